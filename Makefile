@@ -1,0 +1,93 @@
+# ptxvm's commands.  `make run` and `make test` need Python 3.11 or later, make and a C library; they set up the rest.
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The first Python on the path that is new enough; `make PYTHON=...` names another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
+
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --require-virtualenv
+
+# Nothing of the caller's Python leaks in.
+unexport PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types layers unit test-long format score bench ptx picture lock changelog clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+# ── the two commands of the README ──────────────────────────────────────────────────────
+
+run: $(VENV)/run.done ## run three examples that nvcc compiled, and compare the results with NumPy
+	@$(BIN)/python examples/run.py
+
+test: lint types layers unit ## everything that continuous integration runs
+
+# ── the parts of `make test` ────────────────────────────────────────────────────────────
+
+lint: $(VENV)/dev.done ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/dev.done ## mypy, strict
+	$(BIN)/mypy
+
+layers: $(VENV)/dev.done ## import-linter: which part may know which
+	$(BIN)/lint-imports --no-logo
+
+unit: $(VENV)/dev.done ## the tests, with coverage
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:.cache/coverage.xml
+
+# ── longer work ─────────────────────────────────────────────────────────────────────────
+
+test-long: $(VENV)/dev.done ## the tests that take minutes
+	$(BIN)/pytest -n auto --dist worksteal -m long
+
+score: $(VENV)/run.done ## agreement of `ptxvm check` with ptxas at PTX 6.4 (needs ../shared)
+	$(BIN)/python ../shared/isa/score.py
+
+bench: $(VENV)/run.done ## the benchmarks
+	$(BIN)/ptxvm bench
+
+# ── housekeeping ────────────────────────────────────────────────────────────────────────
+
+format: $(VENV)/dev.done ## format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+ptx: ## compile the examples again (needs nvcc 13.0)
+	$(MAKE) -C examples
+
+picture: $(VENV)/run.done ## draw the picture in the README from a real session
+	$(BIN)/python docs/picture.py
+
+changelog: $(VENV)/dev.done ## show the notes of the next release
+	$(BIN)/towncrier build --draft --version next
+
+# Both locks name the same versions, for every supported Python and platform, with hashes.
+UV_COMPILE = uv pip compile --quiet --universal --fork-strategy fewest --generate-hashes \
+	--no-annotate --no-emit-index-url --custom-compile-command 'make lock'
+
+lock: ## choose the versions of all dependencies anew (needs uv)
+	$(UV_COMPILE) --upgrade pyproject.toml --all-extras --group pyproject.toml:dev --group pyproject.toml:docs \
+		--group pyproject.toml:changelog locks/build.in --output-file locks/dev.txt
+	$(UV_COMPILE) --upgrade pyproject.toml locks/build.in --constraint locks/dev.txt --output-file locks/run.txt
+
+clean: ## remove everything that these commands made
+	rm -rf $(VENV) .cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+
+# ── the environment ─────────────────────────────────────────────────────────────────────
+
+# Each `.done` file says that .venv holds what its lock names.
+$(VENV)/run.done $(VENV)/dev.done: $(VENV)/%.done: locks/%.txt pyproject.toml | $(VENV)/bin/python
+	@echo "Installing locks/$*.txt into $(VENV) ..."
+	@$(PIP_INSTALL) --require-hashes --only-binary :all: --requirement locks/$*.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "ptxvm needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python cannot make environments; Debian and Ubuntu keep that in the package python3-venv." >&2; exit 1; }

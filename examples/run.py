@@ -1,0 +1,113 @@
+"""Run three kernels that nvcc compiled, and compare what they compute with NumPy.
+
+    make run
+
+The kernels are saxpy.cu, matmul.cu and total.cu beside this file; `make -C examples` writes their PTX again with nvcc.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+import ptxvm
+
+HERE = Path(__file__).parent
+Floats = NDArray[np.float32]
+
+
+@dataclass
+class Example:
+    """A launch, and what NumPy says its result is."""
+
+    kernel: str
+    what: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    args: list[object]
+    result: Floats  # the array among `args` that the kernel writes
+    expected: Floats
+
+    @property
+    def threads(self) -> int:
+        """How many threads the launch has."""
+        return int(np.prod(self.grid) * np.prod(self.block))
+
+    def run(self) -> float:
+        """Launch the kernel; the seconds that took, reading the PTX included."""
+        start = time.perf_counter()
+        kernel = ptxvm.load(HERE / f"{self.kernel}.ptx").kernel(self.kernel)
+        kernel.launch(grid=self.grid, block=self.block, args=self.args)
+        return time.perf_counter() - start
+
+    def difference(self) -> float:
+        """The largest difference from NumPy, in parts of the largest value."""
+        return float(np.max(np.abs(self.result - self.expected)) / np.max(np.abs(self.expected)))
+
+
+def saxpy(random: np.random.Generator) -> Example:
+    """One multiplication and one addition an element; the last block is not full."""
+    n, a = 100_000, np.float32(2.5)
+    x, y = random.random(n, np.float32), random.random(n, np.float32)
+    expected = a * x + y
+    return Example("saxpy", f"a x + y, {n:,} elements", (-(-n // 256),), (256,), [n, a, x, y], y, expected)
+
+
+def matmul(random: np.random.Generator) -> Example:
+    """A matrix product in tiles of shared memory; no side is a multiple of the tile."""
+    rows, inner, columns = 150, 100, 170
+    A, B = random.random((rows, inner), np.float32), random.random((inner, columns), np.float32)
+    C = np.zeros((rows, columns), np.float32)
+    grid = (-(-columns // 16), -(-rows // 16))
+    what = f"A B, {rows}×{inner} by {inner}×{columns}, tiles in shared memory"
+    return Example("matmul", what, grid, (16, 16), [A, B, C, rows, inner, columns], C, A @ B)
+
+
+def total(random: np.random.Generator) -> Example:
+    """A sum over all threads: by shuffles within each warp, by an atomic across warps."""
+    n = 200_000
+    x, result = random.random(n, np.float32), np.zeros(1, np.float32)
+    expected = np.array([x.sum(dtype=np.float64)], np.float32)
+    what = f"the sum of {n:,} numbers, warp shuffles and an atomic"
+    return Example("total", what, (32,), (256,), [x, n, result], result, expected)
+
+
+EXAMPLES: list[Callable[[np.random.Generator], Example]] = [saxpy, matmul, total]
+TOLERANCE = 1e-5  # the orders of summation differ, so do the last bits
+
+
+def main() -> int:
+    """Run the examples and print the table; 1 where one of them differs from NumPy."""
+    random = np.random.default_rng(0)
+    table = Table(title="Kernels compiled by nvcc 13.0, run on this CPU")
+    table.add_column("kernel", style="bold")
+    table.add_column("what it computes")
+    for heading in ("threads", "seconds", "largest difference"):
+        table.add_column(heading, justify="right")
+    table.add_column("NumPy")
+    differing = 0
+    console = Console()
+    for make in EXAMPLES:
+        example = make(random)
+        with console.status(f"{example.kernel}: {example.what}"):
+            seconds = example.run()
+        difference = example.difference()
+        agrees = difference <= TOLERANCE  # not so for NaN
+        differing += not agrees
+        verdict = "[green]agrees[/]" if agrees else "[red]differs[/]"
+        numbers = (f"{example.threads:,}", f"{seconds:.2f}", f"{difference:.1e}")
+        table.add_row(example.kernel, example.what, *numbers, verdict)
+    console.print(table)
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

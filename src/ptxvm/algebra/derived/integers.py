@@ -1,0 +1,157 @@
+"""Integer operations over the primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Value, derived, select
+
+# ── ranges ──────────────────────────────────────────────────────────────────────────────
+
+
+@derived
+def saturate(a: Value, target: Type) -> Value:
+    """The integer `a`, clamped to the range of `target`, as `target`."""
+    (lo, hi), (least, most) = target.range, a.type.range
+    if least < lo:
+        a = select(a < lo, lo, a)
+    if most > hi:
+        a = select(a > hi, hi, a)
+    return a.to(target)
+
+
+def widened(a: Value) -> Value:
+    """The same number as a signed integer of twice the size, which holds sums and differences."""
+    return a.to(Type.named[f"s{2 * a.type.bits}"])
+
+
+@derived
+def add_saturating(a: Value, b: Value) -> Value:
+    """The sum, clamped to the range of the type."""
+    return saturate(widened(a) + widened(b), a.type)
+
+
+@derived
+def sub_saturating(a: Value, b: Value) -> Value:
+    """The difference, clamped to the range of the type."""
+    return saturate(widened(a) - widened(b), a.type)
+
+
+@derived
+def absolute(a: Value) -> Value:
+    """The magnitude of a signed integer; the least one stays itself."""
+    return select(a < 0, -a, a)
+
+
+@derived
+def distance(a: Value, b: Value) -> Value:
+    """How far apart two integers are, modulo the size of the type."""
+    return select(a < b, b - a, a - b)
+
+
+# ── carries ─────────────────────────────────────────────────────────────────────────────
+
+
+@derived
+def add_carrying(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """The sum of two integers and a predicate, and the carry out of it."""
+    unsigned = a.type.as_unsigned
+    low, total = (a + b).view(unsigned), (a + b + carry.to(a.type)).view(unsigned)
+    return total.view(a.type), (low < a.view(unsigned)) | (total < low)
+
+
+@derived
+def sub_borrowing(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
+    """`a - b - borrow`, and whether it borrows."""
+    unsigned = a.type.as_unsigned
+    high, total = (a - b).view(unsigned), (a - b - borrow.to(a.type)).view(unsigned)
+    return total.view(a.type), (high > a.view(unsigned)) | (total > high)
+
+
+@derived
+def carryless_product(a: Value, b: Value) -> tuple[Value, Value]:
+    """The low and the high half of the product of two polynomials over GF(2)."""
+    bits = a.type.bits
+    low = high = a ^ a
+    for n in range(bits):
+        chosen = -(b >> n & 1)
+        low ^= a << n & chosen
+        high ^= a >> bits - n & chosen
+    return low, high
+
+
+# ── bits and fields ─────────────────────────────────────────────────────────────────────
+
+
+@derived
+def shift_amount(n: Value, type: Type) -> Value:
+    """An unsigned amount, ready to shift a value of that type: more than its size stays more."""
+    return n.min(type.bits).to(type.as_unsigned)
+
+
+@derived
+def extend(a: Value, n: Value) -> Value:
+    """The lowest `n` bits of `a`, sign- or zero-extended as its type says."""
+    unused = a.lift(a.type.bits) - n.min(a.type.bits)
+    return a << unused >> unused
+
+
+@derived
+def low_mask(n: Value) -> Value:
+    """As many ones as `n` says, from bit 0 up."""
+    return (n.lift(1) << n) - 1
+
+
+@derived
+def nth_one(a: Value, n: Value) -> Value:
+    """The position of the nth one, counted from bit 0 and from 0, in a 32-bit value; all ones where there are fewer."""
+    position, rest = n.lift(0), n
+    for width in (16, 8, 4, 2, 1):
+        ones = (a >> position & (1 << width) - 1).popc().to(n.type)
+        above = rest >= ones
+        rest = select(above, rest - ones, rest)
+        position = select(above, position + width, position)
+    return select(n < a.popc().to(n.type), position, -1)
+
+
+def mux(a: Value, b: Value, chooser: Value) -> Value:
+    """The bits of `a` where the chooser has ones, and those of `b` elsewhere."""
+    return b ^ (chooser & (a ^ b))
+
+
+@derived
+def look_up(a: Value, b: Value, c: Value, table: Value) -> Value:
+    """Bit by bit, the entry of an 8-bit truth table that the bits of `a`, `b`, `c` number (PTX 9.7.8.6)."""
+    rows = [-(table >> n & 1) for n in range(8)]
+    for chooser in (c, b, a):
+        rows = [mux(rows[n + 1], rows[n], chooser) for n in range(0, len(rows), 2)]
+    return rows[0]
+
+
+# ── packed elements ─────────────────────────────────────────────────────────────────────
+
+
+def elements(a: Value, type: Type) -> list[Value]:
+    """The elements of a packed value, each as that type, the lowest first."""
+    bits = a.view(a.type.as_bits)
+    return [(bits >> at).to(type) for at in range(0, a.type.bits, type.bits)]
+
+
+def pack(parts: Sequence[Value], type: Type) -> Value:
+    """The value of that type whose elements these are, the lowest first."""
+    size = parts[0].type.bits
+    whole = parts[0].view(parts[0].type.as_bits).to(type.as_bits)
+    for n, part in enumerate(parts[1:], 1):
+        whole |= part.view(part.type.as_bits).to(type.as_bits) << n * size
+    return whole.view(type)
+
+
+def elementwise(function: Callable[..., Value], *values: Value) -> Value:
+    """The function of each element, where the type is packed; of the values, where it is not."""
+    type = values[0].type
+    if not type.is_packed:
+        return function(*values)
+    columns = zip(*(elements(v, type.element) for v in values), strict=True)
+    return pack([function(*column) for column in columns], type)
+

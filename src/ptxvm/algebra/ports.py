@@ -1,0 +1,158 @@
+"""The ports of the machine: what a meaning may ask for beside its operands.
+
+A port is named in the signature of the meaning (`def ld(i, a, mem)`), which declares the effect to every
+reader.  Masks and divergence never appear: the engine decides which lanes an instruction commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Value
+
+
+class ConditionCode(Protocol):
+    """`cc`: the carry flag CC.CF, a predicate (PTX 9.7.2)."""
+
+    carry: Value
+
+
+class Memory(Protocol):
+    """`mem`: the state spaces (PTX 5.1).
+
+    `space` is a word of PTX (`global`, `shared`, `shared::cta`, `local`, `const`, `param`) or `generic`.
+    An address is a u64 Value, relative to the window for `shared` and `local`.
+    `order` is weak, relaxed, acquire, release, acq_rel, sc, volatile or mmio; `scope` cta, cluster, gpu or sys.
+    """
+
+    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+        """`count` adjacent elements; faults where the address is wrong, misaligned or not readable."""
+
+    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+        """Write adjacent elements."""
+
+    def atomic(
+        self,
+        space: str,
+        type: Type,
+        address: Value,
+        update: Callable[..., Value],
+        operands: Sequence[Value],
+        **attributes: Any,
+    ) -> Value:
+        """Replace what is there by `update(old, *operands)` in one step; returns the old value.
+
+        `operation=` names the update for engines that have it ready-made (`add`, `cas`, …).
+        """
+
+    def fence(self, order: str, scope: str) -> None:
+        """Order the accesses before against those after (PTX 9.7.12.3)."""
+
+    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+        """A hint: nothing is read, and nothing faults."""
+
+    def to_generic(self, space: str, address: Value) -> Value:
+        """The generic address of one in a window (`cvta`)."""
+
+    def from_generic(self, space: str, address: Value) -> Value:
+        """The address in the window of a generic one (`cvta.to`)."""
+
+    def within(self, space: str, address: Value) -> Value:
+        """Is the generic address in this space (`isspacep`)?"""
+
+    def allocate_stack(self, size: Value, alignment: int) -> Value:
+        """`alloca`: bytes of the stack, as an address in `local`, until the function returns."""
+
+    def stack_pointer(self, restore: Value | None = None) -> Value:
+        """`stacksave`, or `stackrestore` where a value is given."""
+
+
+class Peers(Protocol):
+    """The lanes of the warp that take part in a collective, with what each gave."""
+
+    def at(self, lane: Value, payload: int = 0) -> Value:
+        """What the lane of that number gave; the own value of this lane where that one takes no part."""
+
+    def ballot(self, payload: int = 0) -> Value:
+        """One bit (u32) for each participating lane whose predicate is true."""
+
+    @property
+    def members(self) -> Value:
+        """One bit (u32) for each participating lane."""
+
+
+class Warp(Protocol):
+    """`warp`: what needs the other lanes of the warp."""
+
+    @property
+    def lane(self) -> Value:
+        """The number of this lane, u32."""
+
+    def active(self) -> Value:
+        """One bit for each lane that executes this now (`activemask`)."""
+
+    def converge(self, members: Value, *payload: Value) -> Any:
+        """To be yielded: wait until every live lane of the mask is here; sends back its `Peers`."""
+
+    def together(self, *payload: Value) -> Peers:
+        """The lanes that execute this now, without waiting (`shfl`, `vote` of old targets)."""
+
+
+class Votes(Protocol):
+    """The outcome of a barrier with a reduction."""
+
+    def count(self) -> Value:
+        """How many threads had a true predicate, u32."""
+
+    def all(self) -> Value:
+        """Did all have it?"""
+
+    def any(self) -> Value:
+        """Did any have it?"""
+
+
+class Cta(Protocol):
+    """`cta`: what needs the other threads of the CTA."""
+
+    def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Any:
+        """To be yielded: wait until that many threads (all by default) have arrived; sends back `Votes`."""
+
+    def arrive(self, number: Value, threads: Value) -> None:
+        """Arrive without waiting (`bar.arrive`)."""
+
+
+class Flow(Protocol):
+    """`flow`: where the lanes go next.  Labels, tables and functions are what the analysis bound them to."""
+
+    def goto(self, target: Any) -> None:
+        """Go to a label."""
+
+    def switch(self, index: Value, table: Any) -> None:
+        """Go to the label that the index picks from a `.branchtargets` table; faults outside it."""
+
+    def call(self, function: Any, arguments: Any, results: Any, prototype: Any) -> None:
+        """Call a function: direct, or a Value that holds its address."""
+
+    def leave(self) -> None:
+        """Return from the function; from a kernel, end the thread."""
+
+    def exit(self) -> None:
+        """End the thread."""
+
+    def trap(self) -> None:
+        """Stop the grid with a fault."""
+
+    def breakpoint(self) -> None:
+        """Stop for a debugger; nothing where there is none."""
+
+    def event(self, number: Value | None, mask: Value | None) -> None:
+        """A performance monitor event."""
+
+
+class Clock(Protocol):
+    """`clock`: time and what changes with it."""
+
+    def sleep(self, nanoseconds: Value) -> None:
+        """Let others run for about so long."""

@@ -1,0 +1,147 @@
+"""The control flow of a function: segments, their successors, and the registers that are live between them.
+
+A segment is a run of instructions that a group of lanes executes in one go.  It ends before a label that something
+jumps to, after an instruction that uses the port `flow`, and around one at which a warp can wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.shapes import names_in
+from ptxvm.analysis.symbols import Label, Register, Table
+from ptxvm.syntax import tree
+
+
+@dataclass(eq=False, slots=True)
+class Segment:
+    """Instructions `start:end` of a function.  `live_in` and `live_out` are sets of register indexes, as bits."""
+
+    start: int
+    end: int
+    successors: list[int] = field(default_factory=list)
+    live_in: int = 0
+    live_out: int = 0
+
+
+def segments(function: Function) -> list[Segment]:
+    """The segments of a function, in the order of the code, with successors and live registers."""
+    code = function.instructions
+    cuts = sorted({0, len(code), *cut_points(function)})
+    found = [Segment(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    number = {s.start: n for n, s in enumerate(found)}
+    for segment in found:
+        following = successors(function, code[segment.end - 1], segment.end)
+        segment.successors = [number[at] for at in following]
+    live(function, found)
+    return found
+
+
+def cut_points(function: Function) -> Iterator[int]:
+    """Where segments begin."""
+    for label in labels(function):
+        yield label.index
+    for n, bound in enumerate(function.instructions):
+        effects = bound.i.of.effects
+        if "waits" in effects:
+            yield n
+            yield n + 1
+        elif "flow" in effects:
+            yield n + 1
+
+
+def labels(function: Function) -> Iterator[Label]:
+    """Every label that the code may jump to."""
+    for bound in function.instructions:
+        for operand in bound.node.operands:
+            if isinstance(operand, tree.Name):
+                symbol = bound.scope.find(operand.text)
+                if isinstance(symbol, Label):
+                    yield symbol
+                elif isinstance(symbol, Table) and symbol.kind == "branchtargets":
+                    yield from symbol.targets
+
+
+def targets(bound: Bound) -> list[int]:
+    """The instructions that one may jump to."""
+    found = []
+    for operand in bound.node.operands:
+        if isinstance(operand, tree.Name):
+            symbol = bound.scope.find(operand.text)
+            if isinstance(symbol, Label):
+                found.append(symbol.index)
+            elif isinstance(symbol, Table) and symbol.kind == "branchtargets":
+                found += [label.index for label in symbol.targets]
+    return found
+
+
+def successors(function: Function, last: Bound, following: int) -> list[int]:
+    """Where control goes after a segment's last instruction."""
+    found = targets(last) if "flow" in last.i.of.effects else []
+    if not last.i.of.ends or last.node.guard is not None:
+        found.append(following)
+    return [at for at in found if at < len(function.instructions)]
+
+
+def registers_in(node: tree.Operand, bound: Bound) -> Iterator[Register]:
+    """The registers that an operand names."""
+    for name in names_in(node):
+        symbol = bound.scope.find(name.text)
+        if isinstance(symbol, Register):
+            yield symbol
+
+
+def reads_and_writes(bound: Bound) -> tuple[int, int]:
+    """The registers that an instruction reads, and those that it certainly writes, as bits."""
+    i = bound.i
+    destinations = set(i.destinations())
+    reads = writes = 0
+    for name, node in bound.operands.items():
+        bits = 0
+        for register in registers_in(node, bound):
+            bits |= 1 << register.index
+        if name in destinations and not isinstance(node, tree.Address):
+            writes |= bits
+            if isinstance(node, tree.Name) and node.component is not None:
+                reads |= bits  # one element of a vector: the others stay
+        else:
+            reads |= bits
+    if (guard := bound.guard()) is not None:
+        reads |= 1 << guard[0].index | writes
+        writes = 0
+    return reads, writes
+
+
+def live(function: Function, found: list[Segment]) -> None:
+    """Backward data flow to a fixed point."""
+    gen, kill = [], []
+    for segment in found:
+        used = defined = 0
+        for bound in function.instructions[segment.start : segment.end]:
+            reads, writes = reads_and_writes(bound)
+            used |= reads & ~defined
+            defined |= writes
+        gen.append(used)
+        kill.append(defined)
+    results = 0
+    for symbol in function.signature.results:
+        if isinstance(symbol, Register):
+            results |= 1 << symbol.index
+    predecessors: list[list[int]] = [[] for _ in found]
+    for n, segment in enumerate(found):
+        for s in segment.successors:
+            predecessors[s].append(n)
+    work = list(range(len(found)))
+    while work:
+        n = work.pop()
+        segment = found[n]
+        out = results
+        for s in segment.successors:
+            out |= found[s].live_in
+        segment.live_out = out
+        before = gen[n] | (out & ~kill[n])
+        if before != segment.live_in:
+            segment.live_in = before
+            work += predecessors[n]

@@ -1,0 +1,95 @@
+"""A module whose names are bound: what the engines run and the checkers read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxvm.analysis.scope import Scope
+from ptxvm.analysis.symbols import Label, Register, Signature, Variable
+from ptxvm.isa.model import Decoded
+from ptxvm.isa.operand_types import Shape
+from ptxvm.isa.targets import Target, Version
+from ptxvm.syntax import tree
+from ptxvm.syntax.source import Source
+
+
+@dataclass(eq=False, slots=True)
+class Bound:
+    """One instruction of a function: what it is, its operands by the names of the syntax line, and the scope of their names."""
+
+    node: tree.Instruction
+    scope: Scope
+    decoded: Decoded | None = None
+    operands: dict[str, tree.Operand] = field(default_factory=dict)
+    location: tree.Location | None = None
+
+    @property
+    def i(self) -> Decoded:
+        """The decoded instruction, of a program without errors."""
+        if self.decoded is None:
+            raise ValueError(f"'{self.node.head}' was not recognised")
+        return self.decoded
+
+    def guard(self) -> tuple[Register, bool] | None:
+        """The guard predicate and whether it is negated."""
+        guard = self.node.guard
+        return None if guard is None else (self.scope.find(guard.name.text), guard.negated)
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """An `.entry` or `.func`; without a body `instructions` is empty and `defined` is false."""
+
+    name: str
+    entry: bool
+    node: tree.Function
+    signature: Signature
+    scope: Scope
+    linkage: str | None = None
+    defined: bool = False
+    instructions: list[Bound] = field(default_factory=list)
+    labels: dict[str, Label] = field(default_factory=dict)
+    variables: list[Variable] = field(default_factory=list)
+    directives: dict[str, tree.Directive] = field(default_factory=dict)
+    shape: Shape = Shape("function")
+    program: Program | None = None
+
+    @property
+    def registers(self) -> list[Register]:
+        """The registers that the code names, each at its index."""
+        return self.scope.registers
+
+
+@dataclass(eq=False, slots=True)
+class Program:
+    """A bound module.
+
+    `variables` are those of the module by name; `aliases` maps an alias to the name of its function; `files` the
+    numbers of `.file` to names.
+    """
+
+    source: Source
+    tree: tree.Module
+    version: Version = (1, 0)
+    target: Target = Target(0)
+    target_options: tuple[str, ...] = ()
+    address_size: int = 32
+    variables: dict[str, Variable] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    files: dict[int, str] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
+
+    @property
+    def kernels(self) -> list[Function]:
+        """The entries that have a body."""
+        return [f for f in self.functions.values() if f.entry and f.defined]
+
+    def line(self, node: tree.Node) -> int:
+        """The line of a node, from 1."""
+        return self.source.location(node.start)[0]
+
+    def function(self, name: str) -> Any:
+        """The function of that name, through an alias if it is one."""
+        return self.functions.get(self.aliases.get(name, name))

@@ -1,0 +1,257 @@
+"""Finds the form that an instruction takes, and what is wrong where it takes none.
+
+The verdict depends on the head and on the shapes of the operands only (and on integer constants, where a rule
+asks for them), so it is remembered: a module repeats few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ptxvm.diagnostics import closest, did_you_mean
+from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.model import ISA, Decoded, Problem, candidates
+from ptxvm.isa.notation import Form, Operand
+from ptxvm.isa.operand_types import Shape, in_words, problem
+from ptxvm.isa.targets import Target, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of an instruction: its decoded form, the place of each operand in the form, and its problems.
+
+    `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or
+    address.  `asked` tells that the values of constants took part.
+    """
+
+    decoded: Decoded | None
+    at: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    asked: bool = False
+
+
+class Recogniser:
+    """Recognises instructions for one version and target."""
+
+    def __init__(self, version: Version, target: Target) -> None:
+        load_catalog()
+        self.version, self.target = version, target
+        self.known: dict[object, Verdict] = {}
+
+    def recognise(
+        self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]
+    ) -> Verdict:
+        """The verdict on an instruction; `values` has the operands that are integer constants."""
+        key = (opcode, words, shapes)
+        verdict = self.known.get(key)
+        if verdict is None:
+            verdict = self.known[key] = self.judge(opcode, words, shapes, values)
+            if verdict.asked:
+                self.known[key, values] = verdict
+        elif verdict.asked:
+            verdict = self.known.get((key, values))
+            if verdict is None:
+                verdict = self.known[key, values] = self.judge(opcode, words, shapes, values)
+        return verdict
+
+    def judge(
+        self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]
+    ) -> Verdict:
+        """The verdict, worked out: that of the form with the fewest problems."""
+        if opcode not in ISA.by_opcode:
+            return Verdict(None, problems=(unknown_opcode(opcode),))
+        fitting = candidates(opcode, words)
+        if not fitting:
+            return Verdict(None, problems=(misfit(opcode, words),))
+        verdicts = [self.fit(decoded, shapes, values) for decoded in fitting]
+        asked = any(v.asked for v in verdicts)
+        best = min(verdicts, key=lambda v: sum(weight(p) for p in v.problems))
+        return replace(best, asked=asked)
+
+    def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: tuple[int | None, ...]) -> Verdict:
+        """How the operands fit one form."""
+        places = place(decoded.form, shapes)
+        if isinstance(places, Problem):
+            return Verdict(decoded, problems=(places,))
+        named, at, selectors = places
+        if selectors:
+            decoded = Decoded(decoded.of, decoded.form, {**decoded.bound, **selectors})
+        constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
+        judged = Judged(decoded.of, decoded.form, decoded.bound, named, constants)
+        problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
+        if any(shape.kind in ("vector", "sink") for shape in named.values()):
+            decoded = Decoded(decoded.of, decoded.form, decoded.bound, named)
+        return Verdict(decoded, at, tuple(problems), judged.asked)
+
+    def demands(self, decoded: Decoded) -> list[Problem]:
+        """The versions and targets that the instruction needs and the module does not have."""
+        problems = []
+        for name, need in decoded.unmet(self.version, self.target):
+            if need.version > self.version:
+                wanted = ".".join(map(str, need.version))
+                said = f"Feature '{name}' requires PTX ISA .version {wanted} or later"
+                problems.append(Problem("P0306", said, word=name, help=f"write `.version {wanted}`"))
+            if not need.met_by(self.target):
+                wanted = " or ".join(map(str, need.targets))
+                said = f"Feature '{name}' requires .target {wanted}"
+                said += "" if need.targets[0].suffix == "a" else " or higher"
+                problems.append(Problem("P0307", said, word=name, help=f"write `.target {need.targets[0]}`"))
+        return problems
+
+
+class Judged(Decoded):
+    """A decoded instruction whose operands are known, which remembers whether a rule asked for a constant."""
+
+    def __init__(
+        self, of: object, form: Form, bound: object, shapes: dict[str, Shape], constants: dict[str, int | None]
+    ) -> None:
+        super().__init__(of, form, bound, shapes)  # type: ignore[arg-type]
+        self.constants, self.asked = constants, False
+
+    def value(self, operand: str) -> int | None:
+        """The value of an operand that is an integer constant."""
+        self.asked = True
+        return self.constants.get(operand)
+
+
+def weight(p: Problem) -> int:
+    """How far a problem puts a form off: a wrong operand more than a missing version."""
+    return {"P0302": 1000, "P0306": 1, "P0307": 1}.get(p.code, 10)
+
+
+# ── operands ────────────────────────────────────────────────────────────────────────────
+
+
+def place(
+    form: Form, shapes: Sequence[Shape]
+) -> tuple[dict[str, Shape], dict[str, tuple[int, ...]], dict[str, str]] | Problem:
+    """Give each operand its name; the optional ones are filled from the left."""
+    needed, most = form.counts
+    if not needed <= len(shapes) <= most:
+        return Problem("P0302", count_message(form, len(shapes)), help=f"the form is `{form.text};`",
+                       ptxas=f"Arguments mismatch for instruction '{form.opcode}'")  # fmt: skip
+    spare = len(shapes) - needed
+    named: dict[str, Shape] = {}
+    at: dict[str, tuple[int, ...]] = {}
+    selectors: dict[str, str] = {}
+    n = 0
+    for operand in form.operands:
+        if operand.optional:
+            if not spare:
+                continue
+            spare -= 1
+        wrong = assign(operand, shapes[n], n, named, at, selectors)
+        if wrong:
+            return wrong
+        n += 1
+    return named, at, selectors
+
+
+def count_message(form: Form, found: int) -> str:
+    """`add takes 3 operands, not 2`."""
+    needed, most = form.counts
+    wanted = str(needed) if needed == most else f"{needed} to {most}"
+    return f"'{form.opcode}' takes {wanted} operand{'' if wanted == '1' else 's'} here, not {found}"
+
+
+def assign(
+    operand: Operand,
+    shape: Shape,
+    n: int,
+    named: dict[str, Shape],
+    at: dict[str, tuple[int, ...]],
+    selectors: dict[str, str],
+) -> Problem | None:
+    """Bind one operand of the form to a shape."""
+    if shape.kind == "pair":
+        if not operand.second:
+            return mismatch(operand.name, "a pair of destinations stands where one is expected")
+        named[operand.name], named[operand.second] = shape.items
+        at[operand.name], at[operand.second] = (n, 0), (n, 1)
+        return None
+    if operand.second and not operand.second_optional:
+        return mismatch(operand.name, f"two destinations are expected: `{operand.name}|{operand.second}`")
+    if operand.address != (shape.kind == "address"):
+        wanted = "an address in brackets" if operand.address else "no brackets"
+        return mismatch(operand.name, f"{wanted} expected, not {in_words(shape)}")
+    if operand.group != (shape.kind == "group"):
+        return mismatch(operand.name, f"{in_words(shape)} stands where {'a list' if operand.group else 'none'} is expected")
+    if operand.items:
+        return assign_items(operand, shape, n, named, at)
+    if shape.kind == "not" and operand.negatable != "!":
+        return mismatch(operand.name, "this operand cannot be negated with '!'")
+    if shape.kind == "negative":
+        if not operand.minus:
+            return mismatch(operand.name, "this operand cannot be negated with '-'")
+        selectors[operand.minus] = "-"
+        shape = shape.items[0]
+    if shape.kind == "component":
+        if not operand.selector:
+            return mismatch(operand.name, f"'.{shape.detail}' picks a part of a register, which no part of this operand can be")
+        selectors[operand.selector] = shape.detail
+        shape = shape.items[0]
+    named[operand.name] = shape
+    at[operand.name] = (n,)
+    return None
+
+
+def assign_items(
+    operand: Operand, shape: Shape, n: int, named: dict[str, Shape], at: dict[str, tuple[int, ...]]
+) -> Problem | None:
+    """`[a, b]` or `{a, b}` written out in the form."""
+    needed = sum(not o.optional for o in operand.items)
+    if not needed <= len(shape.items) <= len(operand.items):
+        return mismatch(operand.name, f"{len(shape.items)} parts stand where {needed} are expected")
+    for k, (inner, item) in enumerate(zip(operand.items, shape.items, strict=False)):
+        named[inner.name] = item
+        at[inner.name] = (n, k)
+    return None
+
+
+def mismatch(operand: str, message: str) -> Problem:
+    """An operand of the wrong kind."""
+    return Problem("P0303", message, operand=operand)
+
+
+def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:
+    """Each operand against its type."""
+    problems = []
+    destinations = decoded.destinations()
+    for name, shape in named.items():
+        said = problem(shape, decoded.type_of(name), decoded.operand_type(name), destination=name in destinations)
+        if said:
+            problems.append(
+                Problem("P0304", said, operand=name, ptxas=f"Arguments mismatch for instruction '{decoded.form.opcode}'")
+            )
+    return problems
+
+
+# ── heads ───────────────────────────────────────────────────────────────────────────────
+
+
+def unknown_opcode(opcode: str) -> Problem:
+    """No such instruction: misspelt, or one that PTX has and we lack."""
+    from ptxvm.isa.opcodes import OPCODES  # noqa: PLC0415 - only on the way out
+
+    if opcode in OPCODES:
+        return Problem("P0309", f"'{opcode}' is not supported yet", help="ptxvm lacks this instruction of PTX")
+    return Problem("P0301", f"unknown instruction '{opcode}'", help=did_you_mean(opcode, ISA.by_opcode),
+                   ptxas=f"Not a name of any known instruction: '{opcode}'")  # fmt: skip
+
+
+def misfit(opcode: str, words: tuple[str, ...]) -> Problem:
+    """No form takes these modifiers: say which is too much, or which is missing."""
+    matches = [(form, form.match(words)) for _, form in ISA.by_opcode[opcode]]
+    form, match = min(matches, key=lambda fm: (len(fm[1].extra) + len(fm[1].missing), len(fm[1].missing)))
+    if match.extra:
+        word = words[match.extra[0]]
+        allowed = sorted({c for _, f in ISA.by_opcode[opcode] for s in f.slots for c in s.choices})
+        near = closest(word, [a for a in allowed if a not in words])
+        help = f"did you mean `.{near}`?" if near else f"the form nearest to this is `{form.text};`"
+        said = f"'.{word}' does not fit here in '{opcode}'"
+        return Problem("P0305", said, word=word, help=help, ptxas=f"Illegal modifier '.{word}' for instruction '{opcode}'")
+    slot = match.missing[0]
+    choices = ", ".join(f".{c}" for c in slot.order)
+    return Problem("P0308", f"'{opcode}' lacks a modifier: one of {choices}", help=f"the form is `{form.text};`",
+                   ptxas=f"Unexpected instruction types specified for '{opcode}'")  # fmt: skip

@@ -1,0 +1,38 @@
+"""Collects what is wrong with a module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxvm.diagnostics import Diagnostic, Severity, Span
+from ptxvm.syntax import tree
+from ptxvm.syntax.source import Source
+
+
+@dataclass(slots=True)
+class Report:
+    """The diagnostics of a source, in the order in which they were found."""
+
+    source: Source
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def error(self, code: str, message: str, place: tree.Node | Span | None = None, **more: str) -> None:
+        """Something that makes the module invalid; `more` are label, note, help and ptxas."""
+        self.add(Severity.ERROR, code, message, place, **more)
+
+    def warning(self, code: str, message: str, place: tree.Node | Span | None = None, **more: str) -> None:
+        """Something that is legal and doubtful."""
+        self.add(Severity.WARNING, code, message, place, **more)
+
+    def add(
+        self, severity: Severity, code: str, message: str, place: tree.Node | Span | None, **more: str
+    ) -> None:
+        """Any finding; without a place it is about the whole source."""
+        span = Span(place.start, place.end) if isinstance(place, tree.Node) else place or Span(0, 0)
+        line, column = self.source.location(span.start)
+        self.diagnostics.append(Diagnostic(severity, code, message, span, line, column, **more))
+
+    @property
+    def has_errors(self) -> bool:
+        """Is the module invalid?"""
+        return any(d.severity is Severity.ERROR for d in self.diagnostics)

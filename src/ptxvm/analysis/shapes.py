@@ -1,0 +1,170 @@
+"""The shape of every operand: what a check needs to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.scope import Scope, special
+from ptxvm.analysis.symbols import Register
+from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape
+from ptxvm.syntax import tree
+
+INTEGER = Shape("integer")
+STRING = Shape("string")
+VECTOR_PARTS = {c: n for parts in ("xyzw", "rgba") for n, c in enumerate(parts)}
+REGISTER_PARTS = {"b0", "b1", "b2", "b3", "h0", "h1"}
+
+
+def shape_of(node: tree.Operand, scope: Scope) -> Shape:
+    """The shape of an operand; `unknown` where a name in it is not declared."""
+    return SHAPES[type(node)](node, scope)
+
+
+def _name(node: tree.Name, scope: Scope) -> Shape:
+    if node.component is not None:
+        return _component(node, scope)
+    text = node.text
+    symbol = scope.names.get(text) or scope.find(text)
+    if symbol is not None:
+        shape: Shape = symbol.shape
+        return shape
+    if text == "_":
+        return SINK
+    if text == "WARP_SZ":
+        return INTEGER
+    found = special(text, None)
+    return found.shape if found else UNKNOWN
+
+
+def _component(node: tree.Name, scope: Scope) -> Shape:
+    symbol = scope.find(node.text)
+    part = node.component or ""
+    if symbol is None:
+        found = special(node.text, part)
+        return found.shape if found else UNKNOWN
+    if isinstance(symbol, Register) and symbol.count > 1 and VECTOR_PARTS.get(part, 9) < symbol.count:
+        return Shape("register", symbol.type)
+    if part in REGISTER_PARTS:
+        return Shape("component", None, (symbol.shape,), detail=part)
+    return UNKNOWN
+
+
+def _integer(node: tree.Integer, scope: Scope) -> Shape:
+    return INTEGER
+
+
+def _float(node: tree.Float, scope: Scope) -> Shape:
+    return Shape("float", detail=node.width)
+
+
+def _unary(node: tree.Unary, scope: Scope) -> Shape:
+    inner = shape_of(node.operand, scope)
+    if inner.kind in ("integer", "float", "unknown"):
+        return inner
+    return Shape("not" if node.op == "!" else "negative", items=(inner,))
+
+
+def _binary(node: tree.Binary, scope: Scope) -> Shape:
+    left, right = shape_of(node.left, scope), shape_of(node.right, scope)
+    if UNKNOWN in (left, right):
+        return UNKNOWN
+    if left.kind == "integer" and right.kind != "integer":
+        left = right
+    return left._replace(detail="offset") if left.kind == "variable" else left
+
+
+def _conditional(node: tree.Conditional, scope: Scope) -> Shape:
+    return shape_of(node.yes, scope)
+
+
+def _cast(node: tree.Cast, scope: Scope) -> Shape:
+    return shape_of(node.operand, scope)
+
+
+def _call(node: tree.Call, scope: Scope) -> Shape:
+    return shape_of(node.argument, scope)
+
+
+def _index(node: tree.Index, scope: Scope) -> Shape:
+    return shape_of(node.name, scope)
+
+
+def _address(node: tree.Address, scope: Scope) -> Shape:
+    items = []
+    for item in node.items:
+        if isinstance(item, tree.Binary):
+            items.append(Shape("offset", items=(shape_of(item.left, scope), shape_of(item.right, scope))))
+        else:
+            items.append(shape_of(item, scope))
+    return Shape("address", items=tuple(items))
+
+
+def _several(kind: str) -> Callable[[tree.Vector | tree.Group, Scope], Shape]:
+    def shape(node: tree.Vector | tree.Group, scope: Scope) -> Shape:
+        return Shape(kind, items=tuple(shape_of(item, scope) for item in node.items))
+
+    return shape
+
+
+def _pair(node: tree.Pair, scope: Scope) -> Shape:
+    return Shape("pair", items=(shape_of(node.first, scope), shape_of(node.second, scope)))
+
+
+def _string(node: tree.String, scope: Scope) -> Shape:
+    return STRING
+
+
+SHAPES: dict[type, Callable[..., Shape]] = {
+    tree.Name: _name,
+    tree.Integer: _integer,
+    tree.Float: _float,
+    tree.String: _string,
+    tree.Unary: _unary,
+    tree.Binary: _binary,
+    tree.Conditional: _conditional,
+    tree.Cast: _cast,
+    tree.Call: _call,
+    tree.Index: _index,
+    tree.Address: _address,
+    tree.Vector: _several("vector"),
+    tree.Group: _several("group"),
+    tree.Pair: _pair,
+}
+
+
+def names_in(node: tree.Operand) -> list[tree.Name]:
+    """Every name that an operand mentions."""
+    match node:
+        case tree.Name():
+            return [node]
+        case tree.Unary() | tree.Cast():
+            return names_in(node.operand)
+        case tree.Binary():
+            return names_in(node.left) + names_in(node.right)
+        case tree.Conditional():
+            return names_in(node.condition) + names_in(node.yes) + names_in(node.no)
+        case tree.Call():
+            return names_in(node.argument)
+        case tree.Index():
+            return [node.name, *names_in(node.index)]
+        case tree.Address() | tree.Vector() | tree.Group():
+            return [n for item in node.items for n in names_in(item)]
+        case tree.Pair():
+            return names_in(node.first) + names_in(node.second)
+    return []
+
+
+def constant(node: tree.Operand | None) -> int | None:
+    """The value of an operand that is an integer literal, with its sign."""
+    if isinstance(node, tree.Integer):
+        return node.value
+    if isinstance(node, tree.Name) and node.text == "WARP_SZ":
+        return 32
+    if isinstance(node, tree.Unary) and node.op == "-":
+        value = constant(node.operand)
+        return None if value is None else -value
+    return None
+
+
+__all__ = ["INTEGER", "Type", "constant", "names_in", "shape_of"]

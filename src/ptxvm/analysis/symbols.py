@@ -1,0 +1,111 @@
+"""What names stand for, once they are bound to their declarations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from ptxvm.algebra.types import Type
+from ptxvm.isa.operand_types import Shape
+from ptxvm.syntax import tree
+
+
+@dataclass(eq=False, slots=True)
+class Register:
+    """A register variable of a function; vectors have `count` elements of `type`."""
+
+    name: str
+    type: Type
+    count: int = 1
+    index: int = -1  # its place in the function's register file
+    shape: Shape = Shape("register")
+
+
+@dataclass(eq=False, slots=True)
+class Variable:
+    """A variable in an addressable state space, of the module or of a function.
+
+    `dimensions` has None for an unsized first one; `initial` is the initialiser's tree; `function` is the function that
+    declares it, or empty; `bank` that of the old `.const[n]`.
+    """
+
+    name: str
+    space: str  # global const shared local param tex
+    type: Type
+    vector: int = 1
+    dimensions: tuple[int | None, ...] = ()
+    alignment: int = 1
+    linkage: str | None = None
+    initial: tree.Operand | None = None
+    function: str = ""
+    node: tree.Node | None = None
+    opaque: str = ""  # texref samplerref surfref
+    pointer: tree.Pointer | None = None
+    attributes: tuple[str, ...] = ()
+    bank: int = 0
+    shape: Shape = Shape("variable")
+
+    @property
+    def element_size(self) -> int:
+        """Bytes of one element, vectors included."""
+        return self.type.bytes * self.vector
+
+    @property
+    def size(self) -> int:
+        """Bytes in all; 0 where the first dimension is open."""
+        return self.element_size * prod(d or 0 for d in self.dimensions)
+
+    @property
+    def is_unsized(self) -> bool:
+        """Is it `name[]`, sized by an initialiser, by another module, or at launch?"""
+        return None in self.dimensions
+
+
+@dataclass(eq=False, slots=True)
+class Label:
+    """A place in the code of a function; `index` counts the function's instructions."""
+
+    name: str
+    index: int = -1
+    shape: Shape = Shape("label")
+
+
+@dataclass(eq=False, slots=True)
+class Table:
+    """A `.branchtargets` or `.calltargets` list."""
+
+    name: str
+    kind: str
+    names: tuple[str, ...]
+    targets: list[Any] = field(default_factory=list)  # Labels, or Functions
+    shape: Shape = Shape("table")
+
+
+@dataclass(eq=False, slots=True)
+class Signature:
+    """Results and parameters of a function or of a `.callprototype`; each is a Register or a `.param` Variable."""
+
+    results: tuple[Register | Variable, ...] = ()
+    parameters: tuple[Register | Variable, ...] = ()
+    variadic: bool = False
+    noreturn: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Prototype:
+    """A `.callprototype`."""
+
+    name: str
+    signature: Signature
+    shape: Shape = Shape("prototype")
+
+
+@dataclass(eq=False, slots=True)
+class SpecialRegister:
+    """A predefined read-only register as used: `%tid.x`, `%laneid`."""
+
+    name: str
+    component: str | None
+    type: Type
+    shape: Shape = Shape("special")

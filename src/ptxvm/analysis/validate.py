@@ -1,0 +1,110 @@
+"""Holds every instruction of a program against its declaration."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ptxvm.analysis.program import Bound, Function, Program
+from ptxvm.analysis.recognise import Recogniser, Verdict
+from ptxvm.analysis.report import Report
+from ptxvm.analysis.shapes import constant, names_in, shape_of
+from ptxvm.diagnostics import Span, did_you_mean
+from ptxvm.isa.model import Problem
+from ptxvm.isa.operand_types import Shape
+from ptxvm.isa.targets import Target, Version
+from ptxvm.syntax import tree
+
+recogniser = lru_cache(maxsize=16)(Recogniser)
+
+
+def validate(program: Program, report: Report) -> None:
+    """Recognise all instructions, and report what is wrong with them."""
+    version: Version = program.version
+    target: Target = program.target
+    known = recogniser(version, target)
+    for function in program.functions.values():
+        for bound in function.instructions:
+            check_instruction(bound, known, report)
+
+
+def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:
+    """One instruction: its verdict, its names, its guard."""
+    node, scope = bound.node, bound.scope
+    shapes = tuple([shape_of(operand, scope) for operand in node.operands])
+    values = tuple([constant(operand) for operand in node.operands])
+    verdict = known.recognise(node.opcode, node.words, shapes, values)
+    bound.decoded = verdict.decoded
+    if verdict.at:
+        bound.operands = {name: follow(node.operands, path) for name, path in verdict.at.items()}
+    if node.guard is not None:
+        check_guard(bound, report)
+    if undeclared := [s for s in shapes if mentions_unknown(s)]:
+        report_undeclared(bound, report)
+    if verdict.problems and not undeclared:
+        for found in verdict.problems:
+            report_problem(found, bound, verdict, report)
+
+
+def follow(operands: list[tree.Operand], path: tuple[int, ...]) -> tree.Operand:
+    """The node at a path: an operand, or one within a pair or address."""
+    node = operands[path[0]]
+    if len(path) > 1:
+        if isinstance(node, tree.Pair):
+            return (node.first, node.second)[path[1]]
+        return node.items[path[1]]  # type: ignore[union-attr]
+    return node
+
+
+def check_guard(bound: Bound, report: Report) -> None:
+    """A guard is a predicate register."""
+    guard = bound.node.guard
+    if guard is None:
+        return
+    symbol = bound.scope.find(guard.name.text)
+    if symbol is None:
+        unknown_name(guard.name, bound, report)
+    elif symbol.shape.kind != "register" or symbol.shape.type is None or symbol.shape.type.name != "pred":
+        report.error("P0310", f"the guard '{guard.name.text}' is not a predicate register", guard.name,
+                     ptxas="Predicate register expected")  # fmt: skip
+
+
+def mentions_unknown(shape: Shape) -> bool:
+    """Does the operand name something that is not declared?"""
+    return shape.kind == "unknown" or any(mentions_unknown(s) for s in shape.items)
+
+
+def report_undeclared(bound: Bound, report: Report) -> None:
+    """Each name that stands for nothing."""
+    for operand in bound.node.operands:
+        for name in names_in(operand):
+            if shape_of(name, bound.scope).kind == "unknown":
+                unknown_name(name, bound, report)
+
+
+def unknown_name(name: tree.Name, bound: Bound, report: Report) -> None:
+    """A name that is not declared, with one that is like it."""
+    full = name.text + (f".{name.component}" if name.component else "")
+    report.error("P0201", f"'{full}' is not declared", name, help=did_you_mean(name.text, bound.scope.spellings()),
+                 ptxas=f"Unknown symbol '{full}'")  # fmt: skip
+
+
+def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Report) -> None:
+    """Turn a problem into a diagnostic at the operand or modifier that it is about."""
+    node = bound.node
+    place: tree.Node | Span = Span(node.head_start, node.head_end)
+    if found.operand in bound.operands:
+        place = bound.operands[found.operand]
+    elif found.word and (word := found.word.lstrip(".")) in node.words:
+        place = word_span(node, report.source.text, word)
+    section = f"PTX ISA {verdict.decoded.of.section}" if verdict.decoded else ""
+    report.error(found.code, found.message, place, help=found.help, note=f"see {section}" if section else "",
+                 ptxas=found.ptxas or found.message)  # fmt: skip
+
+
+def word_span(node: tree.Instruction, text: str, word: str) -> Span:
+    """Where a modifier stands in the head."""
+    at = text.find(f".{word}", node.head_start, node.head_end)
+    return Span(at, at + len(word) + 1) if at >= 0 else Span(node.head_start, node.head_end)
+
+
+__all__ = ["Function", "validate"]

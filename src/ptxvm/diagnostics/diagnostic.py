@@ -1,0 +1,47 @@
+"""What a reader of PTX has to say about a source: one record, whatever prints it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+
+class Severity(enum.StrEnum):
+    """How bad it is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range `start:end` of characters of a source."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    `code` is `Pnnnn`; `message` one line; `span` where, `line` and `column` (from 1) the same
+    place for people; `label` stands under the carets; `note` and `help` follow; `ptxas` is the
+    line that ptxas prints for this, where it has other words than `message`.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    span: Span = Span(0, 0)
+    line: int = 0
+    column: int = 0
+    label: str = ""
+    note: str = ""
+    help: str = ""
+    ptxas: str = ""
+    related: tuple[tuple[str, Span], ...] = field(default=())
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"

@@ -1,0 +1,73 @@
+"""The four errors, by whose fault they are: the text's, the kernel's, ours for what we lack, ours for a bug."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ptxvm.diagnostics.diagnostic import Diagnostic
+
+
+class PTXVMError(Exception):
+    """What every error of ptxvm derives from."""
+
+
+class InvalidPTX(PTXVMError):  # noqa: N818 - the name says what is invalid
+    """The text is not valid PTX; `diagnostics` has every finding."""
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+        super().__init__(message)
+        self.diagnostics = list(diagnostics)
+
+
+class Unsupported(PTXVMError):  # noqa: N818
+    """PTX has it and ptxvm lacks it yet; `feature` names it."""
+
+    def __init__(self, feature: str, where: str = "") -> None:
+        super().__init__(f"{feature} is not supported yet" + (f" ({where})" if where else ""))
+        self.feature = feature
+
+
+class Crash(PTXVMError):  # noqa: N818
+    """A bug of ptxvm itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a launch something happened; coordinates are (x, y, z)."""
+
+    kernel: str = ""
+    line: int = 0
+    text: str = ""
+    cta: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    function: str = ""
+    file: str = ""
+    source: str = ""  # FILE:LINE of the high-level source, from `.loc`
+
+
+class Fault(PTXVMError):  # noqa: N818
+    """The kernel did something that stops a grid.
+
+    `kind` is a word such as `out-of-bounds`, `misaligned`, `read-only`, `use-after-free`, `wrong-space`, `trap`,
+    `deadlock`, `assertion`, `stack-overflow`, `step-budget`, `invalid-branch`, `invalid-call`; `message` says it in one line;
+    `address` and `size` are those of the access, where there was one; `place` says where.
+    """
+
+    def __init__(
+        self, kind: str, message: str, *, address: int | None = None, size: int = 0, place: Place | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.address, self.size = kind, message, address, size
+        self.place = place or Place()
+
+    def __str__(self) -> str:
+        place = self.place
+        lines = [f"{self.kind}: {self.message}"]
+        if place.line:
+            lines.append(f"  at {place.file or '<ptx>'}:{place.line}: {place.text}".rstrip())
+        if place.source:
+            lines.append(f"  from {place.source}")
+        if place.thread is not None:
+            lines.append(f"  in kernel {place.kernel}, CTA {place.cta}, thread {place.thread}")
+        return "\n".join(lines)

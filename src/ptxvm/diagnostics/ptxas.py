@@ -1,0 +1,45 @@
+"""Findings as `ptxas` prints them, for tools that read its output.
+
+    ptxas saxpy.ptx, line 4; fatal   : Parsing error near '_': syntax error
+    ptxas fatal   : Ptx assembly aborted due to errors
+"""
+
+from __future__ import annotations
+
+from ptxvm.diagnostics.codes import explain
+from ptxvm.diagnostics.diagnostic import Diagnostic, Severity
+from ptxvm.diagnostics.render import Findings, Text
+
+_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
+
+
+def render(findings: Findings) -> str:
+    """A line for each finding up to the first error at which ptxas stops, and the verdict."""
+    return "".join(f"{line}\n" for source, diagnostics in findings for line in _lines(source, list(diagnostics)))
+
+
+def _lines(source: Text, diagnostics: list[Diagnostic]) -> list[str]:
+    found = []
+    for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
+        fatal = diagnostic.severity is Severity.ERROR and _stops(diagnostic)
+        word = "fatal" if fatal else _WORDS[diagnostic.severity]
+        place = f" {source.name}, line {line};" if line else ""
+        found.append(f"ptxas{place} {word:<8}: {diagnostic.ptxas or diagnostic.message}")
+        if fatal:
+            break
+    if any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics):
+        found.append("ptxas fatal   : Ptx assembly aborted due to errors")
+    return found
+
+
+def _stops(diagnostic: Diagnostic) -> bool:
+    """Whether ptxas reads no further."""
+    code = explain(diagnostic.code)
+    return code is not None and code.stops_ptxas
+
+
+def _line(diagnostic: Diagnostic, source: Text) -> int:
+    """Where ptxas notices an error of syntax: at the last of the related places, if there are any."""
+    if diagnostic.related and _stops(diagnostic):
+        return source.location(diagnostic.related[-1][1].start)[0]
+    return diagnostic.line

@@ -1,0 +1,453 @@
+"""The primitives of `algebra.value.Algebra` over NumPy arrays: one element per lane.
+
+Every function takes arrays, NumPy scalars (a uniform register) or a mixture, and gives an array or a scalar of the same
+dtype; all are total, and quiet only under `np.errstate(all="ignore")`, which is the caller's.  `DTYPES` says how a type is
+held; packed types are held as their bits.
+
+    dtype(type)                     const(type, x)
+    integers    add sub mul and or xor are NumPy's operators, min max its minimum and maximum; shl(a, b) and shr(a, b) too
+                div(a, b)  rem(a, b)  mul_hi(a, b)  popc(a)  clz(a)  reverse(a)
+    floats      floating(op, rounding, dtype, *args) for add sub mul div sqrt fma; fma_f32(a, b, c) and fma_f64(a, b, c) are
+                its `rn`; in `rn` + - * / and np.sqrt need no function
+    compare     NumPy's operators do what the algebra asks
+    select      select(condition, a, b)
+    casts       view(a, dtype)  resize(a, dtype)  itof(a, dtype, rounding)  ftoi(a, dtype)  ftof(a, dtype, rounding)
+    round       round_integral(mode, a), by ROUND[mode]
+    functions   transcendental(function, a)
+    derived     derived_is_nan  derived_magnitude  derived_negate  derived_flush_subnormal  derived_canonical_nan
+                derived_clamp01, of one argument
+    pairs       b128 has no arithmetic: b128_resize(a, dtype), b128_logic(op, a, b), b128_shl(a, n), b128_shr(a, n)
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, tf32
+from ptxvm.engine.interp.fenv import bracketed, rounded, to_odd
+
+B128 = np.dtype([("lo", np.uint64), ("hi", np.uint64)])
+F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+BF16 = np.dtype(ml_dtypes.bfloat16)
+U16, U32, U64 = np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64)
+S64 = np.dtype(np.int64)
+WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+LEAST_NORMAL = {held: held.type(ml_dtypes.finfo(held).smallest_normal) for held in (F16, BF16, F32, F64)}
+
+
+def _held(type: Type) -> np.dtype[Any]:
+    known = {pred: np.dtype(bool), f16: F16, bf16: BF16, f32: F32, tf32: F32, f64: F64}
+    if type in known:
+        return known[type]
+    if type.bits > 64:
+        return B128
+    size = next(n for n in (1, 2, 4, 8) if type.bits <= 8 * n)
+    return np.dtype(f"i{size}" if type.is_signed and not type.is_packed else f"u{size}")
+
+
+DTYPES = {type: _held(type) for type in Type.named.values()}
+
+
+def dtype(type: Type) -> np.dtype[Any]:
+    """How values of the type are held."""
+    return DTYPES[type]
+
+
+def const(type: Type, x: float) -> Any:
+    """A constant as a NumPy scalar; integers (and the bits of packed types) modulo their width, floats by value."""
+    held = DTYPES[type]
+    if held.kind in "ui":
+        return WORDS[held.itemsize].type(int(x) & (1 << type.bits) - 1).view(held)
+    if held is B128:
+        return np.array((int(x) & (1 << 64) - 1, int(x) >> 64 & (1 << 64) - 1), B128)[()]
+    return held.type(x)
+
+
+# ── integers ────────────────────────────────────────────────────────────────────────────
+
+
+def shl(a: Any, b: Any) -> Any:
+    """`a << b`, 0 from the width on: NumPy's own shifts are total, and read a negative amount as a large one."""
+    return a << b
+
+
+def shr(a: Any, b: Any) -> Any:
+    """`a >> b`, 0 or the sign from the width on."""
+    return a >> b
+
+
+def div(a: Any, b: Any) -> Any:
+    """The quotient, truncated; all ones where the divisor is 0."""
+    held, zero = a.dtype, b == 0
+    b = b | zero  # a divisor of 1 instead
+    if held.itemsize < 8:  # exact in f64: a quotient that is not whole is farther from a whole one than f64 rounds
+        quotient = (a.astype(F64) / b).astype(S64).astype(held)
+    elif held.kind == "u":
+        quotient = a // b
+    else:
+        size = _absolute(a) // _absolute(b)
+        quotient = select((a ^ b) < 0, U64.type(0) - size, size).view(held)
+    return select(zero, ~held.type(0), quotient) if np.count_nonzero(zero) else quotient
+
+
+def rem(a: Any, b: Any) -> Any:
+    """The remainder, with the sign of the dividend; the dividend where the divisor is 0."""
+    return select(b == 0, a, a - div(a, b) * b)
+
+
+def _absolute(a: Any) -> Any:
+    """The magnitude of an s64 as u64."""
+    return select(a < 0, U64.type(0) - a.view(U64), a.view(U64))
+
+
+def mul_hi(a: Any, b: Any) -> Any:
+    """The upper half of the full product."""
+    held = a.dtype
+    bits = 8 * held.itemsize
+    if bits < 64:
+        wide = S64 if held.kind == "i" else U64
+        return (a.astype(wide) * b.astype(wide) >> wide.type(bits)).astype(held)
+    high = _mul_hi_u64(a.view(U64), b.view(U64))
+    if held.kind == "u":
+        return high
+    sign = S64.type(63)
+    return high.view(S64) - (a >> sign & b) - (b >> sign & a)
+
+
+def _mul_hi_u64(a: Any, b: Any) -> Any:
+    half, mask = U64.type(32), U64.type(0xFFFF_FFFF)
+    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
+    cross = a1 * b0 + (a0 * b0 >> half)
+    other = a0 * b1 + (cross & mask)
+    return a1 * b1 + (cross >> half) + (other >> half)
+
+
+def popc(a: Any) -> Any:
+    """How many bits are 1."""
+    held = a.dtype
+    return np.bitwise_count(a.view(WORDS[held.itemsize])).astype(held)
+
+
+def clz(a: Any) -> Any:
+    """How many leading bits are 0: the exponent of the number as an f64 tells."""
+    held = a.dtype
+    a, bits = a.view(WORDS[held.itemsize]), 8 * held.itemsize
+    if bits == 64:
+        a = a & ~(a >> U64.type(1))  # so that it does not round up to the next power of two
+    exponent = a.astype(F64).view(U64) >> U64.type(52)
+    return np.minimum(U64.type(1022 + bits) - exponent, U64.type(bits)).astype(held)
+
+
+SWAPS = ((1, 0x5555_5555_5555_5555), (2, 0x3333_3333_3333_3333), (4, 0x0F0F_0F0F_0F0F_0F0F))
+
+
+def reverse(a: Any) -> Any:
+    """The bits in the opposite order."""
+    held = a.dtype
+    word = WORDS[held.itemsize].type
+    a = a.view(word).byteswap()
+    for distance, mask in SWAPS:
+        n, m = word(distance), word(mask & (1 << 8 * held.itemsize) - 1)
+        a = (a >> n & m) | ((a & m) << n)
+    return a.view(held)
+
+
+# ── 128 bits, as two words ──────────────────────────────────────────────────────────────
+
+
+def pair(lo: Any, hi: Any) -> Any:
+    """A b128 of its two words."""
+    made = np.empty(np.broadcast(lo, hi).shape, B128)
+    made["lo"], made["hi"] = lo, hi
+    return made[()]
+
+
+def b128_resize(a: Any, held: np.dtype[Any]) -> Any:
+    """An integer to b128, as it is signed, or b128 to an integer."""
+    if held != B128:
+        return a["lo"].astype(held)
+    if a.dtype == B128:
+        return a
+    lo = a.astype(U64)
+    return pair(lo, (a.astype(S64) >> S64.type(63)).view(U64) if a.dtype.kind == "i" else U64.type(0))
+
+
+def b128_logic(op: str, a: Any, b: Any) -> Any:
+    """`and or xor` of each word."""
+    ufunc = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[op]
+    return pair(ufunc(a["lo"], b["lo"]), ufunc(a["hi"], b["hi"]))
+
+
+def _amount(b: Any) -> Any:
+    """The amount of a shift, in one word."""
+    return select(b["hi"] == 0, b["lo"], U64.type(128))
+
+
+def b128_shl(a: Any, b: Any) -> Any:
+    """`a << b`."""
+    n, word = _amount(b), U64.type(64)
+    return pair(a["lo"] << n, (a["hi"] << n) | (a["lo"] >> (word - n)) | (a["lo"] << (n - word)))
+
+
+def b128_shr(a: Any, b: Any) -> Any:
+    """`a >> b`, unsigned."""
+    n, word = _amount(b), U64.type(64)
+    return pair((a["lo"] >> n) | (a["hi"] << (word - n)) | (a["hi"] >> (n - word)), a["hi"] >> n)
+
+
+# ── floats ──────────────────────────────────────────────────────────────────────────────
+
+UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt}
+
+
+def floating(op: str, rounding: str, held: np.dtype[Any], *args: Any) -> Any:
+    """`add sub mul div sqrt fma` on f32 or f64, correctly rounded."""
+    if op == "fma":
+        return _fma_f32(rounding, *args) if held == F32 else _fma_f64(rounding, *args)
+    return rounded(rounding, UFUNCS[op], *args)
+
+
+def fma_f32(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c`, rounded once.
+
+    The product is exact in f64.  Where both neighbours of the sum give the same f32, so does the sum; where not, it is
+    rounded to odd first, which a second rounding does not notice (NaN comes here too).
+    """
+    product, c = a.astype(F64) * b.astype(F64), c.astype(F64)
+    low, high = bracketed(np.add, product, c)
+    result = high.astype(F32)
+    if np.count_nonzero(low.astype(F32) != result):
+        return to_odd(low, high).astype(F32)
+    return result
+
+
+def _fma_f32(rounding: str, a: Any, b: Any, c: Any) -> Any:
+    if rounding == "rn":
+        return fma_f32(a, b, c)
+    product, c = a.astype(F64) * b.astype(F64), c.astype(F64)
+    total = rounded(rounding, np.add, product, c)
+    return rounded(rounding, _cast, total, F32)
+
+
+def fma_f64(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c`, rounded once."""
+    return _fma_f64("rn", a, b, c)
+
+
+def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
+    """Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): the last addition is of a sum rounded to odd.
+
+    Where an intermediate could overflow or lose bits the lane is computed in exact integers.
+    """
+    high, low = _two_product(a, b)
+    upper, lower = _two_sum(c, low)
+    main, rest = _two_sum(high, upper)
+    odd = rounded("odd", np.add, lower, rest)
+    result = rounded(rounding, np.add, main, odd)
+    plain = rounded(rounding, lambda: a * b + c)
+    size, addend = np.abs(high), np.abs(c)
+    easy = (size > 2.0**-900) & (size < 2.0**1000) & (addend < 2.0**1000)
+    easy = easy & (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)
+    trivial = (a == 0) | (b == 0) | ~np.isfinite(a) | ~np.isfinite(b) | ~np.isfinite(c)
+    # An exact zero has the sign that the mode gives to `x + -x`, as the plain sum has.
+    result = select(trivial | (easy & (result == 0)), plain, result)
+    hard = ~(easy | trivial)
+    return _fma_exact(rounding, hard, a, b, c, result) if np.count_nonzero(hard) else result
+
+
+def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The product and its error (Dekker)."""
+    high = a * b
+    a1, b1 = _upper_half(a), _upper_half(b)
+    a0, b0 = a - a1, b - b1
+    return high, ((a1 * b1 - high) + a1 * b0 + a0 * b1) + a0 * b0
+
+
+def _upper_half(a: Any) -> Any:
+    """The leading 26 bits (Veltkamp)."""
+    wide = a * 134217729.0  # 2^27 + 1
+    return wide - (wide - a)
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """The sum and its error (Knuth)."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def _fma_exact(rounding: str, hard: Any, a: Any, b: Any, c: Any, result: Any) -> Any:
+    """The lanes of `hard` computed in rational numbers."""
+    if not np.ndim(result):
+        return F64.type(_nearest(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)), rounding))
+    a, b, c, hard = np.broadcast_arrays(a, b, c, hard)
+    for lane in np.flatnonzero(hard):
+        exact = Fraction(float(a[lane])) * Fraction(float(b[lane])) + Fraction(float(c[lane]))
+        result[lane] = _nearest(exact, rounding)
+    return result
+
+
+def _nearest(x: Fraction, rounding: str) -> float:
+    """The rational as an f64."""
+    if not x:
+        return -0.0 if rounding == "rm" else 0.0
+    magnitude, negative = abs(x), x < 0
+    exponent = max(magnitude.numerator.bit_length() - magnitude.denominator.bit_length() - 53, -1074)
+    if magnitude >= Fraction(2) ** (exponent + 53):
+        exponent += 1
+    whole, fraction = divmod(magnitude / Fraction(2) ** exponent, 1)
+    up = {
+        "rn": fraction > Fraction(1, 2) or (fraction == Fraction(1, 2) and whole % 2 == 1),
+        "rz": False,
+        "rm": negative and fraction > 0,
+        "rp": not negative and fraction > 0,
+        "odd": fraction > 0 and whole % 2 == 0,
+    }[rounding]
+    try:
+        size = float((whole + up) * Fraction(2) ** exponent)
+    except OverflowError:
+        stays = rounding in ("rz", "odd") or rounding == ("rp" if negative else "rm")
+        size = float(np.finfo(F64).max) if stays else float("inf")
+    return -size if negative else size
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition holds, else `b`."""
+    return np.where(condition, a, b)[()]
+
+
+ROUND = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+def round_integral(mode: str, a: Any) -> Any:
+    """A float to an integral float."""
+    return ROUND[mode](a)
+
+
+FUNCTIONS = {"sin": np.sin, "cos": np.cos, "lg2": np.log2, "ex2": np.exp2, "tanh": np.tanh}
+
+
+def transcendental(function: str, a: Any) -> Any:
+    """`sin cos lg2 ex2 tanh`; of f32 as f64, rounded once."""
+    return FUNCTIONS[function](a.astype(F64)).astype(a.dtype)
+
+
+# ── casts ───────────────────────────────────────────────────────────────────────────────
+
+
+def view(a: Any, held: np.dtype[Any]) -> Any:
+    """The same bits."""
+    return a.view(held)
+
+
+def resize(a: Any, held: np.dtype[Any]) -> Any:
+    """Integer to integer: extended as the source is signed, or truncated; a predicate gives 0 or 1."""
+    return a.astype(held) if held != B128 and a.dtype != B128 else b128_resize(a, held)
+
+
+def itof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
+    """Integer to float; to f16 and bf16 by way of an f32 that is rounded to odd."""
+    if held == F64 or held == F32:
+        return rounded(rounding, _cast, a, held)
+    return ftof(rounded("odd", _cast, a, F32), held, rounding)
+
+
+def _cast(a: Any, held: np.dtype[Any]) -> Any:
+    return a.astype(held)
+
+
+def ftoi(a: Any, held: np.dtype[Any]) -> Any:
+    """Float to integer, truncated and saturated; NaN is 0."""
+    a = a.astype(F64)
+    a = select(a == a, a, F64.type(0))  # noqa: PLR0124 (only NaN differs from itself)
+    limits = np.iinfo(held)
+    if held.itemsize < 8:
+        a = np.minimum(np.maximum(a, F64.type(limits.min)), F64.type(limits.max))
+        return a.astype(S64).astype(held)
+    a = np.maximum(a, F64.type(limits.min))
+    over = a >= F64.type(limits.max)  # the limit rounds up: 2^63 or 2^64
+    if np.count_nonzero(over):
+        return select(over, held.type(limits.max), select(over, F64.type(0), a).astype(held))
+    return a.astype(held)
+
+
+def ftof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
+    """Float to float, rounded once."""
+    if held == F64 or held == a.dtype:
+        return a.astype(held)
+    if held == F32:
+        return rounded(rounding, _cast, a, held) if a.dtype == F64 else a.astype(held)
+    if held == BF16:  # ml_dtypes would round an f64 twice, and f16 fits in f32
+        a = rounded("odd", _cast, a, F32) if a.dtype == F64 else a.astype(F32)
+    if a.dtype == BF16:
+        a = a.astype(F32)
+    near = a.astype(held)
+    return near if rounding == "rn" else _corrected(near, a, rounding)
+
+
+def _corrected(near: Any, exact: Any, rounding: str) -> Any:
+    """The nearest f16 or bf16, moved by one step where the mode wants the other neighbour."""
+    bits, back = near.view(U16), np.abs(near.astype(exact.dtype))
+    size = np.abs(exact)
+    far, short = back > size, back < size
+    if rounding == "rz":
+        moved = bits - far
+    elif rounding == "odd":
+        moved = (bits - far) | (far | short)
+    else:  # away from zero, or towards it
+        moved = select(np.signbit(exact) == (rounding == "rm"), bits + short, bits - far)
+    return moved.view(near.dtype)
+
+
+# ── derived operations, quicker ─────────────────────────────────────────────────────────
+
+
+def derived_is_nan(a: Any) -> Any:
+    """Is it NaN?"""
+    return a != a  # noqa: PLR0124 (only NaN differs from itself)
+
+
+def _bits(a: Any) -> tuple[Any, Any]:
+    """The bits of a float, and the sign of its format."""
+    word = WORDS[a.dtype.itemsize]
+    return a.view(word), word.type(1 << 8 * word.itemsize - 1)
+
+
+def derived_magnitude(a: Any) -> Any:
+    """The bits without the sign."""
+    bits, sign = _bits(a)
+    return bits & ~sign
+
+
+def derived_negate(a: Any) -> Any:
+    """The sign flipped, of NaN too."""
+    bits, sign = _bits(a)
+    return (bits ^ sign).view(a.dtype)
+
+
+def derived_flush_subnormal(a: Any) -> Any:
+    """Subnormal values become zero of the same sign."""
+    small = np.abs(a) < LEAST_NORMAL[a.dtype]
+    if not np.count_nonzero(small):
+        return a
+    bits, sign = _bits(a)
+    return select(small, bits & sign, bits).view(a.dtype)
+
+
+def derived_canonical_nan(a: Any) -> Any:
+    """NaN of f16, bf16 and f32 with all bits set but the sign."""
+    wrong = a != a  # noqa: PLR0124 (only NaN differs from itself)
+    if a.dtype == F64 or not np.count_nonzero(wrong):
+        return a
+    bits, sign = _bits(a)
+    return select(wrong, ~sign, bits).view(a.dtype)
+
+
+def derived_clamp01(a: Any) -> Any:
+    """Limited to [+0, 1]; NaN becomes +0."""
+    one, zero = a.dtype.type(1), a.dtype.type(0)
+    return select(a > zero, np.minimum(a, one), zero)

@@ -1,0 +1,62 @@
+"""The algebra over NumPy arrays, one operation at a time: for `explain`, and for the updates of atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Rounding, Value
+from ptxvm.engine.interp import arrays, primitives
+
+
+class ArrayAlgebra:
+    """Values are arrays with an element per lane, or NumPy scalars."""
+
+    def const(self, type: Type, x: float) -> Any:
+        """A NumPy scalar."""
+        return arrays.const(type, x)
+
+    def integer(self, op: str, type: Type, a: Any, b: Any) -> Any:
+        """Integers and predicates."""
+        return primitives.integer(op, type)(a, b)
+
+    def bits(self, op: str, type: Type, a: Any) -> Any:
+        """`popc clz reverse`."""
+        return primitives.BITS[op](a)
+
+    def floating(self, op: str, type: Type, rounding: Rounding, *args: Any) -> Any:
+        """Correctly rounded arithmetic."""
+        return primitives.floating(op, type, rounding)(*args)
+
+    def compare(self, op: str, type: Type, a: Any, b: Any) -> Any:
+        """A predicate."""
+        return primitives.COMPARE[op](a, b)
+
+    def select(self, type: Type, condition: Any, a: Any, b: Any) -> Any:
+        """One or the other."""
+        return arrays.select(condition, a, b)
+
+    def cast(self, op: str, source: Type, target: Type, a: Any, rounding: Rounding) -> Any:
+        """Every conversion of a value."""
+        function = primitives.cast(op, source, target, rounding)
+        return a if function is None else function(a)
+
+    def round(self, mode: str, type: Type, a: Any) -> Any:
+        """To an integral value."""
+        return arrays.round_integral(mode, a)
+
+    def transcendental(self, function: str, type: Type, a: Any) -> Any:
+        """`sin cos lg2 ex2 tanh`."""
+        return arrays.transcendental(function, a)
+
+
+def _replacement(name: str) -> Callable[[Value], Value]:
+    function = primitives.derived(name)
+    return lambda a: Value(a.alg, primitives.derived_type(name, a.type), function(a.raw))
+
+
+for _name in primitives.DERIVED:
+    setattr(ArrayAlgebra, f"derived_{_name}", staticmethod(_replacement(_name)))
+
+EAGER = ArrayAlgebra()

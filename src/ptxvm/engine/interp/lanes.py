@@ -1,0 +1,118 @@
+"""How the threads of some CTAs lie in one array of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ptxvm.machine.launch import LaunchShape
+
+WARP = 32
+
+
+def at(value: Any, lanes: Any) -> Any:
+    """A per-lane value at some lanes; a uniform one as it is."""
+    return value if lanes is None or not np.ndim(value) else value[lanes]
+
+
+def spread(value: Any, positions: Any) -> Any:
+    """A value of the lanes that run, at some of their positions, as an array."""
+    return value[positions] if np.ndim(value) else np.full(len(positions), value)
+
+
+class Layout:
+    """The numbers of the lanes of a cohort: their CTA, warp and place in it."""
+
+    def __init__(self, shape: LaunchShape, ctas: Sequence[int]) -> None:
+        self.shape, self.ctas = shape, np.asarray(ctas, np.int64)
+        self.threads = shape.threads
+        self.size = self.threads * len(self.ctas)
+        self.numbers = np.arange(self.size)
+        self.thread = self.numbers % self.threads
+        self.cta = self.numbers // self.threads
+        self.warps_of_cta = -(-self.threads // WARP)
+        self.warp = self.cta * self.warps_of_cta + self.thread // WARP
+        self.lane = self.thread % WARP
+        self.warp_start = self.numbers - self.lane
+        self.warps = len(self.ctas) * self.warps_of_cta
+        self._padded = self.warp * WARP + self.lane
+        self._full = self.threads % WARP == 0
+        self._known: dict[str, Any] = {}
+
+    def warp_bits(self, truth: Any, lanes: Any) -> Any:
+        """A mask for each warp of the lanes where a per-lane predicate is true, as each of `lanes` sees it."""
+        if self._full:
+            padded = truth
+        else:
+            padded = np.zeros(self.warps * WARP, np.bool_)
+            padded[self._padded] = truth
+        masks = np.packbits(padded, bitorder="little").view("<u4")
+        return masks.take(self.warp if lanes is None else self.warp[lanes])
+
+    def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The CTA and thread of a lane as (x, y, z)."""
+        cta, thread = int(self.ctas[self.cta[lane]]), int(self.thread[lane])
+        return _unfold(cta, self.shape.grid), _unfold(thread, self.shape.block)
+
+    @cached_property
+    def cta_number(self) -> Any:
+        """The number in the grid of each lane's CTA; one for all where there is one."""
+        return self.ctas[self.cta] if len(self.ctas) > 1 else self.ctas[0]
+
+    def special(self, name: str) -> Any:
+        """The special registers that follow from the place of a lane; None for another."""
+        if name not in self._known:
+            register, _, component = name.partition(".")
+            how = PLACES.get(register)
+            self._known[name] = None if how is None else how(self, "xyzw".find(component) if component else 0)
+        return self._known[name]
+
+
+def _unfold(number: Any, extent: tuple[int, int, int]) -> tuple[Any, Any, Any]:
+    return number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])
+
+
+def _of(extent: tuple[int, int, int], axis: int) -> Any:
+    return np.uint64(extent[axis] if axis < len(extent) else 0)
+
+
+def _coordinate(number: Any, extent: tuple[int, int, int], axis: int) -> Any:
+    if axis >= len(extent):
+        return np.uint64(0)
+    if extent[axis] == 1:
+        return np.uint64(0)
+    found = _unfold(number, extent)[axis]
+    return np.asarray(found).astype(np.uint64)[()]
+
+
+def _mask(layout: Layout, bits: Any) -> Any:
+    lane = layout.lane.astype(np.uint64)
+    one = np.uint64(1)
+    return bits(one << lane, one)
+
+
+PLACES = {
+    "tid": lambda l, axis: _coordinate(l.thread, l.shape.block, axis),
+    "ntid": lambda l, axis: _of(l.shape.block, axis),
+    "ctaid": lambda l, axis: _coordinate(l.cta_number, l.shape.grid, axis),
+    "nctaid": lambda l, axis: _of(l.shape.grid, axis),
+    "laneid": lambda l, _: l.lane.astype(np.uint32),
+    "warpid": lambda l, _: (l.thread // WARP).astype(np.uint32),
+    "nwarpid": lambda l, _: np.uint32(l.warps_of_cta),
+    "lanemask_eq": lambda l, _: _mask(l, lambda bit, one: bit),
+    "lanemask_lt": lambda l, _: _mask(l, lambda bit, one: bit - one),
+    "lanemask_le": lambda l, _: _mask(l, lambda bit, one: bit * np.uint64(2) - one),
+    "lanemask_gt": lambda l, _: _mask(l, lambda bit, one: np.uint64(0xFFFF_FFFF) - (bit * np.uint64(2) - one)),
+    "lanemask_ge": lambda l, _: _mask(l, lambda bit, one: np.uint64(0xFFFF_FFFF) - (bit - one)),
+    "smid": lambda l, _: l.cta_number.astype(np.uint64) % np.uint64(l.shape.multiprocessors),
+    "nsmid": lambda l, _: np.uint64(l.shape.multiprocessors),
+    "clusterid": lambda l, axis: _coordinate(l.cta_number, l.shape.grid, axis),
+    "nclusterid": lambda l, axis: _of(l.shape.grid, axis),
+    "cluster_ctaid": lambda l, axis: np.uint64(0),
+    "cluster_nctaid": lambda l, axis: np.uint64(1),
+    "cluster_ctarank": lambda l, _: np.uint64(0),
+    "cluster_nctarank": lambda l, _: np.uint64(1),
+}

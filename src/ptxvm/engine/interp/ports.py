@@ -1,0 +1,279 @@
+"""The ports of the machine as the tracer sees them: each method writes a call of the cohort into the code.
+
+In the code, `C` is the cohort, `L` the lanes that run (None where all do), `g` the guard of an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxvm.algebra.types import Type, b64, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp.eager import EAGER
+from ptxvm.engine.interp.trace import TraceAlgebra
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """A place in the code that touches memory."""
+
+    bound: Bound
+    space: str
+    type: Type
+    count: int = 1
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def held(self) -> Any:
+        """How an element is held."""
+        return arrays.dtype(self.type)
+
+
+@dataclass(eq=False, slots=True)
+class Update:
+    """The update of an atomic: applied to lanes that do not conflict."""
+
+    function: Callable[..., Value]
+    types: tuple[Type, ...]
+    operation: str
+
+    def __call__(self, old: Any, *operands: Any) -> Any:
+        """The new values."""
+        values = [Value(EAGER, t, raw) for t, raw in zip(self.types, (old, *operands), strict=True)]
+        return self.function(*values).raw
+
+
+@dataclass(slots=True)
+class Action:
+    """What the last instruction of a segment asked of the flow: a verb, its symbol, and variables of the code."""
+
+    verb: str
+    symbol: Any = None
+    raws: tuple[str, ...] = ()
+    extra: Any = None
+
+
+@dataclass(slots=True)
+class Request:
+    """What a yielded instruction waits for: variables of the code."""
+
+    verb: str  # warp or cta
+    raws: tuple[str | None, ...]
+    types: tuple[Type, ...] = ()
+
+
+class Port:
+    """What all ports share: the code, and the instruction that is traced."""
+
+    def __init__(self, alg: TraceAlgebra, bound: Bound, guard: str | None) -> None:
+        self.alg, self.code, self.bound, self.guard = alg, alg.code, bound, guard
+
+    def value(self, type: Type, text: str) -> Value:
+        """A value that is not the same when asked again."""
+        return Value(self.alg, type, self.code.emit(text, pure=False))
+
+
+class Memory(Port):
+    """`mem`."""
+
+    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+        """A gather."""
+        access = self.code.refer(Access(self.bound, space, type, count, attributes))
+        text = f"C.load({access}, L, {self.guard}, {address.raw})"
+        if count == 1:
+            return [self.value(type, text)]
+        whole = self.code.emit(text, pure=False)
+        return [Value(self.alg, type, self.code.emit(f"{whole}[{n}]", pure=False)) for n in range(count)]
+
+    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+        """A scatter."""
+        access = self.code.refer(Access(self.bound, space, type, len(values), attributes))
+        raws = ", ".join(v.raw for v in values)
+        self.code.run(f"C.store({access}, L, {self.guard}, {address.raw}, ({raws},))")
+
+    def atomic(
+        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        **attributes: Any,
+    ) -> Value:  # fmt: skip
+        """Read, update, write, in the order of the lanes where they conflict."""
+        access = self.code.refer(Access(self.bound, space, type, 1, attributes))
+        types = (type, *(o.type for o in operands))
+        how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
+        raws = ", ".join(o.raw for o in operands)
+        return self.value(type, f"C.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws},))")
+
+    def fence(self, order: str, scope: str) -> None:
+        """One lane's accesses are in order as it is."""
+
+    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+        """Nothing to be seen."""
+
+    def to_generic(self, space: str, address: Value) -> Value:
+        """Add the base of the window."""
+        return self.value(u64, f"C.to_generic({space!r}, L, {address.raw})")
+
+    def from_generic(self, space: str, address: Value) -> Value:
+        """Take the base of the window away."""
+        return self.value(u64, f"C.from_generic({space!r}, L, {address.raw})")
+
+    def within(self, space: str, address: Value) -> Value:
+        """Is it there?"""
+        return self.value(pred, f"C.within({space!r}, L, {address.raw})")
+
+    def allocate_stack(self, size: Value, alignment: int) -> Value:
+        """Grow the frame."""
+        bound = self.code.refer(self.bound)
+        return self.value(u64, f"C.allocate_stack({bound}, L, {self.guard}, {size.raw}, {alignment})")
+
+    def stack_pointer(self, restore: Value | None = None) -> Value:
+        """Read or set the end of the frame."""
+        if restore is None:
+            return self.value(u64, "C.stack_pointer(L)")
+        return self.value(u64, f"C.restore_stack(L, {self.guard}, {restore.raw})")
+
+
+class Peers(Port):
+    """The lanes of the collective that was just released."""
+
+    def __init__(self, alg: TraceAlgebra, bound: Bound, guard: str | None, types: tuple[Type, ...]) -> None:
+        super().__init__(alg, bound, guard)
+        self.types = types
+
+    def at(self, lane: Value, payload: int = 0) -> Value:
+        """What another lane gave."""
+        type = self.types[payload]
+        held = self.code.refer(arrays.dtype(type))
+        return self.value(type, f"C.peer(L, {payload}, {held}, {lane.raw})")
+
+    def ballot(self, payload: int = 0) -> Value:
+        """The bits of a predicate."""
+        held = self.code.refer(arrays.dtype(pred))
+        return self.value(u32, f"C.ballot(L, {payload}, {held})")
+
+    @property
+    def members(self) -> Value:
+        """Who takes part."""
+        return self.value(u32, "C.members_of(L)")
+
+
+class Warp(Port):
+    """`warp`."""
+
+    @property
+    def lane(self) -> Value:
+        """The number of the lane."""
+        return Value(self.alg, u32, self.code.emit("C.special('laneid', L)"))
+
+    def active(self) -> Value:
+        """Who runs this now."""
+        return self.value(u32, f"C.active(L, {self.guard})")
+
+    def converge(self, members: Value, *payload: Value) -> Request:
+        """Wait for the others."""
+        return Request("warp", (members.raw, *(p.raw for p in payload)), tuple(p.type for p in payload))
+
+    def together(self, *payload: Value) -> Peers:
+        """Those who are here."""
+        raws = ", ".join(p.raw for p in payload)
+        self.code.run(f"C.gather_active(L, {self.guard}, ({raws},))")
+        return Peers(self.alg, self.bound, self.guard, tuple(p.type for p in payload))
+
+
+class Votes(Port):
+    """The outcome of a barrier."""
+
+    def count(self) -> Value:
+        """How many voted for."""
+        return self.value(u32, "C.votes(L)[0]")
+
+    def all(self) -> Value:
+        """None voted against."""
+        return self.value(pred, "C.votes(L)[1]")
+
+    def any(self) -> Value:
+        """One voted for."""
+        return self.value(pred, "C.votes(L)[2]")
+
+
+class Cta(Port):
+    """`cta`."""
+
+    def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
+        """Wait for the others of the CTA."""
+        raws = (number.raw, threads.raw if threads else None, vote.raw if vote else None)
+        return Request("cta", raws)
+
+    def arrive(self, number: Value, threads: Value) -> None:
+        """Arrive and go on."""
+        bound = self.code.refer(self.bound)
+        self.code.run(f"C.arrive({bound}, L, {self.guard}, {number.raw}, {threads.raw})")
+
+
+class Flow(Port):
+    """`flow`: keeps what was asked for the end of the segment."""
+
+    action: Action | None = None
+
+    def goto(self, target: Any) -> None:
+        """Go to a label."""
+        self.action = Action("goto", target)
+
+    def switch(self, index: Value, table: Any) -> None:
+        """Go to one of several."""
+        self.action = Action("switch", table, (index.raw,))
+
+    def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
+        """Call a function, by symbol or by address."""
+        raws = (function.raw,) if isinstance(function, Value) else ()
+        self.action = Action("call", None if raws else function, raws, (arguments, results, prototype))
+
+    def leave(self) -> None:
+        """Return."""
+        self.action = Action("leave")
+
+    def exit(self) -> None:
+        """End."""
+        self.action = Action("exit")
+
+    def trap(self) -> None:
+        """Fault."""
+        self.action = Action("trap")
+
+    def breakpoint(self) -> None:
+        """Nobody debugs."""
+        self.action = Action("next")
+
+    def event(self, number: Value | None = None, mask: Value | None = None) -> None:
+        """Nobody counts."""
+        self.action = Action("next")
+
+
+class Clock(Port):
+    """`clock`."""
+
+    def sleep(self, nanoseconds: Value) -> None:
+        """Let others run: the cohort gives way at the end of the segment."""
+        self.code.run("C.give_way()")
+
+
+class ConditionCode(Port):
+    """`cc`: the carry flag is a register of the cohort's frame."""
+
+    read: Callable[[], Value]
+    write: Callable[[Value], None]
+
+    @property
+    def carry(self) -> Value:
+        """The flag."""
+        return self.read()
+
+    @carry.setter
+    def carry(self, value: Value) -> None:
+        self.write(value)
+
+
+__all__ = ["Access", "Action", "Clock", "ConditionCode", "Cta", "Flow", "Memory", "Peers", "Request", "Update", "Votes", "Warp", "b64"]

@@ -1,0 +1,97 @@
+"""Each primitive of the algebra as a function over arrays, found by its name and types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, f32, f64
+from ptxvm.algebra.value import Rounding
+from ptxvm.engine.interp import arrays
+
+Function = Callable[..., Any]
+
+INTEGER: dict[str, Function] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "min": np.minimum, "max": np.maximum, "shl": arrays.shl, "shr": arrays.shr,
+    "div": arrays.div, "rem": arrays.rem, "mul_hi": arrays.mul_hi,
+}  # fmt: skip
+COMPARE: dict[str, Function] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+NEAREST: dict[str, Function] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt,
+}  # fmt: skip
+BITS: dict[str, Function] = {"popc": arrays.popc, "clz": arrays.clz, "reverse": arrays.reverse}
+B128_SHIFTS: dict[str, Function] = {"shl": arrays.b128_shl, "shr": arrays.b128_shr}
+
+
+@cache
+def integer(op: str, type: Type) -> Function:
+    """Integers and predicates; b128 is held as two words."""
+    if arrays.dtype(type) == arrays.B128:
+        return B128_SHIFTS.get(op) or partial(arrays.b128_logic, op)
+    return INTEGER[op]
+
+
+@cache
+def floating(op: str, type: Type, rounding: Rounding) -> Function:
+    """Correctly rounded arithmetic on f32 and f64."""
+    if rounding == "rn":
+        if op == "fma":
+            return {f32: arrays.fma_f32, f64: arrays.fma_f64}[type]
+        return NEAREST[op]
+    return partial(arrays.floating, op, rounding, arrays.dtype(type))
+
+
+@cache
+def cast(op: str, source: Type, target: Type, rounding: Rounding) -> Function | None:
+    """A conversion; None where both are held alike and nothing happens."""
+    held = arrays.dtype(target)
+    if op == "view":
+        return None if held == arrays.dtype(source) else partial(_flipped, arrays.view, held)
+    if op == "resize":
+        return None if held == arrays.dtype(source) else partial(_flipped, arrays.resize, held)
+    if op == "ftoi":
+        return partial(_flipped, arrays.ftoi, held)
+    function = {"itof": arrays.itof, "ftof": arrays.ftof}[op]
+    return partial(_rounded, function, held, rounding)
+
+
+def _flipped(function: Function, held: Any, a: Any) -> Any:
+    return function(a, held)
+
+
+def _rounded(function: Function, held: Any, rounding: Rounding, a: Any) -> Any:
+    return function(a, held, rounding)
+
+
+@cache
+def round_integral(mode: str) -> Function:
+    """To an integral value."""
+    return partial(arrays.round_integral, mode)
+
+
+@cache
+def transcendental(function: str) -> Function:
+    """`sin cos lg2 ex2 tanh`."""
+    return partial(arrays.transcendental, function)
+
+
+DERIVED = ("is_nan", "magnitude", "negate", "flush_subnormal", "canonical_nan", "clamp01")
+
+
+def derived(name: str) -> Function:
+    """The replacement of a derived operation."""
+    function: Function = getattr(arrays, f"derived_{name}")
+    return function
+
+
+def derived_type(name: str, type: Type) -> Type:
+    """The type of its result."""
+    if name == "is_nan":
+        return Type.named["pred"]
+    return type.as_bits if name == "magnitude" else type

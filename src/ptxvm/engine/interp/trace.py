@@ -1,0 +1,145 @@
+"""The algebra that writes NumPy source: the meaning of an instruction, run once, becomes straight-line code.
+
+A value is the name of a variable of that code.  Equal expressions share a variable.  `origin` tells which variables may
+share their memory with a register, so that the code never lets two registers share theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Rounding, Value
+from ptxvm.engine.interp import arrays, primitives
+
+INFIX = {
+    np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/", np.bitwise_and: "&", np.bitwise_or: "|",
+    np.bitwise_xor: "^", np.equal: "==", np.not_equal: "!=", np.less: "<", np.less_equal: "<=", np.greater: ">",
+    np.greater_equal: ">=",
+}  # fmt: skip
+MAY_RETURN_ARGUMENT = {"flush_subnormal", "canonical_nan", "clamp01"}
+
+
+class Code:
+    """Lines of source under construction, with the objects that they name."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {}
+        self.known: dict[str, str] = {}
+        self.objects: dict[int, str] = {}
+        self.origin: dict[str, str] = {}
+        self.count = 0
+
+    def fresh(self) -> str:
+        """A new variable."""
+        self.count += 1
+        return f"t{self.count}"
+
+    def emit(self, text: str, *, origin: str = "", pure: bool = True) -> str:
+        """The variable that holds the value of an expression."""
+        if pure and text in self.known:
+            return self.known[text]
+        name = self.fresh()
+        self.lines.append(f"{name} = {text}")
+        if pure:
+            self.known[text] = name
+        self.origin[name] = self.origin.get(origin, origin) or name
+        return name
+
+    def run(self, text: str) -> None:
+        """A statement."""
+        self.lines.append(text)
+
+    def refer(self, thing: Any) -> str:
+        """The name by which the code refers to an object."""
+        name = self.objects.get(id(thing))
+        if name is None:
+            name = self.objects[id(thing)] = f"k{len(self.objects)}"
+            self.names[name] = thing
+        return name
+
+
+class TraceAlgebra:
+    """Values are names of variables of the code."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+    def apply(self, function: Callable[..., Any], *args: str) -> str:
+        """An expression that applies a function."""
+        sign = INFIX.get(function) if isinstance(function, np.ufunc) else None
+        if sign:
+            return self.code.emit(f"{args[0]} {sign} {args[1]}")
+        return self.code.emit(f"{self.code.refer(function)}({', '.join(args)})")
+
+    def const(self, type: Type, x: float) -> str:
+        """A NumPy scalar, kept among the names."""
+        value = arrays.const(type, x)
+        key = f"{value.dtype}:{value.tobytes().hex()}"
+        name = self.code.known.get(key)
+        if name is None:
+            name = self.code.known[key] = self.code.refer(value)
+            self.code.origin[name] = "constant"
+        return name
+
+    def integer(self, op: str, type: Type, a: str, b: str) -> str:
+        """Integers and predicates; a constant shift within the width is NumPy's own."""
+        if op in ("shl", "shr") and isinstance(n := self.code.names.get(b), np.integer) and 0 <= int(n) < type.bits:
+            return self.code.emit(f"{a} {'<<' if op == 'shl' else '>>'} {b}")
+        return self.apply(primitives.integer(op, type), a, b)
+
+    def bits(self, op: str, type: Type, a: str) -> str:
+        """`popc clz reverse`."""
+        return self.apply(primitives.BITS[op], a)
+
+    def floating(self, op: str, type: Type, rounding: Rounding, *args: str) -> str:
+        """Correctly rounded arithmetic."""
+        return self.apply(primitives.floating(op, type, rounding), *args)
+
+    def compare(self, op: str, type: Type, a: str, b: str) -> str:
+        """A predicate."""
+        return self.apply(primitives.COMPARE[op], a, b)
+
+    def select(self, type: Type, condition: str, a: str, b: str) -> str:
+        """One or the other."""
+        return self.apply(arrays.select, condition, a, b)
+
+    def cast(self, op: str, source: Type, target: Type, a: str, rounding: Rounding) -> str:
+        """Every conversion; a view keeps its origin."""
+        function = primitives.cast(op, source, target, rounding)
+        if function is None:
+            return a
+        held = self.code.refer(arrays.dtype(target))
+        if op == "view":
+            return self.code.emit(f"{a}.view({held})", origin=a)
+        if op == "resize" and arrays.B128 not in (arrays.dtype(source), arrays.dtype(target)):
+            return self.code.emit(f"{a}.astype({held})")
+        return self.apply(function, a)
+
+    def round(self, mode: str, type: Type, a: str) -> str:
+        """To an integral value."""
+        return self.apply(primitives.round_integral(mode), a)
+
+    def transcendental(self, function: str, type: Type, a: str) -> str:
+        """`sin cos lg2 ex2 tanh`."""
+        return self.apply(primitives.transcendental(function), a)
+
+
+def _replacement(name: str) -> Callable[[Value], Value]:
+    function = primitives.derived(name)
+
+    def call(a: Value) -> Value:
+        code: Code = a.alg.code  # type: ignore[attr-defined]
+        origin = a.raw if name in MAY_RETURN_ARGUMENT else ""
+        raw = code.emit(f"{code.refer(function)}({a.raw})", origin=origin)
+        return Value(a.alg, primitives.derived_type(name, a.type), raw)
+
+    return call
+
+
+for _name in primitives.DERIVED:
+    setattr(TraceAlgebra, f"derived_{_name}", staticmethod(_replacement(_name)))

@@ -1,0 +1,340 @@
+"""The model of an instruction: what `@instruction` declares and everything else reads.
+
+    @instruction(
+        '''
+        add.type       d, a, b;
+        add{.sat}.s32  d, a, b;
+        .type = { .u16, .u32, .u64, .s16, .s32, .s64 };
+        ''', section="9.7.1.1", needs={"": "PTX 1.0"})
+    def add(i, a, b):
+        '''Add two values; with .sat, limit the result to the range of the type.'''
+
+A meaning meets two stages: modifiers (`i.sat`, `i.type`) are plain Python, known when the PTX is read;
+operands are `Value`s, known when the kernel runs.  Its parameters after `i` are the operands that it
+reads, by the names of the syntax lines, then the ports of the machine that it uses.  What the
+syntax names and the meaning does not read are destinations: the meaning returns them in order.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from ptxvm.algebra.types import Type
+from ptxvm.isa.notation import Form, Operand, Slot, parse_forms
+from ptxvm.isa.targets import Need, Target, Version, parse_need
+
+PORTS = frozenset({"cc", "mem", "warp", "cta", "flow", "tasks", "tex", "clock"})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule found wrong.
+
+    `message` is in our words; `operand` names the operand it is about, `word` the modifier;
+    `help` a way out; `ptxas` what ptxas prints, where that differs.
+    """
+
+    code: str
+    message: str
+    operand: str = ""
+    word: str = ""
+    help: str = ""
+    ptxas: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A legality rule; its docstring is the sentence of the reference page and of `explain CODE`."""
+
+    code: str
+    check: Callable[[Any], str | Problem | None]
+
+    @property
+    def sentence(self) -> str:
+        """What the rule says."""
+        return inspect.cleandoc(self.check.__doc__ or self.check.__name__.replace("_", " "))
+
+
+@dataclass(frozen=True)
+class OperandType:
+    """What may stand for an operand: the name of a type or of a slot that holds one, and some marks.
+
+    `2*type` is the type of twice the size.  Marks (see `isa.operand_types`): `wide` a register may be wider, `bits`
+    any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
+    the type, `plain` one register or constant only (no vector, no special register, no variable without an offset, no
+    `_` without the mark `sink`), `label`, `function`, `table`, `any`.
+    """
+
+    type: str
+    marks: frozenset[str] = frozenset()
+
+
+@dataclass(eq=False)
+class Instruction:
+    """Everything known about one PTX instruction."""
+
+    name: str
+    family: str
+    section: str
+    forms: tuple[Form, ...]
+    types: Mapping[str, OperandType]
+    needs: Mapping[str, str]
+    meaning: Callable[..., Any]
+    ends: bool = False
+    rules: list[Rule] = field(default_factory=list)
+    conditional_needs: list[tuple[Callable[[Any], bool], str]] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        """What it does, in words."""
+        return inspect.cleandoc(self.meaning.__doc__ or "")
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """What the meaning asks for: operands, then ports."""
+        return tuple(inspect.signature(self.meaning).parameters)[1:]
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The operands that it reads."""
+        return tuple(p for p in self.parameters if p not in PORTS)
+
+    @cached_property
+    def effects(self) -> frozenset[str]:
+        """The ports that it uses, and `waits` where a warp can wait at it."""
+        waits = {"waits"} if inspect.isgeneratorfunction(self.meaning) else set()
+        return frozenset(PORTS & set(self.parameters)) | waits
+
+    @cached_property
+    def modifiers(self) -> frozenset[str]:
+        """The names of all slots of all forms, those of operands too."""
+        return frozenset(s.name for f in self.forms for s in (*f.slots, *f.marks))
+
+    def rule(self, code: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Attach a legality rule: it gets the decoded instruction and returns what is wrong, or None."""
+
+        def add(check: Callable[..., Any]) -> Callable[..., Any]:
+            self.rules.append(Rule(code, check))
+            return check
+
+        return add
+
+    def needs_when(self, requirement: str) -> Callable[[Callable[..., bool]], Callable[..., bool]]:
+        """For a requirement that no single modifier decides."""
+
+        def add(condition: Callable[..., bool]) -> Callable[..., bool]:
+            self.conditional_needs.append((condition, requirement))
+            return condition
+
+        return add
+
+    def variants(self) -> Iterator[Decoded]:
+        """Every combination of modifiers that the syntax allows, legal or not."""
+        seen = set()
+        for form in self.forms:
+            options = [(*((None,) if s.optional else ()), *s.order) for s in form.slots]
+            for words in itertools.product(*options):
+                d = Decoded(self, form, {s.name: w for s, w in zip(form.slots, words, strict=True) if w})
+                key = (d.mnemonic, form.operands)
+                if key not in seen:
+                    seen.add(key)
+                    yield d
+
+
+class Registry:
+    """All declared instructions."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.by_opcode: dict[str, list[tuple[Instruction, Form]]] = {}
+
+    def add(self, instruction: Instruction) -> None:
+        """Enter one."""
+        self.instructions.append(instruction)
+        for form in instruction.forms:
+            self.by_opcode.setdefault(form.opcode, []).append((instruction, form))
+
+
+ISA = Registry()
+
+
+def instruction(
+    syntax: str,
+    *,
+    section: str,
+    needs: Mapping[str, str],
+    types: str = "*: type",
+    fixed: int = 0,
+    ends: bool = False,
+) -> Callable[[Callable[..., Any]], Instruction]:
+    """Declare an instruction; the decorated function is its meaning.
+
+    `needs` maps modifiers ("" for any form) to `"PTX 6.0, sm_70"`; `types` maps operands (`*` for the rest) to a type
+    or slot and marks; `fixed` counts leading modifiers whose place matters; `ends` says that control never goes on.
+    """
+
+    def declare(meaning: Callable[..., Any]) -> Instruction:
+        declared = Instruction(
+            name=meaning.__name__.rstrip("_"),
+            family=meaning.__module__.rpartition(".")[2],
+            section=section,
+            forms=tuple(parse_forms(syntax, fixed)),
+            types=parse_types(types),
+            needs=needs,
+            meaning=meaning,
+            ends=ends,
+        )
+        ISA.add(declared)
+        return declared
+
+    return declare
+
+
+def alu(syntax: str, *, types: str = "*: type", **declaration: Any) -> Callable[[Callable[..., Any]], Instruction]:
+    """Declare an arithmetic instruction: each operand is one register or constant (the mark `plain`)."""
+    marked = ", ".join(f"{part} plain" for part in types.split(","))
+    return instruction(syntax, types=marked, **declaration)
+
+
+def parse_types(text: str) -> dict[str, OperandType]:
+    """`*: type, a: u64 reg` as a table."""
+    table = {}
+    for part in text.split(","):
+        names, _, spec = part.partition(":")
+        name, *marks = spec.split()
+        for operand in names.split():
+            table[operand] = OperandType(name, frozenset(marks))
+    return table
+
+
+@dataclass(eq=False)
+class Decoded:
+    """One instruction with its modifiers chosen, before its operands.
+
+    `i.sat` is True or False for a flag, a Type for a type, a word for a choice, and None for an optional choice left
+    out or a slot that only other forms have; a name that no form has is an AttributeError.
+    `shapes` maps operands to what stands there, while rules run.
+    """
+
+    of: Instruction
+    form: Form
+    bound: Mapping[str, str]
+    shapes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = self._modifier(name)
+        self.__dict__[name] = value
+        return value
+
+    def _modifier(self, name: str) -> Any:
+        of = self.__dict__["of"]
+        if name not in of.modifiers:
+            raise AttributeError(f"{of.name} has no modifier .{name}")
+        slot = next((s for s in (*self.form.slots, *self.form.marks) if s.name == name), None)
+        if slot is None:
+            slots = (s for f in of.forms for s in (*f.slots, *f.marks) if s.name == name)
+            return False if all(s.literal for s in slots) else None
+        if slot.literal:
+            return name in self.bound
+        word = self.bound.get(name)
+        return Type.named.get(word, word) if word else None
+
+    @cached_property
+    def mnemonic(self) -> str:
+        """The head in the manual's order of modifiers."""
+        return ".".join([self.form.opcode, *(self.bound[s.name] for s in self.form.slots if s.name in self.bound)])
+
+    def operand_type(self, operand: str) -> OperandType:
+        """What the declaration says of an operand."""
+        types = self.of.types
+        return types.get(operand) or types.get("*") or OperandType("type")
+
+    @cached_property
+    def _types(self) -> dict[str, Type | None]:
+        return {}
+
+    def type_of(self, operand: str) -> Type | None:
+        """The type of an operand, or None for one that has none (a label)."""
+        if operand not in self._types:
+            spec = self.operand_type(operand).type
+            self._types[operand] = Type.named[spec] if spec in Type.named else self._slot_type(spec)
+        return self._types[operand]
+
+    def _slot_type(self, spec: str) -> Type | None:
+        slot = spec.removeprefix("2*")
+        value = getattr(self, slot, None) if slot in self.of.modifiers else None
+        if not isinstance(value, Type):
+            return None
+        return Type.named[f"{value.kind}{2 * value.bits}"] if spec != slot else value
+
+    def shape(self, operand: str) -> Any:
+        """What stands for an operand (an `isa.operand_types.Shape`), or None where it was left out."""
+        return self.shapes.get(operand)
+
+    def value(self, operand: str) -> int | None:
+        """The operand's value, where it is an integer constant."""
+        shape = self.shapes.get(operand)
+        return shape.value if shape is not None else None
+
+    def problems(self) -> list[Problem]:
+        """Every rule that the instruction, so written, breaks."""
+        found = []
+        for rule in self.of.rules:
+            said = rule.check(self)
+            if said:
+                found.append(said if isinstance(said, Problem) else Problem(rule.code, said))
+        return found
+
+    def requirements(self) -> list[tuple[str, Need]]:
+        """Each feature that this uses, by name, with what it needs."""
+        present = {*self.bound.values(), *self.bound}
+        found = []
+        for words, need in self.of.needs.items():
+            hit = [w for w in words.split() if w.lstrip(".") in present]
+            if hit or not words:
+                found.append((hit[0] if hit else self.form.opcode, parse_need(need)))
+        for condition, need in self.of.conditional_needs:
+            if condition(self):
+                found.append((condition.__name__.replace("_", " "), parse_need(need)))
+        return found
+
+    def unmet(self, version: Version, target: Target) -> list[tuple[str, Need]]:
+        """The requirements that this version and target do not meet."""
+        return [(name, n) for name, n in self.requirements() if n.version > version or not n.met_by(target)]
+
+    def destinations(self) -> tuple[str, ...]:
+        """The operands that the meaning returns, in order."""
+        return tuple(n for o in self.form.operands for n in o.names if n not in self.of.sources)
+
+
+@lru_cache(maxsize=20_000)
+def candidates(opcode: str, words: Sequence[str]) -> tuple[Decoded, ...]:
+    """The forms that these modifiers fit, each with its modifiers bound."""
+    found = []
+    for of, form in ISA.by_opcode.get(opcode, ()):
+        match = form.match(words)
+        if match.fits:
+            found.append(Decoded(of, form, match.bound))
+    return tuple(found)
+
+
+__all__ = [
+    "ISA",
+    "Decoded",
+    "Form",
+    "Instruction",
+    "Operand",
+    "Problem",
+    "Rule",
+    "Slot",
+    "alu",
+    "candidates",
+    "instruction",
+]

@@ -1,0 +1,243 @@
+"""The manual's syntax notation, read as data.
+
+    ld{.weak}{.ss}{.cop}{.vec}.type  d, [a];
+    .ss = { .const, .global, .local, .param, .shared };
+
+A line is a form: an opcode, slots for modifiers, operands.  `{…}` is optional, `d{|p}` an optional
+second destination, `{!}c` an operand that may be negated, `[a]` an address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ptxvm.algebra.types import Type
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One place for a modifier: `.sat`, `{.sat}`, `.type`."""
+
+    name: str
+    choices: frozenset[str]
+    optional: bool
+    literal: bool  # stands for itself, rather than for one of a list
+    order: tuple[str, ...] = ()  # the choices as written
+
+    @cached_property
+    def is_type(self) -> bool:
+        """Are its choices types?  Several types of one instruction are told apart by their order."""
+        return all(c in Type.named for c in self.choices)
+
+    def __str__(self) -> str:
+        return f"{{.{self.name}}}" if self.optional else f".{self.name}"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One place for an operand.
+
+    `second` is the name after `|`; `address` for `[a]`; `vector` for `{a, b}` written out; `group` for `(a)`.
+    What is written at an operand but is known when the PTX is read, as modifiers are, has a slot of its own: the part
+    that `a{.asel}` picks, and the sign of `{-}a`, a flag named `minus_a`.
+    """
+
+    name: str
+    optional: bool = False
+    negatable: str = ""  # "!" or "-"
+    address: bool = False
+    second: str = ""
+    second_optional: bool = False
+    group: bool = False
+    items: tuple[Operand, ...] = ()
+    selector: str = ""  # the slot of a component: `a{.asel}`
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that it binds."""
+        if self.items:
+            return tuple(n for item in self.items for n in item.names)
+        return (self.name, self.second) if self.second else (self.name,)
+
+    @property
+    def minus(self) -> str:
+        """The flag that tells of a `-` before the operand; empty where none may stand."""
+        return f"minus_{self.name}" if self.negatable == "-" else ""
+
+
+@dataclass(frozen=True)
+class Match:
+    """How well some modifiers fit a form: what they bound, what is too much, what is missing."""
+
+    bound: dict[str, str]
+    extra: tuple[int, ...]  # indexes of words that fit no slot
+    missing: tuple[Slot, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Is every word placed and every needed slot filled?"""
+        return not self.extra and not self.missing
+
+
+@dataclass(frozen=True)
+class Form:
+    """One syntax line of an instruction."""
+
+    text: str
+    opcode: str
+    slots: tuple[Slot, ...]
+    operands: tuple[Operand, ...]
+    fixed: int = 0  # so many leading slots must come first and in this order (`mul.lo`)
+    counts: tuple[int, int] = field(default=(0, 0))
+    marks: tuple[Slot, ...] = ()  # what operands may bear: selectors and signs
+
+    def match(self, words: Sequence[str]) -> Match:
+        """Place each word in the first free slot that takes it.
+
+        ptxas takes modifiers in nearly any order; only types keep theirs, and the words of a long opcode.
+        """
+        bound: dict[str, str] = {}
+        extra: list[int] = []
+        for n, word in enumerate(words):
+            for at, slot in enumerate(self.slots):
+                if slot.name not in bound and word in slot.choices and (at >= self.fixed or at == n):
+                    bound[slot.name] = word
+                    break
+            else:
+                if word not in REPEATABLE or word not in bound:
+                    extra.append(n)
+        missing = tuple(s for s in self.slots if not s.optional and s.name not in bound)
+        return Match(bound, tuple(extra), missing)
+
+
+# Flags that ptxas lets one write twice.
+REPEATABLE = frozenset({"sat", "cc", "shiftamt"})
+
+TOKEN = re.compile(r"\s*([\w-]+(?:::\w+)*|[{}\[\](),|!.;])")
+
+
+def parse_forms(text: str, fixed: int = 0) -> list[Form]:
+    """Read syntax lines; `fixed` counts the leading modifiers whose place matters."""
+    text = re.sub(r"//[^\n]*", "", text)
+    rules: dict[str, tuple[str, ...]] = {}
+    heads: list[str] = []
+    for statement in filter(None, (s.strip() for s in text.split(";"))):
+        if "=" in statement:
+            *names, choices = statement.split("=")
+            values = tuple(w.lstrip(".") for w in re.findall(r"\.[\w:]+", choices))
+            rules |= {n.strip().lstrip("."): values for n in names}
+        else:
+            heads.append(" ".join(statement.split()))
+    return [parse_form(head, rules, fixed) for head in heads]
+
+
+def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int) -> Form:
+    """One line: `add{.sat}.type d, a, b`."""
+    m = re.match(r"(\w+)((?:\{?\.[\w:]+\}?)*)\s*(.*)$", head)
+    if not m:
+        raise SyntaxError(head)
+    slots = [parse_slot(brace, word, rules) for brace, word in re.findall(r"(\{?)\.([\w:]+)", m[2])]
+    types = [s for s in slots if s.literal and s.name in Type.named]
+    if len(types) == 1 and not any(s.name == "type" for s in slots):  # `add.s32` is `add.type` with one choice
+        at = slots.index(types[0])
+        slots[at] = Slot("type", types[0].choices, types[0].optional, literal=False, order=types[0].order)
+    reader = OperandReader(m[3])
+    operands = tuple(reader.operands(""))
+    needed = sum(not o.optional for o in operands)
+    return Form(head, m[1], tuple(slots), operands, fixed, (needed, len(operands)), tuple(parse_marks(operands, rules)))
+
+
+def parse_marks(operands: Sequence[Operand], rules: dict[str, tuple[str, ...]]) -> Iterator[Slot]:
+    """The selectors and signs of a form's operands; a selector without a list of choices takes any word."""
+    for operand in operands:
+        if operand.selector:
+            order = rules.get(operand.selector, ())
+            yield Slot(operand.selector, frozenset(order), optional=True, literal=False, order=order)
+        if operand.minus:
+            yield Slot(operand.minus, frozenset("-"), optional=True, literal=True, order=("-",))
+
+
+def parse_slot(brace: str, word: str, rules: dict[str, tuple[str, ...]]) -> Slot:
+    """`.type` with its choices, or a word that stands for itself."""
+    order = rules.get(word, (word,))
+    return Slot(word.replace("::", "_"), frozenset(order), bool(brace), word not in rules, order)
+
+
+class OperandReader:
+    """Reads the operands of a form: `d{|p}, [a]{, b}, {!}c`."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.tokens, self.at = text, TOKEN.findall(text), 0
+
+    def peek(self, ahead: int = 0) -> str:
+        """The token so many places on, or nothing."""
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
+
+    def take(self, *wanted: str) -> str:
+        """The next token, which must be one of those wanted."""
+        token = self.peek()
+        if wanted and token not in wanted:
+            raise SyntaxError(f"{self.text!r}: {token!r} where {wanted} was expected")
+        self.at += 1
+        return token
+
+    def operands(self, stop: str) -> list[Operand]:
+        """Operands up to the closing token."""
+        found: list[Operand] = []
+        while self.peek() != stop:
+            if self.peek() == "{" and self.peek(1) == ",":  # {, b}
+                self.take()
+                self.take(",")
+                found += [optional(o) for o in self.operands("}")]
+                self.take("}")
+                continue
+            found.append(self.operand())
+            if self.peek() == ",":
+                self.take()
+        return found
+
+    def operand(self) -> Operand:
+        """One operand with its marks."""
+        negatable = ""
+        if self.peek() == "{" and self.peek(1) in ("!", "-"):
+            self.take()
+            negatable = self.take()
+            self.take("}")
+        if self.peek() in ("[", "{", "("):
+            return self.bracket()
+        name = self.take().replace("-", "_")
+        second, second_optional, selector = "", False, ""
+        if self.peek() == "|":
+            self.take()
+            second = self.take()
+        elif self.peek() == "{" and self.peek(1) == "|":
+            self.take()
+            self.take()
+            second, second_optional = self.take(), True
+            self.take("}")
+        elif self.peek() == "{" and self.peek(1) == ".":
+            self.take()
+            self.take()
+            selector = self.take()
+            self.take("}")
+        return Operand(name, negatable=negatable, second=second, second_optional=second_optional, selector=selector)
+
+    def bracket(self) -> Operand:
+        """`[a]`, `{a, b}` or `(a)`."""
+        opening = self.take()
+        closing = {"[": "]", "{": "}", "(": ")"}[opening]
+        items = self.operands(closing)
+        self.take(closing)
+        if opening == "[" and len(items) == 1 and not items[0].items:
+            return Operand(items[0].name, address=True)
+        if opening == "(":
+            return Operand(items[0].name, group=True)
+        return Operand(items[0].name, address=opening == "[", items=tuple(items))
+
+
+def optional(o: Operand) -> Operand:
+    """The same operand, but it may be left out."""
+    return Operand(o.name, True, o.negatable, o.address, o.second, o.second_optional, o.group, o.items, o.selector)

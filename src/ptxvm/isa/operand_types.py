@@ -1,0 +1,203 @@
+"""What may stand for an operand: its shape, held against the type that the declaration gives (PTX 6.4, tables 23-25).
+
+A shape is all that a check needs to know of an operand, so that equal shapes are checked once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ptxvm.algebra.types import Type, pred
+from ptxvm.isa.model import OperandType
+
+
+class Shape(NamedTuple):
+    """The shape of an operand as written.
+
+    `kind`: `register`, `integer`, `float`, `variable` (its address), `special` (register), `label`, `function`, `table`,
+    `prototype`, `sink` (`_`), `address` (`[…]`), `vector`, `group`, `pair`, `not`, `negative`, `component`, `string`, or
+    `unknown`, for a name that is not declared (which is reported elsewhere).
+    `type` is that of a register or variable; `items` the shapes inside; `value` an integer constant; `space` that of
+    a variable; `detail` the width of a float literal, the component, the count of a vector register, `offset` for a
+    variable with one.
+    """
+
+    kind: str
+    type: Type | None = None
+    items: tuple[Any, ...] = ()
+    value: int | None = None
+    space: str = ""
+    detail: Any = None
+
+
+UNKNOWN = Shape("unknown")
+SINK = Shape("sink")
+
+IN_WORDS = {
+    "register": "a register",
+    "integer": "an integer constant",
+    "float": "a floating-point constant",
+    "variable": "the address of a variable",
+    "special": "a special register",
+    "label": "a label",
+    "function": "a function",
+    "table": "a list of targets",
+    "prototype": "a prototype",
+    "sink": "'_'",
+    "address": "an address in brackets",
+    "vector": "a vector in braces",
+    "group": "a list in parentheses",
+    "pair": "a pair of destinations",
+    "not": "a negated operand",
+    "negative": "a negative operand",
+    "component": "a part of a register",
+    "string": "a string",
+}
+
+
+def in_words(shape: Shape) -> str:
+    """How a message calls the operand."""
+    if shape.kind in ("register", "special") and shape.type is not None:
+        return f"a {shape.type} register"
+    return IN_WORDS.get(shape.kind, shape.kind)
+
+
+def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False) -> bool:
+    """May a register of one type hold a value of another?
+
+    `.b` fits anything of its size, `.s` and `.u` mix, `.f` stays apart (PTX 9.2, table 24); `wide` lets the register be
+    wider (table 25), `bits` ignores the sort.
+    """
+    if pred in (register, type):
+        return register is type
+    if register.bits != type.bits and not (wide and register.bits > type.bits):
+        return False
+    if bits or "b" in (register.kind, type.kind) or register is type:
+        return True
+    if register.bits > type.bits and (register.is_float or type.is_float):
+        return False
+    return register.is_float == type.is_float and (not register.is_float or compatible_floats(register, type))
+
+
+def compatible_floats(register: Type, type: Type) -> bool:
+    """Floats of one size: `.f16x2` data may sit in `.f32`?  No: only the same format."""
+    return register is type
+
+
+def problem(shape: Shape, type: Type | None, spec: OperandType, *, destination: bool) -> str:
+    """What is wrong with an operand of this shape where that type is expected; empty where nothing is."""
+    check = CHECKS.get(shape.kind)
+    if "plain" in spec.marks and not plain(shape, spec):
+        return f"{in_words(shape)} stands where one register or constant is needed"
+    if check is None:
+        return ""
+    return check(shape, type, spec, destination)
+
+
+def plain(shape: Shape, spec: OperandType) -> bool:
+    """Is it something that an arithmetic instruction takes as an operand?"""
+    if shape.kind == "sink":
+        return "sink" in spec.marks
+    if shape.kind == "variable":
+        return shape.detail == "offset"
+    return shape.kind not in ("special", "vector")
+
+
+def _mismatch(shape: Shape, type: Type | None) -> str:
+    wanted = "one of another kind" if type is None else f"a {type} operand"
+    return f"{in_words(shape)} stands where {wanted} is needed"
+
+
+def _register(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    marks = spec.marks
+    if "any" in marks:
+        return ""
+    if type is None or "imm" in marks or shape.type is None:
+        return _mismatch(shape, type) if "imm" not in marks else f"{in_words(shape)} stands where a constant is needed"
+    if shape.detail:  # a vector register as a whole
+        return ""
+    if holds(shape.type, type, wide="wide" in marks, bits="bits" in marks):
+        return ""
+    return _mismatch(shape, type)
+
+
+def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    if destination:
+        return "a constant cannot be a destination"
+    if "reg" in spec.marks:
+        return "a constant stands where a register is needed"
+    if "any" in spec.marks or (type is not None and (type.is_int or type is pred or "bits" in spec.marks)):
+        return ""
+    return _mismatch(shape, type)
+
+
+def _float(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    if destination:
+        return "a constant cannot be a destination"
+    if "reg" in spec.marks:
+        return "a constant stands where a register is needed"
+    if "any" in spec.marks or (type is not None and type.is_float and type.bits >= 32):
+        return ""
+    if type is not None and type.kind == "b" and type.bits == shape.detail:  # its bits
+        return ""
+    return _mismatch(shape, type)
+
+
+def _variable(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    if destination or "reg" in spec.marks or "imm" in spec.marks:
+        return _mismatch(shape, type)
+    if "any" in spec.marks or (type is not None and type.is_int):
+        return ""
+    return _mismatch(shape, type)
+
+
+def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    if destination:
+        return "a special register cannot be written"
+    return _register(shape, type, spec, destination)
+
+
+def _named(kind: str) -> Any:
+    def check(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+        return "" if {kind, "any"} & spec.marks else _mismatch(shape, type)
+
+    return check
+
+
+def _sink(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    return "" if destination or "sink" in spec.marks else "'_' is for results only"
+
+
+def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    if type is None:
+        return _mismatch(shape, type)
+    if "split" in spec.marks:
+        bits, rest = divmod(type.bits, len(shape.items))
+        if rest or f"b{bits}" not in Type.named:
+            return f"{len(shape.items)} elements do not make up a {type} operand"
+        type = Type.named[f"b{bits}"]
+    for item in shape.items:
+        if wrong := problem(item, type, spec, destination=destination):
+            return wrong
+    return ""
+
+
+def _not(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    return problem(shape.items[0], type, spec, destination=destination)
+
+
+CHECKS = {
+    "register": _register,
+    "integer": _integer,
+    "float": _float,
+    "variable": _variable,
+    "special": _special,
+    "label": _named("label"),
+    "function": _named("function"),
+    "table": _named("table"),
+    "prototype": _named("prototype"),
+    "sink": _sink,
+    "vector": _vector,
+    "not": _not,
+    "negative": _not,
+}

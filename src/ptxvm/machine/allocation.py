@@ -1,0 +1,198 @@
+"""The allocations of the machine, and the table that every access is checked against."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.machine.backing import Bytes, bytes_at
+from ptxvm.machine.faults import AccessFault, plural
+
+Lanes = npt.NDArray[np.intp]
+Addresses = npt.NDArray[np.uint64]
+
+NULL_LIMIT = 1 << 16  # no host maps anything below
+FREED_REMEMBERED = 4096
+FAR = 1 << 30  # from here on a distance to the next allocation explains nothing
+GRAIN = 16
+
+# The spaces of an allocation that an access in a space reaches.  Kernel parameters are in the window of .global (PTX 6.4.1.1).
+REACHES = {
+    "generic": frozenset({"global", "const", "shared", "local", "param"}),
+    "global": frozenset({"global", "param"}),
+    "const": frozenset({"const"}),
+    "param": frozenset({"param"}),
+    "shared": frozenset({"shared"}),
+    "local": frozenset({"local"}),
+    "function": frozenset({"function"}),
+}
+
+
+@dataclass(eq=False, slots=True)
+class Allocation:
+    """A range of addresses that a kernel may use.
+
+    `detail` says more than the name (`argument 2`).  Where it is cut in windows (of CTAs, of threads), `window` is the
+    size of one and `home` the offset of the window of every lane of the cohort.  `host` is the array that a 32-bit module
+    works on a copy of.  `uses` counts how often a host array was adopted.
+    """
+
+    start: int
+    size: int
+    space: str
+    name: str
+    writable: bool = True
+    detail: str = ""
+    owners: list[npt.NDArray[Any]] = field(default_factory=list)
+    host: Bytes | None = None
+    window: int = 0
+    home: npt.NDArray[np.int64] | None = None
+    uses: int = 1
+    live: bool = True
+    successor: Allocation | None = None
+    _views: dict[tuple[np.dtype[Any], int], npt.NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        """The first address after it."""
+        return self.start + self.size
+
+    @property
+    def origin(self) -> int:
+        """Where its views begin: its start, or up to 15 bytes before where it starts at an odd place.
+
+        Alignments up to 16 hold for the address itself; a larger one counts from here, because a host array is as good
+        as device memory, which begins at a multiple of 256.
+        """
+        return self.start & -GRAIN
+
+    @property
+    def bytes(self) -> Bytes:
+        """Its memory."""
+        return bytes_at(self.start, self.size)
+
+    def view(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+        """Its memory from `origin` as elements, or as rows of `count` elements."""
+        found = self._views.get((dtype, count))
+        if found is None:
+            row = dtype.itemsize * count
+            found = bytes_at(self.origin, (self.end - self.origin) // row * row).view(dtype)
+            self._views[dtype, count] = found = found.reshape(-1, count) if count > 1 else found
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.name or 'an allocation'} ({', '.join(filter(None, [plural(self.size), self.detail]))})"
+
+
+NOWHERE = Allocation(0, 0, "", "", writable=False, live=False)
+
+
+class AllocationTable:
+    """The live allocations in the order of their addresses, none overlapping, and the last ones that were freed."""
+
+    def __init__(self) -> None:
+        self.items: list[Allocation] = []
+        self._starts: list[int] = []
+        self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
+        self._bounds: tuple[Addresses, Addresses] | None = None
+
+    def insert(self, allocation: Allocation) -> None:
+        """Add one."""
+        at = bisect_left(self._starts, allocation.start)
+        self._starts.insert(at, allocation.start)
+        self.items.insert(at, allocation)
+        self._bounds = None
+
+    def remove(self, allocation: Allocation, *, remember: bool = True) -> None:
+        """Take one out; an access there is a use after free from now on."""
+        at = bisect_left(self._starts, allocation.start)
+        del self._starts[at], self.items[at]
+        allocation.live = False
+        self._bounds = None
+        if remember:
+            self._freed.append(allocation)
+
+    def find(self, address: int) -> Allocation | None:
+        """The allocation that has the byte at an address."""
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address < self.items[at].end:
+            return self.items[at]
+        return None
+
+    def overlapping(self, start: int, end: int) -> list[Allocation]:
+        """The allocations that have a byte of the range."""
+        first = bisect_right(self._starts, start) - 1
+        candidates = self.items[max(first, 0) : bisect_left(self._starts, end)]
+        return [allocation for allocation in candidates if allocation.end > start]
+
+    def freed(self, address: int, size: int) -> Allocation | None:
+        """The allocation that had these bytes, where it was freed not long ago."""
+        return next((gone for gone in reversed(self._freed) if gone.start < address + size and address < gone.end), None)
+
+    def owners(self, address: Addresses) -> Lanes:
+        """For many addresses the index in `items` of the allocation that begins at or before each; -1 where none does."""
+        if self._bounds is None:
+            self._bounds = np.array(self._starts, np.uint64), np.array([each.end for each in self.items], np.uint64)
+        return np.searchsorted(self._bounds[0], address, "right") - 1
+
+    def check(self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool) -> None:
+        """Refuse the first lane whose bytes are not wholly in a fitting allocation, whatever allocations the others use."""
+        owner = self.owners(address)
+        good = np.zeros(len(address), np.bool_)
+        for at in np.unique(owner[owner >= 0]).tolist():
+            allocation = self.items[at]
+            mine = np.flatnonzero(owner == at)
+            if allocation.space in REACHES[space] and (allocation.writable or not writing):
+                offset = address[mine] - np.uint64(allocation.origin)
+                last = allocation.end - allocation.origin - size
+                good[mine] = (offset & np.uint64(size - 1) == 0) & (offset <= max(last, 0)) & (last >= 0)
+                if allocation.home is not None:
+                    home = allocation.home[mine if lanes is None else lanes[mine]].view(np.uint64)
+                    good[mine] &= offset - home <= max(allocation.window - size, 0)
+        if not good.all():
+            lane = int(np.argmin(good))
+            raise self.explain(int(address[lane]), size, space, lane, writing=writing)
+
+    def explain(self, address: int, size: int, space: str, lane: int = 0, *, writing: bool = False) -> AccessFault:
+        """Say why an access is refused."""
+        kind, why = self._reason(address, size, space, writing=writing)
+        verb = "writing " if writing else "reading "
+        return AccessFault(kind, f"{verb}{plural(size)} at {address:#x}: {why}", address, size, lane)
+
+    def _reason(self, address: int, size: int, space: str, *, writing: bool) -> tuple[str, str]:
+        inside = self.find(address)
+        if inside is None:
+            return self._nothing_there(address, size)
+        if inside.space not in REACHES[space]:
+            return "wrong-space", f"that is {inside}, in .{inside.space}, and the access is to .{space}"
+        offset = address - inside.start
+        if (address - inside.origin) % size:
+            return "misaligned", f"the address of {plural(size)} must be a multiple of {size} (byte {offset} of {inside})"
+        if address + size > inside.end:
+            return "out-of-bounds", f"the last {plural(address + size - inside.end)} are past the end of {inside}"
+        if writing and not inside.writable:
+            return "read-only", f"{inside} may be read only"
+        return "out-of-bounds", f"that is outside the part of {inside} that belongs to this thread"
+
+    def _nothing_there(self, address: int, size: int) -> tuple[str, str]:
+        if address < NULL_LIMIT:
+            return "null-pointer", "a null pointer" if not address else f"{plural(address)} from a null pointer"
+        gone = self.freed(address, size)
+        if gone is not None:
+            return "use-after-free", f"that was byte {address - gone.start} of {gone}, which has been freed"
+        if address % size:
+            return "misaligned", f"the address of {plural(size)} must be a multiple of {size}, and nothing is allocated there"
+        at = bisect_right(self._starts, address)
+        before, after = self.items[at - 1] if at else NOWHERE, self.items[at] if at < len(self.items) else NOWHERE
+        past = address - before.end if before is not NOWHERE else FAR
+        short = after.start - address if after is not NOWHERE else FAR
+        if min(past, short) >= FAR:
+            return "out-of-bounds", "nothing is allocated there"
+        if past <= short:
+            return "out-of-bounds", f"that is {plural(past)} past the end of {before}"
+        return "out-of-bounds", f"that is {plural(short)} before the start of {after}"

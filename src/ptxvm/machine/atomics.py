@@ -1,0 +1,250 @@
+"""Atomic updates of many lanes: as if one lane came after the other, in their order (PTX 9.7.13).
+
+Where no two lanes meet, it is a gather, an update and a scatter.  Where they meet, the integer operations have closed
+forms over groups of equal addresses; any other goes in rounds, the k-th lane of every address in round k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Update = Callable[..., Any]
+
+LONG = 24  # a group with more lanes than this is worth its own pass
+
+
+class Groups(NamedTuple):
+    """Lanes that meet: `order` sorts them by address, stably; `start` and `count` delimit the groups in that order."""
+
+    order: npt.NDArray[np.intp]
+    start: npt.NDArray[np.intp]
+    count: npt.NDArray[np.intp]
+
+
+def apply(
+    view: Array, index: Any, operation: str, operands: Sequence[Any], update: Update | None = None, *, old: bool = True
+) -> Any:  # noqa: ANN401 - an array for many lanes, a NumPy scalar for one
+    """Replace `view[index]` by `update(what is there, *operands)` for one lane after the other; returns what was there.
+
+    `operation` names the update: add, and, or, xor, min, max, inc, dec, exch and cas have it ready-made.  For any other,
+    and for floating-point additions in which a NaN or a subnormal number takes part (their results are the architecture's
+    affair), `update` is called.  Operands are arrays like `index`, or scalars for all lanes.
+    """
+    with np.errstate(all="ignore"):
+        if isinstance(index, int):
+            lanes = max((len(each) for each in operands if np.ndim(each)), default=0)
+            result = apply(view, np.full(lanes or 1, index), operation, operands, update, old=old)
+            return result if lanes or result is None else result[0]
+        full = [np.broadcast_to(np.asarray(each, view.dtype), index.shape) for each in operands]
+        if update is not None and (view.dtype.kind not in "iu" or operation not in UPDATES):
+            return _float_add(view, index, full, update) if operation == "add" else _rounds(view, index, full, update)
+        if not old and operation in ACCUMULATED:
+            ACCUMULATED[operation].at(view, index, full[0])
+            return None
+        return _ready_made(view, index, operation, full)
+
+
+def _ready_made(view: Array, index: Array, operation: str, operands: list[Array]) -> Array:
+    """An operation that is known by name."""
+    before = view.take(index)
+    groups = meetings(index)
+    if groups is None:
+        view[index] = UPDATES[operation](before, *operands)
+        return before
+    old, final = CLOSED.get(operation, _replay(operation))(before[groups.order], [each[groups.order] for each in operands], groups)
+    view[index[groups.order[groups.start]]] = final
+    before[groups.order] = old
+    return before
+
+
+def meetings(index: npt.NDArray[np.int64]) -> Groups | None:
+    """The groups of lanes with one address; None where every lane has its own."""
+    count = len(index)
+    if count < 2:
+        return None
+    low = index.min()
+    span = int(index.max() - low)
+    if span == 0:
+        return Groups(np.arange(count), np.zeros(1, np.intp), np.array([count]))
+    # NumPy sorts 16-bit integers by radix, five times as fast
+    key = (index - low).astype(np.uint16) if span < 1 << 16 else index
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.empty(count, np.bool_)
+    first[0] = True
+    np.not_equal(key[1:], key[:-1], out=first[1:])
+    start = np.flatnonzero(first)
+    if len(start) == count:
+        return None
+    return Groups(order, start, np.diff(start, append=count))
+
+
+# ── updates, elementwise ────────────────────────────────────────────────────────────────
+
+
+def _inc(old: Array, limit: Array) -> Array:
+    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _dec(old: Array, limit: Array) -> Array:
+    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+
+
+UPDATES: dict[str, Update] = {
+    "add": np.add,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "min": np.minimum,
+    "max": np.maximum,
+    "inc": _inc,
+    "dec": _dec,
+    "exch": lambda old, new: new,  # noqa: ARG005
+    "cas": lambda old, compare, new: np.where(old == compare, new, old),
+}
+
+ACCUMULATED: dict[str, Any] = {name: UPDATES[name] for name in ("add", "and", "or", "xor", "min", "max")}
+
+# ── groups at once: (what is there, operands, groups), sorted -> what each lane finds, what stays in each group ─────────
+
+Closed = Callable[[Array, list[Array], Groups], tuple[Array, Array]]
+
+
+def _running_sum(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
+    """Add and xor have inverses: one running total over all lanes, less its value where the group begins."""
+    sums = np.cumsum(operands[0], dtype=before.dtype)
+    excluding = sums - operands[0]
+    old = before + excluding - np.repeat(excluding[groups.start], groups.count)
+    last = groups.start + groups.count - 1
+    return old, old[last] + operands[0][last]
+
+
+def _running_xor(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
+    excluding = np.bitwise_xor.accumulate(operands[0]) ^ operands[0]
+    old = before ^ excluding ^ np.repeat(excluding[groups.start], groups.count)
+    last = groups.start + groups.count - 1
+    return old, old[last] ^ operands[0][last]
+
+
+def _exchange(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
+    """Each lane finds what the one before it left."""
+    old = np.concatenate([before[:1], operands[0][:-1]])
+    old[groups.start] = before[groups.start]
+    return old, operands[0][groups.start + groups.count - 1]
+
+
+def _accumulate(ufunc: Any) -> Closed:  # noqa: ANN401 - a NumPy ufunc
+    """In order within each group: a pass for each long group, and one for the k-th lanes of all the short ones."""
+
+    def run(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
+        values, old = operands[0], before.copy()
+        final = np.empty(len(groups.start), before.dtype)
+        for group in np.flatnonzero(groups.count > LONG).tolist():
+            lanes = slice(groups.start[group], groups.start[group] + groups.count[group])
+            steps = ufunc.accumulate(np.concatenate([before[lanes][:1], values[lanes]]), dtype=before.dtype)
+            old[lanes], final[group] = steps[:-1], steps[-1]
+        short = np.flatnonzero(groups.count <= LONG)
+        current = before[groups.start[short]]
+        for step in range(LONG):
+            here = groups.count[short] > step
+            short, current = np.compress(here, short), np.compress(here, current)
+            if not len(short):
+                break
+            lane = groups.start[short] + step
+            old[lane] = current
+            final[short] = current = ufunc(current, values[lane])
+        return old, final
+
+    return run
+
+
+def _compare_and_swap(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
+    """Where all lanes of a group compare with one value and swap in another, the first lane decides."""
+    compare, new = operands
+    first = groups.start
+    uniform = (compare == np.repeat(compare[first], groups.count)) & (new == np.repeat(new[first], groups.count))
+    if not uniform.all():
+        return _replay("cas")(before, operands, groups)
+    final = np.where(before[first] == compare[first], new[first], before[first])
+    old = np.repeat(final, groups.count)
+    old[first] = before[first]
+    return old, final
+
+
+def _replay(operation: str) -> Closed:
+    """One lane after the other, in Python integers: what has no closed form."""
+    step = REPLAYED.get(operation)
+
+    def run(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
+        if step is None:
+            raise KeyError(operation)
+        columns = [each.tolist() for each in operands]
+        old, final = before.tolist(), []
+        for start, count in zip(groups.start.tolist(), groups.count.tolist(), strict=True):
+            current = old[start]
+            for lane in range(start, start + count):
+                old[lane] = current
+                current = step(current, *[column[lane] for column in columns])
+            final.append(current)
+        return np.array(old, before.dtype), np.array(final, before.dtype)
+
+    return run
+
+
+REPLAYED: dict[str, Callable[..., int]] = {
+    "inc": lambda old, limit: 0 if old >= limit else old + 1,
+    "dec": lambda old, limit: limit if old == 0 or old > limit else old - 1,
+    "cas": lambda old, compare, new: new if old == compare else old,
+}
+
+CLOSED: dict[str, Closed] = {
+    "add": _running_sum,
+    "xor": _running_xor,
+    "and": _accumulate(np.bitwise_and),
+    "or": _accumulate(np.bitwise_or),
+    "min": _accumulate(np.minimum),
+    "max": _accumulate(np.maximum),
+    "exch": _exchange,
+    "cas": _compare_and_swap,
+}
+
+# ── floating point, and updates by call ─────────────────────────────────────────────────
+
+
+def _float_add(view: Array, index: Array, operands: list[Array], update: Update) -> Array:
+    """Add in order, every step rounded; ready-made where all numbers are ordinary (no NaN, no subnormal)."""
+    before = view.take(index)
+    groups = meetings(index) or Groups(np.arange(len(index)), np.arange(len(index)), np.ones(len(index), np.intp))
+    values = operands[0][groups.order]
+    old, final = _accumulate(np.add)(before[groups.order], [values], groups)
+    if not (_ordinary(old) and _ordinary(values) and _ordinary(final)):
+        return _rounds(view, index, operands, update)
+    view[index[groups.order[groups.start]]] = final
+    before[groups.order] = old
+    return before
+
+
+def _ordinary(values: Array) -> bool:
+    """Is nothing NaN or subnormal?"""
+    size = np.abs(values)
+    return not bool((np.isnan(size) | ((size < np.finfo(values.dtype).smallest_normal) & (size != 0))).any())
+
+
+def _rounds(view: Array, index: Array, operands: list[Array], update: Update) -> Array:
+    """The first lane of every address, then the second of those that have one, and so on."""
+    before = view.take(index)
+    groups = meetings(index)
+    if groups is None:
+        view[index] = update(before, *operands)
+        return before
+    start, count = groups.start, groups.count
+    for step in range(int(count.max())):
+        lanes = groups.order[start[count > step] + step]
+        before[lanes] = found = view.take(index[lanes])
+        view[index[lanes]] = update(found, *[each[lanes] for each in operands])
+    return before

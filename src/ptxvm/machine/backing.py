@@ -1,0 +1,102 @@
+"""Where the bytes are: the address space of this process, seen as NumPy arrays.
+
+A generic address is a host address.  `world()` is one array over all of user space, so that a gather through it reaches
+any allocation; nothing may touch it before the allocation table has agreed to the addresses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import platform
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+WORLD_START = 4096  # the first page is never mapped
+WORLD_SIZE = 1 << 47
+LOW_LIMIT = 1 << 32
+PAGE = 4096
+
+MAP_32BIT = 0x40
+MAP_NORESERVE = 0x4000
+MAP_FAILED = (1 << 64) - 1
+
+
+@functools.cache
+def world(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """User space as elements of `dtype`; element 0 is at address `WORLD_START`."""
+    everything = np.ctypeslib.as_array((ctypes.c_ubyte * WORLD_SIZE).from_address(WORLD_START))
+    return everything.view(dtype)
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """The host address of the first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+def bytes_at(address: int, size: int, writable: bool = True) -> Bytes:  # noqa: FBT001, FBT002
+    """The `size` bytes at a host address; whoever asks keeps them alive."""
+    if not size:
+        return np.empty(0, np.uint8)
+    found: Bytes = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(address))
+    found.flags.writeable = writable
+    return found
+
+
+def anywhere(size: int, *, zero: bool) -> Bytes:
+    """Fresh bytes wherever the host has them."""
+    return np.zeros(size, np.uint8) if zero else np.empty(size, np.uint8)
+
+
+class LowBytes:
+    """Fresh zeroed pages below 4 GiB, unmapped with the object: the memory of a module of `.address_size 32`."""
+
+    def __init__(self, size: int) -> None:
+        self.size = -(-size // PAGE) * PAGE
+        self.address = _map_low(self.size)
+        self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (self.address, False)}
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            _libc().munmap(self.address, self.size)
+
+
+def below_4_gib(size: int, *, zero: bool) -> Bytes:  # noqa: ARG001 - fresh pages are zero
+    """Fresh bytes that a 32-bit address reaches."""
+    return np.asarray(LowBytes(size))
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.mmap.restype = ctypes.c_size_t
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return libc
+
+
+def _map_low(size: int) -> int:
+    """Map `size` bytes below 4 GiB: by asking the kernel for it, or by hints that it honours where nothing is."""
+    protection = mmap.PROT_READ | mmap.PROT_WRITE
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (MAP_NORESERVE if sys.platform == "linux" else 0)
+    x86_linux = sys.platform == "linux" and platform.machine() in ("x86_64", "AMD64")
+    for hint, more in [*([(0, MAP_32BIT)] if x86_linux else []), *((hint, 0) for hint in _low_hints(size))]:
+        address = int(_libc().mmap(hint, size, protection, flags | more, -1, 0))
+        if address == MAP_FAILED:
+            continue
+        if address + size <= LOW_LIMIT:
+            return address
+        _libc().munmap(address, size)
+    raise MemoryError(f"no {size} bytes are free below 4 GiB, where a module of .address_size 32 has its memory")
+
+
+def _low_hints(size: int) -> Iterator[int]:
+    """Places below 4 GiB, 16 MiB apart, starting at 256 MiB."""
+    return iter(range(1 << 28, LOW_LIMIT - size, 1 << 24))

@@ -1,0 +1,25 @@
+"""What goes wrong in an access, before the engine knows whose it was."""
+
+from __future__ import annotations
+
+
+class AccessFault(Exception):  # noqa: N818 - it becomes a `Fault`
+    """An access that memory refuses; the engine adds the place and raises it as `diagnostics.errors.Fault`.
+
+    `kind` is `out-of-bounds`, `misaligned`, `read-only`, `use-after-free`, `null-pointer`, `wrong-space`, `double-free`,
+    `invalid-free` or `assertion`; `lane_index` is the index, in the arrays that the engine gave, of the first lane that
+    did it.
+    """
+
+    def __init__(self, kind: str, message: str, address: int = 0, size: int = 0, lane_index: int = 0) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.address, self.size, self.lane_index = kind, message, address, size, lane_index
+
+    def at_lane(self, lane_index: int) -> AccessFault:
+        """The same fault, of another lane: for who looks at one lane at a time."""
+        return AccessFault(self.kind, self.message, self.address, self.size, lane_index)
+
+
+def plural(count: int, noun: str = "byte") -> str:
+    """`1 byte`, `4 bytes`."""
+    return f"{count} {noun}" + "s" * (count != 1)

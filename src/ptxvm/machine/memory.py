@@ -1,0 +1,289 @@
+"""The address space: what is allocated, and the loads, stores and atomics of many lanes at once.
+
+A generic address is a host address, so a host array is device memory as it is.  Every access is checked: the bytes must
+lie in one live allocation that the state space of the instruction reaches, at a multiple of the access size (PTX 6.4.1).
+The fast case, all lanes in one allocation, costs two passes over the addresses beside the gather itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.machine import atomics, backing
+from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Addresses, Allocation, AllocationTable, Lanes
+from ptxvm.machine.backing import address_of, bytes_at, world
+
+Array = npt.NDArray[Any]
+Address = Addresses | np.uint64
+Index = npt.NDArray[np.int64] | int
+
+GUARD = 256  # bytes that belong to nobody, on both sides of our own allocations
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A host array as a kernel sees it: the address of its first element, and the allocation which that is in."""
+
+    address: int
+    allocation: Allocation
+
+
+class Memory:
+    """The memory of one device.
+
+    Addresses are `np.uint64` arrays, one for each lane that takes part, or one `np.uint64` for all of them; what is loaded
+    has the same shape.  `lanes` are the numbers of those lanes in their cohort (None: all of them, in order); only memory
+    that is cut in windows asks for it.
+    """
+
+    def __init__(self, address_bits: int = 64) -> None:
+        self.address_bits = address_bits
+        self.table = AllocationTable()
+        self._last = NOWHERE
+        self._backing = backing.anywhere if address_bits == 64 else backing.below_4_gib
+
+    # ── allocations ─────────────────────────────────────────────────────────────────────
+
+    def allocate(
+        self,
+        size: int,
+        alignment: int = 256,
+        space: str = "global",
+        name: str = "",
+        *,
+        writable: bool = True,
+        zero: bool = True,
+        detail: str = "",
+    ) -> Allocation:
+        """New memory, with guards around it."""
+        owner = self._backing(size + alignment + 2 * GUARD, zero=zero)
+        start = -(-(address_of(owner) + GUARD) // alignment) * alignment
+        allocation = Allocation(start, size, space, name, writable, detail, [owner])
+        self.table.insert(allocation)
+        return allocation
+
+    def adopt(self, array: Array, name: str = "", *, space: str = "global", detail: str = "") -> Adopted:
+        """Let kernels use a host array in place, until it is released; a read-only array stays so.
+
+        A 32-bit module works on a copy below 4 GiB, which goes back when the array is released.  Arrays that overlap
+        share one allocation.  The array must be contiguous.
+        """
+        start, writable = address_of(array), bool(array.flags.writeable)
+        if not array.size:
+            return Adopted(start, Allocation(start, 0, space, name, writable, detail, [array], uses=0))
+        if self.address_bits < 64:
+            return self._adopt_copy(bytes_at(start, array.nbytes, writable), name, space, detail)
+        allocation = Allocation(start, array.nbytes, space, name, writable, detail, [array])
+        for other in self.table.overlapping(start, allocation.end):
+            if other.start <= start and allocation.end <= other.end and (other.writable or not writable):
+                other.uses += 1
+                other.owners.append(array)
+                return Adopted(start, other)
+            self._absorb(allocation, other)
+        self.table.insert(allocation)
+        return Adopted(start, allocation)
+
+    def release(self, allocation: Allocation) -> None:
+        """Give up an allocation or an adopted array; an access there is a use after free from now on."""
+        while allocation.successor is not None:
+            allocation = allocation.successor
+        allocation.uses -= 1
+        if allocation.uses or not allocation.live:
+            return
+        if allocation.host is not None and allocation.writable:
+            allocation.host[:] = allocation.bytes
+        self.table.remove(allocation)
+        allocation.owners.clear()
+        self._last = NOWHERE
+
+    def _adopt_copy(self, host: Array, name: str, space: str, detail: str) -> Adopted:
+        first = address_of(host)
+        for other in self.table.items:
+            if other.host is None or not (first < address_of(other.host) + other.size and address_of(other.host) < first + host.size):
+                continue
+            offset = first - address_of(other.host)
+            if offset < 0 or offset + host.size > other.size or host.flags.writeable > other.writable:
+                raise ValueError(f"{name} overlaps {other}: a module of .address_size 32 works on copies, pass one array")
+            other.uses += 1
+            return Adopted(other.start + offset, other)
+        copy = self.allocate(host.size, 256, space, name, writable=bool(host.flags.writeable), detail=detail)
+        copy.bytes[:] = host
+        copy.host = host
+        copy.owners.append(host)
+        return Adopted(copy.start, copy)
+
+    def _absorb(self, allocation: Allocation, other: Allocation) -> None:
+        """Grow one that is not in the table yet by one that it overlaps."""
+        end = max(allocation.end, other.end)
+        allocation.start = min(allocation.start, other.start)
+        allocation.size = end - allocation.start
+        allocation.writable |= other.writable
+        allocation.uses += other.uses
+        allocation.owners += other.owners
+        allocation.name = f"{other.name} and {allocation.name}"
+        self.table.remove(other, remember=False)
+        other.successor = allocation
+        self._last = NOWHERE
+
+    # ── accesses ────────────────────────────────────────────────────────────────────────
+
+    def load(
+        self, dtype: np.dtype[Any], address: Address, count: int = 1, *, space: str = "generic", lanes: Lanes | None = None
+    ) -> Any:  # noqa: ANN401 - an array for many addresses, a NumPy scalar for one
+        """What is at the addresses; for `count` > 1 an array of `count` such results, one for each element of the vector."""
+        view, index = self.resolve(dtype, address, count, space, lanes, writing=False)
+        return fetch(view, index, count)
+
+    def store(
+        self,
+        dtype: np.dtype[Any],
+        address: Address,
+        values: Any,  # noqa: ANN401 - an array or scalar; a sequence of them for a vector
+        count: int = 1,
+        *,
+        space: str = "generic",
+        lanes: Lanes | None = None,
+    ) -> None:
+        """Write `values`, of `dtype`; where several lanes write to one place, the last one stays."""
+        view, index = self.resolve(dtype, address, count, space, lanes, writing=True)
+        put(view, index, values, count)
+
+    def atomic(
+        self,
+        dtype: np.dtype[Any],
+        address: Address,
+        operation: str,
+        operands: Sequence[Any],
+        update: atomics.Update | None = None,
+        *,
+        space: str = "generic",
+        lanes: Lanes | None = None,
+        old: bool = True,
+    ) -> Any:  # noqa: ANN401 - as `load`
+        """Update one address after the other, in the order of the lanes; what was there before each, unless not `old`."""
+        view, index = self.resolve(dtype, address, 1, space, lanes, writing=True)
+        return atomics.apply(view, index, operation, operands, update, old=old)
+
+    def check(
+        self,
+        size: int,
+        address: Address,
+        *,
+        space: str = "generic",
+        lanes: Lanes | None = None,
+        writing: bool = False,
+        alignment: int | None = None,
+    ) -> None:
+        """Refuse what a load or store of `size` bytes would be refused; of any size, at any alignment."""
+        step = alignment or size
+        for each in np.atleast_1d(address).tolist():
+            allocation = self.table.find(each)
+            fits = allocation is not None and each + size <= allocation.end and not (each - allocation.origin) % step
+            if not fits or allocation is None or allocation.space not in REACHES[space] or (writing and not allocation.writable):
+                raise self.table.explain(each, size, space, writing=writing)
+
+    def resolve(
+        self, dtype: np.dtype[Any], address: Address, count: int, space: str, lanes: Lanes | None, *, writing: bool
+    ) -> tuple[Array, Any]:
+        """Check an access: the view of memory and the index in it that are `count` elements of `dtype` for each address."""
+        size = dtype.itemsize * count
+        if not isinstance(address, np.ndarray):
+            return self._resolve_one(dtype, int(address), count, space, lanes, writing=writing)
+        if not len(address):
+            return world(dtype), np.empty((0, count) if count > 1 else 0, np.int64)
+        first = address.item(0)
+        allocation = self._last
+        if not allocation.start <= first < allocation.end:
+            self._last = allocation = self.table.find(first) or NOWHERE
+        if allocation.space in REACHES[space] and (allocation.writable or not writing):
+            offset = address - np.uint64(allocation.origin)
+            if _fits(offset, allocation, size) and (allocation.home is None or _at_home(offset, allocation, size, lanes)):
+                return allocation.view(dtype, count), (offset >> np.uint64(size.bit_length() - 1)).view(np.int64)
+        self.table.check(address, size, space, lanes, writing=writing)
+        index = ((address - np.uint64(backing.WORLD_START)) // np.uint64(dtype.itemsize)).view(np.int64)
+        return world(dtype), index if count == 1 else index[:, None] + np.arange(count)
+
+    def _resolve_one(
+        self, dtype: np.dtype[Any], address: int, count: int, space: str, lanes: Lanes | None, *, writing: bool
+    ) -> tuple[Array, int]:
+        size = dtype.itemsize * count
+        allocation = self._last
+        if not allocation.start <= address < allocation.end:
+            self._last = allocation = self.table.find(address) or NOWHERE
+        offset = address - allocation.origin
+        if (
+            address + size <= allocation.end
+            and not offset % size
+            and allocation.space in REACHES[space]
+            and (allocation.writable or not writing)
+            and (allocation.home is None or _at_home(np.array([offset], np.uint64), allocation, size, lanes))
+        ):
+            return allocation.view(dtype, count), offset // size
+        raise self.table.explain(address, size, space, writing=writing)
+
+    # ── spaces ──────────────────────────────────────────────────────────────────────────
+
+    def within(self, space: str, address: Address) -> Any:  # noqa: ANN401 - a bool for each address
+        """Does the generic address lie in the space (`isspacep`)?  What lies in no window is `.global` (PTX 6.4.1.1)."""
+        addresses = np.atleast_1d(np.asarray(address, np.uint64))
+        owner = self.table.owners(addresses)
+        found = np.zeros(len(addresses), np.bool_)
+        for at in np.unique(owner[owner >= 0]).tolist():
+            allocation = self.table.items[at]
+            inside = (owner == at) & (addresses < allocation.end)
+            if allocation.space == space or (space == "global" and allocation.space in ("const", "shared", "local")):
+                found |= inside
+        if space == "global":
+            found = ~found & (addresses >= NULL_LIMIT)
+        return found if isinstance(address, np.ndarray) else found[0]
+
+
+def fetch(view: Array, index: Any, count: int) -> Any:  # noqa: ANN401
+    """Gather from a view: elements, or rows turned into columns."""
+    if isinstance(index, int):
+        return view[index]
+    if count == 1:
+        return view.take(index)
+    rows = view.take(index, axis=0) if view.ndim > 1 else view.take(index)
+    return np.ascontiguousarray(rows.T)
+
+
+def put(view: Array, index: Any, values: Any, count: int) -> None:  # noqa: ANN401
+    """Scatter to a view: elements, or columns turned into rows."""
+    if isinstance(index, int):
+        # one address for all lanes: the last one stays
+        view[index] = np.stack([np.ravel(each)[-1] for each in values]) if count > 1 else np.ravel(values)[-1]
+        return
+    if count > 1:
+        rows = np.empty((len(index), count), view.dtype)
+        for column, each in enumerate(values):
+            rows[:, column] = each
+        values = rows
+    view[index] = values
+
+
+def _fits(offset: Addresses, allocation: Allocation, size: int) -> bool:
+    """Are all lanes aligned and in bounds?  Offsets count from the origin and wrap far out of bounds before it.
+
+    The bits of all offsets together tell both at once, where they do not reach the limit.
+    """
+    last = allocation.end - allocation.origin - size
+    bits = int(np.bitwise_or.reduce(offset))
+    if bits & (size - 1) or (bits > last and int(offset.max()) > last):
+        return False
+    skipped = allocation.start - allocation.origin
+    return not skipped or int(offset.min()) >= skipped
+
+
+def _at_home(offset: Addresses, allocation: Allocation, size: int, lanes: Lanes | None) -> bool:
+    """Does every lane stay in its own window?"""
+    home = allocation.home
+    if home is None:
+        return True
+    mine = (home if lanes is None else home[lanes]).view(np.uint64)
+    return int((offset - mine).max()) <= allocation.window - size

@@ -1,0 +1,132 @@
+"""Windows: the shared memory of each CTA, and the local memory of each thread, of a cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.machine import atomics
+from ptxvm.machine.allocation import Lanes
+from ptxvm.machine.backing import Bytes
+from ptxvm.machine.faults import AccessFault, plural
+from ptxvm.machine.memory import Array, Memory, fetch, put
+
+Offset = npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64 | np.uint32
+
+GRAIN = 256
+
+
+class Window:
+    """One piece of shared or local memory for each CTA or thread of a cohort; an address is an offset in one's own piece.
+
+    `piece` is the number of the piece of every lane of the cohort.  All pieces are one allocation, so generic addresses
+    work too; through them as well a lane reaches its own piece only.
+    """
+
+    def __init__(self, memory: Memory, space: str, size: int, piece: npt.NDArray[np.integer[Any]]) -> None:
+        self.space, self.size, self._memory = space, size, memory
+        self.stride = -(-max(size, 1) // GRAIN) * GRAIN
+        pieces = int(piece.max()) + 1
+        owner = "CTA" if space == "shared" else "thread"
+        self.allocation = memory.allocate(
+            self.stride * pieces, GRAIN, space, f"the {space} memory", detail=f"{plural(size)} for each {owner}"
+        )
+        self.home = piece.astype(np.int64) * self.stride
+        self.allocation.home, self.allocation.window = self.home, size
+        self._rows: dict[int, npt.NDArray[np.int64]] = {}
+        self._alone = pieces == 1
+
+    @property
+    def pieces(self) -> Bytes:
+        """The bytes, one row for each piece."""
+        rows: Bytes = self.allocation.bytes.reshape(-1, self.stride)[:, : self.size]
+        return rows
+
+    def clear(self) -> None:
+        """Zero all pieces, for the next CTAs."""
+        self.allocation.bytes.fill(0)
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._memory.release(self.allocation)
+
+    def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes | None = None) -> Any:  # noqa: ANN401
+        """As `Memory.load`; one offset for all lanes gives an array too, unless there is a single piece."""
+        view, index = self._resolve(dtype, offset, count, lanes, writing=False)
+        return fetch(view, index, count)
+
+    def store(
+        self,
+        dtype: np.dtype[Any],
+        offset: Offset,
+        values: Any,  # noqa: ANN401
+        count: int = 1,
+        lanes: Lanes | None = None,
+    ) -> None:
+        """As `Memory.store`."""
+        view, index = self._resolve(dtype, offset, count, lanes, writing=True)
+        put(view, index, values, count)
+
+    def atomic(
+        self,
+        dtype: np.dtype[Any],
+        offset: Offset,
+        operation: str,
+        operands: Sequence[Any],
+        update: atomics.Update | None = None,
+        lanes: Lanes | None = None,
+        *,
+        old: bool = True,
+    ) -> Any:  # noqa: ANN401
+        """As `Memory.atomic`."""
+        view, index = self._resolve(dtype, offset, 1, lanes, writing=True)
+        return atomics.apply(view, index, operation, operands, update, old=old)
+
+    def to_generic(self, offset: Offset, lanes: Lanes | None = None) -> npt.NDArray[np.uint64]:
+        """The generic addresses of offsets (`cvta`)."""
+        home = self.home if lanes is None else self.home[lanes]
+        return np.asarray(offset, np.uint64) + home.view(np.uint64) + np.uint64(self.allocation.start)
+
+    def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes | None = None) -> npt.NDArray[np.uint64]:
+        """The offsets of generic addresses (`cvta.to`)."""
+        home = self.home if lanes is None else self.home[lanes]
+        return address - np.uint64(self.allocation.start) - home.view(np.uint64)
+
+    def _resolve(
+        self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes | None, *, writing: bool
+    ) -> tuple[Array, Any]:
+        size = dtype.itemsize * count
+        last, shift = self.size - size, size.bit_length() - 1
+        index: Any
+        if isinstance(offset, np.ndarray):
+            bits = int(np.bitwise_or.reduce(offset)) if len(offset) else 0
+            if bits & (size - 1) or (bits > last and (last < 0 or int(offset.max()) > last)):
+                raise self._refuse(offset, size, writing=writing)
+            index = offset >> offset.dtype.type(shift)
+            index = index.view(np.int64) if index.itemsize == 8 else index.astype(np.int64)
+        else:
+            index = int(offset)
+            if index % size or index > last:
+                raise self._refuse(np.array([offset]), size, writing=writing)
+            index >>= shift
+        view = self.allocation.view(dtype, count)
+        if self._alone:
+            return view, index
+        rows = self._rows.get(shift)
+        if rows is None:
+            rows = self._rows[shift] = self.home >> shift
+        return view, index + (rows if lanes is None else rows[lanes])
+
+    def _refuse(self, offset: npt.NDArray[Any], size: int, *, writing: bool) -> AccessFault:
+        wrong = (offset % size != 0) | (offset > max(self.size - size, -1)) | (self.size < size)
+        lane = int(np.argmax(wrong))
+        address = int(offset[lane])
+        verb = "writing" if writing else "reading"
+        where = f"{verb} {plural(size)} at {address:#x} of .{self.space}: "
+        if address % size:
+            return AccessFault("misaligned", f"{where}the address must be a multiple of {size}", address, size, lane)
+        why = f"the {self.space} memory has {plural(self.size)}"
+        return AccessFault("out-of-bounds", where + why, address, size, lane)

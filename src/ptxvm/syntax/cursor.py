@@ -1,0 +1,272 @@
+"""The reader's place among the tokens: looking ahead, reporting errors, and finding the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from ptxvm.diagnostics import Diagnostic, Severity, Span, codes
+
+from ptxvm.syntax.lexer import END, Tokens
+from ptxvm.syntax.source import Source
+
+T = TypeVar("T")
+
+DEEPEST = 128
+"""Levels of blocks or brackets, and operators in one expression, that the reader takes."""
+
+_MOST_ERRORS = 10_000
+
+NAME_START = frozenset("%$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""The characters with which an identifier starts (PTX 4.4)."""
+
+NO_NAME = frozenset(("_", "%", "$"))
+"""Tokens that start like a name and are none."""
+
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+STATEMENT_DIRECTIVES = frozenset(
+    (
+        ".reg .global .const .shared .local .param .tex .align .attribute .extern .visible .weak .common "
+        ".entry .func .version .target .address_size .file .loc .section .pragma .alias"
+    ).split()
+)
+"""Words that start a statement wherever they stand first on a line."""
+
+
+class Recover(Exception):  # noqa: N818 - not an error to report: the error is reported already
+    """Unwinds to the statement in which an error was reported."""
+
+
+class Cursor:
+    """The tokens of a source, the next one to read (`at`), and what was wrong so far."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tokens = Tokens(source)
+        self.texts = self.tokens.texts
+        self.starts = self.tokens.starts
+        self.ends = self.tokens.ends
+        self.at = 0
+        self.depth = 0
+        self.diagnostics: list[Diagnostic] = []
+
+    # ── looking ─────────────────────────────────────────────────────────────────────────
+
+    def is_name(self, at: int) -> bool:
+        """Whether the token is an identifier, with a dotted tail or without."""
+        text = self.texts[at]
+        return text[0] in NAME_START and text not in NO_NAME
+
+    def is_plain_name(self, at: int) -> bool:
+        """Whether the token is an identifier without a dotted tail."""
+        return self.is_name(at) and "." not in self.texts[at]
+
+    def starts_line(self, at: int) -> bool:
+        """Whether the token is the first on its line."""
+        return at == 0 or "\n" in self.tokens.text[self.ends[at - 1] : self.starts[at]]
+
+    def touches(self, at: int) -> bool:
+        """Whether nothing stands between the token and the one before it."""
+        return at > 0 and self.ends[at - 1] == self.starts[at]
+
+    def starts_statement(self, at: int) -> bool:
+        """Whether a new statement plausibly starts here: first on its line, and looking like one."""
+        text = self.texts[at]
+        if text == END or text == "}":
+            return True
+        if not self.starts_line(at) or self.texts[at - 1] in {",", "(", "|"}:
+            return False
+        if text[0] == ".":
+            return text in STATEMENT_DIRECTIVES
+        return text in {"@", "{"} or (self.is_name(at) and ("." in text or self.texts[at + 1] in {":", ";"}))
+
+    # ── taking ──────────────────────────────────────────────────────────────────────────
+
+    def take(self, text: str) -> bool:
+        """Step over a token if it is the next one."""
+        if self.texts[self.at] == text:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str, after: str = "") -> None:
+        """Step over a token that must come next."""
+        if self.texts[self.at] != text:
+            self.unexpected(f"`{text}`" + (f" after {after}" if after else ""))
+        self.at += 1
+
+    def expect_close(self, opening: int) -> None:
+        """Step over the partner of the bracket at `opening`; where it is missing, point at both."""
+        text = CLOSING[self.texts[opening]]
+        if self.texts[self.at] == text:
+            self.at += 1
+            return
+        if self.texts[self.at] in {END, ";", "{", "}"}:
+            self.fail(
+                codes.UNCLOSED,
+                f"this `{self.texts[opening]}` is not closed",
+                opening,
+                label=f"no `{text}` for this",
+                related=((f"expected `{text}` before {self.describe(self.at)}", self.span(self.at)),),
+                noticed=self.at,
+            )
+        self.unexpected(f"`{text}`")
+
+    def expect_semicolon(self, after: str) -> None:
+        """Step over the `;` that ends a statement; one that is forgotten at the end of a line is reported there."""
+        if self.texts[self.at] == ";":
+            self.at += 1
+        elif self.starts_statement(self.at):
+            self.missing_semicolon(self.at, after)
+        else:
+            self.unexpected(f"`;` after {after}")
+
+    def nested(self, read: Callable[[], T]) -> T:
+        """Read something that may hold itself, up to a depth that spares the stack."""
+        if self.depth == DEEPEST:
+            self.fail(codes.TOO_DEEP, "this is nested too deeply", note=f"ptxvm takes {DEEPEST} levels")
+        self.depth += 1
+        try:
+            return read()
+        finally:
+            self.depth -= 1
+
+    # ── reporting ───────────────────────────────────────────────────────────────────────
+
+    def span(self, first: int, last: int | None = None) -> Span:
+        """The place of a token, or of a range of them with both ends."""
+        return Span(self.starts[first], self.ends[first if last is None else last])
+
+    def describe(self, at: int) -> str:
+        """A token in words, for a message."""
+        text = self.texts[at]
+        if text == END:
+            return "the end of the file"
+        if text[0] == '"' and len(text) > 1:
+            return f"the string {text if len(text) < 40 else text[:36] + '…' + chr(34)}"
+        if not text.isprintable():
+            return f"the character U+{ord(text[0]):04X}"
+        return f"`{text if len(text) < 60 else text[:56] + '…'}`"
+
+    def report(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        *,
+        label: str = "",
+        note: str = "",
+        help: str = "",  # noqa: A002 - the name of the field
+        related: tuple[tuple[str, Span], ...] = (),
+        noticed: int | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Record a finding; `noticed` is the token at which ptxas would stop, if not the one at `span`."""
+        if len(self.diagnostics) >= _MOST_ERRORS:
+            if len(self.diagnostics) == _MOST_ERRORS:
+                code, message, label, note, help, related = codes.TOO_MANY, "too many errors", "", "", "", ()  # noqa: A001
+            else:
+                return
+        text = self.texts[self.at if noticed is None else noticed]
+        line, column = self.source.location(span.start)
+        self.diagnostics.append(
+            Diagnostic(
+                severity,
+                code,
+                message,
+                span,
+                line,
+                column,
+                label=label,
+                note=note,
+                help=help,
+                ptxas=f"Parsing error near '{'' if text == END else text}': syntax error",
+                related=related,
+            )
+        )
+
+    def fail(
+        self,
+        code: str,
+        message: str,
+        first: int | None = None,
+        last: int | None = None,
+        *,
+        label: str = "",
+        note: str = "",
+        help: str = "",  # noqa: A002 - the name of the field
+        related: tuple[tuple[str, Span], ...] = (),
+        noticed: int | None = None,
+    ) -> NoReturn:
+        """Record an error at some tokens, by default the next one, and give the statement up."""
+        first = self.at if first is None else first
+        noticed = first if noticed is None else noticed
+        span = self.span(first, last)
+        self.report(code, message, span, label=label, note=note, help=help, related=related, noticed=noticed)
+        raise Recover
+
+    def unexpected(self, expected: str, help: str = "") -> NoReturn:  # noqa: A002 - as in `fail`
+        """The next token is not what the grammar wants: say so as exactly as the token allows."""
+        at, text = self.at, self.texts[self.at]
+        if at and self.texts[at - 1][0].isdigit() and self.touches(at) and (text[0] in NAME_START or text[0] in ".0123456789"):
+            number = self.texts[at - 1] + text
+            self.fail(codes.BAD_NUMBER, f"`{number}` is not a number", at - 1, at, noticed=at, help=help or _number_help(number))
+        if text == '"':
+            self.fail(codes.UNCLOSED_STRING, "this string has no end on its line", help=help)
+        if text == ".":
+            self.fail(codes.SPLIT_MODIFIER, "a dot with nothing after it", help="a modifier follows its dot without a blank")
+        if text != END and (not text.isascii() or not text.isprintable() or text in {"'", "`", "\\", "#"}):
+            self.fail(codes.STRAY_CHARACTER, f"{self.describe(at)} has no meaning in PTX", help=help)
+        self.fail(codes.UNEXPECTED, f"expected {expected}, found {self.describe(at)}", help=help)
+
+    def missing_semicolon(self, before: int, after: str) -> None:
+        """Report a `;` that was forgotten before a token, at the end of what stands in front of it."""
+        end = self.ends[before - 1]
+        self.report(
+            codes.MISSING_SEMICOLON,
+            f"missing `;` after {after}",
+            Span(end, end),
+            label="here",
+            related=(("before this", self.span(before)),),
+            noticed=before,
+        )
+
+    # ── finding the way back ────────────────────────────────────────────────────────────
+
+    def recover(self, start: int) -> None:
+        """After an error in the statement that started at `start`: step to where the next can start.
+
+        That is behind a `;`, before a `}` that closes the block, or at a line that looks like a statement.
+        """
+        texts, at, stuck = self.texts, start, self.at
+        open_braces = 0
+        while True:
+            text = texts[at]
+            if text == END:
+                break
+            if at > stuck and open_braces == 0 and self.starts_statement(at):
+                break
+            if text == ";" and at >= stuck:
+                at += 1
+                break
+            if text == "{":
+                open_braces += 1
+            elif text == "}":
+                if open_braces == 0 and at >= stuck:
+                    break
+                open_braces = max(0, open_braces - 1)
+            at += 1
+        self.at = max(at, start + 1) if texts[start] not in {END, "}"} else at
+
+
+def _number_help(number: str) -> str:
+    prefix = number[:2].lower()
+    if prefix in {"0f", "0d"}:
+        digits = 8 if prefix == "0f" else 16
+        return f"`{prefix}` takes exactly {digits} hexadecimal digits"
+    if number[-1] in "uU":
+        return "the suffix of an unsigned integer is a capital `U`"
+    if number[0] == "0" and number.isdigit():
+        return "a leading 0 means octal, with digits up to 7"
+    return ""

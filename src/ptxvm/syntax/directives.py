@@ -1,0 +1,265 @@
+"""The directives that are neither declarations nor functions.
+
+Sources: PTX 11.1 (module), 11.4 and 11.7 (performance, clusters), 11.5 (debugging), 11.2.3 (alias).
+"""
+
+from __future__ import annotations
+
+from ptxvm.diagnostics import codes
+
+from ptxvm.syntax import tree
+from ptxvm.syntax.cursor import NAME_START
+from ptxvm.syntax.declarations import Declarations
+from ptxvm.syntax.lexer import END, integer
+
+HEADER = (".version", ".target", ".address_size")
+"""The directives that open a module, in this order (PTX 11.1)."""
+
+_UP_TO_THREE = frozenset(".maxntid .reqntid .reqnctapercluster".split())
+_ONE = frozenset(".maxnreg .minnctapersm .maxnctapersm .maxclusterrank .abi_preserve .abi_preserve_control".split())
+_BARE = frozenset(".explicitcluster .blocksareclusters .noreturn".split())
+
+KERNEL_DIRECTIVES = (
+    ".maxntid .reqntid .maxnreg .minnctapersm .maxnctapersm .reqnctapercluster .maxclusterrank .explicitcluster "
+    ".blocksareclusters .pragma"
+).split()
+"""What may stand between the parameters and the body of a kernel (PTX 11.4, 11.7, 11.8)."""
+
+FUNCTION_DIRECTIVES = [".noreturn", ".abi_preserve", ".abi_preserve_control"]
+"""The same for a function: in this order."""
+
+_DWARF_TYPES = frozenset((".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64"))
+
+
+class Directives(Declarations):
+    """Reads directives, each at its own word."""
+
+    def directive(self) -> tree.Directive | tree.Location | tree.Section:
+        """Any directive whose word has a method here; the caller knows that it has."""
+        method = {
+            ".version": self._version,
+            ".target": self._target,
+            ".address_size": self._address_size,
+            ".file": self._file,
+            ".pragma": self._pragma,
+            ".alias": self._alias,
+            ".loc": self._location,
+            ".section": self._section,
+        }[self.texts[self.at]]
+        found = method()
+        return found
+
+    def _finish(self, first: int, arguments: list[tree.Operand]) -> tree.Directive:
+        name = self.texts[first][1:]
+        return tree.Directive(name, arguments, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _integer(self, what: str) -> tree.Integer:
+        """An integer literal without a sign."""
+        at, text = self.at, self.texts[self.at]
+        value = integer(text)
+        if value is None:
+            self.unexpected(what)
+        self.at += 1
+        return tree.Integer(value[0], text, value[1], start=self.starts[at], end=self.ends[at])
+
+    def _string(self, what: str) -> tree.String:
+        at, text = self.at, self.texts[self.at]
+        if text[0] != '"' or len(text) == 1:
+            self.unexpected(what)
+        self.at += 1
+        return tree.String(text[1:-1], start=self.starts[at], end=self.ends[at])
+
+    # ── the head of a module (PTX 11.1) ─────────────────────────────────────────────────
+
+    def _version(self) -> tree.Directive:
+        """`.version 8.7`: the argument is a Float whose `text` keeps the spelling."""
+        first = self.at
+        self.at += 1
+        text = self.texts[self.at]
+        major, dot, minor = text.partition(".")
+        if not (dot and major.isdigit() and minor.isdigit()):
+            self.unexpected("a version, such as `8.7`")
+        return self._finish(first, [self.number()])
+
+    def _target(self) -> tree.Directive:
+        """`.target sm_90a, debug`"""
+        first = self.at
+        self.at += 1
+        return self._finish(first, self._names("a target, such as `sm_90`"))
+
+    def _address_size(self) -> tree.Directive:
+        """`.address_size 64`"""
+        first = self.at
+        self.at += 1
+        return self._finish(first, [self._integer("32 or 64")])
+
+    def _names(self, what: str) -> list[tree.Operand]:
+        """One or more plain names with commas."""
+        found: list[tree.Operand] = []
+        while True:
+            if not self.is_plain_name(self.at):
+                self.unexpected(what)
+            found.append(self.plain_name(self.at))
+            self.at += 1
+            if not self.take(","):
+                return found
+
+    # ── kernels and functions (PTX 11.4, 11.7, 11.8) ────────────────────────────────────
+
+    def performance(self, allowed: list[str]) -> list[tree.Directive]:
+        """The directives between the parameters and the body of a kernel or function."""
+        found = []
+        while True:
+            text = self.texts[self.at]
+            if text not in _UP_TO_THREE | _ONE | _BARE and text != ".pragma":
+                return found
+            if text not in allowed:
+                kind = "kernel" if ".maxntid" in allowed else "function"
+                self.report(codes.MISPLACED, f"a {kind} takes no `{text}`", self.span(self.at))
+            found.append(self._performance(text))
+
+    def _performance(self, text: str) -> tree.Directive:
+        if text == ".pragma":
+            return self._pragma()
+        first = self.at
+        self.at += 1
+        arguments: list[tree.Operand] = []
+        if text in _UP_TO_THREE:
+            arguments = [self._integer(f"an integer after `{text}`")]
+            while len(arguments) < 3 and self.take(","):
+                arguments.append(self._integer("an integer"))
+        elif text in _ONE:
+            arguments = [self._integer(f"an integer after `{text}`")]
+        return self._finish(first, arguments)
+
+    def _pragma(self) -> tree.Directive:
+        """`.pragma "nounroll";` (PTX 11.4.7)"""
+        first = self.at
+        self.at += 1
+        arguments: list[tree.Operand] = [self._string("a string after `.pragma`")]
+        while self.take(","):
+            arguments.append(self._string("a string"))
+        self.expect_semicolon("`.pragma`")
+        return self._finish(first, arguments)
+
+    def _alias(self) -> tree.Directive:
+        """`.alias f, g;` (PTX 11.2.3)"""
+        first = self.at
+        self.at += 1
+        arguments: list[tree.Operand] = []
+        for what in ("the name of the alias", "the name of a function"):
+            if not self.is_plain_name(self.at):
+                self.unexpected(what)
+            arguments.append(self.plain_name(self.at))
+            self.at += 1
+            if len(arguments) == 1:
+                self.expect(",", "the name of the alias")
+        self.expect_semicolon("`.alias`")
+        return self._finish(first, arguments)
+
+    # ── debugging (PTX 11.5) ────────────────────────────────────────────────────────────
+
+    def _file(self) -> tree.Directive:
+        """`.file 1 "a.cu", 1700000000, 4096`"""
+        first = self.at
+        self.at += 1
+        arguments: list[tree.Operand] = [self._integer("the index of the file"), self._string("the name of the file")]
+        if self.take(","):
+            arguments.append(self._integer("the time of the last change"))
+            if self.take(","):
+                arguments.append(self._integer("the size of the file"))
+        return self._finish(first, arguments)
+
+    def _location(self) -> tree.Location:
+        """`.loc 1 20 5`, with `, function_name $L+4, inlined_at 1 30 2` for inlined code."""
+        first = self.at
+        self.at += 1
+        file, line, column = self._triple()
+        function: tree.Operand | None = None
+        inlined: tuple[int, int, int] | None = None
+        if self.texts[self.at] == "," and self.texts[self.at + 1] == "function_name":
+            self.at += 2
+            if not self.is_plain_name(self.at):
+                self.unexpected("a label of `.debug_str`")
+            name = self.plain_name(self.at)
+            self.at += 1
+            function = self._offset(name) if self.texts[self.at] == "+" else name
+            self.expect(",", "the name of the function")
+            self.expect("inlined_at", "the name of the function")
+            inlined = self._triple()
+        elif self.texts[self.at] == ",":
+            self.at += 1
+            self.unexpected("`function_name`")
+        return tree.Location(file, line, column, function, inlined, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _triple(self) -> tuple[int, int, int]:
+        return (
+            self._integer("the index of a file").value,
+            self._integer("a line").value,
+            self._integer("a column").value,
+        )
+
+    def _section(self) -> tree.Section:
+        """`.section .debug_str { label: .b8 1, 2 … }`"""
+        first = self.at
+        self.at += 1
+        name = self.texts[self.at]
+        if name[0] != "." or name == ".":
+            self.unexpected("the name of a section, with its dot")
+        self.at += 1
+        opening = self.at
+        self.expect("{", "the name of the section")
+        lines = []
+        while self.texts[self.at] != "}":
+            start = self.at
+            self._section_line(opening)
+            lines.append(self._spelled(start, self.at))
+        self.at += 1
+        return tree.Section(name, lines, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _section_line(self, opening: int) -> None:
+        """`label:`, or a type with numbers, or one label, section or difference of labels."""
+        if self.is_plain_name(self.at) and self.texts[self.at + 1] == ":":
+            self.at += 2
+            return
+        if self.texts[self.at] not in _DWARF_TYPES:
+            if self.texts[self.at] in {END, ";"}:
+                self.expect_close(opening)
+            self.unexpected("a label, or `.b8` and the like")
+        self.at += 1
+        text = self.texts[self.at]
+        if text[0] in NAME_START or (text[0] == "." and len(text) > 1):
+            self.at += 1
+            if self.texts[self.at] == "-" and text[0] in NAME_START:
+                self.at += 1
+                if not self.is_plain_name(self.at):
+                    self.unexpected("a label")
+                self.at += 1
+            elif self.take("+"):
+                self._integer("an integer")
+            return
+        while True:
+            self.take("-")
+            self._integer("an integer, a label or a section")
+            if not self.take(","):
+                return
+
+    def _spelled(self, first: int, after: int) -> str:
+        """Tokens as text, with one blank where there was any."""
+        found = self.texts[first]
+        for at in range(first + 1, after):
+            found += self.texts[at] if self.touches(at) else " " + self.texts[at]
+        return found
+
+    def dwarf(self) -> tree.Section:
+        """Successive lines `@@DWARF …`, the debugging sections of PTX 1.x (PTX 11.5.1)."""
+        first, lines = self.at, []
+        text = self.tokens.text
+        while self.texts[self.at : self.at + 2] == ["@", "@"] and self.texts[self.at + 2] in {"@@DWARF", "DWARF"}:
+            start = self.ends[self.at + 2]
+            stop = text.find("\n", start)
+            stop = len(text) if stop < 0 else stop
+            lines.append(text[start:stop].strip())
+            while self.starts[self.at] < stop and self.texts[self.at] != END:
+                self.at += 1
+        return tree.Section("@@DWARF", lines, start=self.starts[first], end=self.ends[self.at - 1])

@@ -1,0 +1,171 @@
+"""Constant expressions and literals.
+
+Sources: PTX 4.5 (constants), 4.5.6 (precedence: that of C); 10 of ptxas's departures from it:
+casts only to .s64 and .u64, no remainder, exact floats (`0f3F800000`) stand alone.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ptxvm.diagnostics import codes
+
+from ptxvm.syntax import tree
+from ptxvm.syntax.cursor import DEEPEST, NAME_START, Cursor
+from ptxvm.syntax.lexer import END, float_bits, integer
+
+PRECEDENCE = {
+    operator: level
+    for level, operators in enumerate("|| && | ^ & ==,!= <,<=,>,>= <<,>> +,- *,/,%".split(), start=1)
+    for operator in operators.split(",")
+}
+"""How strongly each binary operator binds, from 1 for `||`; all associate to the left (PTX 4.5.4)."""
+
+_UNARY = frozenset("+-!~")
+_DIGITS = frozenset("0123456789")
+_CASTS = frozenset((".s64", ".u64"))
+_CAST_TYPES = frozenset(f".{letter}{bits}" for letter in "busf" for bits in (8, 16, 32, 64))
+
+
+class Expressions(Cursor):
+    """Reads constant expressions: the only name in them is `WARP_SZ`."""
+
+    _operators = 0
+
+    def constant(self) -> tree.Operand:
+        """A whole constant expression."""
+        if self.is_exact_float(self.at):
+            return self._exact_float()
+        self._operators = 0
+        return self._conditional()
+
+    def is_exact_float(self, at: int) -> bool:
+        """Whether the token is `0f…` or `0d…`."""
+        return self.texts[at][0] == "0" and self.texts[at][1:2] in {"f", "F", "d", "D"}
+
+    def starts_constant(self, at: int) -> bool:
+        """Whether a constant expression can start with this token."""
+        text = self.texts[at]
+        return text[0] in _DIGITS or text in _UNARY or text in {"(", "WARP_SZ"} or (text[0] == "." and text[1:2].isdigit())
+
+    def literal_size(self, what: str, *, allow_warp_size: bool = True) -> tree.Operand:
+        """The number in `[4]`, `<100>` or `.align 16`: a literal or `WARP_SZ`, no expression."""
+        at, text = self.at, self.texts[self.at]
+        if allow_warp_size and text == "WARP_SZ":
+            self.at += 1
+            return self.plain_name(at)
+        value = integer(text) if text[0] in _DIGITS else None
+        if value is None:
+            if text[0] in _DIGITS or text in _UNARY or text == "(" or self.is_name(at):
+                self.fail(codes.BAD_SIZE, f"{what} is an integer literal, found {self.describe(at)}")
+            self.unexpected(what)
+        self.at += 1
+        if self.texts[self.at] in PRECEDENCE and self.texts[self.at] != ">":
+            self.fail(codes.BAD_SIZE, f"{what} is a literal, not an expression", at, self.at, noticed=self.at)
+        return tree.Integer(value[0], text, value[1], start=self.starts[at], end=self.ends[at])
+
+    def plain_name(self, at: int) -> tree.Name:
+        """The identifier at a token, which is known to be one without a dotted tail."""
+        return tree.Name(self.texts[at], start=self.starts[at], end=self.ends[at])
+
+    def number(self) -> tree.Integer | tree.Float:
+        """An integer or a decimal floating-point literal."""
+        at, text = self.at, self.texts[self.at]
+        start, end = self.starts[at], self.ends[at]
+        value = integer(text)
+        if value is not None:
+            self.at += 1
+            return tree.Integer(value[0], text, value[1], start=start, end=end)
+        if not text.isdigit() and ("." in text or "e" in text or "E" in text) and len(text) < DEEPEST * 8:
+            self.at += 1
+            bits, width = float_bits(text)
+            return tree.Float(bits, width, text, start=start, end=end)
+        if text[0] == "0" and text.rstrip("U").isdigit():
+            self.fail(codes.BAD_NUMBER, f"`{text}` is not an octal number", help="a leading 0 means octal, with digits up to 7")
+        self.fail(codes.BAD_NUMBER, "this number is too long")
+
+    def _exact_float(self) -> tree.Float:
+        at, text = self.at, self.texts[self.at]
+        self.at += 1
+        bits, width = float_bits(text)
+        return tree.Float(bits, width, text, start=self.starts[at], end=self.ends[at])
+
+    # ── the grammar, loosest binding first ──────────────────────────────────────────────
+
+    def _count_operator(self) -> None:
+        """Bound the depth of the tree, and with it the stack of all who walk over it."""
+        self._operators += 1
+        if self._operators > DEEPEST:
+            self.fail(codes.TOO_DEEP, "this expression is too long", note=f"ptxvm takes {DEEPEST} operators and brackets in one")
+
+    def _conditional(self) -> tree.Operand:
+        condition = self._binary(1)
+        if not self.take("?"):
+            return condition
+        self._count_operator()
+        yes = self._conditional()
+        self.expect(":", "the second part of `?:`")
+        no = self._conditional()
+        return tree.Conditional(condition, yes, no, start=condition.start, end=no.end)
+
+    def _binary(self, level: int) -> tree.Operand:
+        left = self._unary()
+        while True:
+            operator = self.texts[self.at]
+            own = PRECEDENCE.get(operator, 0)
+            if own < level:
+                return left
+            self._count_operator()
+            self.at += 1
+            right = self._binary(own + 1)
+            left = tree.Binary(operator, left, right, start=left.start, end=right.end)
+
+    def _unary(self) -> tree.Operand:
+        at, text = self.at, self.texts[self.at]
+        if text[0] in _DIGITS or (text[0] == "." and text[1:2].isdigit()):
+            if self.is_exact_float(at):
+                self.fail(
+                    codes.BAD_NUMBER,
+                    f"`{text}` takes no sign and no part in arithmetic",
+                    help="write the bits of the result, or a decimal number",
+                )
+            return self.number()
+        if text in _UNARY:
+            self._count_operator()
+            self.at += 1
+            operand = self._unary()
+            return tree.Unary(text, operand, start=self.starts[at], end=operand.end)
+        if text == "(":
+            return self._parenthesised()
+        if text == "WARP_SZ":
+            self.at += 1
+            return self.plain_name(at)
+        self._no_constant()
+
+    def _parenthesised(self) -> tree.Operand:
+        """`(x)`, or a cast `(.s64) x`."""
+        opening = self.at
+        self._count_operator()
+        self.at += 1
+        kind = self.texts[self.at]
+        if kind in _CAST_TYPES:
+            if kind not in _CASTS:
+                self.fail(codes.BAD_OPERAND, f"a constant cannot be cast to `{kind}`", help="only `.s64` and `.u64` are casts")
+            self.at += 1
+            self.expect_close(opening)
+            operand = self._unary()
+            return tree.Cast(kind[1:], operand, start=self.starts[opening], end=operand.end)
+        inner = self._exact_float() if self.is_exact_float(self.at) and self.texts[self.at + 1] == ")" else self._conditional()
+        self.expect_close(opening)
+        return inner
+
+    def _no_constant(self) -> NoReturn:
+        text = self.texts[self.at]
+        if text[0] in NAME_START:
+            message = f"{self.describe(self.at)} cannot stand in a constant expression"
+            if text[0] == "%" and self.at and self.texts[self.at - 1] not in "+-*/(":
+                self.fail(codes.BAD_OPERAND, message, help="PTX has no remainder: `%` starts the name of a register")
+            self.fail(codes.BAD_OPERAND, message, note="the only name that is a constant is `WARP_SZ`")
+        if text in {",", ";", ")", "]", "}", END}:
+            self.fail(codes.MISSING_OPERAND, f"expected a constant, found {self.describe(self.at)}")
+        self.unexpected("a constant")

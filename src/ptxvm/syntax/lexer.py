@@ -1,0 +1,135 @@
+"""Splits a source into tokens.
+
+Speed decides the shape: one `split` in C gives the texts of all tokens, a running sum their
+places; there is no object per token.  A name takes its dotted tail with it, so that the head
+of an instruction (`ld.global.v4.u32`) and a component (`%tid.x`) are one token each.
+
+Sources: PTX 4.1-4.5 (comments, identifiers, constants), and what ptxas takes beyond them.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from array import array
+from itertools import accumulate
+
+from ptxvm.syntax.source import Source
+
+END = "\0"
+"""The text of the tokens that follow the last one; a source cannot hold it."""
+
+_TOKEN = re.compile(
+    r"""(
+      (?: [_A-Za-z][\w$]* | [%$][\w$]+ ) (?: \.\w+ (?: ::\w+ (?: (?<=sp::\d) :\d )? )* )*   # a name, with its dotted tail
+    | [,;\[\]{}()+:]
+    | 0[xX][0-9a-fA-F]+U? | 0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | 0[bB][01]+U?
+    | \d+ (?: \.\d* (?: [eE][+-]?\d+ )? | [eE][+-]?\d+ | U )?
+    | \.\d+ (?: [eE][+-]?\d+ )? (?! [\w:] )
+    | \.\w+ (?: ::\w+)*                                    # a directive, type or lone modifier
+    | "[^"\n]*"
+    | << | >> | <= | >= | == | != | && | \|\|
+    | [^ \t\r\n\f]
+    )""",
+    re.ASCII | re.VERBOSE,
+)
+_CHUNK = 1 << 20
+
+_SKIPPED = re.compile(
+    r"""
+      "[^"\n]*"                                            # a string, whose slashes are its own
+    | //[^\n]*
+    | /\*.*?(?:\*/|\Z)
+    | ^[ \t]*\#[ \t]*(?:line[ \t]+)?\d+[ \t]*"[^"\n]*"[^\n]*   # a line that the C preprocessor leaves
+    """,
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+_PRINTED = re.compile(r"[^\n]")
+
+
+class Tokens:
+    """The tokens of a source: parallel arrays of texts and of half-open places.
+
+    `text` is the source with its comments blanked out.  The last tokens are a few `END`s, so that
+    a reader may look ahead without asking whether there is something.  `unclosed_comment` is
+    where a comment starts that never ends, `nul` where a NUL character ends the reading.
+    """
+
+    __slots__ = ("ends", "nul", "starts", "text", "texts", "unclosed_comment")
+
+    def __init__(self, source: Source) -> None:
+        text = source.text
+        self.nul = text.find("\0")
+        if self.nul >= 0:
+            text = text[: self.nul]
+        self.unclosed_comment = -1
+        self.text = self._blank_comments(text)
+        self.texts: list[str] = []
+        edges = array("q")
+        start = 0
+        while start < len(text):
+            cut = self.text.find("\n", start + _CHUNK)
+            stop = len(text) if cut < 0 else cut
+            pieces = _TOKEN.split(self.text[start:stop])
+            places = array("q", accumulate(map(len, pieces), initial=start))
+            edges += places[1:-1]
+            self.texts += map(sys.intern, pieces[1::2])
+            start = stop
+        self.starts: array[int] = edges[0::2]
+        self.ends: array[int] = edges[1::2]
+        for _ in range(4):
+            self.texts.append(END)
+            self.starts.append(len(text))
+            self.ends.append(len(text))
+
+    def _blank_comments(self, text: str) -> str:
+        """The text with spaces for comments and preprocessor lines; line ends stay."""
+
+        def blank(match: re.Match[str]) -> str:
+            found = match[0]
+            if found[0] == '"':
+                return found
+            if found[:2] == "/*" and (len(found) < 4 or found[-2:] != "*/"):
+                self.unclosed_comment = match.start()
+            return _PRINTED.sub(" ", found) if "\n" in found else " " * len(found)
+
+        return _SKIPPED.sub(blank, text)
+
+
+# ── literals (PTX 4.5) ──────────────────────────────────────────────────────────────────
+
+_INTEGER = re.compile(r"(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|(0[0-7]*)|([1-9]\d*))(U?)", re.ASCII)
+
+
+_LONGEST = 1000
+
+
+def integer(text: str) -> tuple[int, bool] | None:
+    """The value of an integer literal and whether it has the suffix `U`; None if it is none (PTX 4.5.1).
+
+    No literal of thousands of digits is one: converting it would take quadratic time.
+    """
+    match = _INTEGER.fullmatch(text) if len(text) < _LONGEST else None
+    if match is None:
+        return None
+    hexadecimal, binary, octal, decimal, suffix = match.groups()
+    if hexadecimal:
+        value = int(hexadecimal, 16)
+    elif binary:
+        value = int(binary, 2)
+    elif octal:
+        value = int(octal, 8)
+    else:
+        value = int(decimal)
+    return value, bool(suffix)
+
+
+def float_bits(text: str) -> tuple[int, int]:
+    """The bits and the width of a floating-point literal: 32 for `0f3F800000`, else 64 (PTX 4.5.2)."""
+    if text[1:2] in ("f", "F"):
+        return int(text[2:], 16), 32
+    if text[1:2] in ("d", "D"):
+        return int(text[2:], 16), 64
+    (bits,) = struct.unpack("<Q", struct.pack("<d", float(text)))
+    return bits, 64

@@ -1,0 +1,247 @@
+"""The operands of instructions.
+
+Sources: PTX 6.1-6.4 (registers, addresses, arrays, vectors, labels), 9.7.9 (textures: `[tex, {x, y}]`), and what ptxas takes:
+an offset is `+` and a constant; `_` and `d|p` stand first; a negated operand has no offset.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ptxvm.diagnostics import codes
+
+from ptxvm.syntax import tree
+from ptxvm.syntax.cursor import NAME_START, NO_NAME
+from ptxvm.syntax.expressions import Expressions
+from ptxvm.syntax.lexer import END
+
+
+class Operands(Expressions):
+    """Reads what can stand between the commas of an instruction."""
+
+    def operand(self, *, first: bool) -> tree.Operand:
+        """One operand of any form; `first` is that place of an instruction where results stand."""
+        at, text = self.at, self.texts[self.at]
+        if text == "_":
+            return self._sink(first=first)
+        if text[0] in NAME_START and text not in NO_NAME and text != "WARP_SZ":
+            found = self._named()
+        elif text == "[":
+            return self.address()
+        elif text == "{":
+            found = self.vector()
+        elif text in {"-", "!"} and self.is_name(at + 1) and self.texts[at + 1] != "WARP_SZ":
+            self.at += 1
+            register = self.name() if text == "-" else self._bare_name()
+            return tree.Unary(text, register, start=self.starts[at], end=register.end)
+        elif self.starts_constant(at):
+            return self.constant()
+        else:
+            self._no_operand()
+        if self.texts[self.at] == "|" and first and isinstance(found, tree.Name | tree.Vector):
+            return self._pair(found)
+        return found
+
+    def name(self) -> tree.Name:
+        """An identifier with or without a component: `%tid.x`, or `%tid .x` as ptxas takes too."""
+        at = self.at
+        if not self.is_name(at):
+            self.unexpected("a name")
+        self.at += 1
+        text, _, component = self.texts[at].partition(".")
+        end = self.ends[at]
+        if not component and self.texts[self.at][0] == "." and len(self.texts[self.at]) > 1:
+            component, end = self.texts[self.at][1:], self.ends[self.at]
+            self.at += 1
+        if "." in component or text == "WARP_SZ" and component:
+            self.fail(codes.BAD_OPERAND, f"`{self.texts[at]}` has a component too many", at, noticed=at)
+        return tree.Name(text, component or None, start=self.starts[at], end=end)
+
+    def _bare_name(self) -> tree.Name:
+        """An identifier that takes no component here."""
+        at = self.at
+        found = self.name()
+        if found.component:
+            self.fail(codes.BAD_OPERAND, f"`.{found.component}` cannot follow `{found.text}` here", at, noticed=at)
+        return found
+
+    def _named(self) -> tree.Name | tree.Binary | tree.Index:
+        """`a`, `a.x`, `a+4` or `a[4]`."""
+        found = self.name()
+        text = self.texts[self.at]
+        if text == "+" and not found.component:
+            return self._offset(found)
+        if text == "[" and not found.component:
+            return self._index(found)
+        if text == "-":
+            self._negative_offset(found)
+        return found
+
+    def _offset(self, base: tree.Name | tree.Call) -> tree.Binary:
+        """`base+constant`."""
+        self.at += 1
+        if self.is_name(self.at) and self.texts[self.at] != "WARP_SZ":
+            self.fail(
+                codes.BAD_OPERAND,
+                f"{self.describe(self.at)} cannot be an offset",
+                note="an address is a register or variable plus a constant; add registers with an instruction",
+            )
+        offset = self.constant()
+        return tree.Binary("+", base, offset, start=base.start, end=offset.end)
+
+    def _negative_offset(self, base: tree.Node) -> None:
+        name = self.source.text[base.start : base.end]
+        self.fail(codes.BAD_OPERAND, "an offset is added, not subtracted", help=f"write `{name}+-{self.texts[self.at + 1]}`")
+
+    def _index(self, name: tree.Name) -> tree.Index:
+        """`a[index]`, where the index is a register with an offset, or a constant (PTX 6.4.2)."""
+        opening = self.at
+        self.at += 1
+        index: tree.Operand
+        if self.is_name(self.at) and self.texts[self.at] != "WARP_SZ":
+            index = self._bare_name()
+            if self.texts[self.at] == "+":
+                index = self._offset(index)
+            elif self.texts[self.at] == "-":
+                self._negative_offset(index)
+        else:
+            index = self.constant()
+        self.expect_close(opening)
+        return tree.Index(name, index, start=name.start, end=self.ends[self.at - 1])
+
+    def address(self) -> tree.Address:
+        """`[a]`, `[a+4]`, `[16]`, or the lists of textures, tensors and fabric handles: `[a, {x}]`, `[a, b, {x}, {y}]`, `[a, b, c]`."""
+        texts, opening = self.texts, self.at
+        at = opening + 1
+        base: tree.Operand
+        if texts[at][0] in NAME_START and "." not in texts[at] and texts[at] not in NO_NAME and texts[at] != "WARP_SZ":
+            base = self.plain_name(at)
+            self.at = at + 1
+            if texts[at + 1] == "+":
+                base = self._offset(base)
+            elif texts[at + 1] == ",":
+                return self._address_list(opening, base)
+            elif texts[at + 1] == "-":
+                self._negative_offset(base)
+        else:
+            self.at = at
+            if "." in texts[at] and self.is_name(at):
+                self.fail(codes.BAD_OPERAND, f"{self.describe(at)} cannot be an address", note="an address has no component")
+            base = self.constant()
+        self._close_address(opening)
+        unified = self.take(".unified")
+        return tree.Address([base], unified, start=self.starts[opening], end=self.ends[self.at - 1])
+
+    def _address_list(self, opening: int, base: tree.Name) -> tree.Address:
+        """One more name or vector; behind a name `, c`, or `, {x}` with `, {y}` and then `, e, {z}` (PTX 9.7.9.27)."""
+        items: list[tree.Operand] = [base]
+        self.at += 1
+        if self.texts[self.at] == "{":
+            items.append(self.vector())
+        else:
+            items.append(self._bare_name())
+            for place in range(2, 6):
+                if not self.take(","):
+                    break
+                named = place == 4 or (place == 2 and self.texts[self.at] != "{")
+                items.append(self._bare_name() if named else self._coordinates())
+                if named and place == 2:
+                    break
+        self._close_address(opening)
+        return tree.Address(items, start=self.starts[opening], end=self.ends[self.at - 1])
+
+    def _coordinates(self) -> tree.Vector:
+        if self.texts[self.at] != "{":
+            self.unexpected("`{` and the coordinates")
+        return self.vector()
+
+    def _close_address(self, opening: int) -> None:
+        text = self.texts[self.at]
+        if text in {"*", "/", "<<"}:
+            self.fail(codes.BAD_OPERAND, "a register in an address is not scaled", note="an address is a register or variable plus a constant")
+        if text == ",":
+            self.unexpected("`]`")
+        self.expect_close(opening)
+
+    def vector(self) -> tree.Vector:
+        """`{a, b}`: names with or without component, sinks, constants (PTX 6.4.3)."""
+        texts, opening = self.texts, self.at
+        items: list[tree.Operand] = []
+        at = opening + 1
+        while True:
+            text = texts[at]
+            if text[0] in NAME_START and "." not in text and texts[at + 1] in {",", "}"} and text not in {"%", "$"}:
+                items.append(self.plain_name(at))
+                at += 1
+            else:
+                self.at = at
+                items.append(self._element())
+                at = self.at
+            if texts[at] != ",":
+                break
+            at += 1
+        self.at = at
+        self.expect_close(opening)
+        return tree.Vector(items, start=self.starts[opening], end=self.ends[at])
+
+    def _element(self) -> tree.Operand:
+        if self.is_name(self.at) and self.texts[self.at] != "WARP_SZ":
+            return self.name()
+        if self.starts_constant(self.at):
+            return self.constant()
+        self._no_operand()
+
+    def group(self) -> tree.Group:
+        """`(a, b)` of a call: names, sinks and constants, or nothing (PTX 9.7.12.5)."""
+        opening = self.at
+        self.at += 1
+        items: list[tree.Operand] = []
+        while self.texts[self.at] != ")" or items:
+            if self.texts[self.at] == "_":
+                items.append(self.plain_name(self.at))
+                self.at += 1
+            elif self.is_name(self.at) and self.texts[self.at] != "WARP_SZ":
+                items.append(self._bare_name())
+            elif self.starts_constant(self.at):
+                items.append(self.constant())
+            else:
+                self._no_operand()
+            if not self.take(","):
+                break
+        self.expect_close(opening)
+        return tree.Group(items, start=self.starts[opening], end=self.ends[self.at - 1])
+
+    def _sink(self, *, first: bool) -> tree.Operand:
+        """`_`, or `_|p`."""
+        if not first:
+            self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
+        sink = self.plain_name(self.at)
+        self.at += 1
+        return self._pair(sink) if self.texts[self.at] == "|" else sink
+
+    def _pair(self, left: tree.Name | tree.Vector) -> tree.Pair:
+        """`d|p`, with `_` for one of them."""
+        self.at += 1
+        if self.texts[self.at] == "_":
+            if left == tree.Name("_"):
+                self.fail(codes.BAD_SINK, "only one half of a pair can be `_`")
+            right = self.plain_name(self.at)
+            self.at += 1
+        else:
+            right = self._bare_name()
+        return tree.Pair(left, right, start=left.start, end=right.end)
+
+    def _no_operand(self) -> NoReturn:
+        """Report what stands where an operand should."""
+        text = self.texts[self.at]
+        if text == "_":
+            self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
+        if text in {",", ";", "}", ")", "]", END}:
+            self.fail(codes.MISSING_OPERAND, f"expected an operand, found {self.describe(self.at)}")
+        if text[0] == '"' and len(text) > 1:
+            self.fail(codes.BAD_OPERAND, "a string is no operand")
+        if text == "&":
+            self.fail(codes.BAD_OPERAND, "PTX has no operator for an address", help="the name of a variable is its address")
+        self.unexpected("an operand")
+
+

@@ -1,0 +1,468 @@
+"""Reads a module: `parse(source)` gives its tree and everything that is wrong with its syntax.
+
+A recursive descent without backtracking.  It knows no instruction, only that one is a head, operands and `;`
+(`call` alone has a grammar of its own), and no name: what `add.f33` or an undeclared `%r9` mean is the
+business of `ptxvm.analysis`.  After an error it goes on with the next statement.
+
+Sources: PTX 4.3 (statements), 9.2-9.3 (instructions and guards), 11.2 (kernels and functions), 11.3 (lists of targets,
+prototypes), and what ptxas takes beyond them.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, did_you_mean
+
+from ptxvm.syntax import tree
+from ptxvm.syntax.cursor import CLOSING, DEEPEST, NAME_START, NO_NAME, Recover
+from ptxvm.syntax.declarations import LINKAGE, SPACES
+from ptxvm.syntax.directives import FUNCTION_DIRECTIVES, HEADER, KERNEL_DIRECTIVES, Directives
+from ptxvm.syntax.lexer import END, integer
+from ptxvm.syntax.source import Source
+
+_MODULE_DIRECTIVES = frozenset((*HEADER, ".file", ".pragma", ".alias", ".section"))
+_DECLARING = SPACES | {".align", ".attribute"}
+_MOST_TARGETS = 65_536
+_NO_MODIFIER = frozenset(".reg .entry .func .visible .extern .version .address_size .file .loc .pragma .section .align".split())
+_LABELLED = frozenset((".branchtargets", ".calltargets", ".callprototype"))
+_ALL_DIRECTIVES = [
+    *_MODULE_DIRECTIVES, *_DECLARING, *_LABELLED, *LINKAGE, *KERNEL_DIRECTIVES, *FUNCTION_DIRECTIVES, ".entry", ".func", ".loc",
+]  # fmt: skip
+
+
+def parse(source: Source | str | bytes) -> tuple[tree.Module, list[Diagnostic]]:
+    """The tree of a source and its errors of syntax, in the order of the text.
+
+    No input makes it raise; where there are errors the tree holds the statements that were understood.
+    """
+    parser = Parser(source if isinstance(source, Source) else Source(source))
+    return parser.module(), sorted(parser.diagnostics, key=lambda found: found.span.start)
+
+
+class Parser(Directives):
+    """Reads statements, blocks, functions and the module."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._heads: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._header: list[str] = []
+        self._header_over = False
+
+    # ── the module ──────────────────────────────────────────────────────────────────────
+
+    def module(self) -> tree.Module:
+        """Everything up to the end of the text."""
+        found: list[tree.Statement] = []
+        while self.texts[self.at] != END:
+            start = self.at
+            try:
+                found.append(self._module_statement())
+            except Recover:
+                self.recover(start)
+                if self.texts[self.at] == "}":
+                    self.at += 1
+        self._check_text()
+        return tree.Module(found, start=0, end=len(self.source.text))
+
+    def _check_text(self) -> None:
+        """Report what the lexer met: a comment without an end, a NUL character."""
+        at = self.tokens.unclosed_comment
+        if at >= 0:
+            self.report(codes.UNCLOSED_COMMENT, "this comment has no end", Span(at, at + 2), label="no `*/` for this")
+        if self.tokens.nul >= 0:
+            binary = self.source.text[:4] in {"\x7fELF", "P\xedU\xba"} or self.tokens.nul < 16
+            self.report(
+                codes.NOT_TEXT,
+                "this is a binary file, not PTX" if binary else "a NUL character ends the text here",
+                Span(self.tokens.nul, self.tokens.nul + 1),
+                help="`cuobjdump -ptx FILE` takes the PTX out of a fat binary" if binary else "",
+            )
+
+    def _module_statement(self) -> tree.Statement:
+        text = self.texts[self.at]
+        if text in HEADER:
+            return self._header_directive(text)
+        self._header_over = True
+        if text in LINKAGE or text in {".entry", ".func"}:
+            return self._linked(in_body=False)
+        if text in _DECLARING:
+            return self.variable()
+        if text in _MODULE_DIRECTIVES:
+            return self.directive()
+        if text == "@" and self.texts[self.at + 1] == "@" and self.texts[self.at + 2] == "DWARF":
+            return self.dwarf()
+        self._no_module_statement(text)
+
+    def _header_directive(self, text: str) -> tree.Statement:
+        """`.version`, `.target` and `.address_size` open the module in this order (PTX 11.1)."""
+        at = self.at
+        found = self.directive()
+        if text in self._header and text != ".target":
+            self.report(codes.MISPLACED, f"a second `{text}`", self.span(at), noticed=at)
+        elif self._header_over or (self._header and HEADER.index(self._header[-1]) > HEADER.index(text)):
+            self.report(codes.MISPLACED, f"`{text}` stands at the start of the module", self.span(at), noticed=at)
+        self._header.append(text)
+        return found
+
+    def _no_module_statement(self, text: str) -> NoReturn:
+        at = self.at
+        if text == "}":
+            self.at += 1
+            self.fail(codes.UNMATCHED, "this `}` closes nothing", at, noticed=at)
+        if text == ".loc" or text in KERNEL_DIRECTIVES or text in FUNCTION_DIRECTIVES or text in _LABELLED:
+            self.fail(codes.MISPLACED, f"`{text}` cannot stand at module level")
+        if text[0] == "." and len(text) > 1:
+            self.fail(codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES))
+        if self.is_name(at) and (self.texts[at + 1] == ":" or self.is_name(at + 1) or self.texts[at + 1] in {";", "[", "{"}):
+            self.fail(codes.MISPLACED, f"{self.describe(at)} stands outside of a function", note="is there one `}` too many above?")
+        self.unexpected("a directive")
+
+    # ── kernels and functions (PTX 11.2) ────────────────────────────────────────────────
+
+    def _linked(self, *, in_body: bool) -> tree.Statement:
+        """What a linking directive, `.entry` or `.func` starts."""
+        first, linkage = self.at, None
+        text = self.texts[first]
+        if text in LINKAGE:
+            linkage = text[1:]
+            self.at += 1
+            text = self.texts[self.at]
+            if text in LINKAGE:
+                self.fail(codes.BAD_LINKAGE, f"`{text}` excludes `.{linkage}`", first, self.at, noticed=self.at)
+        if text in _DECLARING:
+            if in_body:
+                self.fail(codes.MISPLACED, f"`.{linkage}` cannot stand in a function", first, noticed=self.at)
+            return self.variable(linkage, first)
+        if text not in {".entry", ".func"}:
+            self.unexpected("a state space, `.entry` or `.func`", help=did_you_mean(text, _ALL_DIRECTIVES))
+        if linkage == "common":
+            self.fail(codes.BAD_LINKAGE, f"`.common` is for variables, not for `{text}`", first, noticed=self.at)
+        if in_body and text == ".entry":
+            self.fail(codes.MISPLACED, "a kernel cannot stand in a function")
+        return self._function(first, linkage, in_body=in_body)
+
+    def _function(self, first: int, linkage: str | None, *, in_body: bool) -> tree.Function:
+        kind = self.texts[self.at][1:]
+        found = tree.Function(kind, "", [], [], [], None, linkage, start=self.starts[first])
+        self.at += 1
+        readable = False
+        try:
+            self._signature(found)
+            readable = True
+        except Recover:
+            self._skip_signature()
+        if self.texts[self.at] == "{":
+            if in_body:
+                self.fail(codes.MISPLACED, f"`{found.name}` cannot have its body inside of another function")
+            found.body = self.nested(self.block)
+        elif self.texts[self.at] in {";", END} or self.starts_statement(self.at):
+            if self.texts[self.at] != ";" and readable:
+                self.unexpected("`{` or `;` after the signature")
+            if readable and kind == "entry" and found.directives:
+                self.unexpected("`{`: a kernel with performance directives has a body")
+            self.take(";")
+        else:
+            self.unexpected("`{` or `;` after the signature")
+        found.end = self.ends[self.at - 1]
+        return found
+
+    def _signature(self, found: tree.Function) -> None:
+        """`(results) name (parameters) directives`."""
+        if found.kind == "func":
+            if self.texts[self.at] == ".attribute":
+                found.attributes = self.attributes((".unified",))
+            if self.texts[self.at] == "(":
+                found.results = self.parameters()
+        at = self.at
+        if self.texts[at] in LINKAGE:
+            self.fail(codes.BAD_LINKAGE, f"`{self.texts[at]}` stands before `.{found.kind}`")
+        found.name = self._declared_name()
+        found.name_start, found.name_end = self.starts[at], self.ends[at]
+        if self.texts[self.at] == "(":
+            found.parameters = self.parameters()
+        if found.kind == "entry":
+            found.directives = self.performance(KERNEL_DIRECTIVES)
+        else:
+            found.directives = self.performance(FUNCTION_DIRECTIVES)
+            self._check_order(found.directives)
+
+    def _check_order(self, directives: list[tree.Directive]) -> None:
+        """Of the directives of a function each stands once, in the order of the manual's list."""
+        ranks = [FUNCTION_DIRECTIVES.index(f".{found.name}") for found in directives if f".{found.name}" in FUNCTION_DIRECTIVES]
+        for place, (before, after) in enumerate(zip(ranks, ranks[1:], strict=False), start=1):
+            if before >= after:
+                name, span = directives[place].name, Span(directives[place].start, directives[place].end)
+                self.report(codes.MISPLACED, f"`.{name}` stands too late, or twice", span)
+
+    def _skip_signature(self) -> None:
+        """After an error in a signature: to the body, so that its statements are read, or to the end."""
+        while self.texts[self.at] not in {"{", ";", END} and not (
+            self.starts_statement(self.at) and self.texts[self.at] in {".entry", ".func", *LINKAGE}
+        ):
+            self.at += 1
+
+    # ── blocks ──────────────────────────────────────────────────────────────────────────
+
+    def block(self) -> tree.Block:
+        """`{ … }`: a body or a scope in one (PTX 5.4.1)."""
+        opening = self.at
+        self.at += 1
+        statements = self._statements()
+        if self.texts[self.at] == "}":
+            self.at += 1
+        else:
+            self.report(
+                codes.UNCLOSED,
+                "this `{` is not closed",
+                self.span(opening),
+                label="no `}` for this",
+                related=((f"expected `}}` before {self.describe(self.at)}", self.span(self.at)),),
+            )
+        return tree.Block(statements, start=self.starts[opening], end=self.ends[self.at - 1])
+
+    def _statements(self) -> list[tree.Statement]:
+        """The statements up to a `}`, or to where a forgotten one must have been."""
+        texts = self.texts
+        found: list[tree.Statement] = []
+        while True:
+            start = self.at
+            text = texts[start]
+            try:
+                if text[0] in NAME_START:
+                    if texts[start + 1] == ":":
+                        found.append(self._label())
+                    else:
+                        found.append(self.instruction())
+                elif text == "@":
+                    found.append(self._guarded())
+                elif text[0] == ".":
+                    if text in {".entry", ".version", ".section"} and self.starts_line(start) or self._starts_function(start):
+                        return found
+                    found.append(self._body_directive(text))
+                elif text == "{":
+                    found.append(self.nested(self.block))
+                elif text == "}" or text == END:
+                    return found
+                else:
+                    self._no_statement(text)
+            except Recover:
+                self.recover(start)
+
+    def _starts_function(self, at: int) -> bool:
+        """Whether a function with a body starts here: then a `}` was forgotten above."""
+        if self.texts[at] in LINKAGE and self.starts_line(at):
+            at += 1
+            return self.texts[at] in {".entry", ".global", ".const"} or self.texts[at] == ".func" and self._has_body(at)
+        return self.texts[at] == ".func" and self.starts_line(at) and self._has_body(at)
+
+    def _has_body(self, at: int) -> bool:
+        while self.texts[at] not in {"{", ";", "}", END}:
+            at += 1
+        return self.texts[at] == "{"
+
+    def _no_statement(self, text: str) -> NoReturn:
+        if text == ";":
+            self.fail(codes.UNEXPECTED, "there is no statement before this `;`")
+        if text in CLOSING.values():
+            self.fail(codes.UNMATCHED, f"this `{text}` closes nothing")
+        self.unexpected("an instruction, a label or a directive")
+
+    # ── statements ──────────────────────────────────────────────────────────────────────
+
+    def _label(self) -> tree.Statement:
+        """`name:`, and what belongs to it: a list of targets or a prototype."""
+        at = self.at
+        text = self.texts[at]
+        if "." in text or text in NO_NAME or text == "WARP_SZ":
+            self.fail(codes.UNEXPECTED, f"`{text}` cannot be a label", noticed=at + 1)
+        self.at += 2
+        word = self.texts[self.at]
+        if word in {".branchtargets", ".calltargets"}:
+            self.at += 1
+            names = self._target_list("a label" if word == ".branchtargets" else "a function")
+            self.expect_semicolon(f"`{word}`")
+            return tree.Targets(text, word[1:], names, start=self.starts[at], end=self.ends[self.at - 1])
+        if word == ".callprototype":
+            return self._prototype(at)
+        return tree.Label(text, start=self.starts[at], end=self.ends[at + 1])
+
+    def _target_list(self, what: str) -> list[tree.Name]:
+        """`a, b, L<3>`, where the last is short for `L0, L1, L2` (PTX 11.3.1, 5.4.6)."""
+        found: list[tree.Name] = []
+        while True:
+            at = self.at
+            if not self.is_plain_name(at):
+                self.unexpected(what)
+            self.at += 1
+            if self.take("<"):
+                count = self.literal_size("the count in `<n>`", allow_warp_size=False)
+                self.expect(">", "the count")
+                if not isinstance(count, tree.Integer) or count.value > _MOST_TARGETS:
+                    self.fail(codes.BAD_SIZE, f"more than {_MOST_TARGETS} targets", at, self.at - 1)
+                end = self.ends[self.at - 1]
+                found += [tree.Name(f"{self.texts[at]}{i}", start=self.starts[at], end=end) for i in range(count.value)]
+            else:
+                found.append(self.plain_name(at))
+            if not self.take(","):
+                return found
+
+    def _prototype(self, first: int) -> tree.Prototype:
+        """`label: .callprototype (results) _ (parameters) .noreturn;` (PTX 11.3.3)"""
+        self.at += 1
+        results = self.parameters() if self.texts[self.at] == "(" else []
+        self.expect("_", "`.callprototype`")
+        parameters = self.parameters() if self.texts[self.at] == "(" else []
+        directives = self.performance(FUNCTION_DIRECTIVES)
+        self._check_order(directives)
+        self.expect_semicolon("`.callprototype`")
+        end = self.ends[self.at - 1]
+        return tree.Prototype(self.texts[first], results, parameters, directives, start=self.starts[first], end=end)
+
+    def _body_directive(self, text: str) -> tree.Statement:
+        if text in SPACES or text in {".align", ".attribute"}:
+            return self.variable()
+        if text in {".loc", ".pragma", ".file", ".alias"}:
+            return self.directive()
+        if text == ".func" or text in LINKAGE:
+            return self._linked(in_body=True)
+        if text == ".target":
+            self.report(
+                codes.MISPLACED, "`.target` in a function has no effect", self.span(self.at), severity=Severity.WARNING
+            )
+            return self.directive()
+        if text in _LABELLED:
+            self.fail(codes.MISPLACED, f"`{text}` needs a label in front of it", help=f"write `name: {text} …;`")
+        if text in _ALL_DIRECTIVES:
+            self.fail(codes.MISPLACED, f"`{text}` cannot stand in a function")
+        if len(text) > 1:
+            self.fail(codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES))
+        self.unexpected("a directive")
+
+    # ── instructions (PTX 9.2, 9.3) ─────────────────────────────────────────────────────
+
+    def _guarded(self) -> tree.Instruction:
+        """`@p` or `@!p`, and the instruction that it guards."""
+        first = self.at
+        self.at += 1
+        negated = self.take("!")
+        at = self.at
+        name = self._bare_name()
+        guard = tree.Guard(name, negated, start=self.starts[first], end=name.end)
+        text = self.texts[self.at]
+        if text[0] in NAME_START and self.texts[self.at + 1] != ":":
+            return self.instruction(guard)
+        if text[0] == "." or text in {"{", "@"} or self.texts[self.at + 1] == ":":
+            what = {"{": "a block", "@": "another guard"}.get(text, "a directive" if text[0] == "." else "a label")
+            self.fail(codes.BAD_GUARD, f"a guard cannot stand before {what}", first, at, noticed=self.at)
+        self.unexpected("an instruction after the guard")
+
+    def instruction(self, guard: tree.Guard | None = None) -> tree.Instruction:
+        """A head, its operands, and the `;`.
+
+        The loop is the hottest of the reader: plain names and small decimal numbers take no call.
+        """
+        texts, starts, ends = self.texts, self.starts, self.ends
+        first = at = self.at
+        head = texts[at]
+        known = self._heads.get(head)
+        if known is None:
+            known = self._head(head)
+        opcode, words = known
+        at += 1
+        head_end = ends[first]
+        text = texts[at]
+        if text[0] == "." or text == "[":
+            self.at = at
+            words = self._more_modifiers(words)
+            at = self.at
+            head_end = ends[at - 1]
+        operands: list[tree.Operand] = []
+        if opcode == "call":
+            self.at = at
+            operands = self._call()
+            at = self.at
+        elif texts[at] != ";":
+            while True:
+                text, after = texts[at], texts[at + 1]
+                if (after == "," or after == ";") and text[0] in NAME_START and "." not in text and text not in NO_NAME:
+                    operands.append(tree.Name(text, None, start=starts[at], end=ends[at]))
+                    at += 1
+                else:
+                    self.at = at
+                    operands.append(self.operand(first=not operands))
+                    at = self.at
+                    after = texts[at]
+                if after != ",":
+                    break
+                at += 1
+        if texts[at] == ";":
+            at += 1
+            self.at = at
+        else:
+            self.at = at
+            self._end_of_instruction(first, operands)
+            at = self.at
+        start = starts[first] if guard is None else guard.start
+        return tree.Instruction(
+            opcode, words, operands, guard, starts[first], head_end, start=start, end=ends[at - 1]
+        )
+
+    def _head(self, head: str) -> tuple[str, tuple[str, ...]]:
+        """Split a head once for all instructions that have it."""
+        if head in NO_NAME:
+            self.unexpected("an instruction")
+        opcode, *words = head.split(".")
+        for word in words:
+            if f".{word}" in _NO_MODIFIER:
+                self.fail(codes.UNEXPECTED, f"`.{word}` is no modifier of an instruction")
+        self._heads[head] = opcode, tuple(words)
+        return self._heads[head]
+
+    def _more_modifiers(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Modifiers after a blank, and the bank of `.const[3]` up to PTX 2.2."""
+        texts = self.texts
+        while True:
+            text = texts[self.at]
+            if text[0] == "." and len(text) > 1 and text not in _NO_MODIFIER:
+                words = (*words, text[1:])
+                self.at += 1
+            elif text == "[" and words and words[-1] == "const" and self.touches(self.at) and self._is_bank():
+                words = (*words[:-1], f"const[{texts[self.at + 1]}]")
+                self.at += 3
+            else:
+                return words
+
+    def _is_bank(self) -> bool:
+        return integer(self.texts[self.at + 1]) is not None and self.texts[self.at + 2] == "]"
+
+    def _end_of_instruction(self, first: int, operands: list[tree.Operand]) -> None:
+        """No `;` where it should be: one that was forgotten, or something that does not belong here."""
+        if self.starts_statement(self.at):
+            self.missing_semicolon(self.at, "the instruction")
+            return
+        if operands and isinstance(operands[-1], tree.Name) and self.starts_line(self.at - 1) and self.at - 1 > first:
+            if self.texts[self.at - 2] != ",":
+                operands.pop()
+                self.at -= 1
+                self.missing_semicolon(self.at, "the instruction")
+                return
+        self.unexpected("`,` or `;`" if operands else "an operand or `;`")
+
+    def _call(self) -> list[tree.Operand]:
+        """`call (results), function, (arguments), prototype;` with all but the function optional (PTX 9.7.12.5)."""
+        operands: list[tree.Operand] = []
+        if self.texts[self.at] == "(":
+            operands.append(self.group())
+            self.expect(",", "the results")
+        if not self.is_name(self.at):
+            self.unexpected("the function to call")
+        operands.append(self._bare_name())
+        if self.texts[self.at] == "," and self.texts[self.at + 1] == "(":
+            self.at += 1
+            operands.append(self.group())
+        if self.take(","):
+            if not self.is_name(self.at):
+                self.unexpected("a prototype, or a list of functions")
+            operands.append(self._bare_name())
+        return operands

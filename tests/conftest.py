@@ -1,0 +1,48 @@
+"""What all tests share: the folder of reference data, random numbers that can be had again, hypothesis's settings.
+
+Inputs differ from run to run, so that many runs see many of them, and what failed can be had again: the header names
+the seed (`PTXVM_SEED=... pytest` repeats it), hypothesis prints a blob.  On CI they are fixed: red there
+means the change.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+SHARED = Path(__file__).parents[2] / "shared"
+ON_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+# A kernel's first run compiles it, so the time of one example says nothing (deadline).
+settings.register_profile("ptxvm", print_blob=True, deadline=None, derandomize=ON_CI)
+settings.load_profile("ptxvm")
+
+
+def pytest_configure() -> None:
+    """Choose the seed of this run; the workers of pytest-xdist inherit it."""
+    os.environ.setdefault("PTXVM_SEED", "0" if ON_CI else str(secrets.randbelow(2**32)))
+
+
+def pytest_report_header() -> str:
+    return f"random inputs: PTXVM_SEED={os.environ['PTXVM_SEED']}"
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers made from the run's seed and the test's name; a failure prints the seed."""
+    print(f"PTXVM_SEED={os.environ['PTXVM_SEED']}")  # noqa: T201  captured, and shown where the test fails
+    return np.random.default_rng([int(os.environ["PTXVM_SEED"]), zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of reference data beside the repository; what needs it skips where it is missing."""
+    if not SHARED.is_dir():
+        pytest.skip(f"the reference data is missing: {SHARED} is not a folder")
+    return SHARED

@@ -1,0 +1,54 @@
+"""The rooms of the package stay apart at run time too; `make layers` checks the imports that stand in the source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ptxvm
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(ptxvm.__file__).parent
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules, and the rooms of ptxvm, that a fresh Python has after `statement`."""
+    command = f"import sys; {statement}; print(*sys.modules)"
+    names = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True).stdout.split()
+    return {name for name in names if "." not in name or name.startswith("ptxvm.")}
+
+
+def test_import_brings_no_command_line_and_no_compiler():
+    assert not loaded_by("import ptxvm") & {"click", "llvmlite", "pydantic", "rich", "typer"}
+
+
+@pytest.mark.parametrize("room", ["algebra", "analysis", "diagnostics", "isa", "syntax"])
+def test_the_specification_needs_no_back_end(room):
+    # The parent package is stood in for, so that only the room itself and what it asks for are loaded.
+    alone = (
+        f"import types; parent = types.ModuleType('ptxvm'); parent.__path__ = [{str(PACKAGE)!r}]; "
+        f"sys.modules['ptxvm'] = parent; import ptxvm.{room}"
+    )
+    assert not loaded_by(alone) & {"llvmlite", "ml_dtypes", "numpy", "ptxvm.engine", "ptxvm.machine", "rich", "typer"}
+
+
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_the_locks_agree_and_name_every_core_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core = {requirement.split(">=")[0].replace("_", "-") for requirement in project["dependencies"]}
+    run, dev = (locked(ROOT / "locks" / name) for name in ("run.txt", "dev.txt"))
+    assert core <= run.keys()
+    assert run.items() <= dev.items()
+
+
+def locked(lock: Path) -> dict[str, str]:
+    """The version of each distribution in a lock."""
+    heads = (line.split(" ")[0] for line in lock.read_text().splitlines() if "==" in line and not line.startswith(" "))
+    return dict(head.split("==") for head in heads)
