@@ -1,9 +1,46 @@
 """ptxvm: the PTX virtual machine.
 
-Reads PTX, says what is wrong with it, and runs it on a CPU.  `check` lists the diagnostics of a source, `load` makes
-a `Module` of it whose kernels launch on NumPy arrays.
+It reads PTX, says what is wrong with it, and runs it on a CPU.
+
+    module = ptxvm.load("saxpy.ptx")
+    module.kernel("saxpy").launch(grid=4096, block=256, args=[n, 2.0, x, y])
 """
 
-from ptxvm.api import check
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["check"]
+from ptxvm.api import Kernel, Module, check, link, load
+from ptxvm.diagnostics import Diagnostic
+from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsupported
+
+if TYPE_CHECKING:
+    from ptxvm.machine.device_array import DeviceArray
+    from ptxvm.machine.result import LaunchResult
+
+__version__ = "0.1.0"
+LAZY = {"DeviceArray": "ptxvm.machine.device_array", "LaunchResult": "ptxvm.machine.result"}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs NumPy is imported when it is named."""
+    if name in LAZY:
+        import importlib  # noqa: PLC0415
+
+        return getattr(importlib.import_module(LAZY[name]), name)
+    raise AttributeError(f"module 'ptxvm' has no attribute '{name}'")
+
+
+__all__ = [
+    "Crash",
+    "DeviceArray",
+    "Diagnostic",
+    "Fault",
+    "InvalidPTX",
+    "Kernel",
+    "LaunchResult",
+    "Module",
+    "PTXVMError",
+    "Unsupported",
+    "check",
+    "link",
+    "load",
+]

@@ -1,13 +1,187 @@
-"""The public surface."""
+"""The public surface: check a source, load it as a module, launch its kernels."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from ptxvm.analysis.check import analyse
-from ptxvm.diagnostics import Diagnostic
+from ptxvm.analysis.program import Function, Program
+from ptxvm.diagnostics import Diagnostic, Severity
+from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
+from ptxvm.diagnostics.render import render, summary
 from ptxvm.syntax.source import Source
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ptxvm.engine.interp.engine import Interpreter
+    from ptxvm.machine.image import Image
+    from ptxvm.machine.memory import Memory
+    from ptxvm.machine.result import LaunchResult
+
+Extent = int | Sequence[int]
+ENGINES = ("auto", "interp")
+PLANNED_ENGINES = ("jit",)
+PLANNED_CHECKS = ("init", "sync", "race")
+LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
 
 def check(source: str | bytes, target: str | None = None) -> list[Diagnostic]:
-    """Every diagnostic of a PTX text, in the order of the text."""
+    """Every diagnostic of a PTX text, in the order of the text.
+
+    `target` (`"sm_90"`) takes the place of the module's own, as `ptxas -arch` does.
+    """
     _, report = analyse(Source(source), target)
     return report.diagnostics
+
+
+def load(source: str | bytes | os.PathLike[str], target: str | None = None) -> Module:
+    """A module ready to launch, from a path, a text or bytes.
+
+    A string with a line break or a semicolon is a text, any other is a path.  Raises `InvalidPTX`, whose
+    `.diagnostics` has every finding, and `Unsupported` where only instructions that ptxvm lacks stand in the way.
+    """
+    program, report = analyse(read(source), target)
+    if report.has_errors:
+        refuse(program.source, report.diagnostics)
+    return Module([program])
+
+
+def link(modules: Sequence[Module]) -> Module:
+    """One module of several: what is `.extern` in one is found in another (PTX 11.6); raises `InvalidPTX`."""
+    return Module([program for module in modules for program in module.programs])
+
+
+def read(source: str | bytes | os.PathLike[str]) -> Source:
+    """The source that a user means."""
+    if isinstance(source, bytes):
+        return Source(source)
+    if isinstance(source, str) and ("\n" in source or ";" in source):
+        return Source(source)
+    return Source.read(os.fspath(source))
+
+
+def refuse(source: Source, diagnostics: list[Diagnostic]) -> None:
+    """Raise what fits the errors of a source."""
+    errors = [d for d in diagnostics if d.severity is Severity.ERROR]
+    if all(d.code == LACKING for d in errors):
+        first = errors[0]
+        raise Unsupported(first.message.removesuffix(" is not supported yet"), f"{source.name}:{first.line}")
+    more = f"\n... and {len(errors) - 10} more errors" if len(errors) > 10 else ""
+    shown = render([(source, errors[:10])])
+    raise InvalidPTX(f"{summary(errors)} in {source.name}\n{shown.rstrip()}{more}", diagnostics)
+
+
+class Module:
+    """One or more bound programs in the memory of a device."""
+
+    def __init__(self, programs: Sequence[Program]) -> None:
+        self.programs = list(programs)
+        self._image: Image | None = None
+        self._interpreter: Interpreter | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the device that the module lives on."""
+        return self.image.memory
+
+    @property
+    def image(self) -> Image:
+        """The module's variables and functions in memory; made when they are first needed."""
+        if self._image is None:
+            from ptxvm.machine.image import Image  # noqa: PLC0415 - NumPy comes with the first launch
+            from ptxvm.machine.memory import Memory  # noqa: PLC0415
+
+            bits = {p.address_size for p in self.programs}
+            if len(bits) != 1:
+                raise InvalidPTX("modules of different address sizes cannot be linked")
+            self._image = Image(self.programs, Memory(bits.pop()))
+        return self._image
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """The reference engine, with what it has traced of this module."""
+        if self._interpreter is None:
+            from ptxvm.engine.interp.engine import Interpreter  # noqa: PLC0415
+
+            self._interpreter = Interpreter(self.image)
+        return self._interpreter
+
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by name."""
+        return {f.name: Kernel(self, f) for p in self.programs for f in p.kernels}
+
+    def kernel(self, name: str | None = None) -> Kernel:
+        """A kernel by its name; none is needed where there is only one.  KeyError lists what there is."""
+        kernels = self.kernels
+        if name is None:
+            if len(kernels) != 1:
+                raise KeyError(f"the module has {len(kernels)} kernels; name one of {', '.join(sorted(kernels))}")
+            return next(iter(kernels.values()))
+        if name not in kernels:
+            raise KeyError(f"the module has no kernel '{name}'; it has {', '.join(sorted(kernels)) or 'none'}")
+        return kernels[name]
+
+    def symbol(self, name: str) -> npt.NDArray[Any]:
+        """The values of a module variable, to read and to write; KeyError lists what there is."""
+        return self.image.symbol(name)
+
+
+class Kernel:
+    """An `.entry` of a module."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module, self.function = module, function
+        self.name = function.name
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({', '.join(f'.{p.type.name} {p.name}' for p in self.function.signature.parameters)})>"
+
+    def launch(
+        self,
+        grid: Extent = 1,
+        block: Extent = 1,
+        args: Sequence[Any] = (),
+        *,
+        shared: int = 0,
+        cluster: Extent | None = None,
+        engine: str = "auto",
+        check: Collection[str] = ("memory",),
+        seed: int | None = None,
+        steps: int | None = None,
+    ) -> LaunchResult:
+        """Run the kernel to its end on the CPU and return what it did.
+
+        `grid` and `block` are extents in CTAs and threads, one number or up to three (x, y, z); `shared` is bytes of dynamic
+        shared memory.  `args`: NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their
+        bytes, Python numbers are converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
+        `steps` bounds how long the interpreter runs.  Raises `Fault` for what the kernel does wrong, with the place,
+        TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
+        """
+        wanted(engine, check, cluster)
+        del seed  # the interpreter's schedule has no choice to make yet
+        from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
+
+        return launch(self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps)
+
+
+def wanted(engine: str, check: Collection[str], cluster: Extent | None) -> None:
+    """Refuse what a launch cannot do, by name."""
+    if engine in PLANNED_ENGINES:
+        raise Unsupported(f"the engine '{engine}'")
+    if engine not in ENGINES:
+        raise ValueError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
+    for each in (check,) if isinstance(check, str) else check:
+        if each in PLANNED_CHECKS:
+            raise Unsupported(f"the check '{each}'")
+        if each != "memory":
+            raise ValueError(f"there is no check '{each}'; there are memory, {', '.join(PLANNED_CHECKS)}")
+    if cluster not in (None, 1, (1,), (1, 1), (1, 1, 1)):
+        raise Unsupported("a cluster of several CTAs")
+
+
+__all__ = ["Kernel", "Module", "check", "link", "load"]

@@ -1,0 +1,1 @@
+"""From a tree to a program: names bound, instructions recognised and checked, control flow known."""

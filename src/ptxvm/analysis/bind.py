@@ -182,7 +182,7 @@ class Binder:
         location: tree.Location | None = None
         for statement in block.statements:
             if isinstance(statement, tree.Instruction):
-                function.instructions.append(Bound(statement, scope, location=location))
+                function.instructions.append(Bound(statement, scope, location=location, function=function))
             elif isinstance(statement, tree.Location):
                 location = statement
             else:
@@ -204,6 +204,7 @@ class Binder:
                 scope.declare(Prototype(statement.label, signature))
             case tree.Targets():
                 table = Table(statement.label, statement.kind, tuple(n.text for n in statement.names))
+                table.shape = Shape("table", detail=statement.kind)
                 scope.declare(table)
                 self.pending.append((table, scope, function))
             case _:
@@ -224,6 +225,8 @@ class Binder:
             if isinstance(symbol, Variable):
                 if symbol.name in scope.names:
                     self.duplicate(symbol.name, node)
+                if symbol.space == "param":  # an argument of a call, unlike the parameters of this function
+                    symbol.shape = symbol.shape._replace(space="param::local")
                 scope.declare(symbol)
                 function.variables.append(symbol)
 

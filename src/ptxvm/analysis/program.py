@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
 from ptxvm.analysis.scope import Scope
 from ptxvm.analysis.symbols import Label, Register, Signature, Variable
 from ptxvm.isa.model import Decoded
@@ -23,6 +21,7 @@ class Bound:
     decoded: Decoded | None = None
     operands: dict[str, tree.Operand] = field(default_factory=dict)
     location: tree.Location | None = None
+    function: Function | None = None
 
     @property
     def i(self) -> Decoded:
@@ -86,10 +85,6 @@ class Program:
         """The entries that have a body."""
         return [f for f in self.functions.values() if f.entry and f.defined]
 
-    def line(self, node: tree.Node) -> int:
-        """The line of a node, from 1."""
-        return self.source.location(node.start)[0]
-
-    def function(self, name: str) -> Any:
+    def function(self, name: str) -> Function | None:
         """The function of that name, through an alias if it is one."""
         return self.functions.get(self.aliases.get(name, name))

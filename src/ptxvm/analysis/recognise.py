@@ -79,6 +79,7 @@ class Recogniser:
             decoded = Decoded(decoded.of, decoded.form, {**decoded.bound, **selectors})
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
         judged = Judged(decoded.of, decoded.form, decoded.bound, named, constants)
+        judged.version, judged.target = self.version, self.target
         problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
         if any(shape.kind in ("vector", "sink") for shape in named.values()):
             decoded = Decoded(decoded.of, decoded.form, decoded.bound, named)
@@ -172,6 +173,8 @@ def assign(
         return None
     if operand.second and not operand.second_optional:
         return mismatch(operand.name, f"two destinations are expected: `{operand.name}|{operand.second}`")
+    if operand.address and shape.kind == "variable" and shape.detail == "element":  # `a[2]` is an address without brackets
+        shape = Shape("address", items=(shape,))
     if operand.address != (shape.kind == "address"):
         wanted = "an address in brackets" if operand.address else "no brackets"
         return mismatch(operand.name, f"{wanted} expected, not {in_words(shape)}")

@@ -8,6 +8,8 @@ from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
 
+Place = tree.Node | Span | None
+
 
 @dataclass(slots=True)
 class Report:
@@ -16,21 +18,32 @@ class Report:
     source: Source
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
-    def error(self, code: str, message: str, place: tree.Node | Span | None = None, **more: str) -> None:
+    def error(self, code: str, message: str, place: Place = None, **more: str) -> None:
         """Something that makes the module invalid; `more` are label, note, help and ptxas."""
         self.add(Severity.ERROR, code, message, place, **more)
 
-    def warning(self, code: str, message: str, place: tree.Node | Span | None = None, **more: str) -> None:
+    def warning(self, code: str, message: str, place: Place = None, **more: str) -> None:
         """Something that is legal and doubtful."""
         self.add(Severity.WARNING, code, message, place, **more)
 
     def add(
-        self, severity: Severity, code: str, message: str, place: tree.Node | Span | None, **more: str
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        place: Place,
+        *,
+        label: str = "",
+        note: str = "",
+        help: str = "",
+        ptxas: str = "",
     ) -> None:
         """Any finding; without a place it is about the whole source."""
         span = Span(place.start, place.end) if isinstance(place, tree.Node) else place or Span(0, 0)
         line, column = self.source.location(span.start)
-        self.diagnostics.append(Diagnostic(severity, code, message, span, line, column, **more))
+        self.diagnostics.append(
+            Diagnostic(severity, code, message, span, line, column, label=label, note=note, help=help, ptxas=ptxas)
+        )
 
     @property
     def has_errors(self) -> bool:

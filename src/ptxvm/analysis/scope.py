@@ -87,4 +87,6 @@ def special(name: str, component: str | None) -> SpecialRegister | None:
     declared = special_registers.lookup(name[1:], component)
     if declared is None:
         return None
-    return SpecialRegister(name[1:], component, declared.type, Shape("special", declared.type, detail=name[1:]))
+    element = Shape("special", declared.type, detail=name[1:])
+    shape = element._replace(items=(element,) * declared.count) if declared.count > 1 else element
+    return SpecialRegister(name[1:], component, declared.type, shape)

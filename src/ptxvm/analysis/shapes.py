@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ptxvm.algebra.types import Type
@@ -13,7 +14,7 @@ from ptxvm.syntax import tree
 INTEGER = Shape("integer")
 STRING = Shape("string")
 VECTOR_PARTS = {c: n for parts in ("xyzw", "rgba") for n, c in enumerate(parts)}
-REGISTER_PARTS = {"b0", "b1", "b2", "b3", "h0", "h1"}
+REGISTER_PARTS = re.compile("[bh][0-9]{1,4}")  # selectors of video instructions
 
 
 def shape_of(node: tree.Operand, scope: Scope) -> Shape:
@@ -45,7 +46,7 @@ def _component(node: tree.Name, scope: Scope) -> Shape:
         return found.shape if found else UNKNOWN
     if isinstance(symbol, Register) and symbol.count > 1 and VECTOR_PARTS.get(part, 9) < symbol.count:
         return Shape("register", symbol.type)
-    if part in REGISTER_PARTS:
+    if isinstance(symbol, Register) and REGISTER_PARTS.fullmatch(part):
         return Shape("component", None, (symbol.shape,), detail=part)
     return UNKNOWN
 
@@ -71,7 +72,7 @@ def _binary(node: tree.Binary, scope: Scope) -> Shape:
         return UNKNOWN
     if left.kind == "integer" and right.kind != "integer":
         left = right
-    return left._replace(detail="offset") if left.kind == "variable" else left
+    return left._replace(detail="offset") if left.kind in ("variable", "label") else left
 
 
 def _conditional(node: tree.Conditional, scope: Scope) -> Shape:
@@ -87,7 +88,8 @@ def _call(node: tree.Call, scope: Scope) -> Shape:
 
 
 def _index(node: tree.Index, scope: Scope) -> Shape:
-    return shape_of(node.name, scope)
+    named = shape_of(node.name, scope)
+    return named._replace(detail="element") if named.kind == "variable" else named
 
 
 def _address(node: tree.Address, scope: Scope) -> Shape:
@@ -161,9 +163,9 @@ def constant(node: tree.Operand | None) -> int | None:
         return node.value
     if isinstance(node, tree.Name) and node.text == "WARP_SZ":
         return 32
-    if isinstance(node, tree.Unary) and node.op == "-":
+    if isinstance(node, tree.Unary) and node.op in "-~":
         value = constant(node.operand)
-        return None if value is None else -value
+        return None if value is None else -value if node.op == "-" else ~value
     return None
 
 

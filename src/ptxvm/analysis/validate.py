@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ptxvm.analysis.calls import check_calls
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
@@ -25,6 +26,7 @@ def validate(program: Program, report: Report) -> None:
     for function in program.functions.values():
         for bound in function.instructions:
             check_instruction(bound, known, report)
+        check_calls(function, report)
 
 
 def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:
@@ -38,6 +40,8 @@ def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:
         bound.operands = {name: follow(node.operands, path) for name, path in verdict.at.items()}
     if node.guard is not None:
         check_guard(bound, report)
+    if verdict.decoded is not None and verdict.decoded.form.fixed:
+        check_opcode_words(node, verdict.decoded.form.fixed, report)
     if undeclared := [s for s in shapes if mentions_unknown(s)]:
         report_undeclared(bound, report)
     if verdict.problems and not undeclared:
@@ -66,6 +70,14 @@ def check_guard(bound: Bound, report: Report) -> None:
     elif symbol.shape.kind != "register" or symbol.shape.type is None or symbol.shape.type.name != "pred":
         report.error("P0310", f"the guard '{guard.name.text}' is not a predicate register", guard.name,
                      ptxas="Predicate register expected")  # fmt: skip
+
+
+def check_opcode_words(node: tree.Instruction, fixed: int, report: Report) -> None:
+    """The words that belong to the opcode (`brx.idx`, `mul.lo`) follow it directly; others may stand apart."""
+    opcode = ".".join((node.opcode, *node.words[:fixed]))
+    if not report.source.text.startswith(opcode, node.head_start):
+        report.error("P0312", f"a blank cannot divide '{opcode}'", Span(node.head_start, node.head_end),
+                     ptxas=f"Not a name of any known instruction: '{node.opcode}'")  # fmt: skip
 
 
 def mentions_unknown(shape: Shape) -> bool:

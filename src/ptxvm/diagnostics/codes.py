@@ -67,8 +67,8 @@ UNEXPECTED = _syntax(
     "P0101",
     "unexpected token",
     """
-    The text does not fit the grammar at this place.  The message says what could have stood
-    there; the rest of the statement is skipped, and reading goes on with the next one.
+    The text does not fit the grammar at this place.  The message says what could have stood there; the rest of
+    the statement is skipped, and reading goes on with the next one.
 
         add.u32 %r1 %r2, %r3;      // a comma is missing between the operands
         add.u32 %r1, %r2, %r3;     // right
@@ -78,8 +78,8 @@ MISSING_SEMICOLON = _syntax(
     "P0102",
     "missing semicolon",
     """
-    Instructions and declarations end with `;` (PTX 4.3).  The carets stand where it is missing:
-    mostly at the end of the line before the one that ptxas names.
+    Instructions and declarations end with `;` (PTX 4.3).  The carets stand where it is missing: mostly at the
+    end of the line before the one that ptxas names.
 
         mov.u32 %r1, 5             // here
         add.u32 %r2, %r1, 1;
@@ -96,8 +96,8 @@ UNKNOWN_DIRECTIVE = _syntax(
     "P0104",
     "unknown directive",
     """
-    A word with a dot at the start of a statement is a directive (PTX 11) or a state space
-    (PTX 5.1), and this is neither.  Names are in lower case.
+    A word with a dot at the start of a statement is a directive (PTX 11) or a state space (PTX 5.1), and this
+    is neither.  Names are in lower case.
 
         .visable .entry k() { ret; }     // .visible
     """,
@@ -106,20 +106,19 @@ MISPLACED = _syntax(
     "P0105",
     "directive in a wrong place",
     """
-    The directive exists, but not here: `.version`, `.target` and `.address_size` open a module,
-    in this order and once each (PTX 11.1); performance and cluster directives stand between the
-    parameters and the body of a kernel (PTX 11.4, 11.7); `.loc` stands in a body (PTX 11.5.4); a
-    kernel or function with a body stands at module level only (PTX 11.2).
+    The directive exists, but not here: `.version`, `.target` and `.address_size` open a module, in this order
+    and once each (PTX 11.1); performance and cluster directives stand between the parameters and the body of a
+    kernel (PTX 11.4, 11.7); `.loc` stands in a body (PTX 11.5.4); a kernel or function with a body stands at
+    module level only (PTX 11.2).
     """,
 )
 BAD_NUMBER = _syntax(
     "P0106",
     "malformed number",
     """
-    Integers are decimal, octal (`017`), hexadecimal (`0x1F`) or binary (`0b101`), with an optional
-    capital `U`; floats are decimal with a point or an exponent, or exact bits: `0f` and eight
-    hexadecimal digits, `0d` and sixteen (PTX 4.5.1, 4.5.2).  Exact bits take no sign and no part in
-    arithmetic.
+    Integers are decimal, octal (`017`), hexadecimal (`0x1F`) or binary (`0b101`), with an optional capital `U`;
+    floats are decimal with a point or an exponent, or exact bits: `0f` and eight hexadecimal digits, `0d` and
+    sixteen (PTX 4.5.1, 4.5.2).  Exact bits take no sign and no part in arithmetic.
 
         mov.f32 %f1, 0f3F80000;      // seven digits
         mov.u32 %r1, 09;             // a leading 0 means octal
@@ -130,8 +129,8 @@ STRAY_CHARACTER = _syntax(
     "P0107",
     "stray character",
     """
-    The source of a module is ASCII text (PTX 4.1); other characters may stand in comments only, and a
-    few ASCII characters (`'`, `` ` ``, `\\`, `?` alone) have no meaning in PTX.
+    The source of a module is ASCII text (PTX 4.1); other characters may stand in comments only, and a few ASCII
+    characters (`'`, `` ` ``, `\\`, `?` alone) have no meaning in PTX.
     """,
 )
 UNCLOSED_COMMENT = _syntax(
@@ -152,9 +151,9 @@ NOT_TEXT = _syntax(
     "P0110",
     "not a PTX text",
     """
-    The source holds a NUL character, so it is no text: perhaps a cubin, a fat binary or an archive.
-    NULs at the very end are no error, for drivers pass PTX as a C string.
-    `cuobjdump -ptx FILE` takes the PTX out of a fat binary.
+    The source holds a NUL character, so it is no text: perhaps a cubin, a fat binary or an archive. NULs at the
+    very end are no error, for drivers pass PTX as a C string. `cuobjdump -ptx FILE` takes the PTX out of a fat
+    binary.
     """,
 )
 TOO_DEEP = _syntax(
@@ -179,8 +178,8 @@ BAD_SINK = _syntax(
     "P0113",
     "`_` in a wrong place",
     """
-    The sink `_` throws a result away, so it stands where an instruction writes: as the first operand, as one half of
-    `d|p`, or inside `{…}`.  It is neither a value nor a name to declare (PTX 6.1).
+    The sink `_` throws a result away, so it stands where an instruction writes: as the first operand, as one
+    half of `d|p`, or inside `{…}`.  It is neither a value nor a name to declare (PTX 6.1).
     """,
 )
 UNMATCHED = _syntax(
@@ -194,9 +193,10 @@ BAD_TYPE = _syntax(
     "P0115",
     "not the type of a variable",
     """
-    A declaration names a fundamental type of PTX 5.2 (`.b8 .b16 .b32 .b64 .b128 .u8 … .s64 .f16 .f16x2 .f32 .f64 .pred`) or an
-    opaque one (`.texref .samplerref .surfref`).  The alternative formats `.bf16`, `.tf32`, `.e4m3` and the like are types of
-    instructions: their values live in `.b16` and `.b32` registers (PTX 5.2.3).
+    A declaration names a fundamental type of PTX 5.2 (`.b8 .b16 .b32 .b64 .b128 .u8 … .s64 .f16 .f16x2 .f32
+    .f64 .pred`) or an opaque one (`.texref .samplerref .surfref`).  The alternative formats `.bf16`, `.tf32`,
+    `.e4m3` and the like are types of instructions: their values live in `.b16` and `.b32` registers (PTX
+    5.2.3).
     """,
 )
 SPLIT_MODIFIER = _syntax(
@@ -213,31 +213,33 @@ BAD_GUARD = _syntax(
     "P0117",
     "misused guard",
     """
-    `@p` and `@!p` stand before one instruction: not before a label, a block, a declaration, a directive or another guard
-    (PTX 9.3).
+    `@p` and `@!p` stand before one instruction: not before a label, a block, a declaration, a directive or
+    another guard (PTX 9.3).
     """,
 )
 BAD_OPERAND = _syntax(
     "P0118",
     "operand not allowed",
     """
-    The operand is of no form that PTX 6.4 has: an address is `[a]` or `[a+constant]`, or `[a, b, {c, d}]` for textures and tensors;
-    an offset is added, and a negative one is written `[a+-4]`; registers are not added to each other; `%` starts a name, so there
-    is no remainder.
+    The operand is of no form that PTX 6.4 has: an address is `[a]` or `[a+constant]`, or `[a, b, {c, d}]` for
+    textures and tensors; an offset is added, and a negative one is written `[a+-4]`; registers are not added to
+    each other; `%` starts a name, so there is no remainder.
     """,
 )
 BAD_SIZE = _syntax(
     "P0119",
     "a size that is no literal",
     """
-    The size of an array, the count in `%r<100>` and the number after `.align` are integer literals or `WARP_SZ`: no expression, no sign.
+    The size of an array, the count in `%r<100>` and the number after `.align` are integer literals or
+    `WARP_SZ`: no expression, no sign.
     """,
 )
 BAD_LINKAGE = _syntax(
     "P0120",
     "linkage directives that exclude each other",
     """
-    An identifier takes at most one of `.extern`, `.visible`, `.weak` and `.common`, and the directive comes first (PTX 11.6).
+    An identifier takes at most one of `.extern`, `.visible`, `.weak` and `.common`, and the directive comes
+    first (PTX 11.6).
     """,
 )
 TOO_MANY = _syntax(

@@ -1,7 +1,7 @@
 """Findings as `ptxas` prints them, for tools that read its output.
 
-    ptxas saxpy.ptx, line 4; fatal   : Parsing error near '_': syntax error
-    ptxas fatal   : Ptx assembly aborted due to errors
+ptxas saxpy.ptx, line 4; fatal   : Parsing error near '_': syntax error
+ptxas fatal   : Ptx assembly aborted due to errors
 """
 
 from __future__ import annotations

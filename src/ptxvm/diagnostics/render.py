@@ -39,7 +39,7 @@ Findings = Sequence[tuple[Text, Sequence[Diagnostic]]]
 
 
 def render(findings: Findings, form: str = "text", *, width: int = 80, color: bool = False) -> str:
-    """The findings of some sources in a format, with a line end behind the last line; `width` and `color` are for `text`."""
+    """The findings of some sources in a format, ending with a line end; `width` and `color` are for `text`."""
     if form == "text":
         from ptxvm.diagnostics import terminal  # noqa: PLC0415 - each renderer is loaded when somebody wants it
 

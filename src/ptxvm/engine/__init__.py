@@ -1,0 +1,1 @@
+"""The engines: what runs a kernel.  They share nothing but the declared ISA and the machine."""

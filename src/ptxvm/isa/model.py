@@ -67,7 +67,7 @@ class OperandType:
     `2*type` is the type of twice the size.  Marks (see `isa.operand_types`): `wide` a register may be wider, `bits`
     any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
     the type, `plain` one register or constant only (no vector, no special register, no variable without an offset, no
-    `_` without the mark `sink`), `label`, `function`, `table`, `any`.
+    `_` without the mark `sink`), `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
     """
 
     type: str
@@ -169,13 +169,14 @@ def instruction(
     section: str,
     needs: Mapping[str, str],
     types: str = "*: type",
-    fixed: int = 0,
+    fixed: int | str = 0,
     ends: bool = False,
 ) -> Callable[[Callable[..., Any]], Instruction]:
     """Declare an instruction; the decorated function is its meaning.
 
     `needs` maps modifiers ("" for any form) to `"PTX 6.0, sm_70"`; `types` maps operands (`*` for the rest) to a type
-    or slot and marks; `fixed` counts leading modifiers whose place matters; `ends` says that control never goes on.
+    or slot and marks; `fixed` counts the leading modifiers that belong to the opcode, or names them; `ends` says that
+    control never goes on.
     """
 
     def declare(meaning: Callable[..., Any]) -> Instruction:
@@ -202,13 +203,13 @@ def alu(syntax: str, *, types: str = "*: type", **declaration: Any) -> Callable[
 
 
 def parse_types(text: str) -> dict[str, OperandType]:
-    """`*: type, a: u64 reg` as a table."""
+    """`*: type, a: u64 reg, tgt: label` as a table; what has no type has a mark alone."""
     table = {}
     for part in text.split(","):
         names, _, spec = part.partition(":")
-        name, *marks = spec.split()
+        words = spec.split()
         for operand in names.split():
-            table[operand] = OperandType(name, frozenset(marks))
+            table[operand] = OperandType(words[0], frozenset(words))
     return table
 
 
@@ -218,13 +219,16 @@ class Decoded:
 
     `i.sat` is True or False for a flag, a Type for a type, a word for a choice, and None for an optional choice left
     out or a slot that only other forms have; a name that no form has is an AttributeError.
-    `shapes` maps operands to what stands there, while rules run.
+    `shapes` maps operands to what stands there, while rules run; `version` and `target` are the module's, for the rules
+    that differ by them.
     """
 
     of: Instruction
     form: Form
     bound: Mapping[str, str]
     shapes: Mapping[str, Any] = field(default_factory=dict)
+    version: Version = (99, 0)
+    target: Target = Target(999)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

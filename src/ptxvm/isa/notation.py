@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 
 from ptxvm.algebra.types import Type
 
@@ -101,9 +102,14 @@ class Form:
         """
         bound: dict[str, str] = {}
         extra: list[int] = []
+        type_at = -1
         for n, word in enumerate(words):
             for at, slot in enumerate(self.slots):
                 if slot.name not in bound and word in slot.choices and (at >= self.fixed or at == n):
+                    if slot.is_type:
+                        if at < type_at:
+                            continue
+                        type_at = at
                     bound[slot.name] = word
                     break
             else:
@@ -114,13 +120,13 @@ class Form:
 
 
 # Flags that ptxas lets one write twice.
-REPEATABLE = frozenset({"sat", "cc", "shiftamt"})
+REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
 
 TOKEN = re.compile(r"\s*([\w-]+(?:::\w+)*|[{}\[\](),|!.;])")
 
 
-def parse_forms(text: str, fixed: int = 0) -> list[Form]:
-    """Read syntax lines; `fixed` counts the leading modifiers whose place matters."""
+def parse_forms(text: str, fixed: int | str = 0) -> list[Form]:
+    """Read syntax lines; `fixed` counts the leading modifiers whose place matters, or names them (`cta red`)."""
     text = re.sub(r"//[^\n]*", "", text)
     rules: dict[str, tuple[str, ...]] = {}
     heads: list[str] = []
@@ -134,7 +140,7 @@ def parse_forms(text: str, fixed: int = 0) -> list[Form]:
     return [parse_form(head, rules, fixed) for head in heads]
 
 
-def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int) -> Form:
+def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int | str) -> Form:
     """One line: `add{.sat}.type d, a, b`."""
     m = re.match(r"(\w+)((?:\{?\.[\w:]+\}?)*)\s*(.*)$", head)
     if not m:
@@ -144,6 +150,8 @@ def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int) -> Form
     if len(types) == 1 and not any(s.name == "type" for s in slots):  # `add.s32` is `add.type` with one choice
         at = slots.index(types[0])
         slots[at] = Slot("type", types[0].choices, types[0].optional, literal=False, order=types[0].order)
+    if isinstance(fixed, str):
+        fixed = sum(1 for _ in takewhile(lambda s: s.name in fixed.split(), slots))
     reader = OperandReader(m[3])
     operands = tuple(reader.operands(""))
     needed = sum(not o.optional for o in operands)
@@ -193,8 +201,8 @@ class OperandReader:
                 self.take(",")
                 found += [optional(o) for o in self.operands("}")]
                 self.take("}")
-                continue
-            found.append(self.operand())
+            else:
+                found.append(self.operand())
             if self.peek() == ",":
                 self.take()
         return found

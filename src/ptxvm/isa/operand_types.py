@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.isa.model import OperandType
+from ptxvm.isa.special_registers import lookup
 
 
 class Shape(NamedTuple):
@@ -65,14 +66,16 @@ def in_words(shape: Shape) -> str:
 def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False) -> bool:
     """May a register of one type hold a value of another?
 
-    `.b` fits anything of its size, `.s` and `.u` mix, `.f` stays apart (PTX 9.2, table 24); `wide` lets the register be
-    wider (table 25), `bits` ignores the sort.
+    `.b` fits anything of its size, and a packed register any integer of its size; `.s` and `.u` mix, `.f` stays apart (PTX 9.2,
+    table 24); `wide` lets the register be wider (table 25), `bits` ignores the sort.
     """
     if pred in (register, type):
         return register is type
     if register.bits != type.bits and not (wide and register.bits > type.bits):
         return False
     if bits or "b" in (register.kind, type.kind) or register is type:
+        return True
+    if register.is_packed and not type.is_float:
         return True
     if register.bits > type.bits and (register.is_float or type.is_float):
         return False
@@ -116,6 +119,8 @@ def _register(shape: Shape, type: Type | None, spec: OperandType, destination: b
         return _mismatch(shape, type) if "imm" not in marks else f"{in_words(shape)} stands where a constant is needed"
     if shape.detail:  # a vector register as a whole
         return ""
+    if shape.type.is_packed and spec.type in Type.named and type.kind != "b":  # an integer whatever the instruction's type
+        return _mismatch(shape, type)
     if holds(shape.type, type, wide="wide" in marks, bits="bits" in marks):
         return ""
     return _mismatch(shape, type)
@@ -126,7 +131,7 @@ def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bo
         return "a constant cannot be a destination"
     if "reg" in spec.marks:
         return "a constant stands where a register is needed"
-    if "any" in spec.marks or (type is not None and (type.is_int or type is pred or "bits" in spec.marks)):
+    if "any" in spec.marks or (type is not None and (type.is_int or type is pred or "bits" in spec.marks) and not type.is_packed):
         return ""
     return _mismatch(shape, type)
 
@@ -154,7 +159,11 @@ def _variable(shape: Shape, type: Type | None, spec: OperandType, destination: b
 def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     if destination:
         return "a special register cannot be written"
-    return _register(shape, type, spec, destination)
+    known = lookup(shape.detail)
+    kinds = (shape.type, *known.legacy) if known else (shape.type,)
+    if "any" in spec.marks or (type is not None and any(t is not None and holds(t, type) for t in kinds)):
+        return ""
+    return _mismatch(shape, type)
 
 
 def _named(kind: str) -> Any:
@@ -182,6 +191,25 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
     return ""
 
 
+def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    """An address is a register of integers or bits, a variable, or a constant, and an offset (PTX 6.4.1)."""
+    if len(shape.items) > 1:
+        return "an address of one part is needed"
+    base = shape.items[0]
+    if base.kind == "offset":
+        base = base.items[0]
+    if base.kind in ("register", "special"):
+        return "" if is_address_register(base) else f"{in_words(base)} is not an address: integer or bit types only"
+    if base.detail == "element" and "element" not in spec.marks:
+        return "an address in brackets is needed"
+    return "" if base.kind in ("variable", "integer") else f"{in_words(base)} is not an address"
+
+
+def is_address_register(shape: Shape) -> bool:
+    """May the register hold an address?  It may have any width up to 64 bits."""
+    return shape.type is not None and shape.type.kind in "bsu" and shape.type.bits <= 64 and not isinstance(shape.detail, int)
+
+
 def _not(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     return problem(shape.items[0], type, spec, destination=destination)
 
@@ -198,6 +226,7 @@ CHECKS = {
     "prototype": _named("prototype"),
     "sink": _sink,
     "vector": _vector,
+    "address": _address,
     "not": _not,
     "negative": _not,
 }

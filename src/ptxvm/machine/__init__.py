@@ -1,0 +1,1 @@
+"""What every engine runs on: memory, the image of a program, launches, the functions of the device."""

@@ -21,12 +21,12 @@ FREED_REMEMBERED = 4096
 FAR = 1 << 30  # from here on a distance to the next allocation explains nothing
 GRAIN = 16
 
-# The spaces of an allocation that an access in a space reaches.  Kernel parameters are in the window of .global (PTX 6.4.1.1).
+# The spaces of allocations that an access reaches.  Kernel parameters are in the window of .global (PTX 6.4.1.1).
 REACHES = {
     "generic": frozenset({"global", "const", "shared", "local", "param"}),
     "global": frozenset({"global", "param"}),
     "const": frozenset({"const"}),
-    "param": frozenset({"param"}),
+    "param": frozenset({"param", "local"}),  # those of functions are on the stack
     "shared": frozenset({"shared"}),
     "local": frozenset({"local"}),
     "function": frozenset({"function"}),
@@ -38,8 +38,8 @@ class Allocation:
     """A range of addresses that a kernel may use.
 
     `detail` says more than the name (`argument 2`).  Where it is cut in windows (of CTAs, of threads), `window` is the
-    size of one and `home` the offset of the window of every lane of the cohort.  `host` is the array that a 32-bit module
-    works on a copy of.  `uses` counts how often a host array was adopted.
+    size of one and `home` the offset of the window of every lane of the cohort.  `host` is the array that a 32-bit
+    module works on a copy of.  `uses` counts how often a host array was adopted.
     """
 
     start: int
@@ -55,21 +55,18 @@ class Allocation:
     uses: int = 1
     live: bool = True
     successor: Allocation | None = None
+    end: int = field(init=False)
+    origin: int = field(init=False)
+    base: np.uint64 = field(init=False)
     _views: dict[tuple[np.dtype[Any], int], npt.NDArray[Any]] = field(default_factory=dict)
 
-    @property
-    def end(self) -> int:
-        """The first address after it."""
-        return self.start + self.size
-
-    @property
-    def origin(self) -> int:
-        """Where its views begin: its start, or up to 15 bytes before where it starts at an odd place.
-
-        Alignments up to 16 hold for the address itself; a larger one counts from here, because a host array is as good
-        as device memory, which begins at a multiple of 256.
-        """
-        return self.start & -GRAIN
+    def __post_init__(self) -> None:
+        self.end = self.start + self.size
+        # Where its views begin: at its start, or up to 15 bytes before.  Alignments up to 16 hold for the address
+        # itself; a larger one counts from here, for a host array is to be as good as device memory, which begins at a
+        # multiple of 256.
+        self.origin = self.start & -GRAIN
+        self.base = np.uint64(self.origin)
 
     @property
     def bytes(self) -> Bytes:
@@ -84,6 +81,12 @@ class Allocation:
             found = bytes_at(self.origin, (self.end - self.origin) // row * row).view(dtype)
             self._views[dtype, count] = found = found.reshape(-1, count) if count > 1 else found
         return found
+
+    def retire(self) -> None:
+        """It is no more: keep its place for messages, let its memory go."""
+        self.live = False
+        self.owners.clear()
+        self._views.clear()
 
     def __str__(self) -> str:
         return f"{self.name or 'an allocation'} ({', '.join(filter(None, [plural(self.size), self.detail]))})"
@@ -112,7 +115,6 @@ class AllocationTable:
         """Take one out; an access there is a use after free from now on."""
         at = bisect_left(self._starts, allocation.start)
         del self._starts[at], self.items[at]
-        allocation.live = False
         self._bounds = None
         if remember:
             self._freed.append(allocation)
@@ -132,23 +134,24 @@ class AllocationTable:
 
     def freed(self, address: int, size: int) -> Allocation | None:
         """The allocation that had these bytes, where it was freed not long ago."""
-        return next((gone for gone in reversed(self._freed) if gone.start < address + size and address < gone.end), None)
+        end = address + size
+        return next((gone for gone in reversed(self._freed) if gone.start < end and address < gone.end), None)
 
     def owners(self, address: Addresses) -> Lanes:
-        """For many addresses the index in `items` of the allocation that begins at or before each; -1 where none does."""
+        """The index in `items` of the allocation that begins at or before each address; -1 where none does."""
         if self._bounds is None:
             self._bounds = np.array(self._starts, np.uint64), np.array([each.end for each in self.items], np.uint64)
         return np.searchsorted(self._bounds[0], address, "right") - 1
 
     def check(self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool) -> None:
-        """Refuse the first lane whose bytes are not wholly in a fitting allocation, whatever allocations the others use."""
+        """Refuse the first lane whose bytes are not wholly in a fitting allocation; every lane may use another one."""
         owner = self.owners(address)
         good = np.zeros(len(address), np.bool_)
         for at in np.unique(owner[owner >= 0]).tolist():
             allocation = self.items[at]
             mine = np.flatnonzero(owner == at)
             if allocation.space in REACHES[space] and (allocation.writable or not writing):
-                offset = address[mine] - np.uint64(allocation.origin)
+                offset = address[mine] - allocation.base
                 last = allocation.end - allocation.origin - size
                 good[mine] = (offset & np.uint64(size - 1) == 0) & (offset <= max(last, 0)) & (last >= 0)
                 if allocation.home is not None:
@@ -172,7 +175,7 @@ class AllocationTable:
             return "wrong-space", f"that is {inside}, in .{inside.space}, and the access is to .{space}"
         offset = address - inside.start
         if (address - inside.origin) % size:
-            return "misaligned", f"the address of {plural(size)} must be a multiple of {size} (byte {offset} of {inside})"
+            return "misaligned", f"the address must be a multiple of {size}, and this is byte {offset} of {inside}"
         if address + size > inside.end:
             return "out-of-bounds", f"the last {plural(address + size - inside.end)} are past the end of {inside}"
         if writing and not inside.writable:
@@ -186,7 +189,7 @@ class AllocationTable:
         if gone is not None:
             return "use-after-free", f"that was byte {address - gone.start} of {gone}, which has been freed"
         if address % size:
-            return "misaligned", f"the address of {plural(size)} must be a multiple of {size}, and nothing is allocated there"
+            return "misaligned", f"the address must be a multiple of {size}, and nothing is allocated there"
         at = bisect_right(self._starts, address)
         before, after = self.items[at - 1] if at else NOWHERE, self.items[at] if at < len(self.items) else NOWHERE
         past = address - before.end if before is not NOWHERE else FAR

@@ -19,21 +19,21 @@ LONG = 24  # a group with more lanes than this is worth its own pass
 
 
 class Groups(NamedTuple):
-    """Lanes that meet: `order` sorts them by address, stably; `start` and `count` delimit the groups in that order."""
+    """Lanes that meet: `order` sorts them by address, stably; `start` and `length` delimit the groups in that order."""
 
     order: npt.NDArray[np.intp]
     start: npt.NDArray[np.intp]
-    count: npt.NDArray[np.intp]
+    length: npt.NDArray[np.intp]
 
 
 def apply(
     view: Array, index: Any, operation: str, operands: Sequence[Any], update: Update | None = None, *, old: bool = True
-) -> Any:  # noqa: ANN401 - an array for many lanes, a NumPy scalar for one
-    """Replace `view[index]` by `update(what is there, *operands)` for one lane after the other; returns what was there.
+) -> Any:
+    """Replace `view[index]` by `update(what is there, *operands)` for one lane after the other.
 
-    `operation` names the update: add, and, or, xor, min, max, inc, dec, exch and cas have it ready-made.  For any other,
-    and for floating-point additions in which a NaN or a subnormal number takes part (their results are the architecture's
-    affair), `update` is called.  Operands are arrays like `index`, or scalars for all lanes.
+    Returns what was there before each.  `operation` names the update: add, and, or, xor, min, max, inc, dec, exch and
+    cas have it ready-made.  For any other, and for floating-point additions in which a NaN or a subnormal number takes
+    part (the architecture decides their results), `update` is called.  Operands are arrays like `index`, or scalars.
     """
     with np.errstate(all="ignore"):
         if isinstance(index, int):
@@ -56,7 +56,8 @@ def _ready_made(view: Array, index: Array, operation: str, operands: list[Array]
     if groups is None:
         view[index] = UPDATES[operation](before, *operands)
         return before
-    old, final = CLOSED.get(operation, _replay(operation))(before[groups.order], [each[groups.order] for each in operands], groups)
+    closed = CLOSED.get(operation) or _replay(operation)
+    old, final = closed(before[groups.order], [each[groups.order] for each in operands], groups)
     view[index[groups.order[groups.start]]] = final
     before[groups.order] = old
     return before
@@ -87,11 +88,11 @@ def meetings(index: npt.NDArray[np.int64]) -> Groups | None:
 # ── updates, elementwise ────────────────────────────────────────────────────────────────
 
 
-def _inc(old: Array, limit: Array) -> Array:
+def _inc(old: Array, limit: Array) -> Any:
     return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
 
 
-def _dec(old: Array, limit: Array) -> Array:
+def _dec(old: Array, limit: Array) -> Any:
     return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
@@ -110,7 +111,9 @@ UPDATES: dict[str, Update] = {
 
 ACCUMULATED: dict[str, Any] = {name: UPDATES[name] for name in ("add", "and", "or", "xor", "min", "max")}
 
-# ── groups at once: (what is there, operands, groups), sorted -> what each lane finds, what stays in each group ─────────
+# ── groups at once ──────────────────────────────────────────────────────────────────────
+#
+# From what is there, and the operands, both sorted by group: what each lane finds, and what stays in each group.
 
 Closed = Callable[[Array, list[Array], Groups], tuple[Array, Array]]
 
@@ -119,15 +122,15 @@ def _running_sum(before: Array, operands: list[Array], groups: Groups) -> tuple[
     """Add and xor have inverses: one running total over all lanes, less its value where the group begins."""
     sums = np.cumsum(operands[0], dtype=before.dtype)
     excluding = sums - operands[0]
-    old = before + excluding - np.repeat(excluding[groups.start], groups.count)
-    last = groups.start + groups.count - 1
+    old = before + excluding - np.repeat(excluding[groups.start], groups.length)
+    last = groups.start + groups.length - 1
     return old, old[last] + operands[0][last]
 
 
 def _running_xor(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
     excluding = np.bitwise_xor.accumulate(operands[0]) ^ operands[0]
-    old = before ^ excluding ^ np.repeat(excluding[groups.start], groups.count)
-    last = groups.start + groups.count - 1
+    old = before ^ excluding ^ np.repeat(excluding[groups.start], groups.length)
+    last = groups.start + groups.length - 1
     return old, old[last] ^ operands[0][last]
 
 
@@ -135,23 +138,23 @@ def _exchange(before: Array, operands: list[Array], groups: Groups) -> tuple[Arr
     """Each lane finds what the one before it left."""
     old = np.concatenate([before[:1], operands[0][:-1]])
     old[groups.start] = before[groups.start]
-    return old, operands[0][groups.start + groups.count - 1]
+    return old, operands[0][groups.start + groups.length - 1]
 
 
-def _accumulate(ufunc: Any) -> Closed:  # noqa: ANN401 - a NumPy ufunc
+def _accumulate(ufunc: Any) -> Closed:
     """In order within each group: a pass for each long group, and one for the k-th lanes of all the short ones."""
 
     def run(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
         values, old = operands[0], before.copy()
         final = np.empty(len(groups.start), before.dtype)
-        for group in np.flatnonzero(groups.count > LONG).tolist():
-            lanes = slice(groups.start[group], groups.start[group] + groups.count[group])
+        for group in np.flatnonzero(groups.length > LONG).tolist():
+            lanes = slice(groups.start[group], groups.start[group] + groups.length[group])
             steps = ufunc.accumulate(np.concatenate([before[lanes][:1], values[lanes]]), dtype=before.dtype)
             old[lanes], final[group] = steps[:-1], steps[-1]
-        short = np.flatnonzero(groups.count <= LONG)
+        short = np.flatnonzero(groups.length <= LONG)
         current = before[groups.start[short]]
         for step in range(LONG):
-            here = groups.count[short] > step
+            here = groups.length[short] > step
             short, current = np.compress(here, short), np.compress(here, current)
             if not len(short):
                 break
@@ -167,25 +170,23 @@ def _compare_and_swap(before: Array, operands: list[Array], groups: Groups) -> t
     """Where all lanes of a group compare with one value and swap in another, the first lane decides."""
     compare, new = operands
     first = groups.start
-    uniform = (compare == np.repeat(compare[first], groups.count)) & (new == np.repeat(new[first], groups.count))
+    uniform = (compare == np.repeat(compare[first], groups.length)) & (new == np.repeat(new[first], groups.length))
     if not uniform.all():
         return _replay("cas")(before, operands, groups)
     final = np.where(before[first] == compare[first], new[first], before[first])
-    old = np.repeat(final, groups.count)
+    old = np.repeat(final, groups.length)
     old[first] = before[first]
     return old, final
 
 
 def _replay(operation: str) -> Closed:
     """One lane after the other, in Python integers: what has no closed form."""
-    step = REPLAYED.get(operation)
+    step = REPLAYED[operation]
 
     def run(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
-        if step is None:
-            raise KeyError(operation)
         columns = [each.tolist() for each in operands]
         old, final = before.tolist(), []
-        for start, count in zip(groups.start.tolist(), groups.count.tolist(), strict=True):
+        for start, count in zip(groups.start.tolist(), groups.length.tolist(), strict=True):
             current = old[start]
             for lane in range(start, start + count):
                 old[lane] = current
@@ -242,9 +243,9 @@ def _rounds(view: Array, index: Array, operands: list[Array], update: Update) ->
     if groups is None:
         view[index] = update(before, *operands)
         return before
-    start, count = groups.start, groups.count
-    for step in range(int(count.max())):
-        lanes = groups.order[start[count > step] + step]
+    start, length = groups.start, groups.length
+    for step in range(int(length.max())):
+        lanes = groups.order[start[length > step] + step]
         before[lanes] = found = view.take(index[lanes])
         view[index[lanes]] = update(found, *[each[lanes] for each in operands])
     return before

@@ -6,9 +6,9 @@ from __future__ import annotations
 class AccessFault(Exception):  # noqa: N818 - it becomes a `Fault`
     """An access that memory refuses; the engine adds the place and raises it as `diagnostics.errors.Fault`.
 
-    `kind` is `out-of-bounds`, `misaligned`, `read-only`, `use-after-free`, `null-pointer`, `wrong-space`, `double-free`,
-    `invalid-free` or `assertion`; `lane_index` is the index, in the arrays that the engine gave, of the first lane that
-    did it.
+    `kind` is `out-of-bounds`, `misaligned`, `read-only`, `use-after-free`, `null-pointer`, `wrong-space`,
+    `double-free`, `invalid-free` or `assertion`; `lane_index` is the index, in the arrays that the engine gave, of the
+    first lane that did it.
     """
 
     def __init__(self, kind: str, message: str, address: int = 0, size: int = 0, lane_index: int = 0) -> None:

@@ -1,14 +1,15 @@
 """The address space: what is allocated, and the loads, stores and atomics of many lanes at once.
 
 A generic address is a host address, so a host array is device memory as it is.  Every access is checked: the bytes must
-lie in one live allocation that the state space of the instruction reaches, at a multiple of the access size (PTX 6.4.1).
-The fast case, all lanes in one allocation, costs two passes over the addresses beside the gather itself.
+lie in one live allocation that the state space of the instruction reaches, at a multiple of the access size (PTX
+6.4.1).  The fast case, all lanes in one allocation, costs two passes over the addresses beside the gather itself.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ Array = npt.NDArray[Any]
 Address = Addresses | np.uint64
 Index = npt.NDArray[np.int64] | int
 
+SHIFTS = {1 << n: np.uint64(n) for n in range(8)}  # from the size of an access to that of an index
 GUARD = 256  # bytes that belong to nobody, on both sides of our own allocations
 
 
@@ -36,9 +38,9 @@ class Adopted:
 class Memory:
     """The memory of one device.
 
-    Addresses are `np.uint64` arrays, one for each lane that takes part, or one `np.uint64` for all of them; what is loaded
-    has the same shape.  `lanes` are the numbers of those lanes in their cohort (None: all of them, in order); only memory
-    that is cut in windows asks for it.
+    Addresses are `np.uint64` arrays, one for each lane that takes part, or one `np.uint64` for all of them; what is
+    loaded has the same shape.  `lanes` are the numbers of those lanes in their cohort (None: all of them, in order);
+    only memory that is cut in windows asks for it.
     """
 
     def __init__(self, address_bits: int = 64) -> None:
@@ -84,7 +86,7 @@ class Memory:
                 other.uses += 1
                 other.owners.append(array)
                 return Adopted(start, other)
-            self._absorb(allocation, other)
+            allocation = self._join(allocation, other)
         self.table.insert(allocation)
         return Adopted(start, allocation)
 
@@ -98,17 +100,19 @@ class Memory:
         if allocation.host is not None and allocation.writable:
             allocation.host[:] = allocation.bytes
         self.table.remove(allocation)
-        allocation.owners.clear()
+        allocation.retire()
         self._last = NOWHERE
 
     def _adopt_copy(self, host: Array, name: str, space: str, detail: str) -> Adopted:
         first = address_of(host)
         for other in self.table.items:
-            if other.host is None or not (first < address_of(other.host) + other.size and address_of(other.host) < first + host.size):
+            offset = first - address_of(other.host) if other.host is not None else other.size
+            if not -host.size < offset < other.size:
                 continue
-            offset = first - address_of(other.host)
             if offset < 0 or offset + host.size > other.size or host.flags.writeable > other.writable:
-                raise ValueError(f"{name} overlaps {other}: a module of .address_size 32 works on copies, pass one array")
+                raise ValueError(
+                    f"{name} overlaps {other}, and a module of .address_size 32 works on copies: pass one array"
+                )
             other.uses += 1
             return Adopted(other.start + offset, other)
         copy = self.allocate(host.size, 256, space, name, writable=bool(host.flags.writeable), detail=detail)
@@ -117,25 +121,35 @@ class Memory:
         copy.owners.append(host)
         return Adopted(copy.start, copy)
 
-    def _absorb(self, allocation: Allocation, other: Allocation) -> None:
-        """Grow one that is not in the table yet by one that it overlaps."""
-        end = max(allocation.end, other.end)
-        allocation.start = min(allocation.start, other.start)
-        allocation.size = end - allocation.start
-        allocation.writable |= other.writable
-        allocation.uses += other.uses
-        allocation.owners += other.owners
-        allocation.name = f"{other.name} and {allocation.name}"
+    def _join(self, allocation: Allocation, other: Allocation) -> Allocation:
+        """One that is not in the table yet, grown by one that it overlaps, which leaves the table."""
         self.table.remove(other, remember=False)
-        other.successor = allocation
         self._last = NOWHERE
+        start = min(allocation.start, other.start)
+        allocation.successor = other.successor = joined = replace(
+            allocation,
+            start=start,
+            size=max(allocation.end, other.end) - start,
+            name=f"{other.name} and {allocation.name}",
+            writable=allocation.writable or other.writable,
+            owners=allocation.owners + other.owners,
+            uses=allocation.uses + other.uses,
+            _views={},
+        )
+        return joined
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
 
     def load(
-        self, dtype: np.dtype[Any], address: Address, count: int = 1, *, space: str = "generic", lanes: Lanes | None = None
-    ) -> Any:  # noqa: ANN401 - an array for many addresses, a NumPy scalar for one
-        """What is at the addresses; for `count` > 1 an array of `count` such results, one for each element of the vector."""
+        self,
+        dtype: np.dtype[Any],
+        address: Address,
+        count: int = 1,
+        *,
+        space: str = "generic",
+        lanes: Lanes | None = None,
+    ) -> Any:
+        """What is at the addresses; for `count` > 1 an array of `count` such results, the elements of the vectors."""
         view, index = self.resolve(dtype, address, count, space, lanes, writing=False)
         return fetch(view, index, count)
 
@@ -143,7 +157,7 @@ class Memory:
         self,
         dtype: np.dtype[Any],
         address: Address,
-        values: Any,  # noqa: ANN401 - an array or scalar; a sequence of them for a vector
+        values: Any,
         count: int = 1,
         *,
         space: str = "generic",
@@ -164,35 +178,43 @@ class Memory:
         space: str = "generic",
         lanes: Lanes | None = None,
         old: bool = True,
-    ) -> Any:  # noqa: ANN401 - as `load`
-        """Update one address after the other, in the order of the lanes; what was there before each, unless not `old`."""
+    ) -> Any:
+        """Update one address after the other, in the order of the lanes; what was there, if `old`."""
         view, index = self.resolve(dtype, address, 1, space, lanes, writing=True)
         return atomics.apply(view, index, operation, operands, update, old=old)
 
-    def check(
-        self,
-        size: int,
-        address: Address,
-        *,
-        space: str = "generic",
-        lanes: Lanes | None = None,
-        writing: bool = False,
-        alignment: int | None = None,
-    ) -> None:
-        """Refuse what a load or store of `size` bytes would be refused; of any size, at any alignment."""
-        step = alignment or size
-        for each in np.atleast_1d(address).tolist():
-            allocation = self.table.find(each)
-            fits = allocation is not None and each + size <= allocation.end and not (each - allocation.origin) % step
-            if not fits or allocation is None or allocation.space not in REACHES[space] or (writing and not allocation.writable):
-                raise self.table.explain(each, size, space, writing=writing)
+    def read(self, address: int, size: int, lane: int | None = None) -> bytes:
+        """Some bytes, at any alignment, as one lane would read them."""
+        whole = self._bytes_from(address, size, lane)
+        return whole[:size].tobytes()
+
+    def read_string(self, address: int, lane: int | None = None) -> str:
+        """The string that begins there, up to its 0; every byte is a character."""
+        rest = self._bytes_from(address, 1, lane)
+        length = int(np.argmax(rest == 0))
+        if rest[length]:
+            raise self.table.explain(address + len(rest), 1, "generic")
+        return rest[:length].tobytes().decode("latin-1")
+
+    def _bytes_from(self, address: int, size: int, lane: int | None) -> Array:
+        """The bytes from an address to the end of its allocation, or window; at least `size` of them."""
+        allocation = self.table.find(address)
+        if allocation is None or allocation.space not in REACHES["generic"]:
+            raise self.table.explain(address, size, "generic")
+        end = allocation.end
+        if allocation.home is not None and lane is not None:
+            start = allocation.start + int(allocation.home[lane])
+            end = start + allocation.window if address >= start else address
+        if address + size > end:
+            raise self.table.explain(max(address, end - 1) if address < end else address, 1, "generic")
+        return bytes_at(address, end - address)
 
     def resolve(
         self, dtype: np.dtype[Any], address: Address, count: int, space: str, lanes: Lanes | None, *, writing: bool
     ) -> tuple[Array, Any]:
-        """Check an access: the view of memory and the index in it that are `count` elements of `dtype` for each address."""
+        """Check an access; a view of memory, and the index in it where each address has `count` elements of `dtype`."""
         size = dtype.itemsize * count
-        if not isinstance(address, np.ndarray):
+        if not isinstance(address, np.ndarray) or not address.ndim:
             return self._resolve_one(dtype, int(address), count, space, lanes, writing=writing)
         if not len(address):
             return world(dtype), np.empty((0, count) if count > 1 else 0, np.int64)
@@ -201,9 +223,9 @@ class Memory:
         if not allocation.start <= first < allocation.end:
             self._last = allocation = self.table.find(first) or NOWHERE
         if allocation.space in REACHES[space] and (allocation.writable or not writing):
-            offset = address - np.uint64(allocation.origin)
-            if _fits(offset, allocation, size) and (allocation.home is None or _at_home(offset, allocation, size, lanes)):
-                return allocation.view(dtype, count), (offset >> np.uint64(size.bit_length() - 1)).view(np.int64)
+            offset = address - allocation.base
+            if _fits(offset, allocation, size) and _at_home(offset, allocation, size, lanes):
+                return allocation.view(dtype, count), np.right_shift(offset, SHIFTS[size], offset).view(np.int64)
         self.table.check(address, size, space, lanes, writing=writing)
         index = ((address - np.uint64(backing.WORLD_START)) // np.uint64(dtype.itemsize)).view(np.int64)
         return world(dtype), index if count == 1 else index[:, None] + np.arange(count)
@@ -221,15 +243,15 @@ class Memory:
             and not offset % size
             and allocation.space in REACHES[space]
             and (allocation.writable or not writing)
-            and (allocation.home is None or _at_home(np.array([offset], np.uint64), allocation, size, lanes))
+            and _at_home(np.uint64(offset), allocation, size, lanes)
         ):
             return allocation.view(dtype, count), offset // size
         raise self.table.explain(address, size, space, writing=writing)
 
     # ── spaces ──────────────────────────────────────────────────────────────────────────
 
-    def within(self, space: str, address: Address) -> Any:  # noqa: ANN401 - a bool for each address
-        """Does the generic address lie in the space (`isspacep`)?  What lies in no window is `.global` (PTX 6.4.1.1)."""
+    def within(self, space: str, address: Address) -> Any:
+        """Does the generic address lie in the space (`isspacep`)?  What is in no window is `.global` (PTX 6.4.1.1)."""
         addresses = np.atleast_1d(np.asarray(address, np.uint64))
         owner = self.table.owners(addresses)
         found = np.zeros(len(addresses), np.bool_)
@@ -243,17 +265,17 @@ class Memory:
         return found if isinstance(address, np.ndarray) else found[0]
 
 
-def fetch(view: Array, index: Any, count: int) -> Any:  # noqa: ANN401
+def fetch(view: Array, index: Any, count: int) -> Any:
     """Gather from a view: elements, or rows turned into columns."""
     if isinstance(index, int):
         return view[index]
     if count == 1:
-        return view.take(index)
-    rows = view.take(index, axis=0) if view.ndim > 1 else view.take(index)
+        return view.take(index, mode="wrap")  # every index is in bounds, and "wrap" is the quickest to believe it
+    rows = view.take(index, 0 if view.ndim > 1 else None, mode="wrap")
     return np.ascontiguousarray(rows.T)
 
 
-def put(view: Array, index: Any, values: Any, count: int) -> None:  # noqa: ANN401
+def put(view: Array, index: Any, values: Any, count: int) -> None:
     """Scatter to a view: elements, or columns turned into rows."""
     if isinstance(index, int):
         # one address for all lanes: the last one stays
@@ -280,10 +302,16 @@ def _fits(offset: Addresses, allocation: Allocation, size: int) -> bool:
     return not skipped or int(offset.min()) >= skipped
 
 
-def _at_home(offset: Addresses, allocation: Allocation, size: int, lanes: Lanes | None) -> bool:
+def _at_home(offset: Address, allocation: Allocation, size: int, lanes: Lanes | None) -> bool:
     """Does every lane stay in its own window?"""
     home = allocation.home
     if home is None:
         return True
     mine = (home if lanes is None else home[lanes]).view(np.uint64)
     return int((offset - mine).max()) <= allocation.window - size
+
+
+@functools.cache
+def default_memory(address_bits: int = 64) -> Memory:
+    """The memory of the device that a process has unless it makes others."""
+    return Memory(address_bits)

@@ -20,7 +20,7 @@ GRAIN = 256
 
 
 class Window:
-    """One piece of shared or local memory for each CTA or thread of a cohort; an address is an offset in one's own piece.
+    """One piece of shared or local memory for each CTA or thread of a cohort; an address is an offset in one's piece.
 
     `piece` is the number of the piece of every lane of the cohort.  All pieces are one allocation, so generic addresses
     work too; through them as well a lane reaches its own piece only.
@@ -53,7 +53,7 @@ class Window:
         """Give the memory back."""
         self._memory.release(self.allocation)
 
-    def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes | None = None) -> Any:  # noqa: ANN401
+    def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes | None = None) -> Any:
         """As `Memory.load`; one offset for all lanes gives an array too, unless there is a single piece."""
         view, index = self._resolve(dtype, offset, count, lanes, writing=False)
         return fetch(view, index, count)
@@ -62,7 +62,7 @@ class Window:
         self,
         dtype: np.dtype[Any],
         offset: Offset,
-        values: Any,  # noqa: ANN401
+        values: Any,
         count: int = 1,
         lanes: Lanes | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class Window:
         lanes: Lanes | None = None,
         *,
         old: bool = True,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """As `Memory.atomic`."""
         view, index = self._resolve(dtype, offset, 1, lanes, writing=True)
         return atomics.apply(view, index, operation, operands, update, old=old)
@@ -90,7 +90,9 @@ class Window:
         home = self.home if lanes is None else self.home[lanes]
         return np.asarray(offset, np.uint64) + home.view(np.uint64) + np.uint64(self.allocation.start)
 
-    def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes | None = None) -> npt.NDArray[np.uint64]:
+    def from_generic(
+        self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes | None = None
+    ) -> npt.NDArray[np.uint64]:
         """The offsets of generic addresses (`cvta.to`)."""
         home = self.home if lanes is None else self.home[lanes]
         return address - np.uint64(self.allocation.start) - home.view(np.uint64)

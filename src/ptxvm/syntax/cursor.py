@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes
-
 from ptxvm.syntax.lexer import END, Tokens
 from ptxvm.syntax.source import Source
 
@@ -16,6 +15,7 @@ DEEPEST = 128
 """Levels of blocks or brackets, and operators in one expression, that the reader takes."""
 
 _MOST_ERRORS = 10_000
+_MEANINGLESS = frozenset("'`\\#")
 
 NAME_START = frozenset("%$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """The characters with which an identifier starts (PTX 4.4)."""
@@ -36,6 +36,16 @@ STATEMENT_DIRECTIVES = frozenset(
 
 class Recover(Exception):  # noqa: N818 - not an error to report: the error is reported already
     """Unwinds to the statement in which an error was reported."""
+
+
+class Details(TypedDict, total=False):
+    """What a diagnostic says beside its message."""
+
+    label: str
+    note: str
+    help: str
+    ptxas: str
+    related: tuple[tuple[str, Span], ...]
 
 
 class Cursor:
@@ -73,7 +83,7 @@ class Cursor:
     def starts_statement(self, at: int) -> bool:
         """Whether a new statement plausibly starts here: first on its line, and looking like one."""
         text = self.texts[at]
-        if text == END or text == "}":
+        if text in {END, "}"}:
             return True
         if not self.starts_line(at) or self.texts[at - 1] in {",", "(", "|"}:
             return False
@@ -93,7 +103,7 @@ class Cursor:
     def expect(self, text: str, after: str = "") -> None:
         """Step over a token that must come next."""
         if self.texts[self.at] != text:
-            self.unexpected(f"`{text}`" + (f" after {after}" if after else ""))
+            raise self.unexpected(f"`{text}`" + (f" after {after}" if after else ""))
         self.at += 1
 
     def expect_close(self, opening: int) -> None:
@@ -102,8 +112,8 @@ class Cursor:
         if self.texts[self.at] == text:
             self.at += 1
             return
-        if self.texts[self.at] in {END, ";", "{", "}"}:
-            self.fail(
+        if self.texts[self.at] in {END, ";", "{", "}"} or self.starts_statement(self.at):
+            raise self.fail(
                 codes.UNCLOSED,
                 f"this `{self.texts[opening]}` is not closed",
                 opening,
@@ -111,7 +121,7 @@ class Cursor:
                 related=((f"expected `{text}` before {self.describe(self.at)}", self.span(self.at)),),
                 noticed=self.at,
             )
-        self.unexpected(f"`{text}`")
+        raise self.unexpected(f"`{text}`" if text == "]" else f"`,` or `{text}`")
 
     def expect_semicolon(self, after: str) -> None:
         """Step over the `;` that ends a statement; one that is forgotten at the end of a line is reported there."""
@@ -120,12 +130,12 @@ class Cursor:
         elif self.starts_statement(self.at):
             self.missing_semicolon(self.at, after)
         else:
-            self.unexpected(f"`;` after {after}")
+            raise self.unexpected(f"`;` after {after}")
 
     def nested(self, read: Callable[[], T]) -> T:
         """Read something that may hold itself, up to a depth that spares the stack."""
         if self.depth == DEEPEST:
-            self.fail(codes.TOO_DEEP, "this is nested too deeply", note=f"ptxvm takes {DEEPEST} levels")
+            raise self.fail(codes.TOO_DEEP, "this is nested too deeply", note=f"ptxvm takes {DEEPEST} levels")
         self.depth += 1
         try:
             return read()
@@ -144,10 +154,10 @@ class Cursor:
         if text == END:
             return "the end of the file"
         if text[0] == '"' and len(text) > 1:
-            return f"the string {text if len(text) < 40 else text[:36] + '…' + chr(34)}"
+            return f"the string {text if len(text) < 30 else text[:26] + '…' + chr(34)}"
         if not text.isprintable():
             return f"the character U+{ord(text[0]):04X}"
-        return f"`{text if len(text) < 60 else text[:56] + '…'}`"
+        return f"`{text if len(text) < 40 else text[:36] + '…'}`"
 
     def report(
         self,
@@ -155,36 +165,19 @@ class Cursor:
         message: str,
         span: Span,
         *,
-        label: str = "",
-        note: str = "",
-        help: str = "",  # noqa: A002 - the name of the field
-        related: tuple[tuple[str, Span], ...] = (),
         noticed: int | None = None,
         severity: Severity = Severity.ERROR,
+        **details: Unpack[Details],
     ) -> None:
-        """Record a finding; `noticed` is the token at which ptxas would stop, if not the one at `span`."""
-        if len(self.diagnostics) >= _MOST_ERRORS:
-            if len(self.diagnostics) == _MOST_ERRORS:
-                code, message, label, note, help, related = codes.TOO_MANY, "too many errors", "", "", "", ()  # noqa: A001
-            else:
-                return
+        """Record a finding; `noticed` is the token at which ptxas would stop, by default the next one."""
+        if len(self.diagnostics) > _MOST_ERRORS:
+            return
+        if len(self.diagnostics) == _MOST_ERRORS:
+            code, message, details = codes.TOO_MANY, "too many errors", {}
         text = self.texts[self.at if noticed is None else noticed]
+        details.setdefault("ptxas", self.near(text))
         line, column = self.source.location(span.start)
-        self.diagnostics.append(
-            Diagnostic(
-                severity,
-                code,
-                message,
-                span,
-                line,
-                column,
-                label=label,
-                note=note,
-                help=help,
-                ptxas=f"Parsing error near '{'' if text == END else text}': syntax error",
-                related=related,
-            )
-        )
+        self.diagnostics.append(Diagnostic(severity, code, message, span, line, column, **details))
 
     def fail(
         self,
@@ -193,32 +186,36 @@ class Cursor:
         first: int | None = None,
         last: int | None = None,
         *,
-        label: str = "",
-        note: str = "",
-        help: str = "",  # noqa: A002 - the name of the field
-        related: tuple[tuple[str, Span], ...] = (),
         noticed: int | None = None,
-    ) -> NoReturn:
-        """Record an error at some tokens, by default the next one, and give the statement up."""
+        **details: Unpack[Details],
+    ) -> Recover:
+        """Record an error at some tokens, by default the next one; raise what this returns."""
         first = self.at if first is None else first
-        noticed = first if noticed is None else noticed
-        span = self.span(first, last)
-        self.report(code, message, span, label=label, note=note, help=help, related=related, noticed=noticed)
-        raise Recover
+        self.report(code, message, self.span(first, last), noticed=first if noticed is None else noticed, **details)
+        return Recover()
 
-    def unexpected(self, expected: str, help: str = "") -> NoReturn:  # noqa: A002 - as in `fail`
+    def unexpected(self, expected: str, advice: str = "") -> Recover:
         """The next token is not what the grammar wants: say so as exactly as the token allows."""
         at, text = self.at, self.texts[self.at]
-        if at and self.texts[at - 1][0].isdigit() and self.touches(at) and (text[0] in NAME_START or text[0] in ".0123456789"):
+        if self._splits_number(at):
             number = self.texts[at - 1] + text
-            self.fail(codes.BAD_NUMBER, f"`{number}` is not a number", at - 1, at, noticed=at, help=help or _number_help(number))
+            advice = advice or _number_help(number)
+            return self.fail(codes.BAD_NUMBER, f"`{number}` is not a number", at - 1, at, noticed=at, help=advice)
         if text == '"':
-            self.fail(codes.UNCLOSED_STRING, "this string has no end on its line", help=help)
+            return self.fail(codes.UNCLOSED_STRING, "this string has no end on its line", help=advice)
         if text == ".":
-            self.fail(codes.SPLIT_MODIFIER, "a dot with nothing after it", help="a modifier follows its dot without a blank")
-        if text != END and (not text.isascii() or not text.isprintable() or text in {"'", "`", "\\", "#"}):
-            self.fail(codes.STRAY_CHARACTER, f"{self.describe(at)} has no meaning in PTX", help=help)
-        self.fail(codes.UNEXPECTED, f"expected {expected}, found {self.describe(at)}", help=help)
+            advice = "a modifier follows its dot without a blank"
+            return self.fail(codes.SPLIT_MODIFIER, "a dot with nothing after it", help=advice)
+        if text != END and (not text.isascii() or not text.isprintable() or text in _MEANINGLESS):
+            return self.fail(codes.STRAY_CHARACTER, f"{self.describe(at)} has no meaning in PTX", help=advice)
+        return self.fail(codes.UNEXPECTED, f"expected {expected}, found {self.describe(at)}", help=advice)
+
+    def _splits_number(self, at: int) -> bool:
+        """Whether the token goes on where a number ended: `0xg`, `1u`, `1.0.0`."""
+        text = self.texts[at]
+        return (
+            self.touches(at) and self.texts[at - 1][0].isdigit() and (text[0] in NAME_START or text[0] in ".0123456789")
+        )
 
     def missing_semicolon(self, before: int, after: str) -> None:
         """Report a `;` that was forgotten before a token, at the end of what stands in front of it."""
@@ -231,6 +228,10 @@ class Cursor:
             related=(("before this", self.span(before)),),
             noticed=before,
         )
+
+    def near(self, text: str) -> str:
+        """What ptxas says of an error of syntax at some text."""
+        return f"Parsing error near '{'' if text == END else text}': syntax error"
 
     # ── finding the way back ────────────────────────────────────────────────────────────
 

@@ -1,13 +1,12 @@
 """Declarations of variables, registers and parameters, with their initialisers.
 
-Sources: PTX 5.1 (state spaces), 5.2 (types), 5.3 (texture, sampler and surface variables), 5.4 (variables: vectors, arrays,
-initialisers, alignment, `%r<100>`, attributes), 7.1 (parameters).
+Sources: PTX 5.1 (state spaces), 5.2 (types), 5.3 (texture, sampler and surface variables), 5.4 (variables: vectors,
+arrays, initialisers, alignment, `%r<100>`, attributes), 7.1 (parameters).
 """
 
 from __future__ import annotations
 
 from ptxvm.diagnostics import codes, did_you_mean
-
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, NO_NAME
 from ptxvm.syntax.lexer import integer
@@ -71,7 +70,7 @@ class Declarations(Operands):
         if self.texts[self.at] == "[":
             dimensions = self._dimensions(most=1)
         if self.texts[self.at] in {"=", "<"}:
-            self.fail(codes.UNEXPECTED, f"a parameter takes no `{self.texts[self.at]}`")
+            raise self.fail(codes.UNEXPECTED, f"a parameter takes no `{self.texts[self.at]}`")
         end = self.ends[self.at - 1]
         found.declarators.append(tree.Declarator(name, None, dimensions, None, start=self.starts[at], end=end))
         found.start, found.end = self.starts[first], end
@@ -96,9 +95,9 @@ class Declarations(Operands):
                 break
         if text in LINKAGE:
             message = f"`{text}` must come first" if not linkage else f"`{text}` excludes `.{linkage}`"
-            self.fail(codes.BAD_LINKAGE, message)
+            raise self.fail(codes.BAD_LINKAGE, message)
         if not space and not parameter:
-            self.unexpected("a state space", help=did_you_mean(text, SPACES))
+            raise self.unexpected("a state space", did_you_mean(text, SPACES))
         vector = self._vector()
         kind = self._type()
         return tree.Variable(space, kind, [], linkage, alignment, vector, None, attributes)
@@ -110,7 +109,7 @@ class Declarations(Operands):
         if space == "const" and self.texts[self.at] == "[" and self.touches(self.at):
             bank = self.texts[self.at + 1]
             if integer(bank) is None or self.texts[self.at + 2] != "]":
-                self.fail(codes.UNEXPECTED, "the bank of `.const[n]` is an integer", self.at + 1)
+                raise self.fail(codes.UNEXPECTED, "the bank of `.const[n]` is an integer", self.at + 1)
             self.at += 3
             space = f"const[{bank}]"
         return space
@@ -122,7 +121,9 @@ class Declarations(Operands):
             self.at += 1
             return _VECTORS[text]
         if text[:2] == ".v" and text[2:].isdigit():
-            self.fail(codes.BAD_TYPE, f"`{text}` is no size of a vector", help="variables have vectors of 2 or 4 elements")
+            raise self.fail(
+                codes.BAD_TYPE, f"`{text}` is no size of a vector", help="variables have vectors of 2 or 4 elements"
+            )
         return None
 
     def _type(self) -> str:
@@ -131,10 +132,10 @@ class Declarations(Operands):
             self.at += 1
             return text[1:]
         if text[0] != "." or text == ".":
-            self.unexpected("a type")
+            raise self.unexpected("a type")
         if text in {".align", ".attribute"} | SPACES:
-            self.fail(codes.UNEXPECTED, f"expected a type, found {self.describe(self.at)}")
-        self.fail(codes.BAD_TYPE, f"`{text}` is not the type of a variable", help=did_you_mean(text, TYPES))
+            raise self.fail(codes.UNEXPECTED, f"expected a type, found {self.describe(self.at)}")
+        raise self.fail(codes.BAD_TYPE, f"`{text}` is not the type of a variable", help=did_you_mean(text, TYPES))
 
     def attributes(self, allowed: tuple[str, ...] = (".managed", ".unified")) -> list[tree.Attribute]:
         """`.attribute(.managed, .unified(u, v))` (PTX 5.4.8)."""
@@ -146,7 +147,7 @@ class Declarations(Operands):
             at = self.at
             text = self.texts[at]
             if text not in allowed:
-                self.unexpected(" or ".join(f"`{name}`" for name in allowed), help=did_you_mean(text, allowed))
+                raise self.unexpected(" or ".join(f"`{name}`" for name in allowed), did_you_mean(text, allowed))
             self.at += 1
             arguments: list[tree.Operand] = []
             if text == ".unified":
@@ -176,15 +177,17 @@ class Declarations(Operands):
     # ── the names ───────────────────────────────────────────────────────────────────────
 
     def _declared_name(self, *, sink: bool = False) -> str:
-        at, text = self.at, self.texts[self.at]
+        text = self.texts[self.at]
         if text == "_" and not sink:
-            self.fail(codes.BAD_SINK, "`_` cannot be declared")
+            raise self.fail(codes.BAD_SINK, "`_` cannot be declared")
         if text[0] not in NAME_START or (text in NO_NAME and text != "_"):
-            self.unexpected("a name")
+            raise self.unexpected("a name")
         if "." in text:
-            self.fail(codes.UNEXPECTED, f"a name cannot hold a dot: `{text}`", at, noticed=at)
+            raise self.fail(
+                codes.UNEXPECTED, f"a name cannot hold a dot: `{text}`", ptxas=self.near(text[text.index(".") :])
+            )
         if text == "WARP_SZ":
-            self.fail(codes.UNEXPECTED, "`WARP_SZ` is a constant, not a name to declare")
+            raise self.fail(codes.UNEXPECTED, "`WARP_SZ` is a constant, not a name to declare")
         self.at += 1
         return text
 
@@ -211,7 +214,7 @@ class Declarations(Operands):
         found: list[tree.Operand | None] = []
         while self.texts[self.at] == "[":
             if len(found) == most:
-                self.fail(codes.UNEXPECTED, "a parameter has one dimension at most")
+                raise self.fail(codes.UNEXPECTED, "a parameter has one dimension at most")
             opening = self.at
             self.at += 1
             if self.texts[self.at] == "]" and not found:
@@ -249,39 +252,50 @@ class Declarations(Operands):
         if self.texts[at + 1] == "(" and self.texts[at][0].isdigit():
             return self._byte()
         if self.texts[at][0] == '"' and len(self.texts[at]) > 1:
-            self.fail(codes.UNEXPECTED, "a string is no initialiser", help="write its characters as numbers, and a 0 behind them")
+            raise self.fail(
+                codes.UNEXPECTED,
+                "a string is no initialiser",
+                help="write its characters as numbers, and a 0 behind them",
+            )
         if self.is_name(at) and "." in self.texts[at]:
-            self.fail(codes.UNEXPECTED, f"{self.describe(at)} is no address of a variable")
+            raise self.fail(codes.UNEXPECTED, f"{self.describe(at)} is no address of a variable")
         return self.constant()
 
     def _symbol(self) -> tree.Operand:
         """`a`, `a+4` or `generic(a)+4`."""
         at = self.at
         self.at += 1
-        found: tree.Name | tree.Call = self.plain_name(at)
+        name = self.plain_name(at)
+        found: tree.Name | tree.Call = name
         if self.texts[self.at] == "(":
-            if found.text != "generic":
-                self.fail(codes.UNEXPECTED, f"`{found.text}` is no function", at, noticed=at, help=did_you_mean(found.text, ["generic"]))
+            if name.text != "generic":
+                raise self.fail(
+                    codes.UNEXPECTED,
+                    f"`{name.text}` is no function",
+                    at,
+                    noticed=at,
+                    help=did_you_mean(name.text, ["generic"]),
+                )
             opening = self.at
             self.at += 1
             argument = self.name()
             self.expect_close(opening)
-            found = tree.Call(found, argument, start=found.start, end=self.ends[self.at - 1])
+            found = tree.Call(name, argument, start=name.start, end=self.ends[self.at - 1])
         if self.texts[self.at] == "+":
             return self._offset(found)
         if self.texts[self.at] == "-":
-            self._negative_offset(found)
+            raise self._negative_offset(found)
         return found
 
     def _byte(self) -> tree.Call:
         """`0xFF00(a)`: eight bits of an address, chosen by a mask."""
         mask = self.number()
         if not isinstance(mask, tree.Integer):
-            self.fail(codes.UNEXPECTED, "a mask is an integer, such as `0xFF00`", self.at - 1)
+            raise self.fail(codes.UNEXPECTED, "a mask is an integer, such as `0xFF00`", self.at - 1)
         opening = self.at
         self.at += 1
         if not self.is_plain_name(self.at):
-            self.unexpected("the name of a variable")
+            raise self.unexpected("the name of a variable")
         argument = self._symbol()
         self.expect_close(opening)
         return tree.Call(mask, argument, start=mask.start, end=self.ends[self.at - 1])
@@ -297,5 +311,3 @@ class Declarations(Operands):
         else:
             right = self.constant()
         return tree.Binary("=", left, right, start=left.start, end=right.end)
-
-

@@ -5,8 +5,9 @@ Sources: PTX 11.1 (module), 11.4 and 11.7 (performance, clusters), 11.5 (debuggi
 
 from __future__ import annotations
 
-from ptxvm.diagnostics import codes
+from collections.abc import Callable
 
+from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START
 from ptxvm.syntax.declarations import Declarations
@@ -28,7 +29,9 @@ KERNEL_DIRECTIVES = (
 FUNCTION_DIRECTIVES = [".noreturn", ".abi_preserve", ".abi_preserve_control"]
 """The same for a function: in this order."""
 
-_DWARF_TYPES = frozenset((".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64"))
+_DWARF_TYPES = frozenset(
+    (".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64")
+)
 
 
 class Directives(Declarations):
@@ -36,7 +39,7 @@ class Directives(Declarations):
 
     def directive(self) -> tree.Directive | tree.Location | tree.Section:
         """Any directive whose word has a method here; the caller knows that it has."""
-        method = {
+        methods: dict[str, Callable[[], tree.Directive | tree.Location | tree.Section]] = {
             ".version": self._version,
             ".target": self._target,
             ".address_size": self._address_size,
@@ -45,9 +48,8 @@ class Directives(Declarations):
             ".alias": self._alias,
             ".loc": self._location,
             ".section": self._section,
-        }[self.texts[self.at]]
-        found = method()
-        return found
+        }
+        return methods[self.texts[self.at]]()
 
     def _finish(self, first: int, arguments: list[tree.Operand]) -> tree.Directive:
         name = self.texts[first][1:]
@@ -58,14 +60,14 @@ class Directives(Declarations):
         at, text = self.at, self.texts[self.at]
         value = integer(text)
         if value is None:
-            self.unexpected(what)
+            raise self.unexpected(what)
         self.at += 1
         return tree.Integer(value[0], text, value[1], start=self.starts[at], end=self.ends[at])
 
     def _string(self, what: str) -> tree.String:
         at, text = self.at, self.texts[self.at]
         if text[0] != '"' or len(text) == 1:
-            self.unexpected(what)
+            raise self.unexpected(what)
         self.at += 1
         return tree.String(text[1:-1], start=self.starts[at], end=self.ends[at])
 
@@ -78,7 +80,7 @@ class Directives(Declarations):
         text = self.texts[self.at]
         major, dot, minor = text.partition(".")
         if not (dot and major.isdigit() and minor.isdigit()):
-            self.unexpected("a version, such as `8.7`")
+            raise self.unexpected("a version, such as `8.7`")
         return self._finish(first, [self.number()])
 
     def _target(self) -> tree.Directive:
@@ -98,7 +100,7 @@ class Directives(Declarations):
         found: list[tree.Operand] = []
         while True:
             if not self.is_plain_name(self.at):
-                self.unexpected(what)
+                raise self.unexpected(what)
             found.append(self.plain_name(self.at))
             self.at += 1
             if not self.take(","):
@@ -108,7 +110,7 @@ class Directives(Declarations):
 
     def performance(self, allowed: list[str]) -> list[tree.Directive]:
         """The directives between the parameters and the body of a kernel or function."""
-        found = []
+        found: list[tree.Directive] = []
         while True:
             text = self.texts[self.at]
             if text not in _UP_TO_THREE | _ONE | _BARE and text != ".pragma":
@@ -149,7 +151,7 @@ class Directives(Declarations):
         arguments: list[tree.Operand] = []
         for what in ("the name of the alias", "the name of a function"):
             if not self.is_plain_name(self.at):
-                self.unexpected(what)
+                raise self.unexpected(what)
             arguments.append(self.plain_name(self.at))
             self.at += 1
             if len(arguments) == 1:
@@ -180,7 +182,7 @@ class Directives(Declarations):
         if self.texts[self.at] == "," and self.texts[self.at + 1] == "function_name":
             self.at += 2
             if not self.is_plain_name(self.at):
-                self.unexpected("a label of `.debug_str`")
+                raise self.unexpected("a label of `.debug_str`")
             name = self.plain_name(self.at)
             self.at += 1
             function = self._offset(name) if self.texts[self.at] == "+" else name
@@ -189,8 +191,10 @@ class Directives(Declarations):
             inlined = self._triple()
         elif self.texts[self.at] == ",":
             self.at += 1
-            self.unexpected("`function_name`")
-        return tree.Location(file, line, column, function, inlined, start=self.starts[first], end=self.ends[self.at - 1])
+            raise self.unexpected("`function_name`")
+        return tree.Location(
+            file, line, column, function, inlined, start=self.starts[first], end=self.ends[self.at - 1]
+        )
 
     def _triple(self) -> tuple[int, int, int]:
         return (
@@ -205,7 +209,7 @@ class Directives(Declarations):
         self.at += 1
         name = self.texts[self.at]
         if name[0] != "." or name == ".":
-            self.unexpected("the name of a section, with its dot")
+            raise self.unexpected("the name of a section, with its dot")
         self.at += 1
         opening = self.at
         self.expect("{", "the name of the section")
@@ -223,9 +227,9 @@ class Directives(Declarations):
             self.at += 2
             return
         if self.texts[self.at] not in _DWARF_TYPES:
-            if self.texts[self.at] in {END, ";"}:
+            if self.texts[self.at] == ";" or self.starts_statement(self.at):
                 self.expect_close(opening)
-            self.unexpected("a label, or `.b8` and the like")
+            raise self.unexpected("a label, or `.b8` and the like")
         self.at += 1
         text = self.texts[self.at]
         if text[0] in NAME_START or (text[0] == "." and len(text) > 1):
@@ -233,7 +237,7 @@ class Directives(Declarations):
             if self.texts[self.at] == "-" and text[0] in NAME_START:
                 self.at += 1
                 if not self.is_plain_name(self.at):
-                    self.unexpected("a label")
+                    raise self.unexpected("a label")
                 self.at += 1
             elif self.take("+"):
                 self._integer("an integer")

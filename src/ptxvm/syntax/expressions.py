@@ -6,12 +6,9 @@ casts only to .s64 and .u64, no remainder, exact floats (`0f3F800000`) stand alo
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from ptxvm.diagnostics import codes
-
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import DEEPEST, NAME_START, Cursor
+from ptxvm.syntax.cursor import DEEPEST, NAME_START, Cursor, Recover
 from ptxvm.syntax.lexer import END, float_bits, integer
 
 PRECEDENCE = {
@@ -46,7 +43,9 @@ class Expressions(Cursor):
     def starts_constant(self, at: int) -> bool:
         """Whether a constant expression can start with this token."""
         text = self.texts[at]
-        return text[0] in _DIGITS or text in _UNARY or text in {"(", "WARP_SZ"} or (text[0] == "." and text[1:2].isdigit())
+        return (
+            text[0] in _DIGITS or text in _UNARY or text in {"(", "WARP_SZ"} or (text[0] == "." and text[1:2].isdigit())
+        )
 
     def literal_size(self, what: str, *, allow_warp_size: bool = True) -> tree.Operand:
         """The number in `[4]`, `<100>` or `.align 16`: a literal or `WARP_SZ`, no expression."""
@@ -57,11 +56,11 @@ class Expressions(Cursor):
         value = integer(text) if text[0] in _DIGITS else None
         if value is None:
             if text[0] in _DIGITS or text in _UNARY or text == "(" or self.is_name(at):
-                self.fail(codes.BAD_SIZE, f"{what} is an integer literal, found {self.describe(at)}")
-            self.unexpected(what)
+                raise self.fail(codes.BAD_SIZE, f"{what} is an integer literal, found {self.describe(at)}")
+            raise self.unexpected(what)
         self.at += 1
         if self.texts[self.at] in PRECEDENCE and self.texts[self.at] != ">":
-            self.fail(codes.BAD_SIZE, f"{what} is a literal, not an expression", at, self.at, noticed=self.at)
+            raise self.fail(codes.BAD_SIZE, f"{what} is a literal, not an expression", at, self.at, noticed=self.at)
         return tree.Integer(value[0], text, value[1], start=self.starts[at], end=self.ends[at])
 
     def plain_name(self, at: int) -> tree.Name:
@@ -81,8 +80,12 @@ class Expressions(Cursor):
             bits, width = float_bits(text)
             return tree.Float(bits, width, text, start=start, end=end)
         if text[0] == "0" and text.rstrip("U").isdigit():
-            self.fail(codes.BAD_NUMBER, f"`{text}` is not an octal number", help="a leading 0 means octal, with digits up to 7")
-        self.fail(codes.BAD_NUMBER, "this number is too long")
+            raise self.fail(
+                codes.BAD_NUMBER,
+                f"`{text}` is not an octal number",
+                help="a leading 0 means octal, with digits up to 7",
+            )
+        raise self.fail(codes.BAD_NUMBER, "this number is too long")
 
     def _exact_float(self) -> tree.Float:
         at, text = self.at, self.texts[self.at]
@@ -96,7 +99,11 @@ class Expressions(Cursor):
         """Bound the depth of the tree, and with it the stack of all who walk over it."""
         self._operators += 1
         if self._operators > DEEPEST:
-            self.fail(codes.TOO_DEEP, "this expression is too long", note=f"ptxvm takes {DEEPEST} operators and brackets in one")
+            raise self.fail(
+                codes.TOO_DEEP,
+                "this expression is too long",
+                note=f"ptxvm takes {DEEPEST} operators and brackets in one",
+            )
 
     def _conditional(self) -> tree.Operand:
         condition = self._binary(1)
@@ -124,7 +131,7 @@ class Expressions(Cursor):
         at, text = self.at, self.texts[self.at]
         if text[0] in _DIGITS or (text[0] == "." and text[1:2].isdigit()):
             if self.is_exact_float(at):
-                self.fail(
+                raise self.fail(
                     codes.BAD_NUMBER,
                     f"`{text}` takes no sign and no part in arithmetic",
                     help="write the bits of the result, or a decimal number",
@@ -140,7 +147,7 @@ class Expressions(Cursor):
         if text == "WARP_SZ":
             self.at += 1
             return self.plain_name(at)
-        self._no_constant()
+        raise self._no_constant()
 
     def _parenthesised(self) -> tree.Operand:
         """`(x)`, or a cast `(.s64) x`."""
@@ -150,22 +157,30 @@ class Expressions(Cursor):
         kind = self.texts[self.at]
         if kind in _CAST_TYPES:
             if kind not in _CASTS:
-                self.fail(codes.BAD_OPERAND, f"a constant cannot be cast to `{kind}`", help="only `.s64` and `.u64` are casts")
+                raise self.fail(
+                    codes.BAD_OPERAND, f"a constant cannot be cast to `{kind}`", help="only `.s64` and `.u64` are casts"
+                )
             self.at += 1
             self.expect_close(opening)
             operand = self._unary()
             return tree.Cast(kind[1:], operand, start=self.starts[opening], end=operand.end)
-        inner = self._exact_float() if self.is_exact_float(self.at) and self.texts[self.at + 1] == ")" else self._conditional()
+        inner = (
+            self._exact_float()
+            if self.is_exact_float(self.at) and self.texts[self.at + 1] == ")"
+            else self._conditional()
+        )
         self.expect_close(opening)
         return inner
 
-    def _no_constant(self) -> NoReturn:
+    def _no_constant(self) -> Recover:
         text = self.texts[self.at]
         if text[0] in NAME_START:
             message = f"{self.describe(self.at)} cannot stand in a constant expression"
             if text[0] == "%" and self.at and self.texts[self.at - 1] not in "+-*/(":
-                self.fail(codes.BAD_OPERAND, message, help="PTX has no remainder: `%` starts the name of a register")
-            self.fail(codes.BAD_OPERAND, message, note="the only name that is a constant is `WARP_SZ`")
+                return self.fail(
+                    codes.BAD_OPERAND, message, help="PTX has no remainder: `%` starts the name of a register"
+                )
+            return self.fail(codes.BAD_OPERAND, message, note="the only name that is a constant is `WARP_SZ`")
         if text in {",", ";", ")", "]", "}", END}:
-            self.fail(codes.MISSING_OPERAND, f"expected a constant, found {self.describe(self.at)}")
-        self.unexpected("a constant")
+            return self.fail(codes.MISSING_OPERAND, f"expected a constant, found {self.describe(self.at)}")
+        return self.unexpected("a constant")

@@ -22,7 +22,8 @@ END = "\0"
 
 _TOKEN = re.compile(
     r"""(
-      (?: [_A-Za-z][\w$]* | [%$][\w$]+ ) (?: \.\w+ (?: ::\w+ (?: (?<=sp::\d) :\d )? )* )*   # a name, with its dotted tail
+      (?: [_A-Za-z][\w$]* | [%$][\w$]+ )                  # a name,
+      (?: \.\w+ (?: ::\w+ (?: (?<=sp::\d) :\d )? )* )*     # with its dotted tail: `.L2::64B`, `.sp::2:4`
     | [,;\[\]{}()+:]
     | 0[xX][0-9a-fA-F]+U? | 0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | 0[bB][01]+U?
     | \d+ (?: \.\d* (?: [eE][+-]?\d+ )? | [eE][+-]?\d+ | U )?
@@ -41,9 +42,9 @@ _SKIPPED = re.compile(
       "[^"\n]*"                                            # a string, whose slashes are its own
     | //[^\n]*
     | /\*.*?(?:\*/|\Z)
-    | ^[ \t]*\#[ \t]*(?:line[ \t]+)?\d+[ \t]*"[^"\n]*"[^\n]*   # a line that the C preprocessor leaves
+    | \#[ \t]*(?:line[ \t]+)?\d+[ \t]*"[^"\n]*"[^\n]*      # a line that the C preprocessor leaves
     """,
-    re.DOTALL | re.MULTILINE | re.VERBOSE,
+    re.DOTALL | re.VERBOSE,
 )
 _PRINTED = re.compile(r"[^\n]")
 
@@ -128,8 +129,8 @@ def integer(text: str) -> tuple[int, bool] | None:
 def float_bits(text: str) -> tuple[int, int]:
     """The bits and the width of a floating-point literal: 32 for `0f3F800000`, else 64 (PTX 4.5.2)."""
     if text[1:2] in ("f", "F"):
-        return int(text[2:], 16), 32
+        return int.from_bytes(bytes.fromhex(text[2:])), 32
     if text[1:2] in ("d", "D"):
-        return int(text[2:], 16), 64
+        return int.from_bytes(bytes.fromhex(text[2:])), 64
     (bits,) = struct.unpack("<Q", struct.pack("<d", float(text)))
     return bits, 64

@@ -1,17 +1,14 @@
 """The operands of instructions.
 
-Sources: PTX 6.1-6.4 (registers, addresses, arrays, vectors, labels), 9.7.9 (textures: `[tex, {x, y}]`), and what ptxas takes:
-an offset is `+` and a constant; `_` and `d|p` stand first; a negated operand has no offset.
+Sources: PTX 6.1-6.4 (registers, addresses, arrays, vectors, labels), 9.7.9 (textures: `[tex, {x, y}]`), and what
+ptxas takes: an offset is `+` and a constant; `_` and `d|p` stand first; a negated operand has no offset.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from ptxvm.diagnostics import codes
-
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import NAME_START, NO_NAME
+from ptxvm.syntax.cursor import NAME_START, NO_NAME, Recover
 from ptxvm.syntax.expressions import Expressions
 from ptxvm.syntax.lexer import END
 
@@ -25,7 +22,7 @@ class Operands(Expressions):
         if text == "_":
             return self._sink(first=first)
         if text[0] in NAME_START and text not in NO_NAME and text != "WARP_SZ":
-            found = self._named()
+            found: tree.Operand = self._named()
         elif text == "[":
             return self.address()
         elif text == "{":
@@ -37,7 +34,7 @@ class Operands(Expressions):
         elif self.starts_constant(at):
             return self.constant()
         else:
-            self._no_operand()
+            raise self._no_operand()
         if self.texts[self.at] == "|" and first and isinstance(found, tree.Name | tree.Vector):
             return self._pair(found)
         return found
@@ -46,15 +43,16 @@ class Operands(Expressions):
         """An identifier with or without a component: `%tid.x`, or `%tid .x` as ptxas takes too."""
         at = self.at
         if not self.is_name(at):
-            self.unexpected("a name")
+            raise self.unexpected("a name")
         self.at += 1
         text, _, component = self.texts[at].partition(".")
         end = self.ends[at]
         if not component and self.texts[self.at][0] == "." and len(self.texts[self.at]) > 1:
             component, end = self.texts[self.at][1:], self.ends[self.at]
             self.at += 1
-        if "." in component or text == "WARP_SZ" and component:
-            self.fail(codes.BAD_OPERAND, f"`{self.texts[at]}` has a component too many", at, noticed=at)
+        if "." in component or (text == "WARP_SZ" and component):
+            near = self.near("." + component.rpartition(".")[2])
+            raise self.fail(codes.BAD_OPERAND, f"`{self.texts[at]}` has a component too many", at, ptxas=near)
         return tree.Name(text, component or None, start=self.starts[at], end=end)
 
     def _bare_name(self) -> tree.Name:
@@ -62,7 +60,8 @@ class Operands(Expressions):
         at = self.at
         found = self.name()
         if found.component:
-            self.fail(codes.BAD_OPERAND, f"`.{found.component}` cannot follow `{found.text}` here", at, noticed=at)
+            message = f"`.{found.component}` cannot follow `{found.text}` here"
+            raise self.fail(codes.BAD_OPERAND, message, at, ptxas=self.near("." + found.component))
         return found
 
     def _named(self) -> tree.Name | tree.Binary | tree.Index:
@@ -74,14 +73,14 @@ class Operands(Expressions):
         if text == "[" and not found.component:
             return self._index(found)
         if text == "-":
-            self._negative_offset(found)
+            raise self._negative_offset(found)
         return found
 
     def _offset(self, base: tree.Name | tree.Call) -> tree.Binary:
         """`base+constant`."""
         self.at += 1
         if self.is_name(self.at) and self.texts[self.at] != "WARP_SZ":
-            self.fail(
+            raise self.fail(
                 codes.BAD_OPERAND,
                 f"{self.describe(self.at)} cannot be an offset",
                 note="an address is a register or variable plus a constant; add registers with an instruction",
@@ -89,9 +88,11 @@ class Operands(Expressions):
         offset = self.constant()
         return tree.Binary("+", base, offset, start=base.start, end=offset.end)
 
-    def _negative_offset(self, base: tree.Node) -> None:
+    def _negative_offset(self, base: tree.Node) -> Recover:
         name = self.source.text[base.start : base.end]
-        self.fail(codes.BAD_OPERAND, "an offset is added, not subtracted", help=f"write `{name}+-{self.texts[self.at + 1]}`")
+        return self.fail(
+            codes.BAD_OPERAND, "an offset is added, not subtracted", help=f"write `{name}+-{self.texts[self.at + 1]}`"
+        )
 
     def _index(self, name: tree.Name) -> tree.Index:
         """`a[index]`, where the index is a register with an offset, or a constant (PTX 6.4.2)."""
@@ -103,14 +104,14 @@ class Operands(Expressions):
             if self.texts[self.at] == "+":
                 index = self._offset(index)
             elif self.texts[self.at] == "-":
-                self._negative_offset(index)
+                raise self._negative_offset(index)
         else:
             index = self.constant()
         self.expect_close(opening)
         return tree.Index(name, index, start=name.start, end=self.ends[self.at - 1])
 
     def address(self) -> tree.Address:
-        """`[a]`, `[a+4]`, `[16]`, or the lists of textures, tensors and fabric handles: `[a, {x}]`, `[a, b, {x}, {y}]`, `[a, b, c]`."""
+        """`[a]`, `[a+4]`, `[16]`, or a list for textures and tensors: `[a, {x}]`, `[a, b, {x}, {y}]`, `[a, b, c]`."""
         texts, opening = self.texts, self.at
         at = opening + 1
         base: tree.Operand
@@ -122,11 +123,11 @@ class Operands(Expressions):
             elif texts[at + 1] == ",":
                 return self._address_list(opening, base)
             elif texts[at + 1] == "-":
-                self._negative_offset(base)
+                raise self._negative_offset(base)
         else:
             self.at = at
             if "." in texts[at] and self.is_name(at):
-                self.fail(codes.BAD_OPERAND, f"{self.describe(at)} cannot be an address", note="an address has no component")
+                self._bare_name()
             base = self.constant()
         self._close_address(opening)
         unified = self.take(".unified")
@@ -152,15 +153,19 @@ class Operands(Expressions):
 
     def _coordinates(self) -> tree.Vector:
         if self.texts[self.at] != "{":
-            self.unexpected("`{` and the coordinates")
+            raise self.unexpected("`{` and the coordinates")
         return self.vector()
 
     def _close_address(self, opening: int) -> None:
         text = self.texts[self.at]
         if text in {"*", "/", "<<"}:
-            self.fail(codes.BAD_OPERAND, "a register in an address is not scaled", note="an address is a register or variable plus a constant")
+            raise self.fail(
+                codes.BAD_OPERAND,
+                "a register in an address is not scaled",
+                note="an address is a register or variable plus a constant",
+            )
         if text == ",":
-            self.unexpected("`]`")
+            raise self.unexpected("`]`")
         self.expect_close(opening)
 
     def vector(self) -> tree.Vector:
@@ -189,7 +194,7 @@ class Operands(Expressions):
             return self.name()
         if self.starts_constant(self.at):
             return self.constant()
-        self._no_operand()
+        raise self._no_operand()
 
     def group(self) -> tree.Group:
         """`(a, b)` of a call: names, sinks and constants, or nothing (PTX 9.7.12.5)."""
@@ -205,7 +210,7 @@ class Operands(Expressions):
             elif self.starts_constant(self.at):
                 items.append(self.constant())
             else:
-                self._no_operand()
+                raise self._no_operand()
             if not self.take(","):
                 break
         self.expect_close(opening)
@@ -214,7 +219,7 @@ class Operands(Expressions):
     def _sink(self, *, first: bool) -> tree.Operand:
         """`_`, or `_|p`."""
         if not first:
-            self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
+            raise self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
         sink = self.plain_name(self.at)
         self.at += 1
         return self._pair(sink) if self.texts[self.at] == "|" else sink
@@ -224,24 +229,24 @@ class Operands(Expressions):
         self.at += 1
         if self.texts[self.at] == "_":
             if left == tree.Name("_"):
-                self.fail(codes.BAD_SINK, "only one half of a pair can be `_`")
+                raise self.fail(codes.BAD_SINK, "only one half of a pair can be `_`")
             right = self.plain_name(self.at)
             self.at += 1
         else:
             right = self._bare_name()
         return tree.Pair(left, right, start=left.start, end=right.end)
 
-    def _no_operand(self) -> NoReturn:
+    def _no_operand(self) -> Recover:
         """Report what stands where an operand should."""
         text = self.texts[self.at]
         if text == "_":
-            self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
+            return self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
         if text in {",", ";", "}", ")", "]", END}:
-            self.fail(codes.MISSING_OPERAND, f"expected an operand, found {self.describe(self.at)}")
+            return self.fail(codes.MISSING_OPERAND, f"expected an operand, found {self.describe(self.at)}")
         if text[0] == '"' and len(text) > 1:
-            self.fail(codes.BAD_OPERAND, "a string is no operand")
+            return self.fail(codes.BAD_OPERAND, "a string is no operand")
         if text == "&":
-            self.fail(codes.BAD_OPERAND, "PTX has no operator for an address", help="the name of a variable is its address")
-        self.unexpected("an operand")
-
-
+            return self.fail(
+                codes.BAD_OPERAND, "PTX has no operator for an address", help="the name of a variable is its address"
+            )
+        return self.unexpected("an operand")

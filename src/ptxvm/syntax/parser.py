@@ -10,25 +10,35 @@ prototypes), and what ptxas takes beyond them.
 
 from __future__ import annotations
 
-from typing import NoReturn
+import itertools
+import re
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, did_you_mean
-
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import CLOSING, DEEPEST, NAME_START, NO_NAME, Recover
+from ptxvm.syntax.cursor import CLOSING, NAME_START, NO_NAME, Recover
 from ptxvm.syntax.declarations import LINKAGE, SPACES
-from ptxvm.syntax.directives import FUNCTION_DIRECTIVES, HEADER, KERNEL_DIRECTIVES, Directives
-from ptxvm.syntax.lexer import END, integer
+from ptxvm.syntax.directives import FUNCTION_DIRECTIVES, HEADER, KERNEL_DIRECTIVES
+from ptxvm.syntax.instructions import Instructions
+from ptxvm.syntax.lexer import END
 from ptxvm.syntax.source import Source
 
 _MODULE_DIRECTIVES = frozenset((*HEADER, ".file", ".pragma", ".alias", ".section"))
 _DECLARING = SPACES | {".align", ".attribute"}
+_BINARY = re.compile("[\x01-\x08\x0e-\x1f\x7f-\x9f]")
+_LOOKED_AT = 4096
 _MOST_TARGETS = 65_536
-_NO_MODIFIER = frozenset(".reg .entry .func .visible .extern .version .address_size .file .loc .pragma .section .align".split())
 _LABELLED = frozenset((".branchtargets", ".calltargets", ".callprototype"))
 _ALL_DIRECTIVES = [
-    *_MODULE_DIRECTIVES, *_DECLARING, *_LABELLED, *LINKAGE, *KERNEL_DIRECTIVES, *FUNCTION_DIRECTIVES, ".entry", ".func", ".loc",
-]  # fmt: skip
+    *_MODULE_DIRECTIVES,
+    *_DECLARING,
+    *_LABELLED,
+    *LINKAGE,
+    *KERNEL_DIRECTIVES,
+    *FUNCTION_DIRECTIVES,
+    ".entry",
+    ".func",
+    ".loc",
+]
 
 
 def parse(source: Source | str | bytes) -> tuple[tree.Module, list[Diagnostic]]:
@@ -40,24 +50,33 @@ def parse(source: Source | str | bytes) -> tuple[tree.Module, list[Diagnostic]]:
     return parser.module(), sorted(parser.diagnostics, key=lambda found: found.span.start)
 
 
-class Parser(Directives):
+class Parser(Instructions):
     """Reads statements, blocks, functions and the module."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._heads: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._header: list[str] = []
         self._header_over = False
+        self._is_outside = False
 
     # ── the module ──────────────────────────────────────────────────────────────────────
 
     def module(self) -> tree.Module:
         """Everything up to the end of the text."""
         found: list[tree.Statement] = []
+        if self._is_binary():
+            self.report(
+                codes.NOT_TEXT,
+                "this is a binary file, not PTX",
+                Span(self.tokens.nul, self.tokens.nul + 1),
+                help="`cuobjdump -ptx FILE` takes the PTX out of a fat binary",
+            )
+            return tree.Module(found, start=0, end=len(self.source.text))
         while self.texts[self.at] != END:
             start = self.at
             try:
                 found.append(self._module_statement())
+                self._is_outside = False
             except Recover:
                 self.recover(start)
                 if self.texts[self.at] == "}":
@@ -71,13 +90,13 @@ class Parser(Directives):
         if at >= 0:
             self.report(codes.UNCLOSED_COMMENT, "this comment has no end", Span(at, at + 2), label="no `*/` for this")
         if self.tokens.nul >= 0:
-            binary = self.source.text[:4] in {"\x7fELF", "P\xedU\xba"} or self.tokens.nul < 16
-            self.report(
-                codes.NOT_TEXT,
-                "this is a binary file, not PTX" if binary else "a NUL character ends the text here",
-                Span(self.tokens.nul, self.tokens.nul + 1),
-                help="`cuobjdump -ptx FILE` takes the PTX out of a fat binary" if binary else "",
-            )
+            nul = self.tokens.nul
+            self.report(codes.NOT_TEXT, "a NUL character ends the text here", Span(nul, nul + 1))
+
+    def _is_binary(self) -> bool:
+        """Whether the source is a cubin or the like: NULs, and other characters that no text has before the first."""
+        nul = self.tokens.nul
+        return nul >= 0 and (nul < 4 or _BINARY.search(self.source.text, 0, min(nul, _LOOKED_AT)) is not None)
 
     def _module_statement(self) -> tree.Statement:
         text = self.texts[self.at]
@@ -92,7 +111,7 @@ class Parser(Directives):
             return self.directive()
         if text == "@" and self.texts[self.at + 1] == "@" and self.texts[self.at + 2] == "DWARF":
             return self.dwarf()
-        self._no_module_statement(text)
+        raise self._no_module_statement(text)
 
     def _header_directive(self, text: str) -> tree.Statement:
         """`.version`, `.target` and `.address_size` open the module in this order (PTX 11.1)."""
@@ -105,18 +124,29 @@ class Parser(Directives):
         self._header.append(text)
         return found
 
-    def _no_module_statement(self, text: str) -> NoReturn:
+    def _no_module_statement(self, text: str) -> Recover:
         at = self.at
         if text == "}":
             self.at += 1
-            self.fail(codes.UNMATCHED, "this `}` closes nothing", at, noticed=at)
+            return self._outside(codes.UNMATCHED, "this `}` closes nothing", at)
         if text == ".loc" or text in KERNEL_DIRECTIVES or text in FUNCTION_DIRECTIVES or text in _LABELLED:
-            self.fail(codes.MISPLACED, f"`{text}` cannot stand at module level")
+            return self.fail(codes.MISPLACED, f"`{text}` cannot stand at module level")
         if text[0] == "." and len(text) > 1:
-            self.fail(codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES))
-        if self.is_name(at) and (self.texts[at + 1] == ":" or self.is_name(at + 1) or self.texts[at + 1] in {";", "[", "{"}):
-            self.fail(codes.MISPLACED, f"{self.describe(at)} stands outside of a function", note="is there one `}` too many above?")
-        self.unexpected("a directive")
+            return self.fail(
+                codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES)
+            )
+        if self.is_name(at) and (
+            self.texts[at + 1] == ":" or self.is_name(at + 1) or self.texts[at + 1] in {";", "[", "{"}
+        ):
+            return self._outside(codes.MISPLACED, f"{self.describe(at)} stands outside of a function", at)
+        return self.unexpected("a directive")
+
+    def _outside(self, code: str, message: str, at: int) -> Recover:
+        """Statements at module level: mostly the rest of a body that ended too early, so the first stands for all."""
+        if self._is_outside:
+            return Recover()
+        self._is_outside = True
+        return self.fail(code, message, at, note="is there one `}` too many above?")
 
     # ── kernels and functions (PTX 11.2) ────────────────────────────────────────────────
 
@@ -129,17 +159,17 @@ class Parser(Directives):
             self.at += 1
             text = self.texts[self.at]
             if text in LINKAGE:
-                self.fail(codes.BAD_LINKAGE, f"`{text}` excludes `.{linkage}`", first, self.at, noticed=self.at)
+                raise self.fail(codes.BAD_LINKAGE, f"`{text}` excludes `.{linkage}`", first, self.at, noticed=self.at)
         if text in _DECLARING:
             if in_body:
-                self.fail(codes.MISPLACED, f"`.{linkage}` cannot stand in a function", first, noticed=self.at)
+                raise self.fail(codes.MISPLACED, f"`.{linkage}` cannot stand in a function", first, noticed=self.at)
             return self.variable(linkage, first)
         if text not in {".entry", ".func"}:
-            self.unexpected("a state space, `.entry` or `.func`", help=did_you_mean(text, _ALL_DIRECTIVES))
+            raise self.unexpected("a state space, `.entry` or `.func`", did_you_mean(text, _ALL_DIRECTIVES))
         if linkage == "common":
-            self.fail(codes.BAD_LINKAGE, f"`.common` is for variables, not for `{text}`", first, noticed=self.at)
+            raise self.fail(codes.BAD_LINKAGE, f"`.common` is for variables, not for `{text}`", first, noticed=self.at)
         if in_body and text == ".entry":
-            self.fail(codes.MISPLACED, "a kernel cannot stand in a function")
+            raise self.fail(codes.MISPLACED, "a kernel cannot stand in a function")
         return self._function(first, linkage, in_body=in_body)
 
     def _function(self, first: int, linkage: str | None, *, in_body: bool) -> tree.Function:
@@ -154,16 +184,16 @@ class Parser(Directives):
             self._skip_signature()
         if self.texts[self.at] == "{":
             if in_body:
-                self.fail(codes.MISPLACED, f"`{found.name}` cannot have its body inside of another function")
+                raise self.fail(codes.MISPLACED, f"`{found.name}` cannot have its body inside of another function")
             found.body = self.nested(self.block)
         elif self.texts[self.at] in {";", END} or self.starts_statement(self.at):
             if self.texts[self.at] != ";" and readable:
-                self.unexpected("`{` or `;` after the signature")
+                raise self.unexpected("`{` or `;` after the signature")
             if readable and kind == "entry" and found.directives:
-                self.unexpected("`{`: a kernel with performance directives has a body")
+                raise self.unexpected("`{`: a kernel with performance directives has a body")
             self.take(";")
         else:
-            self.unexpected("`{` or `;` after the signature")
+            raise self.unexpected("`{` or `;` after the signature")
         found.end = self.ends[self.at - 1]
         return found
 
@@ -176,7 +206,7 @@ class Parser(Directives):
                 found.results = self.parameters()
         at = self.at
         if self.texts[at] in LINKAGE:
-            self.fail(codes.BAD_LINKAGE, f"`{self.texts[at]}` stands before `.{found.kind}`")
+            raise self.fail(codes.BAD_LINKAGE, f"`{self.texts[at]}` stands before `.{found.kind}`")
         found.name = self._declared_name()
         found.name_start, found.name_end = self.starts[at], self.ends[at]
         if self.texts[self.at] == "(":
@@ -189,8 +219,12 @@ class Parser(Directives):
 
     def _check_order(self, directives: list[tree.Directive]) -> None:
         """Of the directives of a function each stands once, in the order of the manual's list."""
-        ranks = [FUNCTION_DIRECTIVES.index(f".{found.name}") for found in directives if f".{found.name}" in FUNCTION_DIRECTIVES]
-        for place, (before, after) in enumerate(zip(ranks, ranks[1:], strict=False), start=1):
+        ranks = [
+            FUNCTION_DIRECTIVES.index(f".{found.name}")
+            for found in directives
+            if f".{found.name}" in FUNCTION_DIRECTIVES
+        ]
+        for place, (before, after) in enumerate(itertools.pairwise(ranks), start=1):
             if before >= after:
                 name, span = directives[place].name, Span(directives[place].start, directives[place].end)
                 self.report(codes.MISPLACED, f"`.{name}` stands too late, or twice", span)
@@ -237,15 +271,17 @@ class Parser(Directives):
                 elif text == "@":
                     found.append(self._guarded())
                 elif text[0] == ".":
-                    if text in {".entry", ".version", ".section"} and self.starts_line(start) or self._starts_function(start):
+                    if (
+                        text in {".entry", ".version", ".section"} and self.starts_line(start)
+                    ) or self._starts_function(start):
                         return found
                     found.append(self._body_directive(text))
                 elif text == "{":
                     found.append(self.nested(self.block))
-                elif text == "}" or text == END:
+                elif text in {"}", END}:
                     return found
                 else:
-                    self._no_statement(text)
+                    raise self._no_statement(text)
             except Recover:
                 self.recover(start)
 
@@ -253,20 +289,24 @@ class Parser(Directives):
         """Whether a function with a body starts here: then a `}` was forgotten above."""
         if self.texts[at] in LINKAGE and self.starts_line(at):
             at += 1
-            return self.texts[at] in {".entry", ".global", ".const"} or self.texts[at] == ".func" and self._has_body(at)
+            return self.texts[at] in {".entry", ".global", ".const"} or (
+                self.texts[at] == ".func" and self._has_body(at)
+            )
         return self.texts[at] == ".func" and self.starts_line(at) and self._has_body(at)
 
     def _has_body(self, at: int) -> bool:
-        while self.texts[at] not in {"{", ";", "}", END}:
+        """Whether a `{` comes before all that ends a signature."""
+        at += 1
+        while self.texts[at] not in {"{", ";", "}", ".func", ".entry", END}:
             at += 1
         return self.texts[at] == "{"
 
-    def _no_statement(self, text: str) -> NoReturn:
+    def _no_statement(self, text: str) -> Recover:
         if text == ";":
-            self.fail(codes.UNEXPECTED, "there is no statement before this `;`")
+            return self.fail(codes.UNEXPECTED, "there is no statement before this `;`")
         if text in CLOSING.values():
-            self.fail(codes.UNMATCHED, f"this `{text}` closes nothing")
-        self.unexpected("an instruction, a label or a directive")
+            return self.fail(codes.UNMATCHED, f"this `{text}` closes nothing")
+        return self.unexpected("an instruction, a label or a directive")
 
     # ── statements ──────────────────────────────────────────────────────────────────────
 
@@ -275,7 +315,7 @@ class Parser(Directives):
         at = self.at
         text = self.texts[at]
         if "." in text or text in NO_NAME or text == "WARP_SZ":
-            self.fail(codes.UNEXPECTED, f"`{text}` cannot be a label", noticed=at + 1)
+            raise self.fail(codes.UNEXPECTED, f"`{text}` cannot be a label", noticed=at + 1)
         self.at += 2
         word = self.texts[self.at]
         if word in {".branchtargets", ".calltargets"}:
@@ -293,13 +333,13 @@ class Parser(Directives):
         while True:
             at = self.at
             if not self.is_plain_name(at):
-                self.unexpected(what)
+                raise self.unexpected(what)
             self.at += 1
             if self.take("<"):
                 count = self.literal_size("the count in `<n>`", allow_warp_size=False)
                 self.expect(">", "the count")
                 if not isinstance(count, tree.Integer) or count.value > _MOST_TARGETS:
-                    self.fail(codes.BAD_SIZE, f"more than {_MOST_TARGETS} targets", at, self.at - 1)
+                    raise self.fail(codes.BAD_SIZE, f"more than {_MOST_TARGETS} targets", at, self.at - 1)
                 end = self.ends[self.at - 1]
                 found += [tree.Name(f"{self.texts[at]}{i}", start=self.starts[at], end=end) for i in range(count.value)]
             else:
@@ -332,16 +372,16 @@ class Parser(Directives):
             )
             return self.directive()
         if text in _LABELLED:
-            self.fail(codes.MISPLACED, f"`{text}` needs a label in front of it", help=f"write `name: {text} …;`")
+            raise self.fail(codes.MISPLACED, f"`{text}` needs a label in front of it", help=f"write `name: {text} …;`")
         if text in _ALL_DIRECTIVES:
-            self.fail(codes.MISPLACED, f"`{text}` cannot stand in a function")
+            raise self.fail(codes.MISPLACED, f"`{text}` cannot stand in a function")
         if len(text) > 1:
-            self.fail(codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES))
-        self.unexpected("a directive")
+            raise self.fail(
+                codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES)
+            )
+        raise self.unexpected("a directive")
 
-    # ── instructions (PTX 9.2, 9.3) ─────────────────────────────────────────────────────
-
-    def _guarded(self) -> tree.Instruction:
+    def _guarded(self) -> tree.Statement:
         """`@p` or `@!p`, and the instruction that it guards."""
         first = self.at
         self.at += 1
@@ -354,115 +394,8 @@ class Parser(Directives):
             return self.instruction(guard)
         if text[0] == "." or text in {"{", "@"} or self.texts[self.at + 1] == ":":
             what = {"{": "a block", "@": "another guard"}.get(text, "a directive" if text[0] == "." else "a label")
-            self.fail(codes.BAD_GUARD, f"a guard cannot stand before {what}", first, at, noticed=self.at)
-        self.unexpected("an instruction after the guard")
-
-    def instruction(self, guard: tree.Guard | None = None) -> tree.Instruction:
-        """A head, its operands, and the `;`.
-
-        The loop is the hottest of the reader: plain names and small decimal numbers take no call.
-        """
-        texts, starts, ends = self.texts, self.starts, self.ends
-        first = at = self.at
-        head = texts[at]
-        known = self._heads.get(head)
-        if known is None:
-            known = self._head(head)
-        opcode, words = known
-        at += 1
-        head_end = ends[first]
-        text = texts[at]
-        if text[0] == "." or text == "[":
-            self.at = at
-            words = self._more_modifiers(words)
-            at = self.at
-            head_end = ends[at - 1]
-        operands: list[tree.Operand] = []
-        if opcode == "call":
-            self.at = at
-            operands = self._call()
-            at = self.at
-        elif texts[at] != ";":
-            while True:
-                text, after = texts[at], texts[at + 1]
-                if (after == "," or after == ";") and text[0] in NAME_START and "." not in text and text not in NO_NAME:
-                    operands.append(tree.Name(text, None, start=starts[at], end=ends[at]))
-                    at += 1
-                else:
-                    self.at = at
-                    operands.append(self.operand(first=not operands))
-                    at = self.at
-                    after = texts[at]
-                if after != ",":
-                    break
-                at += 1
-        if texts[at] == ";":
-            at += 1
-            self.at = at
-        else:
-            self.at = at
-            self._end_of_instruction(first, operands)
-            at = self.at
-        start = starts[first] if guard is None else guard.start
-        return tree.Instruction(
-            opcode, words, operands, guard, starts[first], head_end, start=start, end=ends[at - 1]
-        )
-
-    def _head(self, head: str) -> tuple[str, tuple[str, ...]]:
-        """Split a head once for all instructions that have it."""
-        if head in NO_NAME:
-            self.unexpected("an instruction")
-        opcode, *words = head.split(".")
-        for word in words:
-            if f".{word}" in _NO_MODIFIER:
-                self.fail(codes.UNEXPECTED, f"`.{word}` is no modifier of an instruction")
-        self._heads[head] = opcode, tuple(words)
-        return self._heads[head]
-
-    def _more_modifiers(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """Modifiers after a blank, and the bank of `.const[3]` up to PTX 2.2."""
-        texts = self.texts
-        while True:
-            text = texts[self.at]
-            if text[0] == "." and len(text) > 1 and text not in _NO_MODIFIER:
-                words = (*words, text[1:])
-                self.at += 1
-            elif text == "[" and words and words[-1] == "const" and self.touches(self.at) and self._is_bank():
-                words = (*words[:-1], f"const[{texts[self.at + 1]}]")
-                self.at += 3
-            else:
-                return words
-
-    def _is_bank(self) -> bool:
-        return integer(self.texts[self.at + 1]) is not None and self.texts[self.at + 2] == "]"
-
-    def _end_of_instruction(self, first: int, operands: list[tree.Operand]) -> None:
-        """No `;` where it should be: one that was forgotten, or something that does not belong here."""
-        if self.starts_statement(self.at):
-            self.missing_semicolon(self.at, "the instruction")
-            return
-        if operands and isinstance(operands[-1], tree.Name) and self.starts_line(self.at - 1) and self.at - 1 > first:
-            if self.texts[self.at - 2] != ",":
-                operands.pop()
-                self.at -= 1
-                self.missing_semicolon(self.at, "the instruction")
-                return
-        self.unexpected("`,` or `;`" if operands else "an operand or `;`")
-
-    def _call(self) -> list[tree.Operand]:
-        """`call (results), function, (arguments), prototype;` with all but the function optional (PTX 9.7.12.5)."""
-        operands: list[tree.Operand] = []
-        if self.texts[self.at] == "(":
-            operands.append(self.group())
-            self.expect(",", "the results")
-        if not self.is_name(self.at):
-            self.unexpected("the function to call")
-        operands.append(self._bare_name())
-        if self.texts[self.at] == "," and self.texts[self.at + 1] == "(":
-            self.at += 1
-            operands.append(self.group())
-        if self.take(","):
-            if not self.is_name(self.at):
-                self.unexpected("a prototype, or a list of functions")
-            operands.append(self._bare_name())
-        return operands
+            self.report(codes.BAD_GUARD, f"a guard cannot stand before {what}", self.span(first, at))
+            if text == "{":
+                return self.nested(self.block)
+            raise Recover
+        raise self.unexpected("an instruction after the guard")

@@ -228,10 +228,14 @@ def _block(node: tree.Block) -> Iterator[str]:
 
 
 def _function(node: tree.Function) -> Iterator[str]:
-    linkage = f".{node.linkage} " if node.linkage else ""
-    attributes = "".join(f" {text}" for text in _attributes(node.attributes))
-    results = f" {_parameters(node.results)}" if node.results else ""
-    text = f"{linkage}.{node.kind}{attributes}{results} {node.name}{_parameters(node.parameters)}{_inline(node.directives)}"
+    words = [
+        *([f".{node.linkage}"] if node.linkage else []),
+        f".{node.kind}",
+        *_attributes(node.attributes),
+        *([_parameters(node.results)] if node.results else []),
+        node.name + _parameters(node.parameters) + _inline(node.directives),
+    ]
+    text = " ".join(words)
     if node.body is None:
         yield f"{text};"
     else:

@@ -144,7 +144,20 @@ class Pair(Node):
 
 
 Operand = (
-    Name | Integer | Float | String | Unary | Binary | Conditional | Cast | Call | Index | Address | Vector | Group | Pair
+    Name
+    | Integer
+    | Float
+    | String
+    | Unary
+    | Binary
+    | Conditional
+    | Cast
+    | Call
+    | Index
+    | Address
+    | Vector
+    | Group
+    | Pair
 )
 
 

@@ -1,4 +1,4 @@
-"""Floating-point operations over the primitives: subnormals, NaN, signs, saturation."""
+"""Floating-point operations over the primitives: subnormals, NaN, signs, limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ptxvm.algebra.types import Type, f64
 from ptxvm.algebra.value import Value, derived, select
 
 # Bits of the fraction, by format.
-FRACTION = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+FRACTION = {"f16": 10, "bf16": 7, "tf32": 10, "f32": 23, "f64": 52}
 
 
 def sign_bit(type: Type) -> int:
@@ -26,6 +26,12 @@ def is_nan(a: Value) -> Value:
 
 
 @derived
+def is_negative(a: Value) -> Value:
+    """Is the sign set, of zero or NaN too?"""
+    return (a.view(a.type.as_bits) & sign_bit(a.type)).ne(0)
+
+
+@derived
 def magnitude(a: Value) -> Value:
     """The bits of `a` without its sign, as `.b`."""
     return a.view(a.type.as_bits) & (sign_bit(a.type) - 1)
@@ -35,6 +41,11 @@ def magnitude(a: Value) -> Value:
 def negate(a: Value) -> Value:
     """The sign flipped, of NaN too."""
     return (a.view(a.type.as_bits) ^ sign_bit(a.type)).view(a.type)
+
+
+def absolute_value(a: Value) -> Value:
+    """The sign cleared, of NaN too."""
+    return magnitude(a).view(a.type)
 
 
 @derived
@@ -58,3 +69,34 @@ def canonical_nan(a: Value) -> Value:
 def clamp01(a: Value) -> Value:
     """`.sat`: limited to [+0, 1]; NaN becomes +0 (PTX 9.7.3)."""
     return select(a > 0.0, select(a < 1.0, a, 1.0), 0.0)
+
+
+@derived
+def relu(a: Value) -> Value:
+    """`.relu`: what is negative becomes +0; NaN stays NaN."""
+    return select(a <= 0.0, 0.0, a)
+
+
+@derived
+def minimum(a: Value, b: Value) -> Value:
+    """The lesser, -0 below +0; the number where the other is NaN (PTX 9.7.3.11, `min_num`)."""
+    first = (a < b) | (a.eq(b) & is_negative(a))
+    return select(first | is_nan(b), a, b)
+
+
+@derived
+def maximum(a: Value, b: Value) -> Value:
+    """The greater, +0 above -0; the number where the other is NaN (PTX 9.7.3.12, `max_num`)."""
+    first = (a > b) | (a.eq(b) & is_negative(b))
+    return select(first | is_nan(b), a, b)
+
+
+def copy_sign(sign: Value, a: Value) -> Value:
+    """`a` with the sign of the other."""
+    bits = sign.view(sign.type.as_bits) & sign_bit(sign.type)
+    return (magnitude(a) | bits).view(a.type)
+
+
+def with_nan(condition: Value, a: Value) -> Value:
+    """`a`, or the canonical NaN where the condition holds."""
+    return select(condition, sign_bit(a.type) - 1, a.view(a.type.as_bits)).view(a.type)

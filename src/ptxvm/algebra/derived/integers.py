@@ -54,19 +54,28 @@ def distance(a: Value, b: Value) -> Value:
 
 
 @derived
-def add_carrying(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """The sum of two integers and a predicate, and the carry out of it."""
-    unsigned = a.type.as_unsigned
-    low, total = (a + b).view(unsigned), (a + b + carry.to(a.type)).view(unsigned)
-    return total.view(a.type), (low < a.view(unsigned)) | (total < low)
+def add_carrying(a: Value, b: Value, carry: Value | None = None) -> tuple[Value, Value]:
+    """The sum of two integers and, it may be, a carry; and the carry out of it."""
+    total = a + b
+    over = _below(total, a)
+    if carry is None:
+        return total, over
+    return (more := total + carry.to(a.type)), over | _below(more, total)
 
 
 @derived
-def sub_borrowing(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
-    """`a - b - borrow`, and whether it borrows."""
-    unsigned = a.type.as_unsigned
-    high, total = (a - b).view(unsigned), (a - b - borrow.to(a.type)).view(unsigned)
-    return total.view(a.type), (high > a.view(unsigned)) | (total > high)
+def sub_borrowing(a: Value, b: Value, borrow: Value | None = None) -> tuple[Value, Value]:
+    """One integer without another and, it may be, a borrow; and whether that borrows."""
+    total = a - b
+    under = _below(a, total)
+    if borrow is None:
+        return total, under
+    return (less := total - borrow.to(a.type)), under | _below(total, less)
+
+
+def _below(a: Value, b: Value) -> Value:
+    """Is `a` less, where both count as unsigned?"""
+    return a.view(a.type.as_unsigned) < b.view(b.type.as_unsigned)
 
 
 @derived
@@ -135,7 +144,7 @@ def look_up(a: Value, b: Value, c: Value, table: Value) -> Value:
 def elements(a: Value, type: Type) -> list[Value]:
     """The elements of a packed value, each as that type, the lowest first."""
     bits = a.view(a.type.as_bits)
-    return [(bits >> at).to(type) for at in range(0, a.type.bits, type.bits)]
+    return [(bits >> at).to(type.as_bits).view(type) for at in range(0, a.type.bits, type.bits)]
 
 
 def pack(parts: Sequence[Value], type: Type) -> Value:

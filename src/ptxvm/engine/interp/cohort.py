@@ -7,7 +7,7 @@ the lanes that ask, or None for all of them; `guard` is a predicate of those lan
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -302,7 +302,7 @@ def _cycles() -> int:
     return time.perf_counter_ns() & 0xFFFF_FFFF_FFFF_FFFF
 
 
-CLOCKS = {
+CLOCKS: dict[str, Callable[[], int]] = {
     "clock": _cycles, "clock64": _cycles, "clock_hi": lambda: _cycles() >> 32, "globaltimer": time.time_ns,
     "globaltimer_lo": time.time_ns, "globaltimer_hi": lambda: time.time_ns() >> 32,
 }  # fmt: skip

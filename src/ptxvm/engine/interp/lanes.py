@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -88,31 +88,33 @@ def _coordinate(number: Any, extent: tuple[int, int, int], axis: int) -> Any:
     return np.asarray(found).astype(np.uint64)[()]
 
 
-def _mask(layout: Layout, bits: Any) -> Any:
-    lane = layout.lane.astype(np.uint64)
-    one = np.uint64(1)
-    return bits(one << lane, one)
+ONE, TWO, ALL = np.uint64(1), np.uint64(2), np.uint64(0xFFFF_FFFF)
 
 
-PLACES = {
-    "tid": lambda l, axis: _coordinate(l.thread, l.shape.block, axis),
-    "ntid": lambda l, axis: _of(l.shape.block, axis),
-    "ctaid": lambda l, axis: _coordinate(l.cta_number, l.shape.grid, axis),
-    "nctaid": lambda l, axis: _of(l.shape.grid, axis),
-    "laneid": lambda l, _: l.lane.astype(np.uint32),
-    "warpid": lambda l, _: (l.thread // WARP).astype(np.uint32),
-    "nwarpid": lambda l, _: np.uint32(l.warps_of_cta),
-    "lanemask_eq": lambda l, _: _mask(l, lambda bit, one: bit),
-    "lanemask_lt": lambda l, _: _mask(l, lambda bit, one: bit - one),
-    "lanemask_le": lambda l, _: _mask(l, lambda bit, one: bit * np.uint64(2) - one),
-    "lanemask_gt": lambda l, _: _mask(l, lambda bit, one: np.uint64(0xFFFF_FFFF) - (bit * np.uint64(2) - one)),
-    "lanemask_ge": lambda l, _: _mask(l, lambda bit, one: np.uint64(0xFFFF_FFFF) - (bit - one)),
-    "smid": lambda l, _: l.cta_number.astype(np.uint64) % np.uint64(l.shape.multiprocessors),
-    "nsmid": lambda l, _: np.uint64(l.shape.multiprocessors),
-    "clusterid": lambda l, axis: _coordinate(l.cta_number, l.shape.grid, axis),
-    "nclusterid": lambda l, axis: _of(l.shape.grid, axis),
-    "cluster_ctaid": lambda l, axis: np.uint64(0),
-    "cluster_nctaid": lambda l, axis: np.uint64(1),
-    "cluster_ctarank": lambda l, _: np.uint64(0),
-    "cluster_nctarank": lambda l, _: np.uint64(1),
+def _mask(layout: Layout, mask: Callable[[Any], Any]) -> Any:
+    """A mask that follows from the bit of each lane."""
+    return mask(ONE << layout.lane.astype(np.uint64))
+
+
+PLACES: dict[str, Callable[[Layout, int], Any]] = {
+    "tid": lambda at, axis: _coordinate(at.thread, at.shape.block, axis),
+    "ntid": lambda at, axis: _of(at.shape.block, axis),
+    "ctaid": lambda at, axis: _coordinate(at.cta_number, at.shape.grid, axis),
+    "nctaid": lambda at, axis: _of(at.shape.grid, axis),
+    "laneid": lambda at, _: at.lane.astype(np.uint32),
+    "warpid": lambda at, _: (at.thread // WARP).astype(np.uint32),
+    "nwarpid": lambda at, _: np.uint32(at.warps_of_cta),
+    "lanemask_eq": lambda at, _: _mask(at, lambda bit: bit),
+    "lanemask_lt": lambda at, _: _mask(at, lambda bit: bit - ONE),
+    "lanemask_le": lambda at, _: _mask(at, lambda bit: bit * TWO - ONE),
+    "lanemask_gt": lambda at, _: _mask(at, lambda bit: ALL - (bit * TWO - ONE)),
+    "lanemask_ge": lambda at, _: _mask(at, lambda bit: ALL - (bit - ONE)),
+    "smid": lambda at, _: at.cta_number.astype(np.uint64) % np.uint64(at.shape.multiprocessors),
+    "nsmid": lambda at, _: np.uint64(at.shape.multiprocessors),
+    "clusterid": lambda at, axis: _coordinate(at.cta_number, at.shape.grid, axis),
+    "nclusterid": lambda at, axis: _of(at.shape.grid, axis),
+    "cluster_ctaid": lambda _, axis: np.uint64(0),
+    "cluster_nctaid": lambda _, axis: np.uint64(1),
+    "cluster_ctarank": lambda at, _: np.uint64(0),
+    "cluster_nctarank": lambda at, _: np.uint64(1),
 }

@@ -82,7 +82,7 @@ class Memory(Port):
 
     def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
         """A gather."""
-        access = self.code.refer(Access(self.bound, space, type, count, attributes))
+        access = self.code.refer(Access(self.bound, space.partition("::")[0], type, count, attributes))
         text = f"C.load({access}, L, {self.guard}, {address.raw})"
         if count == 1:
             return [self.value(type, text)]
@@ -91,7 +91,7 @@ class Memory(Port):
 
     def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
         """A scatter."""
-        access = self.code.refer(Access(self.bound, space, type, len(values), attributes))
+        access = self.code.refer(Access(self.bound, space.partition("::")[0], type, len(values), attributes))
         raws = ", ".join(v.raw for v in values)
         self.code.run(f"C.store({access}, L, {self.guard}, {address.raw}, ({raws},))")
 
@@ -100,7 +100,7 @@ class Memory(Port):
         **attributes: Any,
     ) -> Value:  # fmt: skip
         """Read, update, write, in the order of the lanes where they conflict."""
-        access = self.code.refer(Access(self.bound, space, type, 1, attributes))
+        access = self.code.refer(Access(self.bound, space.partition("::")[0], type, 1, attributes))
         types = (type, *(o.type for o in operands))
         how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
         raws = ", ".join(o.raw for o in operands)

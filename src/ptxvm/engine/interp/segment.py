@@ -22,7 +22,7 @@ import numpy as np
 from ptxvm.algebra.types import Type, b8, f32, f64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis import constants
-from ptxvm.analysis.flow import Segment, registers_in
+from ptxvm.analysis.flow import Segment, reads_and_writes, registers_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import VECTOR_PARTS
@@ -108,8 +108,8 @@ class Tracer:
             result = self.staged(result, bound, stage)
             if stage == "arrive":
                 return
-        if "flow" in given:
-            self.action = given["flow"].action
+        if isinstance(flow := given.get("flow"), ports.Flow):
+            self.action = flow.action
         self.commit(bound, i, result)
 
     def staged(self, meaning: Any, bound: Bound, stage: str) -> Any:
@@ -227,8 +227,8 @@ class Tracer:
             case tree.Unary(op="!"):
                 return ~self.value(bound, node.operand, type)
             case tree.Unary(op="-") if not isinstance(node.operand, tree.Integer | tree.Float):
-                if any(True for _ in registers_in(node.operand, bound)):
-                    return -self.value(bound, node.operand, type)
+                if any(True for _ in registers_in(node.operand, bound)):  # its sign is a flag of the instruction
+                    return self.value(bound, node.operand, type)
         return self.constant(bound, node, type or u64)
 
     def argument(self, bound: Bound, node: tree.Operand) -> Any:
@@ -247,7 +247,7 @@ class Tracer:
         if isinstance(symbol, Function):
             if type is None:
                 return symbol
-            return self.fit(Value(self.alg, u64, self.alg.const(u64, self.image.function_address(symbol.name))), type)
+            return self.fit(Value(self.alg, u64, self.alg.const(u64, self.image.function_address(symbol))), type)
         if isinstance(symbol, Variable):
             return self.fit(self.variable_address(symbol), type or u64)
         if node.text == "WARP_SZ":
@@ -325,7 +325,7 @@ class Tracer:
         found = constants.evaluate(node, bound.scope.find)
         if isinstance(found, constants.Address):
             value = self.variable_address(found.symbol, found.offset) if isinstance(found.symbol, Variable) else Value(
-                self.alg, u64, self.alg.const(u64, self.image.function_address(found.symbol.name) + found.offset)
+                self.alg, u64, self.alg.const(u64, self.image.function_address(found.symbol) + found.offset)
             )  # fmt: skip
             return self.fit(value, type)
         if type.is_float or type.is_packed:
@@ -352,8 +352,8 @@ class Tracer:
 
     def finish(self, returned: str, live: int | None) -> tuple[Callable[..., Any], str]:
         """The Python function of the code so far."""
-        stores = list(self.stores(live))
-        body = [*self.code.lines, *stores, f"return {returned}"]
+        end = [*self.stores(live), f"return {returned}"]
+        body = [*self.code.needed(end), *end]
         source = "def segment(R, L, C):\n    " + "\n    ".join(body) + "\n"
         names: dict[str, Any] = {**self.code.names, "put": put}
         exec(compile(source, f"<{self.function.name}>", "exec"), names)  # noqa: S102 - our own source
@@ -408,7 +408,10 @@ def trace(function: Function, segment: Segment, slots: Slots, image: Any, *, who
         run, source = tracer.finish("None, None", segment.live_out)
     else:
         raws = "".join(f"{r}, " for r in action.raws)
-        run, source = tracer.finish(f"{tracer.guard}, ({raws})", segment.live_out)
+        live = segment.live_out
+        if action.verb == "call":  # which reads its arguments from the file
+            live |= reads_and_writes(code[-1])[0]
+        run, source = tracer.finish(f"{tracer.guard}, ({raws})", live)
     return Compiled(run, source, action)
 
 

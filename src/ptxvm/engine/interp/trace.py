@@ -6,6 +6,7 @@ share their memory with a register, so that the code never lets two registers sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,12 @@ from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.engine.interp import arrays, primitives
 
-INFIX = {
+INFIX: dict[Any, str] = {
     np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/", np.bitwise_and: "&", np.bitwise_or: "|",
     np.bitwise_xor: "^", np.equal: "==", np.not_equal: "!=", np.less: "<", np.less_equal: "<=", np.greater: ">",
     np.greater_equal: ">=",
 }  # fmt: skip
+VARIABLE = re.compile(r"\bt\d+\b")
 MAY_RETURN_ARGUMENT = {"flush_subnormal", "canonical_nan", "clamp01"}
 
 
@@ -32,6 +34,7 @@ class Code:
         self.known: dict[str, str] = {}
         self.objects: dict[int, str] = {}
         self.origin: dict[str, str] = {}
+        self.pure: set[str] = set()
         self.count = 0
 
     def fresh(self) -> str:
@@ -47,12 +50,25 @@ class Code:
         self.lines.append(f"{name} = {text}")
         if pure:
             self.known[text] = name
+            self.pure.add(name)
         self.origin[name] = self.origin.get(origin, origin) or name
         return name
 
     def run(self, text: str) -> None:
         """A statement."""
         self.lines.append(text)
+
+    def needed(self, after: list[str]) -> list[str]:
+        """The lines without those whose values nobody uses, not even `after` them."""
+        used = {name for line in after for name in VARIABLE.findall(line)}
+        kept = []
+        for line in reversed(self.lines):
+            name, _, text = line.partition(" = ")
+            if name in self.pure and name not in used:
+                continue
+            used.update(VARIABLE.findall(text if name in self.pure else line))
+            kept.append(line)
+        return kept[::-1]
 
     def refer(self, thing: Any) -> str:
         """The name by which the code refers to an object."""

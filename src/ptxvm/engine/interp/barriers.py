@@ -1,0 +1,151 @@
+"""Who waits for whom: warps at collectives, CTAs at barriers (PTX 9.7.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxvm.engine.interp.cohort import Cohort
+from ptxvm.engine.interp.lanes import WARP
+
+Key = tuple[int, int, int]  # minus the depth of calls, the routine, the segment
+
+
+class Waiting(NamedTuple):
+    """Lanes that wait in a segment."""
+
+    key: Key
+    lanes: Any
+
+
+@dataclass(slots=True)
+class Barrier:
+    """One barrier of one CTA in one phase: who came, and how many must."""
+
+    threads: int | None = None
+    waiting: list[Waiting] = field(default_factory=list)
+    arrived: list[Any] = field(default_factory=list)
+    ayes: int = 0
+    voters: int = 0
+
+
+class WarpWaits:
+    """Lanes that wait at warp collectives, by instruction."""
+
+    def __init__(self, cohort: Cohort) -> None:
+        self.cohort = cohort
+        self.pools: dict[str, list[Waiting]] = {}
+
+    def arrive(self, mnemonic: str, waiting: Waiting) -> Iterator[Waiting]:
+        """Lanes come; yields those that may go on."""
+        pool = self.pools.setdefault(mnemonic, [])
+        pool.append(waiting)
+        yield from self.settle(mnemonic)
+
+    def settle(self, mnemonic: str) -> list[Waiting]:
+        """Who of a pool has all its partners."""
+        pool = self.pools[mnemonic]
+        if not pool:
+            return []
+        cohort = self.cohort
+        here = np.zeros(cohort.size, np.bool_)
+        for waiting in pool:
+            here[waiting.lanes] = True
+        present = cohort.layout.warp_bits(here, None)
+        wanted = cohort.members & cohort.layout.warp_bits(cohort.alive, None)
+        ready = here & (wanted & ~present == 0)
+        if not ready.any():
+            return []
+        released = []
+        left = []
+        for waiting in pool:
+            go = ready[waiting.lanes]
+            if go.any():
+                released.append(Waiting(waiting.key, waiting.lanes[go]))
+            if not go.all():
+                left.append(Waiting(waiting.key, waiting.lanes[~go]))
+        self.pools[mnemonic] = left
+        cohort.members[ready] = wanted[ready]
+        return released
+
+    def __bool__(self) -> bool:
+        return any(self.pools.values())
+
+
+class CtaBarriers:
+    """The barriers of all CTAs of a cohort."""
+
+    def __init__(self, cohort: Cohort) -> None:
+        self.cohort = cohort
+        self.barriers: dict[tuple[int, int], Barrier] = {}
+
+    def arrive(
+        self, lanes: Any, numbers: Any, threads: Any, votes: Any, key: Key | None
+    ) -> list[Waiting]:
+        """Lanes come to barriers, and wait there where a key is given; returns those that may go on.
+
+        `numbers`, `threads` (or None) and `votes` (or None) are arrays like `lanes`.
+        """
+        ctas = self.cohort.layout.cta[lanes]
+        where = ctas * 256 + numbers
+        released: list[Waiting] = []
+        for place in np.unique(where):
+            chosen = where == place
+            cta, number = divmod(int(place), 256)
+            barrier = self.barriers.setdefault((cta, number), Barrier())
+            some = lanes[chosen]
+            barrier.arrived.append(some)
+            if threads is not None:
+                barrier.threads = int(threads[chosen][0])
+            if key is not None:
+                barrier.waiting.append(Waiting(key, some))
+                barrier.voters += len(some)
+                if votes is not None:
+                    barrier.ayes += int(np.count_nonzero(votes[chosen]))
+            released += self.settle(cta, number)
+        return released
+
+    def settle(self, cta: int, number: int) -> list[Waiting]:
+        """Open a barrier if all have come."""
+        barrier = self.barriers[cta, number]
+        if not barrier.arrived or not self._complete(cta, barrier):
+            return []
+        del self.barriers[cta, number]
+        cohort = self.cohort
+        for waiting in barrier.waiting:
+            cohort.votes_for[waiting.lanes] = barrier.ayes
+            cohort.voters[waiting.lanes] = barrier.voters
+        return barrier.waiting
+
+    def settle_all(self) -> list[Waiting]:
+        """Look again at every barrier, after threads have ended."""
+        return [w for cta, number in list(self.barriers) for w in self.settle(cta, number)]
+
+    def _complete(self, cta: int, barrier: Barrier) -> bool:
+        """Have enough threads come?  Without a number: all that live.  A warp that came whole counts as 32 (PTX 9.7.13.1)."""
+        layout, threads = self.cohort.layout, self.cohort.layout.threads
+        here = np.zeros(layout.warps_of_cta * WARP, np.bool_)
+        for lanes in barrier.arrived:
+            here[layout.thread[lanes]] = True
+        alive = np.zeros_like(here)
+        alive[:threads] = self.cohort.alive[cta * threads : (cta + 1) * threads]
+        if barrier.threads is None:
+            return bool((here | ~alive).all())
+        whole = (here | ~alive).reshape(-1, WARP).all(axis=1) & here.reshape(-1, WARP).any(axis=1)
+        counted = np.where(whole, WARP, here.reshape(-1, WARP).sum(axis=1)).sum()
+        return bool(counted >= barrier.threads)
+
+    def __bool__(self) -> bool:
+        return any(b.waiting for b in self.barriers.values())
+
+
+def release_whole(cohort: Cohort, votes: Any) -> None:
+    """All threads of all CTAs are at one barrier: count their votes."""
+    layout = cohort.layout
+    cohort.voters[...] = layout.threads
+    if votes is not None:
+        ballots = np.broadcast_to(votes, cohort.size).reshape(-1, layout.threads).sum(axis=1)
+        cohort.votes_for = ballots.astype(np.uint32)[layout.cta]

@@ -1,0 +1,130 @@
+"""The reference interpreter: runs a grid, cohort by cohort."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.engine.interp.cohort import Cohort
+from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.engine.launch import Counters
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.syntax import tree
+
+LANES = 4096  # of a cohort: what NumPy needs to earn its overhead, and the caches hold
+TURNS = 20_000  # of a cohort before the next one runs
+RESIDENT = 64  # cohorts that are under way at once
+UNBOUNDED_STACK = 1 << 16  # bytes for each thread where the depth of calls has no bound
+
+
+class Interpreter:
+    """Runs the kernels of an image."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+
+    @cached_property
+    def executable(self) -> Executable:
+        """The routines of the image."""
+        return Executable(self.image)
+
+    @property
+    def library(self) -> Library:
+        """The functions of the device, and what they printed."""
+        return self.executable.library
+
+    def launch(
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None
+    ) -> Counters:
+        """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns."""
+        routine = self.executable.routine(kernel)
+        if routine is None:
+            raise ValueError(f"the kernel '{kernel.name}' has no body")
+        stack = self.stack_size(routine)
+        size = self.image.shared_size(kernel, shared)
+
+        def begin(ctas: range) -> Schedule:
+            cohort = Cohort(shape, ctas, self.image.memory, parameters, size, stack, {"dynamic_smem_size": shared, "total_smem_size": size})
+            return Schedule(cohort, self.executable, routine)
+
+        with np.errstate(all="ignore"):
+            return run_all((begin(ctas) for ctas in cohorts(shape, stack)), kernel.name, budget)
+
+    def stack_size(self, kernel: Routine) -> int:
+        """Bytes of local memory for each thread: the deepest chain of calls, where it has an end."""
+        deepest = self._deepest(kernel, ())
+        return UNBOUNDED_STACK if deepest is None else deepest
+
+    def _deepest(self, routine: Routine, above: tuple[Routine, ...]) -> int | None:
+        """The most that a function and what it calls need; None where nobody knows: recursion, pointers, alloca."""
+        if routine in above:
+            return None
+        below = 0
+        for bound in routine.function.instructions:
+            if bound.node.opcode == "alloca":
+                return None
+            if bound.node.opcode != "call":
+                continue
+            callee = directly_called(bound)
+            if callee is None:
+                return None
+            called = self.executable.routine(callee)
+            if called is not None:
+                need = self._deepest(called, (*above, routine))
+                if need is None:
+                    return None
+                below = max(below, need)
+        return -(-self.image.frame(routine.function).size // 16) * 16 + 32 + below
+
+
+def directly_called(bound: Bound) -> Function | None:
+    """The function that a call names; None for one through a pointer."""
+    node = bound.operands.get("func")
+    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+    return symbol if isinstance(symbol, Function) else None
+
+
+def cohorts(shape: LaunchShape, stack: int) -> Iterator[range]:
+    """The CTAs of the grid, some at a time."""
+    lanes = LANES if stack < UNBOUNDED_STACK else 1024
+    together = max(1, lanes // shape.threads)
+    for first in range(0, shape.ctas, together):
+        yield range(first, min(first + together, shape.ctas))
+
+
+def run_all(waiting: Iterator[Schedule], kernel: str, budget: int | None) -> Counters:
+    """Run cohorts in turn until all have ended: one that is not done lets a new one, or the one that waited longest, run."""
+    counters = Counters()
+    running: deque[Schedule] = deque()
+    try:
+        while True:
+            fresh = next(waiting, None) if len(running) < RESIDENT else None
+            if fresh is not None:
+                running.appendleft(fresh)
+            if not running:
+                return counters
+            schedule = running[0]
+            before = schedule.turn
+            finished = schedule.run(TURNS if budget is None else min(TURNS, budget - counters.turns))
+            counters.turns += schedule.turn - before
+            if finished:
+                running.popleft()
+                counters.instructions += schedule.instructions
+                counters.thread_instructions += schedule.thread_instructions
+                schedule.cohort.release()
+            elif budget is not None and counters.turns >= budget:
+                raise Fault("step-budget", f"the grid did not end within {budget} steps", place=Place(kernel))
+            else:
+                running.rotate(-1)
+    finally:
+        for schedule in running:
+            schedule.cohort.release()

@@ -1,0 +1,23 @@
+"""A program ready to run: its image in memory, and a routine for each function with a body."""
+
+from __future__ import annotations
+
+from ptxvm.analysis.program import Function
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.image import Image
+
+
+class Executable:
+    """The routines of an image in the order of their code."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.library = Library(image.memory)
+        defined = [f for p in image.programs for f in p.functions.values() if f.defined]
+        self.routines = [Routine(function, n, image) for n, function in enumerate(defined)]
+        self._of = {routine.function: routine for routine in self.routines}
+
+    def routine(self, function: Function) -> Routine | None:
+        """The routine of the function that this one stands for; None for one without a body."""
+        return self._of.get(self.image.resolve(function))

@@ -1,0 +1,319 @@
+"""Which lanes of a cohort run next, and what becomes of them.
+
+Lanes that stand at the same segment are a group.  The group that is deepest in calls and least far in the code runs
+first, so that lanes which diverged meet again; every now and then the group that has waited longest runs instead, so
+that a lane which spins cannot starve the one it waits for (PTX 3.1, sm_70 and later).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.engine.interp.barriers import CtaBarriers, Key, Waiting, WarpWaits, release_whole
+from ptxvm.engine.interp.calls import Calls
+from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.cohort import Cohort
+from ptxvm.engine.interp.ports import Action
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.segment import Compiled
+from ptxvm.machine.faults import AccessFault
+
+FAIR = 61  # every so many turns, the group that has waited longest
+
+
+class Schedule:
+    """Runs the lanes of a cohort."""
+
+    def __init__(self, cohort: Cohort, code: Executable, kernel: Routine) -> None:
+        self.cohort, self.code, self.kernel = cohort, code, kernel
+        self.ready: dict[Key, list[Any]] = {(0, kernel.number, 0): [None]}
+        self.since: dict[Key, int] = {}
+        self.files: dict[tuple[int, int], list[Any]] = {}
+        self.warps = WarpWaits(cohort)
+        self.barriers = CtaBarriers(cohort)
+        self.calls = Calls(self)
+        self.turn = 0
+        self.instructions = 0
+        self.thread_instructions = 0
+
+    # ── turns ───────────────────────────────────────────────────────────────────────────
+
+    def run(self, turns: int) -> bool:
+        """Run for so many turns; true when all lanes have ended."""
+        last = self.turn + turns
+        cohort = self.cohort
+        while self.ready:
+            if self.turn >= last or cohort.gives_way:
+                cohort.gives_way = False
+                return False
+            self.turn += 1
+            key = self.choose()
+            lanes = self.take(key)
+            self.step(key, lanes)
+        if self.warps or self.barriers:
+            raise self.deadlock()
+        return True
+
+    def choose(self) -> Key:
+        """The group whose turn it is."""
+        if len(self.ready) == 1:
+            return next(iter(self.ready))
+        if self.turn % FAIR == 0:
+            return min(self.ready, key=lambda k: self.since.get(k, 0))
+        return min(self.ready)
+
+    def take(self, key: Key) -> Any:
+        """The lanes of a group, in order; None for all lanes of the cohort."""
+        self.since[key] = self.turn
+        parts = self.ready.pop(key)
+        if len(parts) == 1:
+            return parts[0]
+        lanes = np.concatenate(parts)
+        if len(lanes) == self.cohort.size:
+            return None
+        lanes.sort()
+        return lanes
+
+    def push(self, key: Key, lanes: Any) -> None:
+        """Lanes stand at a segment; past the last one they return."""
+        if lanes is not None and not len(lanes):
+            return
+        if key[2] >= self.code.routines[key[1]].end:
+            self.leave(key, lanes)
+        elif key in self.ready:
+            self.ready[key].append(lanes)
+        else:
+            self.ready[key] = [lanes]
+
+    def step(self, key: Key, lanes: Any) -> None:
+        """Run one segment for a group."""
+        depth, routine = -key[0], self.code.routines[key[1]]
+        compiled = routine.compiled(key[2], whole=lanes is None)
+        cohort = self.cohort
+        cohort.depth = depth
+        length = routine.lengths[key[2]]
+        self.instructions += length
+        self.thread_instructions += length * (cohort.size if lanes is None else len(lanes))
+        file = self.file(routine, depth)
+        try:
+            if compiled.arrive is not None:
+                self.arrive(key, lanes, compiled, file)
+                return
+            guard, raws = compiled.run(file, lanes, cohort)
+        except AccessFault as fault:
+            raise self.fault(fault) from None
+        if cohort.arrivals:
+            self.count_arrivals()
+        self.follow(compiled.action, key, lanes, guard, raws)
+
+    def file(self, routine: Routine, depth: int) -> list[Any]:
+        """The registers of a routine at a depth of calls."""
+        found = self.files.get((routine.number, depth))
+        if found is None:
+            found = self.files[routine.number, depth] = routine.slots.fresh_file()
+        return found
+
+    # ── where lanes go ──────────────────────────────────────────────────────────────────
+
+    def follow(self, action: Action | None, key: Key, lanes: Any, guard: Any, raws: Any) -> None:
+        """Send the lanes where their segment's last instruction said."""
+        onward = (key[0], key[1], key[2] + 1)
+        if action is None or action.verb == "next":
+            self.push(onward, lanes)
+            return
+        going, staying = self.split(lanes, guard)
+        if staying is not None or going is not lanes:
+            self.push(onward, staying)
+        if going is not None and not len(going):
+            return
+        chosen = going if guard is not None and going is not lanes else None
+        match action.verb:
+            case "goto":
+                self.push((key[0], key[1], self.code.routines[key[1]].segment_at(action.symbol.index)), going)
+            case "switch":
+                self.switch(action, key, going, self.pick(raws[0], lanes, chosen))
+            case "call":
+                address = self.pick(raws[0], lanes, chosen) if raws else None
+                self.calls.call(action, key, going, address, self.last(key))
+            case "leave":
+                self.leave(key, going)
+            case "exit":
+                self.exit(going)
+            case "trap":
+                raise self.refuse("trap", "the kernel executed trap", self.last(key), going)
+
+    def split(self, lanes: Any, guard: Any) -> tuple[Any, Any]:
+        """The lanes whose guard holds, and the others (an empty array for none of them)."""
+        if guard is None:
+            return lanes, None
+        none = np.empty(0, np.int64)
+        if not np.ndim(guard):
+            return (lanes, None) if guard else (none, lanes if lanes is not None else self.cohort.layout.numbers)
+        count = int(np.count_nonzero(guard))
+        if count == len(guard):
+            return lanes, None
+        every = self.cohort.layout.numbers if lanes is None else lanes
+        return (every[guard], every[~guard]) if count else (none, every)
+
+    def pick(self, raw: Any, lanes: Any, chosen: Any) -> Any:
+        """A value of the lanes that ran, for those that go."""
+        if not np.ndim(raw) or chosen is None:
+            return raw
+        return raw[np.searchsorted(lanes, chosen)] if lanes is not None else raw[chosen]
+
+    def switch(self, action: Action, key: Key, lanes: Any, index: Any) -> None:
+        """`brx.idx`: each lane to its label."""
+        routine, targets = self.code.routines[key[1]], action.symbol.targets
+        for n in np.unique(index):
+            some = self.where(lanes, index, n)
+            if n >= len(targets):
+                said = f"the index {n} is outside the list '{action.symbol.name}' of {len(targets)} targets"
+                raise self.refuse("invalid-branch", said, self.last(key), some)
+            self.push((key[0], key[1], routine.segment_at(targets[int(n)].index)), some)
+
+    def where(self, lanes: Any, values: Any, value: Any) -> Any:
+        """The lanes that have a value."""
+        if not np.ndim(values):
+            return lanes
+        return (self.cohort.layout.numbers if lanes is None else lanes)[values == value]
+
+    def leave(self, key: Key, lanes: Any) -> None:
+        """Return from a function; from the kernel, end."""
+        if key[0] == 0:
+            self.exit(lanes)
+        else:
+            self.calls.leave(key, lanes)
+
+    def exit(self, lanes: Any) -> None:
+        """Lanes end; others may have waited for them."""
+        self.cohort.alive[slice(None) if lanes is None else lanes] = False
+        if lanes is None:
+            return
+        for mnemonic in list(self.warps.pools):
+            self.resume(self.warps.settle(mnemonic))
+        if self.barriers.barriers:
+            self.resume(self.barriers.settle_all())
+
+    # ── waiting ─────────────────────────────────────────────────────────────────────────
+
+    def arrive(self, key: Key, lanes: Any, compiled: Compiled, file: list[Any]) -> None:
+        """Lanes come to an instruction at which they may wait."""
+        guard, raws = compiled.arrive(file, lanes, self.cohort)  # type: ignore[misc]
+        going, staying = self.split(lanes, guard)
+        if going is not lanes:
+            self.push((key[0], key[1], key[2] + 1), staying)
+            if not len(going):
+                return
+            raws = [None if r is None else self.pick(r, lanes, going) for r in raws]
+        request = compiled.request
+        if request is not None and request.verb == "warp":
+            self.arrive_warp(key, going, raws)
+        else:
+            self.arrive_cta(key, going, raws)
+
+    def arrive_warp(self, key: Key, lanes: Any, raws: Any) -> None:
+        """A collective of a warp."""
+        cohort = self.cohort
+        for n, value in enumerate(raws[1:]):
+            cohort.keep_payload(n, value.dtype, lanes, value)
+        if lanes is None:
+            cohort.members = raws[0] & cohort.layout.warp_bits(cohort.alive, None)
+            self.resume_one(key, None)
+            return
+        if not cohort.members.ndim:
+            cohort.members = np.full(cohort.size, cohort.members)
+        cohort.members[lanes] = raws[0]
+        mnemonic = self.last(key).i.mnemonic
+        self.resume(self.warps.arrive(mnemonic, Waiting(key, lanes)))
+
+    def arrive_cta(self, key: Key, lanes: Any, raws: Any) -> None:
+        """A barrier of a CTA."""
+        number, threads, votes = raws
+        if np.max(number) >= 16:  # noqa: PLR2004 - PTX 9.7.13.1: barriers 0 to 15
+            raise self.refuse("invalid-barrier", f"there is no barrier {np.max(number)}: they are 0 to 15", self.last(key), lanes)
+        cohort = self.cohort
+        enough = threads is None or (not np.ndim(threads) and -(-cohort.layout.threads // 32) * 32 == int(threads))
+        if lanes is None and not np.ndim(number) and enough and not self.barriers.barriers:
+            release_whole(cohort, votes)
+            self.resume_one(key, None)
+            return
+        every = cohort.layout.numbers if lanes is None else lanes
+        like = np.zeros(len(every), np.int64)
+        numbers, counts, ayes = (None if r is None else like + r for r in (number, threads, votes))
+        self.resume(self.barriers.arrive(every, numbers, counts, ayes, key))
+
+    def count_arrivals(self) -> None:
+        """`bar.arrive` of the segment that just ran."""
+        arrivals, self.cohort.arrivals = self.cohort.arrivals, []
+        for lanes, numbers, threads in arrivals:
+            self.resume(self.barriers.arrive(lanes, numbers.astype(np.int64), threads, None, None))
+
+    def resume(self, released: Any) -> None:
+        """Finish the instruction at which lanes have waited, for each group of them, before anyone else runs."""
+        for waiting in list(released):
+            self.resume_one(waiting.key, waiting.lanes)
+
+    def resume_one(self, key: Key, lanes: Any) -> None:
+        """Finish it for one group."""
+        depth, routine = -key[0], self.code.routines[key[1]]
+        before, self.cohort.depth = self.cohort.depth, depth
+        routine.compiled(key[2], whole=lanes is None).run(self.file(routine, depth), lanes, self.cohort)
+        self.cohort.depth = before
+        self.push((key[0], key[1], key[2] + 1), lanes)
+
+    # ── faults ──────────────────────────────────────────────────────────────────────────
+
+    def last(self, key: Key) -> Bound:
+        """The instruction that ends a segment."""
+        routine = self.code.routines[key[1]]
+        return routine.function.instructions[routine.segments[key[2]].end - 1]
+
+    def fault(self, fault: AccessFault) -> Fault:
+        """A refused access, with its place."""
+        place = self.place(fault.bound, fault.lane)  # type: ignore[attr-defined]
+        return Fault(fault.kind, str(fault), address=fault.address, size=fault.size, place=place)
+
+    def refuse(self, kind: str, message: str, bound: Bound, lanes: Any) -> Fault:
+        """A fault of the first of some lanes."""
+        return Fault(kind, message, place=self.place(bound, 0 if lanes is None else int(lanes[0])))
+
+    def place(self, bound: Bound, lane: int) -> Place:
+        """Where an instruction stands, and which thread ran it."""
+        cta, thread = self.cohort.layout.coordinates(lane)
+        file, line, text = locate(bound)
+        origin = ""
+        if bound.location is not None and bound.function is not None and bound.function.program is not None:
+            origin = f"{bound.function.program.files.get(bound.location.file, '?')}:{bound.location.line}"
+        return Place(self.kernel.function.name, line, text, cta, thread, function_of(bound), file, origin)
+
+    def deadlock(self) -> Fault:
+        """Nobody can run, and some have not ended."""
+        waits = [w for pool in self.warps.pools.values() for w in pool]
+        waits += [w for b in self.barriers.barriers.values() for w in b.waiting]
+        parts = []
+        for waiting in waits[:4]:
+            bound = self.last(waiting.key)
+            _, line, text = locate(bound)
+            parts.append(f"{len(waiting.lanes)} threads wait at line {line} ({text})")
+        bound = self.last(waits[0].key)
+        said = "no thread can go on: " + "; ".join(parts)
+        return self.refuse("deadlock", said, bound, waits[0].lanes)
+
+
+def locate(bound: Bound) -> tuple[str, int, str]:
+    """The file, line and text of an instruction."""
+    program = bound.function.program if bound.function is not None else None
+    if program is None:
+        return "", 0, bound.node.head
+    line, _ = program.source.location(bound.node.start)
+    text = program.source.text[bound.node.start : bound.node.end]
+    return program.source.name, line, " ".join(text.split()).rstrip(";")
+
+
+def function_of(bound: Bound) -> str:
+    """The name of the function that an instruction belongs to."""
+    return bound.function.name if bound.function is not None else ""

@@ -1,0 +1,344 @@
+"""What the instructions that access memory have in common: addresses, orders, hints, vectors (PTX 5.1, 6.4.1, 8, 9.7.9.1).
+
+Their forms name the slots alike: `.ss` state space, `.order`, `.scope`, `.cop` cache operator, `.evict1` and `.evict2`
+eviction priorities, `.hint`, `.vec`; and the address is the operand `a`.  An instruction has a trait, which is a bundle
+of rules and needs:
+
+    @has(ADDRESS, ORDER)
+    @instruction("ld{.order}{.scope}{.ss}.type  d, [a]; …")
+    def ld(i, a, mem): …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxvm.isa.model import Instruction, Problem
+
+Check = Callable[[Any], "str | Problem | None"]
+Condition = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Trait:
+    """Rules and needs that several instructions share."""
+
+    rules: Sequence[tuple[str, Check]]
+    needs: Sequence[tuple[str, Condition]] = ()
+
+
+def has(*traits: Trait) -> Callable[[Instruction], Instruction]:
+    """Give an instruction the rules and needs of some traits."""
+
+    def give(instruction: Instruction) -> Instruction:
+        for trait in traits:
+            for code, check in trait.rules:
+                instruction.rule(code)(check)
+            for requirement, condition in trait.needs:
+                instruction.needs_when(requirement)(condition)
+        return instruction
+
+    return give
+
+
+NEEDS = {
+    ".shared::cta": "PTX 7.8, sm_30",
+    ".shared::cluster": "PTX 7.8, sm_90",
+    ".param::entry .param::func": "PTX 8.3",
+    ".weak .relaxed .acquire .release .acq_rel": "PTX 6.0, sm_70",
+    ".volatile": "PTX 1.1",
+    ".mmio": "PTX 8.2, sm_70",
+    ".L1::evict_normal .L1::evict_unchanged .L1::evict_first .L1::evict_last .L1::no_allocate": "PTX 7.4, sm_70",
+    ".L2::evict_normal .L2::evict_first .L2::evict_last": "PTX 8.8, sm_100",
+    ".L2::cache_hint": "PTX 7.4, sm_80",
+    ".L2::64B .L2::128B": "PTX 7.4, sm_75",
+    ".L2::256B": "PTX 7.4, sm_80",
+    ".b128": "PTX 8.3, sm_70",
+}
+"""What the modifiers of an access need, whatever the instruction."""
+
+GENERIC = ("generic", "global", "shared", "local")
+"""The spaces whose variables generic addressing reaches by name."""
+
+
+# ── addresses ───────────────────────────────────────────────────────────────────────────
+
+
+def space_of(i: Any) -> str:
+    """The state space of an access, without its sub-space; `generic` where none is named."""
+    return i.ss.partition("::")[0] if i.ss else "generic"
+
+
+def window(i: Any) -> str:
+    """The space as the memory port knows it: only `shared::cluster` keeps its sub-space."""
+    return i.ss if i.ss == "shared::cluster" else space_of(i)
+
+
+def base_of(shape: Any) -> Any:
+    """What an address is relative to: the shape of a register or variable, or a constant."""
+    base = shape.items[0]
+    return base.items[0] if base.kind == "offset" else base
+
+
+def constant_address(i: Any) -> Problem | None:
+    """Only .local takes a constant as the address."""
+    if base_of(i.shape("a")).kind == "integer" and space_of(i) != "local":
+        return Problem("P1801", f"a constant is an address in .local only, not in {named(i)}", operand="a",
+                       ptxas="Immediate addresses allowed only for .local state space")  # fmt: skip
+    return None
+
+
+def foreign_variable(i: Any) -> Problem | None:
+    """A variable lies in the space that the instruction names; a generic address is of .global, .shared or .local."""
+    base, space = base_of(i.shape("a")), space_of(i)
+    if base.kind != "variable":
+        return None
+    lies = base.space.partition("::")[0].partition("[")[0]
+    if lies == space or (space == "generic" and lies in GENERIC):
+        return None
+    return Problem("P1802", f"the variable lies in .{lies}, but the access is to {named(i)}", operand="a",
+                   help=f"write `.{lies}` in the instruction" if space != "generic" else f"name the space: `.{lies}`",
+                   ptxas=f"State space mismatch between instruction and address in instruction '{i.form.opcode}'")  # fmt: skip
+
+
+def named(i: Any) -> str:
+    """The space in words."""
+    return f".{i.ss}" if i.ss else "a generic address"
+
+
+def generic_addressing(i: Any) -> bool:
+    """Is no space named?"""
+    return i.ss is None
+
+
+ADDRESS = Trait(
+    rules=[("P1801", constant_address), ("P1802", foreign_variable)],
+    needs=[("PTX 2.0, sm_20", generic_addressing)],
+)
+
+
+# ── order and scope ─────────────────────────────────────────────────────────────────────
+
+STRONG = ("relaxed", "acquire", "release", "acq_rel")
+
+
+def scope_without_order(i: Any) -> str | None:
+    """A scope needs .relaxed, .acquire or .release."""
+    if i.scope and i.order in ("weak", "volatile"):
+        return f"Modifier '.{i.order}' cannot be combined with modifier '.{i.scope}'"
+    if i.scope and not i.order:
+        return f"Modifier '.{i.scope}' requires memory order with '{i.form.opcode}' instruction"
+    return None
+
+
+def order_without_scope(i: Any) -> str | None:
+    """.relaxed, .acquire and .release need a scope."""
+    if i.order in STRONG and not i.scope:
+        return f"Modifier '.{i.order}' requires scope with '{i.form.opcode}' instruction"
+    return None
+
+
+def order_of_private_space(i: Any) -> str | None:
+    """A strong order is for memory that threads share: .global, .shared, generic; .volatile is for .local too."""
+    shared = ("generic", "global", "shared") if i.order in STRONG else ("generic", "global", "shared", "local")
+    if i.order in (*STRONG, "volatile") and space_of(i) not in shared:
+        return f"Modifier '.{i.order}' cannot be applied to '.{i.ss}' space"
+    return None
+
+
+def cluster_scope(i: Any) -> bool:
+    """Is the scope `.cluster`?"""
+    return i.scope == "cluster"
+
+
+def sys_scope_of_128_bits(i: Any) -> bool:
+    """Is it a 128-bit access of `.sys` scope?"""
+    return i.scope == "sys" and i.type is not None and i.type.name == "b128"
+
+
+def volatile_in_local(i: Any) -> bool:
+    """Is it a volatile access to `.local`?"""
+    return i.order == "volatile" and space_of(i) == "local"
+
+
+SCOPE_NEEDS = [("PTX 7.8, sm_90", cluster_scope), ("PTX 8.4", sys_scope_of_128_bits)]
+
+ORDER = Trait(
+    rules=[("P1803", scope_without_order), ("P1804", order_without_scope), ("P1805", order_of_private_space)],
+    needs=[*SCOPE_NEEDS, ("PTX 9.1", volatile_in_local)],
+)
+
+
+# ── caches ──────────────────────────────────────────────────────────────────────────────
+
+
+def operator_with_order(i: Any) -> str | None:
+    """A cache operator goes with a weak access only."""
+    if i.cop and i.order not in (None, "weak"):
+        return f"Modifier '.{i.order}' cannot be combined with modifier '.{i.cop}'"
+    return None
+
+
+def eviction_with_operator(i: Any) -> str | None:
+    """An eviction priority of L1 replaces the cache operator."""
+    if i.evict1 and i.cop:
+        return f"Modifier '.{i.evict1.partition('::')[2]}' cannot be combined with modifier '.{i.cop}'"
+    return None
+
+
+def eviction_outside_global(i: Any) -> str | None:
+    """An eviction priority of L1 is for .global and generic addresses."""
+    if i.evict1 and space_of(i) not in ("generic", "global"):
+        word = i.evict1.partition("::")[2]
+        return f"Modifier '.{word}' cannot be applied to '.{i.ss}' space for instruction '{i.form.opcode}'"
+    return None
+
+
+def eviction_of_narrow_access(i: Any) -> str | None:
+    """An eviction priority of L2 is for accesses of 256 bits."""
+    if i.evict2 and not wide_access(i):
+        return f"Instruction '{i.form.opcode}' requires '.v8.b32/.v4.b64' type with '.{i.evict2}' modifier."
+    return None
+
+
+def hint_outside_global(i: Any) -> str | None:
+    """A cache policy is for .global and generic addresses."""
+    if i.hint and space_of(i) not in ("generic", "global"):
+        return f"Modifier '.{i.hint}' cannot be applied to '.{i.ss}' space for instruction '{i.form.opcode}'"
+    return None
+
+
+def advice_with_volatile(i: Any) -> str | None:
+    """A volatile access has no eviction priority in L1 and no cache policy."""
+    advice = i.evict1 or i.hint
+    if advice and i.order == "volatile":
+        return f"Modifier '.{advice}' cannot be combined with modifier '.volatile'"
+    return None
+
+
+def policy_without_hint(i: Any) -> Problem | None:
+    """The operand with the cache policy and .L2::cache_hint go together."""
+    if bool(i.hint) == (i.shape("policy") is not None):
+        return None
+    if i.hint:
+        return Problem("P1811", "'.L2::cache_hint' needs an operand with the cache policy", word=i.hint,
+                       ptxas=f"Arguments mismatch for instruction '{i.form.opcode}'")  # fmt: skip
+    return Problem("P1811", "a cache policy needs '.L2::cache_hint'", operand="policy",
+                   help="write `.L2::cache_hint` in the instruction",
+                   ptxas=f".L2::cache_hint modifier required for instruction '{i.form.opcode}' with 3 arguments")  # fmt: skip
+
+
+def cache_operator(i: Any) -> bool:
+    """Has it a cache operator?"""
+    return i.cop is not None
+
+
+CACHE = Trait(
+    rules=[
+        ("P1807", eviction_with_operator),
+        ("P1808", eviction_outside_global),
+        ("P1809", eviction_of_narrow_access),
+    ],
+    needs=[("PTX 2.0, sm_20", cache_operator)],
+)
+ORDERED_CACHE = Trait(rules=[("P1806", operator_with_order), ("P1812", advice_with_volatile)])
+HINT = Trait(rules=[("P1810", hint_outside_global), ("P1811", policy_without_hint)])
+
+
+# ── vectors ─────────────────────────────────────────────────────────────────────────────
+
+
+def count(i: Any) -> int:
+    """How many elements an access has."""
+    return int(i.vec[1:]) if i.vec else 1
+
+
+def wide_access(i: Any) -> bool:
+    """Has the access 256 bits: `.v8` of 32, or `.v4` of 64?"""
+    return bool(count(i) * i.type.bits == 256 and i.type.bits in (32, 64))
+
+
+def wide_outside_global(i: Any) -> str | None:
+    """An access of 256 bits is to .global or a generic address."""
+    if wide_access(i) and space_of(i) not in ("generic", "global"):
+        return "global state space expected for feature '256 bit wide load/store'"
+    return None
+
+
+def vector_too_large(i: Any) -> str | None:
+    """A vector has 128 bits at most, or 256 as .v8 of 32 bits or .v4 of 64."""
+    if count(i) * i.type.bits > 128 and not wide_access(i):
+        return "Vector type too large, exceeds 128 bit limit"
+    return None
+
+
+def elements(shape: Any) -> int:
+    """How many elements an operand has: those in braces, or those of a vector register."""
+    if shape.kind == "vector":
+        return len(shape.items)
+    return shape.detail if shape.kind == "register" and shape.detail else 1
+
+
+def vector_size(operand: str) -> Check:
+    """The rule on the number of elements of an operand."""
+
+    def size(i: Any) -> Problem | None:
+        """An operand has as many elements as .vec says."""
+        shape = i.shape(operand)
+        if shape.kind == "sink" or elements(shape) == count(i):
+            return None
+        said = f"{count(i)} element{'s' if i.vec else ''} expected, not {elements(shape)}"
+        return Problem("P1815", said, operand=operand,
+                       ptxas=f"Argument vector size mismatch for instruction '{i.form.opcode}'")  # fmt: skip
+
+    return size
+
+
+def result_vector(operand: str, *, sink: bool = False) -> Trait:
+    """A result is a vector where the instruction has `.vec`; `sink` tells that nobody need want it."""
+
+    def discarded(i: Any) -> str | None:
+        """What is loaded needs a register, at least for one element."""
+        shape = i.shape(operand)
+        if shape.kind == "vector" and all(item.kind == "sink" for item in shape.items):
+            return "Unable to infer type of vector elements (assuming .b8)"
+        if shape.kind == "sink" and not sink:
+            return f"Result discard mode is not allowed for instruction '{i.form.opcode}'"
+        return None
+
+    return Trait(rules=[("P1815", vector_size(operand)), ("P1816", discarded)])
+
+
+def source_vector(operand: str) -> Trait:
+    """What goes to memory is a vector where the instruction has `.vec`."""
+
+    def symbol(i: Any) -> str | None:
+        """What goes to memory is in registers, or constant: no special register, no address of a variable."""
+        shape = i.shape(operand)
+        if shape.kind == "special":
+            return f"Special register argument not allowed for instruction '{i.form.opcode}'"
+        if shape.kind == "variable" and shape.detail != "offset":
+            return f"the address of a variable stands where a register is needed for instruction '{i.form.opcode}'"
+        return None
+
+    return Trait(rules=[("P1815", vector_size(operand)), ("P1817", symbol)])
+
+
+VECTOR = Trait(
+    rules=[("P1813", wide_outside_global), ("P1814", vector_too_large)],
+    needs=[("PTX 8.8, sm_100", wide_access)],
+)
+
+
+def as_list(value: Any) -> list[Any]:
+    """A vector operand as it is, a single one as a list of it."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def attributes(i: Any) -> dict[str, Any]:
+    """Order and scope of an access, for the memory port."""
+    if i.order == "volatile":
+        return {"order": "volatile", "scope": "sys"}
+    return {"order": i.order or "weak", "scope": i.scope}

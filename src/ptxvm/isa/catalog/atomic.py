@@ -1,0 +1,280 @@
+"""Atomic operations on memory (PTX 9.7.13.5 and 9.7.13.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxvm.algebra.derived.floats import flush_subnormal, maximum, minimum
+from ptxvm.algebra.derived.packed import each
+from ptxvm.algebra.derived.rounding import arithmetic
+from ptxvm.algebra.types import f32
+from ptxvm.algebra.value import Value, select
+from ptxvm.isa.access import (
+    ADDRESS,
+    HINT,
+    NEEDS,
+    SCOPE_NEEDS,
+    Trait,
+    as_list,
+    count,
+    has,
+    result_vector,
+    source_vector,
+    space_of,
+    window,
+)
+from ptxvm.isa.model import Problem, instruction
+
+# ── what the operations do ──────────────────────────────────────────────────────────────
+
+
+def add(i: Any, old: Value, b: Value) -> Value:
+    """The sum; of f32 in global memory without subnormal numbers (PTX 9.7.13.5)."""
+    if not i.type.is_float:
+        return old + b
+    if i.type is f32 and not i.noftz and space_of(i) != "shared":
+        return flush_subnormal(arithmetic("add", "rn", flush_subnormal(old), flush_subnormal(b)))
+    return each(lambda x, y: arithmetic("add", "rn", x, y), old, b)
+
+
+OPERATIONS: dict[str, Callable[..., Value]] = {
+    "and": lambda i, old, b: old & b,
+    "or": lambda i, old, b: old | b,
+    "xor": lambda i, old, b: old ^ b,
+    "exch": lambda i, old, b: b,
+    "add": add,
+    "inc": lambda i, old, b: select(old >= b, 0, old + 1),
+    "dec": lambda i, old, b: select(old.eq(0) | (old > b), b, old - 1),
+    "min": lambda i, old, b: each(minimum, old, b) if i.type.is_float else old.min(b),
+    "max": lambda i, old, b: each(maximum, old, b) if i.type.is_float else old.max(b),
+}
+
+
+def update(i: Any, a: Value, b: Any, mem: Any) -> list[Value]:
+    """Apply the operation to each element, one at a time, and return what was there."""
+    operation = OPERATIONS[i.op]
+    return [
+        mem.atomic(
+            window(i),
+            i.type,
+            a + n * i.type.bytes,
+            lambda old, x: operation(i, old, x),
+            [x],
+            operation=i.op,
+            order=i.order or "relaxed",
+            scope=i.scope or "gpu",
+        )
+        for n, x in enumerate(as_list(b))
+    ]
+
+
+# ── atom, red ───────────────────────────────────────────────────────────────────────────
+
+HALVES = "f16 f16x2 bf16 bf16x2"
+
+TYPES = {
+    "and": "b32 b64",
+    "or": "b32 b64",
+    "xor": "b32 b64",
+    "exch": "b32 b64 b128",
+    "cas": "b16 b32 b64 b128",
+    "inc": "u32",
+    "dec": "u32",
+    "add": f"u32 s32 u64 f32 f64 {HALVES}",
+    "min": f"u32 s32 u64 s64 {HALVES}",
+    "max": f"u32 s32 u64 s64 {HALVES}",
+}
+
+# What an operation on a type, in a space, needs.
+OPERATION_NEEDS = (
+    ("add exch cas", "u64 b64", "", "PTX 1.2, sm_12"),
+    ("add exch cas", "u64 b64", "shared", "PTX 2.0, sm_20"),
+    ("and or xor min max", "b64 u64 s64", "", "PTX 3.1, sm_32"),
+    ("add", "f32", "", "PTX 2.0, sm_20"),
+    ("add", "f64", "", "PTX 5.0, sm_60"),
+    ("add", "f16x2", "", "PTX 6.2, sm_60"),
+    ("add", "f16", "", "PTX 6.3, sm_70"),
+    ("cas", "b16", "", "PTX 6.3, sm_70"),
+    ("add", "bf16 bf16x2", "", "PTX 7.8, sm_90"),
+    ("min max", HALVES, "", "PTX 8.1, sm_90"),
+    ("exch cas", "b128", "", "PTX 8.3, sm_90"),
+)
+
+
+def condition(operations: str, types: str, space: str) -> Callable[[Any], bool]:
+    """Is it one of the operations, on one of the types, in the space?"""
+
+    def holds(i: Any) -> bool:
+        fits = i.op in operations.split() and i.type.name in types.split()
+        return fits and (not space or space_of(i) == space)
+
+    holds.__name__ = f"{operations.replace(' ', '/')} of {types.replace(' ', '/')}"
+    return holds
+
+
+def wrong_type(i: Any) -> Problem | None:
+    """Each operation has its types: bits for logic, unsigned for inc and dec, numbers for add, min and max."""
+    types = TYPES[i.op].split()
+    if i.type.name in types:
+        return None
+    wanted = " or ".join(f".{t}" for t in types)
+    return Problem("P1901", f"'.{i.op}' works on {wanted}, not on {i.type}", word=i.type.name,
+                   ptxas=f"Operation .{i.op} requires {wanted} type for instruction '{i.form.opcode}'")  # fmt: skip
+
+
+def missing_noftz(i: Any) -> str | None:
+    """Half-precision types need .noftz, since their subnormal numbers are kept."""
+    if i.type.name in HALVES.split() and not i.noftz:
+        return f"'.noftz' modifier required for instruction '{i.form.opcode}' with type '{i.type}'"
+    return None
+
+
+def needless_noftz(i: Any) -> str | None:
+    """.noftz is for the addition of floating-point numbers of 16 and 32 bits."""
+    if i.noftz and i.type.name not in ("f32", *HALVES.split()):
+        return f"Illegal modifier '.noftz' for instruction '{i.form.opcode}'"
+    return None
+
+
+def vector_of_integers(i: Any) -> str | None:
+    """Vectors are for additions of f32, and for additions, minima and maxima of half precision."""
+    if i.vec and i.type.name not in ("f32", *HALVES.split()):
+        return f"Vector qualifier is not allowed for instruction '{i.form.opcode}'"
+    return None
+
+
+def long_vector(i: Any) -> str | None:
+    """A vector has 128 bits at most."""
+    if i.vec and count(i) * i.type.bits > 128:
+        return (
+            f"Only .v2 or .v4 vector modifier supported with type {i.type} on .{i.op} operation "
+            f"for {i.form.opcode} instruction with vector types"
+        )
+    return None
+
+
+def vector_outside_global(i: Any) -> str | None:
+    """A vector is in .global or at a generic address."""
+    if i.vec and space_of(i) not in ("generic", "global"):
+        return f"State space incorrect for feature '{i.form.opcode} instruction with vector types'"
+    return None
+
+
+def scalar_extreme(i: Any) -> str | None:
+    """Minimum and maximum of half precision exist for vectors only."""
+    if i.op in ("min", "max") and i.type.is_float and not i.vec:
+        return f"Vector modifier required for instruction '{i.form.opcode}.{i.op}.{i.type.name}'"
+    return None
+
+
+def scopes_on_atomic_operations(i: Any) -> bool:
+    """Has it a scope?"""
+    return i.scope is not None
+
+
+def atomic_operation_on_shared_memory(i: Any) -> bool:
+    """Is it in shared memory?"""
+    return space_of(i) == "shared"
+
+
+def vector_types(i: Any) -> bool:
+    """Is it on a vector?"""
+    return i.vec is not None
+
+
+def noftz_with_f32(i: Any) -> bool:
+    """Does an addition of f32 keep subnormal numbers?"""
+    return i.noftz and i.type is f32
+
+
+ATOMIC = Trait(
+    rules=[("P1901", wrong_type)],
+    needs=[
+        *((need, condition(operations, types, space)) for operations, types, space, need in OPERATION_NEEDS),
+        *SCOPE_NEEDS,
+        ("PTX 5.0, sm_60", scopes_on_atomic_operations),
+        ("PTX 1.2, sm_12", atomic_operation_on_shared_memory),
+    ],
+)
+OPTIONS = Trait(
+    rules=[
+        ("P1902", missing_noftz),
+        ("P1903", needless_noftz),
+        ("P1904", vector_of_integers),
+        ("P1905", long_vector),
+        ("P1906", vector_outside_global),
+        ("P1907", scalar_extreme),
+    ],
+    needs=[("PTX 8.1, sm_90", vector_types), ("PTX 9.4, sm_90", noftz_with_f32)],
+)
+
+SLOTS = """
+    .order = { .relaxed, .acquire, .release, .acq_rel };
+    .scope = { .cta, .cluster, .gpu, .sys };
+    .ss    = { .global, .shared, .shared::cta, .shared::cluster };
+    .hint  = { .L2::cache_hint };
+    .vec   = { .v2, .v4, .v8 };
+    .type  = { .b32, .b64, .b128, .u32, .u64, .s32, .s64, .f16, .f16x2, .bf16, .bf16x2, .f32, .f64 };
+    """
+
+
+@has(ADDRESS, ATOMIC, OPTIONS, HINT, result_vector("d", sink=True), source_vector("b"))
+@instruction(
+    """
+    atom{.order}{.scope}{.ss}.op{.noftz}{.hint}{.vec}.type  d, [a], b{, policy};
+    .op = { .and, .or, .xor, .exch, .add, .inc, .dec, .min, .max };
+    """
+    + SLOTS,
+    section="9.7.13.5",
+    types="*: type, a: u64, policy: b64 plain",
+    needs={"": "PTX 1.0, sm_11", **NEEDS},
+)
+def atom(i, a, b, policy, mem):
+    """Replace what is in memory by the outcome of an operation with it, in one step, and give what was there."""
+    old = update(i, a, b, mem)
+    return old if i.vec else old[0]
+
+
+@has(ADDRESS, ATOMIC)
+@instruction(
+    """
+    atom{.order}{.scope}{.ss}.op.type  d, [a], b, c;
+    .order = { .relaxed, .acquire, .release, .acq_rel };
+    .scope = { .cta, .cluster, .gpu, .sys };
+    .ss    = { .global, .shared, .shared::cta, .shared::cluster };
+    .op    = { .cas };
+    .type  = { .b16, .b32, .b64, .b128 };
+    """,
+    section="9.7.13.5",
+    types="*: type plain, d: type plain sink, a: u64",
+    needs={"": "PTX 1.0, sm_11", **NEEDS},
+)
+def atom_cas(i, a, b, c, mem):
+    """Compare what is in memory with `b`, put `c` there where they are equal, and give what was there."""
+    return mem.atomic(
+        window(i),
+        i.type,
+        a,
+        lambda old, b, c: select(old.eq(b), c, old),
+        [b, c],
+        operation="cas",
+        order=i.order or "relaxed",
+        scope=i.scope or "gpu",
+    )
+
+
+@has(ADDRESS, ATOMIC, OPTIONS, HINT, source_vector("b"))
+@instruction(
+    """
+    red{.order}{.scope}{.ss}.op{.noftz}{.hint}{.vec}.type  [a], b{, policy};
+    .op    = { .and, .or, .xor, .add, .inc, .dec, .min, .max };
+    """
+    + SLOTS.replace(".relaxed, .acquire, .release, .acq_rel", ".relaxed, .release"),
+    section="9.7.13.6",
+    types="*: type, a: u64, policy: b64 plain",
+    needs={"": "PTX 1.2, sm_11", **NEEDS},
+)
+def red(i, a, b, policy, mem):
+    """Replace what is in memory by the outcome of an operation with it, in one step."""
+    update(i, a, b, mem)

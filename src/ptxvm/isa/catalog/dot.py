@@ -1,0 +1,50 @@
+"""Dot products of packed integers (PTX 9.7.1.23, 9.7.1.24)."""
+
+from __future__ import annotations
+
+from ptxvm.algebra.derived.integers import elements
+from ptxvm.algebra.types import named_type
+from ptxvm.isa.model import alu
+
+
+@alu(
+    """
+    dp4a.atype.btype  d, a, b, c;
+    .atype = .btype = { .u32, .s32 };
+    """,
+    section="9.7.1.23",
+    types="d: u32, a: atype, b: btype, c: u32",
+    needs={"": "PTX 5.0, sm_61"},
+)
+def dp4a(i, a, b, c):
+    """Multiply the four bytes of two words pair by pair, and add the products to a third word."""
+    return _dot(c, _parts(a, 8), _parts(b, 8))
+
+
+@alu(
+    """
+    dp2a.mode.atype.btype  d, a, b, c;
+    .atype = .btype = { .u32, .s32 };
+    .mode = { .lo, .hi };
+    """,
+    section="9.7.1.24",
+    types="d: u32, a: atype, b: btype, c: u32",
+    needs={"": "PTX 5.0, sm_61"},
+    fixed=1,
+)
+def dp2a(i, a, b, c):
+    """Multiply the halves of one word by the lower or upper two bytes of another, and add the products to a third word."""
+    bytes_ = _parts(b, 8)
+    return _dot(c, _parts(a, 16), bytes_[2:] if i.mode == "hi" else bytes_[:2])
+
+
+def _parts(a, bits):
+    """The elements of so many bits, extended as the type of the word says."""
+    return [part.to(a.type) for part in elements(a, named_type(f"{a.type.kind}{bits}"))]
+
+
+def _dot(total, left, right):
+    """The total plus the products, modulo 2**32."""
+    for x, y in zip(left, right, strict=True):
+        total += x * y
+    return total

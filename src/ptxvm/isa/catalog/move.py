@@ -1,0 +1,164 @@
+"""mov: registers, constants, addresses, and the parts of a register (PTX 9.7.9.3 and 9.7.9.4)."""
+
+from __future__ import annotations
+
+from ptxvm.algebra.derived.packed import pack
+from ptxvm.algebra.types import Type, pred, u64
+from ptxvm.isa import special_registers
+from ptxvm.isa.model import instruction
+
+# ── 9.7.9.3: a value ────────────────────────────────────────────────────────────────────
+
+
+@instruction(
+    """
+    mov.type  d, {!}a;
+    .type = { .pred, .b16, .b32, .b64, .b128, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
+    """,
+    section="9.7.9.3",
+    types="d: type plain, a: type function",
+    needs={"": "PTX 1.0", ".b128": "PTX 8.3, sm_70"},
+)
+def mov(i, a):
+    """Copy a register, a special register or a constant, or take the address of a variable or function in its space."""
+    return a
+
+
+def vectors(i):
+    """How many elements the destination and the source have; 0 for one that is no vector."""
+    return [width(i.shape("d")), width(i.shape("a"))]
+
+
+def width(shape):
+    """The number of elements of a vector in braces, of a vector register, or of `%tid` as a whole; 0 of a scalar."""
+    if shape.kind == "register":
+        return shape.detail or 0
+    return len(shape.items) if shape.kind in ("vector", "special") else 0
+
+
+@mov.rule("P1601")
+def vectors_are_packed_by_bit_types(i):
+    """A vector is packed or unpacked by a .b type, and moved as a whole by .v2 or .v4."""
+    if any(vectors(i)):
+        return "Argument vector size mismatch for instruction 'mov'"
+    return None
+
+
+@mov.rule("P1602")
+def not_is_for_predicates(i):
+    """Only a predicate is negated."""
+    if i.shape("a").kind == "not" and i.type is not pred:
+        return "Arguments mismatch for instruction 'mov'"
+    return None
+
+
+@mov.rule("P1603")
+def special_register_and_float(i):
+    """Special registers are read as integers or bits."""
+    if i.shape("a").kind == "special" and i.type.is_float:
+        return "Special register argument not allowed for instruction 'mov'"
+    return None
+
+
+@mov.rule("P1604")
+def special_register_of_the_future(i):
+    """A special register needs the version and target that brought it."""
+    if i.shape("a").kind != "special":
+        return None
+    name = i.shape("a").detail
+    need = special_registers.lookup(name).need
+    if need.version > i.version:
+        wanted = ".".join(map(str, need.version))
+        return f"Feature '%{name}' requires PTX ISA .version {wanted} or later"
+    if not need.met_by(i.target):
+        return f"Feature '%{name}' requires .target {need.targets[0]} or higher"
+    return None
+
+
+@mov.rule("P1605")
+def address_of_an_opaque_variable(i):
+    """The address of a texture, sampler or surface is taken as .u64."""
+    a = i.shape("a")
+    if a.kind == "variable" and a.detail in ("texref", "samplerref", "surfref") and i.type is not u64:
+        return f"Indirect access to {a.detail.removesuffix('ref').replace('tex', 'texture').replace('surf', 'surface')} requires .u64 type"
+    return None
+
+
+@mov.rule("P1606")
+def address_of_an_argument(i):
+    """The address of a .param variable declared within a function cannot be taken (since PTX 1.4)."""
+    a = i.shape("a")
+    if a.kind == "variable" and a.space == "param::local" and i.version >= (1, 4):
+        return "Arguments mismatch for instruction 'mov'"
+    return None
+
+
+@mov.needs_when("PTX 2.1")
+def function_address(i):
+    """The address of a function."""
+    return i.shape("a") is not None and i.shape("a").kind == "function"
+
+
+# ── 9.7.9.4: a register and its parts ───────────────────────────────────────────────────
+
+
+@instruction(
+    """
+    mov.type  d, a;
+    .type = { .b16, .b32, .b64, .b128 };
+    """,
+    section="9.7.9.4",
+    types="*: type split",
+    needs={"": "PTX 1.0", ".b128": "PTX 8.3, sm_70"},
+)
+def mov_parts(i, a):
+    """Pack the elements of a vector into one register, the first lowest, or unpack a register into the elements."""
+    if isinstance(a, list):
+        return pack(a, i.type)
+    count = len(i.shape("d").items)
+    size = i.type.bits // count
+    return [(a >> n * size).to(Type.named[f"b{size}"]) for n in range(count)]
+
+
+@mov_parts.rule("P1607")
+def one_vector_of_two_or_four(i):
+    """One operand, and only one, is a vector, of two or four elements."""
+    if sorted(vectors(i)) not in ([0, 2], [0, 4]):
+        return "Argument vector size mismatch for instruction 'mov'"
+    return None
+
+
+@mov_parts.rule("P1608")
+def nothing_but_sinks(i):
+    """At least one element of the destination is a register."""
+    d = i.shape("d")
+    if d.kind == "vector" and all(item.kind == "sink" for item in d.items):
+        return "Unable to infer type of vector elements (assuming .b8)"
+    return None
+
+
+# ── PTX 1.0: a vector as a whole ────────────────────────────────────────────────────────
+
+
+@instruction(
+    """
+    mov.vec.type  d, a;
+    .vec = { .v2, .v4 };
+    .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
+    """,
+    section="9.7.9.3",
+    types="*: type",
+    needs={"": "PTX 1.0"},
+)
+def mov_vector(i, a):
+    """Copy a vector, or a special register of four components."""
+    return a
+
+
+@mov_vector.rule("P1609")
+def vectors_of_that_size(i):
+    """Both operands are vectors of that size."""
+    size = 2 if i.vec == "v2" else 4
+    if vectors(i) != [size, size]:
+        return "Argument vector size mismatch for instruction 'mov'"
+    return None

@@ -1,0 +1,199 @@
+"""The arguments of a launch: from Python values to the bytes of the parameter bank (PTX 5.1.6.1)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.machine.backing import Bytes
+from ptxvm.machine.device_array import DeviceArray
+from ptxvm.machine.initialise import number_bits
+from ptxvm.machine.layout import parameter_bank
+from ptxvm.machine.memory import Adopted, Memory
+from ptxvm.syntax import tree
+
+RAW = (
+    bytes,
+    bytearray,
+    memoryview,
+    ctypes.Structure,
+    ctypes.Union,
+    ctypes.Array,
+    ctypes._SimpleCData,  # noqa: SLF001 - documented as the base of c_int and the like
+)
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The bytes of the parameter bank, and the host arrays that the kernel uses until `release`."""
+
+    memory: Memory
+    buffer: Bytes
+    adopted: list[Adopted] = field(default_factory=list)
+
+    def release(self) -> None:
+        """Give the host arrays back: the kernel has ended."""
+        while self.adopted:
+            self.memory.release(self.adopted.pop().allocation)
+
+
+def pack_arguments(
+    parameters: Sequence[Register | Variable], args: Sequence[Any], memory: Memory, kernel: str = "the kernel"
+) -> Arguments:
+    """The parameter bank for these arguments.
+
+    NumPy arrays (and what shares its memory with one) are pointers to memory that the kernel uses in place; NumPy
+    scalars, `bytes` and ctypes are passed as their bytes; Python numbers are converted to the type of the parameter; a
+    tuple or list fills an array or vector; None is a null pointer.  TypeError and ValueError name the parameter.
+    """
+    declared = [each for each in parameters if isinstance(each, Variable)]
+    if len(args) != len(declared):
+        listed = ", ".join(f"{each.name} {_spelling(each)}" for each in declared) or "none"
+        raise TypeError(f"{kernel} takes {len(declared)} arguments ({listed}), and {len(args)} were given")
+    layout = parameter_bank(declared)
+    packed = Arguments(memory, np.zeros(layout.size, np.uint8))
+    try:
+        for number, (parameter, value) in enumerate(zip(declared, args, strict=True)):
+            raw = _Argument(number, parameter, packed).encode(value)
+            at = layout.offsets[parameter]
+            packed.buffer[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
+    except BaseException:
+        packed.release()
+        raise
+    return packed
+
+
+@dataclass(slots=True)
+class _Argument:
+    """One argument of a launch."""
+
+    number: int
+    parameter: Variable
+    packed: Arguments
+
+    def encode(self, value: Any) -> bytes:
+        """Its bytes in the parameter bank."""
+        if self.parameter.opaque:
+            raise Unsupported(f"a .{self.parameter.opaque} parameter ({self})")
+        match value:
+            case None:
+                return self._pointer(0)
+            case DeviceArray():
+                return self._device_array(value)
+            case np.ndarray():
+                return self._array(value)
+            case np.generic():
+                return self._exactly(value.tobytes(), f"np.{value.dtype.name}")
+            case bool() | int() | float():
+                return self._number(value, self.parameter.type, self._count())
+            case tuple() | list():
+                return self._sequence(value)
+        if isinstance(value, RAW):
+            return self._exactly(bytes(value), type(value).__name__)
+        return self._array(self._array_like(value))
+
+    def _array_like(self, value: Any) -> np.ndarray[Any, Any]:
+        """What shares its memory with a NumPy array: a tensor of a CPU."""
+        if hasattr(value, "__array_interface__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        raise TypeError(
+            f"{self} cannot be of type {type(value).__name__}: "
+            "pass a NumPy array or scalar, a Python number, bytes, a ctypes structure, a DeviceArray, or None"
+        )
+
+    def __str__(self) -> str:
+        return f"argument {self.number} (`{self.parameter.name}`, {_spelling(self.parameter)})"
+
+    def _count(self) -> int:
+        return self.parameter.vector * prod(d or 0 for d in self.parameter.dimensions)
+
+    # ── pointers ────────────────────────────────────────────────────────────────────────
+
+    def _array(self, array: np.ndarray[Any, Any]) -> bytes:
+        if array.dtype.hasobject:
+            raise TypeError(
+                f"{self} is an array of Python objects, which no kernel can read; convert it to a numeric dtype"
+            )
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise TypeError(
+                f"{self} is not contiguous in memory; pass np.ascontiguousarray(x), or the array it is a view of"
+            )
+        self._must_be_pointer("an array")
+        pointer = self.parameter.pointer
+        space = pointer.space if pointer is not None and pointer.space else "global"
+        if space in ("shared", "local"):
+            raise TypeError(
+                f"{self} points to .{space} memory, which no host array is in; pass an offset as an integer"
+            )
+        adopted = self.packed.memory.adopt(
+            array, f"`{self.parameter.name}`", space=space, detail=f"argument {self.number}"
+        )
+        self.packed.adopted.append(adopted)
+        return self._pointer(adopted.address)
+
+    def _device_array(self, array: DeviceArray) -> bytes:
+        if array.memory is not self.packed.memory:  # host memory like any other
+            return self._array(array.array)
+        return self._pointer(array.address)
+
+    def _pointer(self, address: int) -> bytes:
+        self._must_be_pointer("a pointer")
+        pointer = self.parameter.pointer
+        alignment = pointer.alignment if pointer is not None else None
+        if isinstance(alignment, tree.Integer) and address % alignment.value:
+            raise ValueError(
+                f"{self} must lie at a multiple of {alignment.value}, as .ptr .align {alignment.value} says, and is at "
+                f"{address:#x}; a DeviceArray lies at a multiple of 256"
+            )
+        return address.to_bytes(self.parameter.size, "little")
+
+    def _must_be_pointer(self, what: str) -> None:
+        parameter, bits = self.parameter, self.packed.memory.address_bits
+        if parameter.type.is_float or parameter.type.bits != bits or self._count() != 1:
+            hint = "bytes or a structured NumPy scalar" if self._count() > 1 else "a NumPy scalar or a Python number"
+            raise TypeError(f"{self} is passed by value and cannot take {what}; pass {hint}")
+
+    # ── values ──────────────────────────────────────────────────────────────────────────
+
+    def _exactly(self, raw: bytes, what: str) -> bytes:
+        if len(raw) != self.parameter.size:
+            raise TypeError(f"{self} has {self.parameter.size} bytes, and {what} has {len(raw)}")
+        return raw
+
+    def _sequence(self, values: Sequence[Any]) -> bytes:
+        if len(values) != self._count() or self._count() == 1:
+            raise TypeError(f"{self} takes {self._count()} values, and {len(values)} were given")
+        return b"".join(self._number(value, self.parameter.type, 1) for value in values)
+
+    def _number(self, value: Any, element: Type, count: int) -> bytes:
+        """A Python number as the type; `.b32` and `.b64` take floats too, since compilers pass those in them."""
+        if count != 1 or element.is_packed:
+            raise TypeError(
+                f"{self} takes {self.parameter.size} bytes, not one number; pass bytes or a structured NumPy scalar"
+            )
+        if element.is_float or (isinstance(value, float) and element.name in ("b32", "b64")):
+            return number_bits(float(value), element).to_bytes(element.bytes, "little")
+        if isinstance(value, float):
+            raise TypeError(
+                f"{self} is no floating-point number: {value!r} does not fit; pass an integer or a NumPy scalar"
+            )
+        least, most = -(1 << element.bits - 1), (1 << element.bits) - 1
+        if not least <= value <= most:
+            raise ValueError(f"{self} has {element.bits} bits, and {value} does not fit: {least} to {most} do")
+        return (int(value) & most).to_bytes(element.bytes, "little")
+
+
+def _spelling(parameter: Variable) -> str:
+    """How the declaration says the type: `.u32`, `.b8[16]`, `.v4.f32`."""
+    vector = f".v{parameter.vector}" if parameter.vector > 1 else ""
+    return f"{vector}{parameter.type}" + "".join(f"[{d if d is not None else ''}]" for d in parameter.dimensions)

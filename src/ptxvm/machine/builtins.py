@@ -1,0 +1,131 @@
+"""The functions that the device provides to every module: vprintf, malloc, free, __assertfail.
+
+Each takes the cohort that calls, the numbers of the lanes that do, and one array of u64 for each argument, and returns
+an array of results, or None.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.machine import printf
+from ptxvm.machine.allocation import Addresses, Lanes
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.heap import Heap
+from ptxvm.machine.memory import Memory
+
+Extent = tuple[int, int, int]
+Results = npt.NDArray[np.int64] | npt.NDArray[np.uint64] | None
+
+WORDS: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+
+
+class Coordinates(Protocol):
+    """What knows the place of a lane in the grid."""
+
+    def coordinates(self, lane: int) -> tuple[Extent, Extent]:
+        """The CTA and the thread of a lane, as (x, y, z)."""
+
+
+class Cohort(Protocol):
+    """What the functions need of the cohort that calls them."""
+
+    @property
+    def layout(self) -> Coordinates:
+        """Where its lanes are."""
+
+
+Function = Callable[[Cohort, Lanes, Sequence[Addresses]], Results]
+
+
+def to_stdout(text: str) -> None:
+    """The sink of what kernels print, unless another is given."""
+    sys.stdout.write(text)
+
+
+class Library:
+    """The functions of a device, by name; `output` collects what they print, and `sink` gets it as well."""
+
+    def __init__(self, memory: Memory, heap: Heap | None = None, sink: Callable[[str], None] = to_stdout) -> None:
+        self.memory, self.sink = memory, sink
+        self._heap = heap
+        self.output: list[str] = []
+        self.functions: dict[str, Function] = {
+            "vprintf": self.vprintf,
+            "malloc": self.malloc,
+            "free": self.free,
+            "__assertfail": self.assertfail,
+        }
+
+    @property
+    def heap(self) -> Heap:
+        """The heap, made when it is first asked."""
+        if self._heap is None:
+            self._heap = Heap(self.memory)
+        return self._heap
+
+    def get(self, name: str) -> Function | None:
+        """The function of that name."""
+        return self.functions.get(name)
+
+    def print(self, text: str) -> None:
+        """What a kernel prints."""
+        self.output.append(text)
+        self.sink(text)
+
+    # ── the functions ───────────────────────────────────────────────────────────────────
+
+    def vprintf(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+        """Print; returns how many arguments were taken, -1 for a null format."""
+        formats, buffers = arguments
+        texts = [""] * len(lanes)
+        taken = np.full(len(lanes), -1, np.int64)
+        for address in np.unique(formats[formats != 0]):
+            mine = np.flatnonzero(formats == address)
+            pieces = printf.parse(self.memory.read_string(int(address), int(lanes[mine[0]])))
+            places = printf.layout(pieces)
+            columns = [self._column(buffers[mine] + np.uint64(at), size, lanes[mine], mine) for at, size in places]
+            taken[mine] = len(places)
+            for row, position in enumerate(mine.tolist()):
+                read = partial(self.memory.read_string, lane=int(lanes[position]))
+                texts[position] = printf.render(pieces, iter([column[row] for column in columns]), read)
+        self.print("".join(texts))
+        return taken
+
+    def _column(self, address: Addresses, size: int, lanes: Lanes, positions: Lanes) -> list[int]:
+        """One argument of all lanes."""
+        try:
+            values: list[int] = self.memory.load(WORDS[size], address, lanes=lanes).tolist()
+        except AccessFault as fault:
+            raise fault.at_lane(int(positions[fault.lane_index])) from None
+        return values
+
+    def malloc(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+        """A block of the heap, or null."""
+        return np.array([self.heap.malloc(size) for size in arguments[0].tolist()], np.uint64)
+
+    def free(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+        """Give a block back."""
+        for position, address in enumerate(arguments[0].tolist()):
+            self.heap.free(address, position)
+        return None
+
+    def assertfail(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:
+        """Every lane says where its assertion failed; the first one is the fault."""
+        messages, files, numbers, functions, *_ = ([int(value) for value in column] for column in arguments)
+        said = []
+        for lane, message, file, number, function in zip(
+            lanes.tolist(), messages, files, numbers, functions, strict=True
+        ):
+            text, where, name = (self.memory.read_string(at, lane) if at else "" for at in (message, file, function))
+            cta, thread = (",".join(map(str, place)) for place in cohort.layout.coordinates(lane))
+            line = number & 0xFFFF_FFFF
+            said.append(f"{where}:{line}: {name}: block: [{cta}], thread: [{thread}] Assertion `{text}` failed.")
+        self.print("".join(f"{line}\n" for line in said))
+        raise AccessFault("assertion", said[0])

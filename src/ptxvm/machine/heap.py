@@ -1,0 +1,91 @@
+"""The heap of the device, which `malloc` and `free` of a kernel use.
+
+CUDA C++ Programming Guide, Dynamic Global Memory Allocation and Operations.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.faults import AccessFault, plural
+from ptxvm.machine.layout import align
+from ptxvm.machine.memory import Memory
+
+DEFAULT_SIZE = 8 << 20
+ALIGNMENT = 16
+HEADER = 16  # between two blocks, so that a step over the end of one is no step into the next
+
+
+class Heap:
+    """Blocks of a fixed range of device memory; they live until they are freed, across launches.
+
+    A freed block is used again as late as possible, so that a use after free is found.
+    """
+
+    def __init__(self, memory: Memory, size: int = DEFAULT_SIZE) -> None:
+        self.memory, self.size = memory, size
+        self._arena = memory.allocate(size, 256, name="the device heap")
+        memory.table.remove(self._arena, remember=False)  # its blocks will be in the table
+        self._free = [(self._arena.start, size)]  # sorted by address
+        self._resting: deque[Allocation] = deque()
+        self._blocks: dict[int, Allocation] = {}
+        self._gone: dict[int, Allocation] = {}
+
+    def malloc(self, size: int) -> int:
+        """The address of a new block, 16-byte aligned; 0 where none is left, or none is asked for."""
+        if not 0 < size <= self.size:
+            return 0
+        wanted = align(size, ALIGNMENT) + HEADER
+        start = self._take(wanted)
+        while start is None and self._resting:
+            self._recycle()
+            start = self._take(wanted)
+        if start is None:
+            return 0
+        block = Allocation(start, size, "global", "a block of malloc")
+        self.memory.table.insert(block)
+        self._blocks[start] = block
+        self._gone.pop(start, None)
+        return start
+
+    def free(self, address: int, lane_index: int = 0) -> None:
+        """Free a block; null is none."""
+        if not address:
+            return
+        block = self._blocks.pop(address, None)
+        if block is None:
+            gone = self._gone.get(address)
+            if gone is not None:
+                message = f"free({address:#x}): that block of {plural(gone.size)} has been freed before"
+                raise AccessFault("double-free", message, address, 0, lane_index)
+            raise AccessFault(
+                "invalid-free", f"free({address:#x}): malloc gave no such address", address, 0, lane_index
+            )
+        self.memory.release(block)
+        self._gone[address] = block
+        self._resting.append(block)
+
+    def _take(self, wanted: int) -> int | None:
+        """The first free range that is large enough, shortened."""
+        for index, (start, size) in enumerate(self._free):
+            if size >= wanted:
+                self._free[index : index + 1] = [(start + wanted, size - wanted)] if size > wanted else []
+                return start
+        return None
+
+    def _recycle(self) -> None:
+        """Give the blocks that rest back, half of them at a time, and join what lies side by side."""
+        ranges = self._free
+        for _ in range(-(-len(self._resting) // 2)):
+            block = self._resting.popleft()
+            ranges.append((block.start, align(block.size, ALIGNMENT) + HEADER))
+        ranges.sort()
+        joined = ranges[:1]
+        for start, size in ranges[1:]:
+            before, length = joined[-1]
+            if before + length == start:
+                joined[-1] = before, length + size
+            else:
+                joined.append((start, size))
+        self._free = joined

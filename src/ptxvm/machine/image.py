@@ -1,0 +1,269 @@
+"""A program in memory: its variables laid out and initialised, its functions with addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.constants import Address, ConstantError
+from ptxvm.analysis.program import Function, Program
+from ptxvm.analysis.symbols import Variable
+from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
+from ptxvm.machine.layout import Layout, SharedLayout, frame, parameter_bank, shared_memory
+from ptxvm.machine.memory import Memory
+
+CONST_BANK = 1 << 16  # bytes of a bank of .const[n] (PTX 5.1.3.1)
+FUNCTION_SIZE = 16  # functions have addresses this far apart
+# Which of several declarations of a name is meant: .visible first, .extern last (PTX 11.6).
+STRENGTH = {"visible": 4, "common": 3, "weak": 2, None: 1, "extern": 0}
+
+B128 = np.dtype([("lo", "<u8"), ("hi", "<u8")])
+
+
+class Image:
+    """One program, or several linked ones, in the memory of a device.
+
+    A `.global` or `.const` variable has a generic address, which serves as its address in its own space too; a
+    `.shared` one has an offset in the window of its CTA, a `.local` or `.param` one of a function has an offset in its
+    frame, and a kernel's parameter one in the parameter bank.
+    """
+
+    def __init__(self, programs: Program | Sequence[Program], memory: Memory) -> None:
+        self.programs = [programs] if isinstance(programs, Program) else list(programs)
+        self.memory = memory
+        self.variables = self._link_variables()
+        self.functions = self._link_functions()
+        self.allocations: dict[Variable, Allocation] = {}
+        self._banks: dict[int, Allocation] = {}
+        self._frames: dict[Function, Layout] = {}
+        self._banks_of: dict[Function, Layout] = {}
+        self.shared: SharedLayout = shared_memory(self.programs)
+        self._allocate_functions()
+        for variable in self._stored():
+            self._allocate(variable)
+        for program in self.programs:
+            for variable in self._stored_of(program):
+                self._initialise(variable, program)
+
+    # ── places ──────────────────────────────────────────────────────────────────────────
+
+    def place(self, variable: Variable, function: Function | None = None) -> tuple[str, int]:
+        """Where a variable is, as code of `function` sees it: a kind of place and an address or offset.
+
+        The kinds are `absolute` (an address in the variable's space: generic for .global and .const, in the CTA's
+        window for .shared), `parameter` (an offset in the parameter bank of the kernel), `frame` (of a .local variable,
+        an offset in the frame of the function) and `generic frame` (the same of a .param variable).
+        """
+        if variable.space == "shared":
+            return "absolute", self.shared.offsets[variable]
+        if variable.space in ("local", "param") and function is not None:
+            if function.entry and variable in self.parameters(function).offsets:
+                return "parameter", self.parameters(function).offsets[variable]
+            return "frame" if variable.space == "local" else "generic frame", self.frame(function).offsets[variable]
+        return "absolute", self.address(variable)
+
+    def address(self, variable: Variable) -> int:
+        """The generic address of a `.global` or `.const` variable."""
+        if variable in self.allocations:
+            return self.allocations[variable].start
+        return self.allocations[self._definition(variable)].start
+
+    def parameters(self, kernel: Function) -> Layout:
+        """The layout of a kernel's parameter bank."""
+        if kernel not in self._banks_of:
+            self._banks_of[kernel] = parameter_bank(kernel.signature.parameters)
+        return self._banks_of[kernel]
+
+    def frame(self, function: Function) -> Layout:
+        """The layout of a function's frame: its `.local` and `.param` variables."""
+        if function not in self._frames:
+            self._frames[function] = frame(function)
+        return self._frames[function]
+
+    def frame_size(self, function: Function) -> int:
+        """Bytes of local memory that a call of the function takes."""
+        return self.frame(function).size
+
+    def shared_size(self, kernel: Function, dynamic: int = 0) -> int:
+        """Bytes of shared memory that a CTA of the kernel needs."""
+        return self.shared.dynamic + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
+
+    # ── functions ───────────────────────────────────────────────────────────────────────
+
+    def function_address(self, function: Function | str) -> int:
+        """The address of a function: of its definition, through aliases and other modules, where there is one."""
+        found = self.functions.get(function) if isinstance(function, str) else self.resolve(function)
+        if found is None:
+            raise InvalidPTX(f"there is no function '{function}'")
+        return self._code.start + FUNCTION_SIZE * self._order[found]
+
+    def function_at(self, address: int) -> Function | None:
+        """The function with that address; None where no function begins there."""
+        number, rest = divmod(address - self._code.start, FUNCTION_SIZE)
+        return self._by_number[number] if not rest and 0 <= number < len(self._by_number) else None
+
+    def resolve(self, function: Function) -> Function:
+        """The definition of a function that this one stands for; itself where there is none (or the machine has it)."""
+        if function.defined:
+            return function
+        program = function.program
+        if program is not None:
+            own: Function | None = program.function(_aliased(program, function.name))
+            if own is not None and own.defined:
+                return own
+        found = self.functions.get(function.name, function)
+        return found if found.defined and found.linkage in ("visible", "weak") else function
+
+    # ── variables as the host sees them ─────────────────────────────────────────────────
+
+    def symbol(self, name: str) -> npt.NDArray[Any]:
+        """The values of a `.global` or `.const` variable, which the host may read and write."""
+        variable = self.variables.get(name)
+        if variable is None:
+            raise KeyError(f"the module has no variable '{name}'; it has {', '.join(sorted(self.variables)) or 'none'}")
+        if variable.space not in ("global", "const"):
+            raise ValueError(f"'{name}' is in .{variable.space}, which has no place outside a launch")
+        allocation = self.allocations[variable]
+        held, more = _held(variable.type)
+        vector = (variable.vector,) if variable.vector > 1 else ()
+        values = allocation.bytes.view(held)
+        if variable.bank and variable.is_unsized:
+            return values.reshape(-1, *vector, *more)
+        return values.reshape(*dimensions_of(variable), *vector, *more)
+
+    def release(self) -> None:
+        """Give the memory back."""
+        for allocation in {*self.allocations.values(), self._code}:
+            if allocation.live:
+                self.memory.release(allocation)
+
+    # ── linking (PTX 11.6) ──────────────────────────────────────────────────────────────
+
+    def _link_variables(self) -> dict[str, Variable]:
+        """For every name the variable that is meant."""
+        found: dict[str, Variable] = {}
+        for program in self.programs:
+            for name, variable in program.variables.items():
+                other = found.get(name)
+                if other is None or _prevails(variable, other):
+                    found[name] = variable
+                elif variable.linkage == other.linkage == "visible":
+                    raise _defined_twice(name)
+        return found
+
+    def _link_functions(self) -> dict[str, Function]:
+        found: dict[str, Function] = {}
+        for program in self.programs:
+            for name, function in program.functions.items():
+                other = found.get(name)
+                if other is None or _rank(function) > _rank(other):
+                    found[name] = function
+                elif function.defined and other.defined and function.linkage == other.linkage == "visible":
+                    raise _defined_twice(name)
+        for program in self.programs:
+            for alias in program.aliases:
+                definition = program.function(_aliased(program, alias))
+                if definition is not None:
+                    found[alias] = definition
+        return found
+
+    def _definition(self, variable: Variable) -> Variable:
+        """The variable that a declaration means."""
+        if variable.linkage not in ("extern", "weak", "common"):
+            return variable
+        found = self.variables[variable.name]
+        if found.linkage in ("visible", "weak", "common") or (found.space == "const" and found.is_unsized):
+            return found
+        raise InvalidPTX(f"'{variable.name}' is declared .extern and defined nowhere; link the module that defines it")
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────
+
+    def _stored_of(self, program: Program) -> Iterator[Variable]:
+        """The variables in .global and .const (and .tex, which is .global) of a program, those of functions too."""
+        spaces = ("global", "const", "tex")
+        yield from (v for v in program.variables.values() if v.space in spaces)
+        for function in program.functions.values():
+            yield from (v for v in function.variables if v.space in spaces)
+
+    def _stored(self) -> Iterator[Variable]:
+        for program in self.programs:
+            yield from (v for v in self._stored_of(program) if self._definition(v) is v)
+
+    def _allocate(self, variable: Variable) -> None:
+        constant = variable.space == "const"
+        if constant and variable.is_unsized and variable.initial is None:
+            self.allocations[variable] = self._bank(variable.bank)
+            return
+        size = 8 * max(1, size_of(variable) // 8) if variable.opaque else size_of(variable)
+        space = "const" if constant else "global"
+        self.allocations[variable] = self.memory.allocate(
+            size, variable.alignment, space, f"`{variable.name}`", writable=not constant, detail="a variable"
+        )
+
+    def _bank(self, number: int) -> Allocation:
+        """A whole bank of constant memory: every open array of the bank begins there (PTX 5.1.3.1)."""
+        if number not in self._banks:
+            self._banks[number] = self.memory.allocate(CONST_BANK, 256, "const", f".const[{number}]", writable=False)
+        return self._banks[number]
+
+    def _initialise(self, variable: Variable, program: Program) -> None:
+        if variable.initial is None or variable not in self.allocations:
+            return
+        try:
+            initial = initial_bytes(variable, program.scope.find, self._address_of)
+        except ConstantError as wrong:
+            raise InvalidPTX(f"the initial value of '{variable.name}': {wrong}") from wrong
+        if initial:
+            self.allocations[variable].bytes[: len(initial)] = np.frombuffer(initial, np.uint8)
+
+    def _address_of(self, address: Address) -> int:
+        symbol = address.symbol
+        start = self.address(symbol) if isinstance(symbol, Variable) else self.function_address(symbol)
+        return start + address.offset
+
+    def _allocate_functions(self) -> None:
+        everything = [function for program in self.programs for function in program.functions.values()]
+        self._by_number = [function for function in everything if self.resolve(function) is function]
+        self._order = {function: number for number, function in enumerate(self._by_number)}
+        self._code = self.memory.allocate(
+            FUNCTION_SIZE * len(everything), 256, "function", "the code", writable=False, zero=True
+        )
+
+
+def _defined_twice(name: str) -> InvalidPTX:
+    return InvalidPTX(f"'{name}' is defined by several of the linked modules, and one may define it")
+
+
+def _aliased(program: Program, name: str) -> str:
+    """The name at the end of a chain of aliases."""
+    seen = set[str]()
+    while name in program.aliases and name not in seen:
+        seen.add(name)
+        name = program.aliases[name]
+    return name
+
+
+def _rank(function: Function) -> tuple[bool, int]:
+    return function.defined, STRENGTH.get(function.linkage, 1)
+
+
+def _prevails(variable: Variable, other: Variable) -> bool:
+    """Does a definition take the place of one of an earlier module?"""
+    if variable.linkage == other.linkage == "common":
+        return (variable.size, variable.initial is not None) > (other.size, other.initial is not None)
+    return STRENGTH.get(variable.linkage, 1) > STRENGTH.get(other.linkage, 1)
+
+
+def _held(type: Type) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """How the host sees elements of a type: a dtype, and the lanes of a packed one as a last dimension."""
+    if type.bits == 128:
+        return B128, ()
+    element = type.element
+    kind = "f" if element.name in ("f16", "f32", "f64") else "i" if element.is_signed else "u"
+    return np.dtype(f"<{kind}{element.bytes}"), (type.lanes,) if type.is_packed else ()

@@ -1,0 +1,108 @@
+"""The bytes that a variable begins with (PTX 5.4.4)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from math import copysign, inf, prod
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis import constants
+from ptxvm.analysis.constants import Address, ConstantError, Lookup
+from ptxvm.analysis.symbols import Variable
+from ptxvm.syntax import tree
+
+AddressOf = Callable[[Address], int]
+
+FORMATS = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
+
+
+def dimensions_of(variable: Variable) -> tuple[int, ...]:
+    """The dimensions; an open first one has as many elements as the initialiser, or none."""
+    count = len(variable.initial.items) if isinstance(variable.initial, tree.Vector) else 0
+    return tuple(count if d is None else d for d in variable.dimensions)
+
+
+def size_of(variable: Variable) -> int:
+    """How many bytes the variable takes, sized by its initialiser where it is open."""
+    return variable.element_size * prod(dimensions_of(variable))
+
+
+def initial_bytes(variable: Variable, lookup: Lookup, address_of: AddressOf) -> bytes:
+    """Its initial value; what the initialiser leaves out is zero, and so is all without one."""
+    size = size_of(variable)
+    if variable.initial is None or variable.opaque:
+        return bytes(size)
+    shape = dimensions_of(variable) + ((variable.vector,) if variable.vector > 1 else ())
+    return _Initialiser(variable.type, lookup, address_of).encode(variable.initial, shape)
+
+
+class _Initialiser:
+    """Encodes the elements of one variable."""
+
+    def __init__(self, element: Type, lookup: Lookup, address_of: AddressOf) -> None:
+        self.type, self.lookup, self.address_of = element, lookup, address_of
+
+    def encode(self, node: tree.Operand, shape: Sequence[int]) -> bytes:
+        """A value for each element, row by row."""
+        size = self.type.bytes * prod(shape)
+        match node:
+            case tree.Vector() if shape:
+                if len(node.items) > shape[0]:
+                    raise ConstantError(f"{len(node.items)} values for {shape[0]} elements", node)
+                return b"".join(self.encode(item, shape[1:]) for item in node.items).ljust(size, b"\0")
+            case tree.String() if len(shape) == 1 and len(node.text) <= shape[0]:
+                return node.text.encode("latin-1").ljust(size, b"\0")
+            case _ if not shape:
+                return (self.bits(node) & (1 << 8 * size) - 1).to_bytes(size, "little")
+        raise ConstantError("a list in braces is needed here", node)
+
+    def bits(self, node: tree.Operand) -> int:
+        """The value of one element."""
+        if isinstance(node, tree.Integer) and not self.type.is_float:
+            return node.value
+        if isinstance(node, tree.Float):
+            return float_bits(node, self.type)
+        value = constants.evaluate(node, self.lookup)
+        if isinstance(value, Address):
+            return value.masked(self.address_of(value))
+        if isinstance(value, int) and (not self.type.is_float or self.type.bits not in (32, 64)):
+            return value
+        return number_bits(float(value), self.type)
+
+
+def float_bits(literal: tree.Float, type: Type) -> int:
+    """The bits of a literal as a type; those of its own width are kept as they are, NaN payloads too."""
+    if literal.width == type.bits:
+        return literal.bits
+    if literal.width == 32 and literal.bits & 0x7F800000 == 0x7F800000 and type.bits == 64:  # infinities and NaN
+        return (literal.bits >> 31) << 63 | 0x7FF << 52 | (literal.bits & 0x7FFFFF) << 29
+    return number_bits(constants.float_value(literal), type)
+
+
+def number_bits(number: float, type: Type) -> int:
+    """The bits of a number, rounded to the float of the type's size."""
+    if type.name == "bf16":
+        return _bfloat16_bits(number)
+    if type.bits not in FORMATS:
+        return 0
+    as_float, as_bits = FORMATS[type.bits]
+    try:
+        packed = struct.pack(as_float, number)
+    except OverflowError:
+        packed = struct.pack(as_float, copysign(inf, number))
+    (bits,) = struct.unpack(as_bits, packed)
+    return int(bits)
+
+
+def _bfloat16_bits(number: float) -> int:
+    """The nearest bf16: among the truncated and the next, as f64 sees them, ties to even."""
+    wide = number_bits(number, Type.named["f32"])
+    candidates = [bits for bits in (wide >> 16, (wide >> 16) + 1) if bits & 0x7FFF <= 0x7F80]
+    if wide & 0x7FFFFFFF >= 0x7F800000 or len(candidates) < 2:
+        return wide >> 16 | (0x40 if wide & 0x7FFFFFFF > 0x7F800000 else 0)
+    low, high = (constants.float_value(tree.Float(bits << 16, 32)) for bits in candidates)
+    if high in (inf, -inf):
+        high = copysign(2.0**128, high)
+    below, above = abs(number - low), abs(high - number)
+    return candidates[0] if below < above or (below == above and not candidates[0] & 1) else candidates[1]

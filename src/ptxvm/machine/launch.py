@@ -1,0 +1,83 @@
+"""The shape of a launch: grid and block, within the limits of the hardware (PTX 2.2, CUDA's compute capabilities)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import SupportsIndex
+
+from ptxvm.analysis.program import Function
+from ptxvm.machine.arguments import Arguments, pack_arguments
+from ptxvm.syntax import tree
+
+Extent = tuple[int, int, int]
+
+MAX_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """CTAs of a grid and threads of a CTA, as (x, y, z); `multiprocessors` is what `%nsmid` tells."""
+
+    grid: Extent
+    block: Extent
+    multiprocessors: int = 1
+
+    @classmethod
+    def of(
+        cls, grid: SupportsIndex | tuple[SupportsIndex, ...], block: SupportsIndex | tuple[SupportsIndex, ...]
+    ) -> LaunchShape:
+        """From what a caller gives: integers, or tuples of up to three.  ValueError where the hardware would refuse."""
+        shape = cls(_extent("grid", grid, MAX_GRID), _extent("block", block, MAX_BLOCK))
+        if shape.threads > MAX_THREADS:
+            raise ValueError(f"block {shape.block} has {shape.threads} threads; a CTA has at most {MAX_THREADS}")
+        return shape
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return prod(self.block)
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the grid."""
+        return prod(self.grid)
+
+    def check(self, kernel: Function) -> None:
+        """Refuse a block that `.reqntid` or `.maxntid` of the kernel does not allow (PTX 11.4)."""
+        required, most = (_directive(kernel, name) for name in ("reqntid", "maxntid"))
+        if required and required != self.block:
+            raise ValueError(f"kernel '{kernel.name}' requires blocks of {required} (.reqntid), not {self.block}")
+        if most and prod(most) < self.threads:
+            raise ValueError(
+                f"kernel '{kernel.name}' takes blocks of up to {prod(most)} threads (.maxntid), not {self.threads}"
+            )
+
+
+def _extent(what: str, given: SupportsIndex | tuple[SupportsIndex, ...], limits: Extent) -> Extent:
+    """Three sizes; those left out are 1."""
+    try:
+        sizes = tuple(size.__index__() for size in (given if isinstance(given, tuple | list) else (given,)))
+    except (AttributeError, TypeError):
+        raise ValueError(f"{what} is an integer or up to three of them, not {given!r}") from None
+    if not 1 <= len(sizes) <= len(limits):
+        raise ValueError(f"{what} has one to three sizes (x, y, z), not {len(sizes)}")
+    for axis, size, limit in zip("xyz", sizes, limits, strict=False):
+        if not 1 <= size <= limit:
+            raise ValueError(f"{what}.{axis} is {size}; it may be 1 to {limit}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def _directive(kernel: Function, name: str) -> Extent | None:
+    node = kernel.directives.get(name)
+    if node is None:
+        return None
+    sizes = [each.value for each in node.arguments if isinstance(each, tree.Integer)]
+    x, y, z = (*sizes, 1, 1, 1)[:3]
+    return x, y, z
+
+
+__all__ = ["Arguments", "LaunchShape", "pack_arguments"]

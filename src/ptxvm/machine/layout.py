@@ -1,0 +1,120 @@
+"""Where variables lie that have no address of their own: parameter banks, frames of functions, shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ptxvm.analysis.program import Function, Program
+from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.syntax import tree
+
+STACK_ALIGNMENT = 16
+
+
+def align(offset: int, alignment: int) -> int:
+    """The next multiple."""
+    return -(-offset // alignment) * alignment
+
+
+@dataclass(slots=True)
+class Layout:
+    """Offsets of variables in a block of memory, its size and its alignment."""
+
+    offsets: dict[Variable, int] = field(default_factory=dict)
+    size: int = 0
+    alignment: int = 1
+
+    def add(self, variable: Variable, at: int | None = None) -> int:
+        """Place one more, at the end or from `at` on; returns where it ends."""
+        start = align(self.size if at is None else at, variable.alignment)
+        self.offsets[variable] = start
+        self.alignment = max(self.alignment, variable.alignment)
+        self.size = max(self.size, start + variable.size)
+        return start + variable.size
+
+
+def parameter_bank(parameters: Iterable[Register | Variable]) -> Layout:
+    """The parameters of a kernel, one after the other (PTX 5.1.6.1)."""
+    layout = Layout()
+    for parameter in parameters:
+        if isinstance(parameter, Variable):
+            layout.add(parameter)
+    return layout
+
+
+def frame(function: Function) -> Layout:
+    """The stack frame: `.local` and `.param` variables; those of blocks that follow one another share their place."""
+    own = {id(v.node): v for v in function.variables if v.space in ("local", "param") and v.node is not None}
+    # `a<3>` declares several variables in one node
+    families: dict[int, list[Variable]] = {key: [] for key in own}
+    for variable in function.variables:
+        if id(variable.node) in families and variable.space in ("local", "param"):
+            families[id(variable.node)].append(variable)
+    layout = Layout(alignment=STACK_ALIGNMENT)
+    at = 0
+    if not function.entry:
+        for formal in (*function.signature.results, *function.signature.parameters):
+            if isinstance(formal, Variable) and formal.space == "param":
+                at = layout.add(formal, at)
+    if function.node.body is not None:
+        _block(function.node.body, families, layout, at)
+    layout.size = align(layout.size, layout.alignment)
+    return layout
+
+
+def _block(block: tree.Block, families: dict[int, list[Variable]], layout: Layout, at: int) -> None:
+    for statement in block.statements:
+        if isinstance(statement, tree.Variable):
+            for declarator in statement.declarators:
+                for variable in families.get(id(declarator), ()):
+                    if variable not in layout.offsets:
+                        at = layout.add(variable, at)
+    for statement in block.statements:
+        if isinstance(statement, tree.Block):
+            _block(statement, families, layout, at)
+
+
+@dataclass(slots=True)
+class SharedLayout:
+    """The shared memory of a CTA: static variables, then what the launch adds.
+
+    `static` has the bytes that each kernel declares; `dynamic` is where the launch's begin, the same for all kernels of
+    the image, since a function that several kernels call has one address for `extern .shared` arrays.
+    """
+
+    offsets: dict[Variable, int] = field(default_factory=dict)
+    static: dict[str, int] = field(default_factory=dict)
+    dynamic: int = 0
+
+
+def shared_memory(programs: Iterable[Program]) -> SharedLayout:
+    """Variables of modules and of `.func` come first; those of kernels share the place after them."""
+    programs = list(programs)
+    common, alignment, waiting = Layout(), STACK_ALIGNMENT, []
+    kernels = [function for program in programs for function in program.functions.values() if function.entry]
+    for variable in _common_shared(programs):
+        if variable.is_unsized or (variable.linkage == "extern" and not variable.size):
+            waiting.append(variable)
+            alignment = max(alignment, variable.alignment)
+        else:
+            common.add(variable)
+    result = SharedLayout(common.offsets)
+    for kernel in kernels:
+        own = Layout(dict(common.offsets), common.size)
+        for variable in kernel.variables:
+            if variable.space == "shared":
+                own.add(variable)
+        result.offsets.update(own.offsets)
+        result.static[kernel.name] = own.size
+    result.dynamic = align(max(result.static.values(), default=common.size), alignment)
+    result.offsets.update(dict.fromkeys(waiting, result.dynamic))
+    return result
+
+
+def _common_shared(programs: list[Program]) -> Iterator[Variable]:
+    for program in programs:
+        yield from (v for v in program.variables.values() if v.space == "shared")
+        for function in program.functions.values():
+            if not function.entry:
+                yield from (v for v in function.variables if v.space == "shared")

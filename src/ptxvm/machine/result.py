@@ -1,0 +1,25 @@
+"""What a launch gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxvm.diagnostics import Diagnostic
+
+
+@dataclass(slots=True)
+class LaunchResult:
+    """The counters and the findings of a launch that has ended well.
+
+    `instructions` counts those that a group of lanes executed together, `thread_instructions` those of every thread,
+    `steps` the segments that were scheduled; `output` is what the kernel printed.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    instructions: int = 0
+    thread_instructions: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    output: str = ""
+    findings: list[Diagnostic] = field(default_factory=list)

@@ -1,0 +1,140 @@
+"""Declarations for the names in a single instruction, inferred from a form that it may take.
+
+`prmt.b32 %r1, %r2, %r3, 0x5250;` says nothing of `%r1`; its syntax line does.  Each operand has a place in the form,
+and the form gives the place a type, or a mark such as `label`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.recognise import place
+from ptxvm.analysis.scope import Scope, special
+from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
+from ptxvm.analysis.validate import follow
+from ptxvm.isa.model import Decoded, Problem
+from ptxvm.syntax import tree
+
+REGISTERS = frozenset("pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f16 f16x2 f32 f64".split())
+"""The types that a register may be declared with (PTX 5.2.2); others are held as bits (PTX 5.2.3)."""
+
+ANY, ADDRESS = Type.named["b32"], Type.named["u64"]
+
+
+@dataclass(slots=True)
+class Names:
+    """What the names of an instruction stand for."""
+
+    registers: dict[str, Type] = field(default_factory=dict)
+    vectors: set[str] = field(default_factory=set)
+    variables: dict[str, str] = field(default_factory=dict)  # their state spaces
+    labels: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    prototypes: list[str] = field(default_factory=list)
+    arguments: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))  # results and parameters of a call
+
+    def module_lines(self) -> Iterator[str]:
+        """The declarations that stand before the kernel."""
+        for name, space in self.variables.items():
+            if space != "local":
+                yield f".{space} .align 16 .b8 {name}[256];"
+        for name in self.functions:
+            yield f".extern .func {self._signature(name)};"
+
+    def body_lines(self) -> Iterator[str]:
+        """The declarations that stand in its body, before the instruction."""
+        for name, type in self.registers.items():
+            yield f".reg {'.v4 ' if name in self.vectors else ''}.{type.name} {name};"
+        for name, space in self.variables.items():
+            if space == "local":
+                yield f".local .align 16 .b8 {name}[256];"
+        for name in self.tables:
+            yield f"{name}: .branchtargets {name}_target;"
+        for name in self.prototypes:
+            yield f"{name}: .callprototype {self._signature('_')};"
+
+    def labels_after(self) -> Iterator[str]:
+        """The labels, which stand behind the instruction."""
+        yield from (f"{name}:" for name in self.labels)
+        yield from (f"{name}_target:" for name in self.tables)
+
+    def _signature(self, name: str) -> str:
+        """A function with as many results and parameters as the call has."""
+        results, parameters = (
+            ", ".join(f".reg .{self.registers[each].name} {kind}{n}" for n, each in enumerate(group))
+            for kind, group in zip(("result", "parameter"), self.arguments, strict=True)
+        )
+        return f"{f'({results}) ' if results else ''}{name} ({parameters})"
+
+
+def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
+    """What the names stand for where the instruction takes this form; None where the operands do not fit it."""
+    found = Names(vectors={n.text for n in unknown(node) if n.component in VECTOR_PARTS})
+    provisional = Scope(registers=[])
+    for name in unknown(node):
+        provisional.declare(provisional.new_register(name.text, ANY))
+    placed = place(decoded.form, [shape_of(operand, provisional) for operand in node.operands])
+    if isinstance(placed, Problem):
+        return None
+    for operand, path in placed[1].items():
+        _operand(found, decoded, operand, follow(node.operands, path))
+    if node.guard is not None:
+        found.registers.setdefault(node.guard.name.text, Type.named["pred"])
+    return found
+
+
+def anything(node: tree.Instruction) -> Names:
+    """Declarations for all names, where no form is known: the instruction is wrong, and not for lack of them."""
+    guard = [node.guard.name.text] if node.guard is not None else []
+    return Names(dict.fromkeys([n.text for n in unknown(node)], ANY) | dict.fromkeys(guard, Type.named["pred"]))
+
+
+def unknown(node: tree.Instruction) -> list[tree.Name]:
+    """The names in the operands that have to be declared."""
+    names = (name for operand in node.operands for name in names_in(operand))
+    return [name for name in names if name.text != "_" and special(name.text, name.component) is None]
+
+
+def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -> None:
+    """Enter the names of one operand."""
+    spec, type = decoded.operand_type(operand), decoded.type_of(operand)
+    for mark, names in (("label", found.labels), ("table", found.tables), ("function", found.functions)):
+        if mark in spec.marks and isinstance(node, tree.Name) and "any" not in spec.marks:
+            names.append(node.text)
+            return
+    if "prototype" in spec.marks and isinstance(node, tree.Name):
+        found.prototypes.append(node.text)
+        return
+    if isinstance(node, tree.Vector) and "split" in spec.marks and type is not None:
+        type = Type.named.get(f"b{type.bits // len(node.items)}", type)
+    address = isinstance(node, tree.Address)
+    for name in names_in(node):
+        if special(name.text, name.component) is not None or name.text == "_":
+            continue
+        if not name.text.startswith("%") and (address or "plain" not in spec.marks):
+            found.variables.setdefault(name.text, _space(decoded))
+        else:
+            found.registers.setdefault(name.text, ADDRESS if address else register_type(type or ANY))
+        if isinstance(node, tree.Group):
+            found.variables.pop(name.text, None)
+            found.registers.setdefault(name.text, ANY)
+            found.arguments[operand == "args"].append(name.text)
+
+
+def register_type(type: Type) -> Type:
+    """The type of a register that holds a value of this one."""
+    if type.name in REGISTERS:
+        return type
+    if type.bits < 16:
+        return Type.named[f"{type.kind if type.is_int else 'b'}16"]
+    return Type.named[f"b{type.bits}"]
+
+
+def _space(decoded: Decoded) -> str:
+    """The state space of a variable that the instruction names: its own, or `.global`."""
+    space = str(getattr(decoded, "ss", None) or "global") if "ss" in decoded.of.modifiers else "global"
+    space = space.partition("::")[0]
+    return space if space in ("global", "shared", "local", "const") else "global"

@@ -1,0 +1,34 @@
+"""Which byte of its sources each byte of a prmt result comes from (PTX 9.7.9.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxvm.isa.catalog.logic import PERMUTATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One byte of the result: byte `byte` of operand `operand` (`a` or `b`), or eight times its sign."""
+
+    operand: str
+    byte: int
+    sign: bool = False
+
+    def of(self, a: int, b: int) -> int:
+        """The byte, once the operands are known."""
+        value = (a if self.operand == "a" else b) >> 8 * self.byte & 0xFF
+        return value >> 7 and 0xFF if self.sign else value
+
+
+def picks(control: int, mode: str | None = None) -> tuple[Pick, Pick, Pick, Pick]:
+    """The four bytes of the result, the lowest first, for the operand `c` and the mode."""
+    if mode:
+        control = PERMUTATIONS[mode][control & 3]
+    first, second, third, fourth = (_pick(control >> 4 * n & 0xF) for n in range(4))
+    return first, second, third, fourth
+
+
+def _pick(selector: int) -> Pick:
+    """Four bits of the control word: a byte of `b` above `a`, and the sign bit."""
+    return Pick("ab"[selector >> 2 & 1], selector & 3, sign=bool(selector & 8))
