@@ -93,12 +93,12 @@ class Module:
         """The module's variables and functions in memory; made when they are first needed."""
         if self._image is None:
             from ptxvm.machine.image import Image  # noqa: PLC0415 - NumPy comes with the first launch
-            from ptxvm.machine.memory import Memory  # noqa: PLC0415
+            from ptxvm.machine.memory import default_memory  # noqa: PLC0415
 
             bits = {p.address_size for p in self.programs}
             if len(bits) != 1:
                 raise InvalidPTX("modules of different address sizes cannot be linked")
-            self._image = Image(self.programs, Memory(bits.pop()))
+            self._image = Image(self.programs, default_memory(bits.pop()))
         return self._image
 
     @property

@@ -90,7 +90,7 @@ def bits_of(size: Fraction, format: Format, mode: str, below: bool) -> int:
     bits = ((exponent - format.quantum) << format.fraction) + int(whole) + up
     if bits < format.infinity:
         return bits
-    away = mode == "rn" or mode == ("rm" if below else "rp")
+    away = mode in ("rn", "rm" if below else "rp")
     return format.infinity if away else format.infinity - 1
 
 

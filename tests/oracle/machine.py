@@ -8,16 +8,18 @@ import numpy as np
 
 import ptxvm
 
-KIND = {"f": "f", "b": "b", "u": "u", "s": "s"}
+
+def size_of(type: str) -> int:
+    """Bytes of a value."""
+    return int(type[1:]) // 8
 
 
 @cache
 def kernel(instruction: str, result: str, types: tuple[str, ...], target: str) -> ptxvm.Kernel:
     """A kernel that computes `d[i] = instruction(a[i], b[i], …)`; `{d}` and `{0}` stand for the registers."""
-    size = lambda t: int(t[1:]) // 8
     registers = {str(n): f"%x{n}" for n in range(len(types))}
     load = [
-        f"ld.param.u64 %p, [p{n}]; mad.wide.u32 %p, %i, {size(t)}, %p; ld.global.{t} %x{n}, [%p];"
+        f"ld.param.u64 %p, [p{n}]; mad.wide.u32 %p, %i, {size_of(t)}, %p; ld.global.{t} %x{n}, [%p];"
         for n, t in enumerate(types)
     ]
     text = instruction.replace("{d}", "%d")
@@ -26,7 +28,7 @@ def kernel(instruction: str, result: str, types: tuple[str, ...], target: str) -
     parameters = ", ".join([".param .u64 pd", ".param .u32 count", *(f".param .u64 p{n}" for n in range(len(types)))])
     declared = " ".join(f".reg .{t} %x{n};" for n, t in enumerate(types))
     source = f"""
-        .version 9.1
+        .version 9.2
         .target {target}
         .address_size 64
         .visible .entry k({parameters})
@@ -39,7 +41,7 @@ def kernel(instruction: str, result: str, types: tuple[str, ...], target: str) -
             @%out bra done;
             {" ".join(load)}
             {text}
-            ld.param.u64 %p, [pd]; mad.wide.u32 %p, %i, {size(result)}, %p; st.global.{result} [%p], %d;
+            ld.param.u64 %p, [pd]; mad.wide.u32 %p, %i, {size_of(result)}, %p; st.global.{result} [%p], %d;
         done:
             ret;
         }}

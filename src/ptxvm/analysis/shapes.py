@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from ptxvm.algebra.types import Type
+from ptxvm.analysis.constants import ConstantError, evaluate
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.symbols import Register
 from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape
@@ -158,7 +159,7 @@ def names_in(node: tree.Operand) -> list[tree.Name]:
 
 
 def constant(node: tree.Operand | None) -> int | None:
-    """The value of an operand that is an integer literal, with its sign."""
+    """The value of an operand that is an integer constant, with its sign."""
     if isinstance(node, tree.Integer):
         return node.value
     if isinstance(node, tree.Name) and node.text == "WARP_SZ":
@@ -166,7 +167,18 @@ def constant(node: tree.Operand | None) -> int | None:
     if isinstance(node, tree.Unary) and node.op in "-~":
         value = constant(node.operand)
         return None if value is None else -value if node.op == "-" else ~value
+    if isinstance(node, tree.Binary | tree.Conditional | tree.Cast):
+        return _expression(node)
     return None
+
+
+def _expression(node: tree.Operand) -> int | None:
+    """The value of a constant expression of integers; None for one with an address."""
+    try:
+        value = evaluate(node)
+    except ConstantError:
+        return None
+    return value if isinstance(value, int) else None
 
 
 __all__ = ["INTEGER", "Type", "constant", "names_in", "shape_of"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxvm.analysis.calls import check_calls
+from ptxvm.analysis.parameters import check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
@@ -27,6 +28,7 @@ def validate(program: Program, report: Report) -> None:
         for bound in function.instructions:
             check_instruction(bound, known, report)
         check_calls(function, report)
+        check_parameters(function, report)
 
 
 def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:

@@ -223,7 +223,7 @@ BAD_OPERAND = _syntax(
     """
     The operand is of no form that PTX 6.4 has: an address is `[a]` or `[a+constant]`, or `[a, b, {c, d}]` for
     textures and tensors; an offset is added, and a negative one is written `[a+-4]`; registers are not added to
-    each other; `%` starts a name, so there is no remainder.
+    each other; `%` directly before a word makes it a name, so a remainder is written `7 % 3`, with blanks.
     """,
 )
 BAD_SIZE = _syntax(

@@ -315,8 +315,13 @@ def source_vector(operand: str) -> Trait:
     """What goes to memory is a vector where the instruction has `.vec`."""
 
     def symbol(i: Any) -> str | None:
-        """What goes to memory is in registers, or constant: no special register, no address of a variable."""
+        """What goes to memory is in registers, or constant: no special register, no address of a variable.
+
+        In a store of 256 bits `_` leaves an element of the memory as it is.
+        """
         shape = i.shape(operand)
+        if any(item.kind == "sink" for item in (shape, *shape.items)) and not (shape.items and wide_access(i)):
+            return "Sink '_' not allowed as a source operand"
         if shape.kind == "special":
             return f"Special register argument not allowed for instruction '{i.form.opcode}'"
         if shape.kind == "variable" and shape.detail != "offset":

@@ -248,7 +248,7 @@ class Decoded:
         if slot.literal:
             return name in self.bound
         word = self.bound.get(name)
-        return Type.named.get(word, word) if word else None
+        return Type.named.get(word, word) if word and slot in self.form.slots else word  # `.b1` may be a selector
 
     @cached_property
     def mnemonic(self) -> str:

@@ -113,7 +113,7 @@ class Form:
                     bound[slot.name] = word
                     break
             else:
-                if word not in REPEATABLE or word not in bound:
+                if word not in REPEATABLE or word not in bound.values():
                     extra.append(n)
         missing = tuple(s for s in self.slots if not s.optional and s.name not in bound)
         return Match(bound, tuple(extra), missing)

@@ -5,6 +5,7 @@ A shape is all that a check needs to know of an operand, so that equal shapes ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ptxvm.algebra.types import Type, pred
@@ -185,10 +186,23 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         if rest or f"b{bits}" not in Type.named:
             return f"{len(shape.items)} elements do not make up a {type} operand"
         type = Type.named[f"b{bits}"]
+    if wrong := disparity(shape.items):
+        return wrong
     for item in shape.items:
+        if item.kind == "register" and type.is_float and item.type.is_int and item.type.bits == type.bits:
+            continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong
     return ""
+
+
+def disparity(items: Sequence[Shape]) -> str:
+    """Why elements cannot share a vector: they have one size, and are not integers and floats both."""
+    types = [item.type for item in items if item.kind == "register" and item.type is not None]
+    if len({t.bits for t in types}) > 1:
+        return "the elements of a vector have one size"
+    kinds = {t.kind for t in types} | {{"integer": "u", "float": "f"}.get(item.kind, "") for item in items}
+    return "the elements of a vector are integers or floats, not both" if "f" in kinds and kinds & {"s", "u"} else ""
 
 
 def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:

@@ -39,7 +39,7 @@ class Allocation:
 
     `detail` says more than the name (`argument 2`).  Where it is cut in windows (of CTAs, of threads), `window` is the
     size of one and `home` the offset of the window of every lane of the cohort.  `host` is the array that a 32-bit
-    module works on a copy of.  `uses` counts how often a host array was adopted.
+    module works on a copy of.  `uses` counts how often a host array was adopted; `fate` is what became of it at last.
     """
 
     start: int
@@ -53,6 +53,7 @@ class Allocation:
     window: int = 0
     home: npt.NDArray[np.int64] | None = None
     uses: int = 1
+    fate: str = "has been freed"
     live: bool = True
     successor: Allocation | None = None
     end: int = field(init=False)
@@ -95,6 +96,44 @@ class Allocation:
 NOWHERE = Allocation(0, 0, "", "", writable=False, live=False)
 
 
+class Columns:
+    """The allocations of a table as arrays, one element each."""
+
+    def __init__(self, items: list[Allocation]) -> None:
+        self._items = items
+        self.start = np.array([each.start for each in items], np.uint64)
+        self.end = np.array([each.end for each in items], np.uint64)
+        self.origin = np.array([each.origin for each in items], np.uint64)
+        self.room = self.end - self.origin
+        self.windowed = [at for at, each in enumerate(items) if each.home is not None]
+        self._reached: dict[tuple[str, bool], npt.NDArray[np.bool_]] = {}
+
+    def owners(self, address: Addresses) -> Lanes:
+        """The index of the last allocation that begins at or before each address; 0 where none does."""
+        return np.maximum(np.searchsorted(self.start, address, "right") - 1, 0)
+
+    def reached(self, space: str, *, writing: bool) -> npt.NDArray[np.bool_]:
+        """Which of them an access in a space may read, or write."""
+        found = self._reached.get((space, writing))
+        if found is None:
+            found = np.array([each.space in REACHES[space] and (each.writable or not writing) for each in self._items])
+            self._reached[space, writing] = found
+        return found
+
+    def inside(self, spaces: frozenset[str], address: Addresses) -> npt.NDArray[np.bool_]:
+        """Which addresses are in an allocation of these spaces?"""
+        of_them = np.array([each.space in spaces for each in self._items])
+        owner = self.owners(address)
+        return of_them[owner] & (address >= self.start[owner]) & (address < self.end[owner])
+
+
+def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: Lanes) -> npt.NDArray[np.bool_]:
+    """Is each lane in its own window?"""
+    if allocation.home is None or allocation.window < size:
+        return np.zeros(len(offset), np.bool_)
+    return offset - allocation.home[lanes].view(np.uint64) <= allocation.window - size
+
+
 class AllocationTable:
     """The live allocations in the order of their addresses, none overlapping, and the last ones that were freed."""
 
@@ -102,20 +141,20 @@ class AllocationTable:
         self.items: list[Allocation] = []
         self._starts: list[int] = []
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
-        self._bounds: tuple[Addresses, Addresses] | None = None
+        self._columns: Columns | None = None
 
     def insert(self, allocation: Allocation) -> None:
         """Add one."""
         at = bisect_left(self._starts, allocation.start)
         self._starts.insert(at, allocation.start)
         self.items.insert(at, allocation)
-        self._bounds = None
+        self._columns = None
 
     def remove(self, allocation: Allocation, *, remember: bool = True) -> None:
         """Take one out; an access there is a use after free from now on."""
         at = bisect_left(self._starts, allocation.start)
         del self._starts[at], self.items[at]
-        self._bounds = None
+        self._columns = None
         if remember:
             self._freed.append(allocation)
 
@@ -137,26 +176,26 @@ class AllocationTable:
         end = address + size
         return next((gone for gone in reversed(self._freed) if gone.start < end and address < gone.end), None)
 
-    def owners(self, address: Addresses) -> Lanes:
-        """The index in `items` of the allocation that begins at or before each address; -1 where none does."""
-        if self._bounds is None:
-            self._bounds = np.array(self._starts, np.uint64), np.array([each.end for each in self.items], np.uint64)
-        return np.searchsorted(self._bounds[0], address, "right") - 1
+    @property
+    def columns(self) -> Columns:
+        """What many addresses at once are looked up in."""
+        if self._columns is None:
+            self._columns = Columns(self.items)
+        return self._columns
 
     def check(self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool) -> None:
         """Refuse the first lane whose bytes are not wholly in a fitting allocation; every lane may use another one."""
-        owner = self.owners(address)
         good = np.zeros(len(address), np.bool_)
-        for at in np.unique(owner[owner >= 0]).tolist():
-            allocation = self.items[at]
-            mine = np.flatnonzero(owner == at)
-            if allocation.space in REACHES[space] and (allocation.writable or not writing):
-                offset = address[mine] - allocation.base
-                last = allocation.end - allocation.origin - size
-                good[mine] = (offset & np.uint64(size - 1) == 0) & (offset <= max(last, 0)) & (last >= 0)
-                if allocation.home is not None:
-                    home = allocation.home[mine if lanes is None else lanes[mine]].view(np.uint64)
-                    good[mine] &= offset - home <= max(allocation.window - size, 0)
+        if self.items:
+            columns = self.columns
+            owner = columns.owners(address)
+            offset, room = address - columns.origin[owner], columns.room[owner]
+            good = columns.reached(space, writing=writing)[owner] & (address >= columns.start[owner])
+            good &= (offset & np.uint64(size - 1) == 0) & (room >= size) & (offset <= room - np.uint64(size))
+            for at in columns.windowed:
+                mine = np.flatnonzero(owner == at)
+                if len(mine):
+                    good[mine] &= _in_window(self.items[at], offset[mine], size, mine if lanes is None else lanes[mine])
         if not good.all():
             lane = int(np.argmin(good))
             raise self.explain(int(address[lane]), size, space, lane, writing=writing)
@@ -187,7 +226,7 @@ class AllocationTable:
             return "null-pointer", "a null pointer" if not address else f"{plural(address)} from a null pointer"
         gone = self.freed(address, size)
         if gone is not None:
-            return "use-after-free", f"that was byte {address - gone.start} of {gone}, which has been freed"
+            return "use-after-free", f"that was byte {address - gone.start} of {gone}, which {gone.fate}"
         if address % size:
             return "misaligned", f"the address must be a multiple of {size}, and nothing is allocated there"
         at = bisect_right(self._starts, address)
@@ -197,5 +236,5 @@ class AllocationTable:
         if min(past, short) >= FAR:
             return "out-of-bounds", "nothing is allocated there"
         if past <= short:
-            return "out-of-bounds", f"that is {plural(past)} past the end of {before}"
+            return "out-of-bounds", f"that is {plural(past) if past else 'just'} past the end of {before}"
         return "out-of-bounds", f"that is {plural(short)} before the start of {after}"

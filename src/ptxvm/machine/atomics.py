@@ -32,8 +32,8 @@ def apply(
     """Replace `view[index]` by `update(what is there, *operands)` for one lane after the other.
 
     Returns what was there before each.  `operation` names the update: add, and, or, xor, min, max, inc, dec, exch and
-    cas have it ready-made.  For any other, and for floating-point additions in which a NaN or a subnormal number takes
-    part (the architecture decides their results), `update` is called.  Operands are arrays like `index`, or scalars.
+    cas have it ready-made.  For any other, and for floating-point additions in which a NaN or a subnormal f32 takes
+    part (of which the instruction says more), `update` is called.  Operands are arrays like `index`, or scalars.
     """
     with np.errstate(all="ignore"):
         if isinstance(index, int):
@@ -42,7 +42,8 @@ def apply(
             return result if lanes or result is None else result[0]
         full = [np.broadcast_to(np.asarray(each, view.dtype), index.shape) for each in operands]
         if update is not None and (view.dtype.kind not in "iu" or operation not in UPDATES):
-            return _float_add(view, index, full, update) if operation == "add" else _rounds(view, index, full, update)
+            ready = operation == "add" and view.dtype.kind == "f"
+            return _float_add(view, index, full, update) if ready else _rounds(view, index, full, update)
         if not old and operation in ACCUMULATED:
             ACCUMULATED[operation].at(view, index, full[0])
             return None
@@ -231,9 +232,12 @@ def _float_add(view: Array, index: Array, operands: list[Array], update: Update)
 
 
 def _ordinary(values: Array) -> bool:
-    """Is nothing NaN or subnormal?"""
-    size = np.abs(values)
-    return not bool((np.isnan(size) | ((size < np.finfo(values.dtype).smallest_normal) & (size != 0))).any())
+    """Is nothing NaN, and nothing a subnormal f32 (the only type of which an atomic flushes some)?"""
+    strange = np.isnan(values)
+    if values.dtype.itemsize == 4:
+        size = np.abs(values)
+        strange |= (size < np.finfo(values.dtype).smallest_normal) & (size != 0)
+    return not strange.any()
 
 
 def _rounds(view: Array, index: Array, operands: list[Array], update: Update) -> Array:

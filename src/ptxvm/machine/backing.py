@@ -20,7 +20,7 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 
 WORLD_START = 4096  # the first page is never mapped
-WORLD_SIZE = 1 << 47
+WORLD_SIZE = 1 << 48  # of the widest user space that a 64-bit Linux gives without being asked for more
 LOW_LIMIT = 1 << 32
 PAGE = 4096
 

@@ -135,7 +135,7 @@ class Image:
         values = allocation.bytes.view(held)
         if variable.bank and variable.is_unsized:
             return values.reshape(-1, *vector, *more)
-        return values.reshape(*dimensions_of(variable), *vector, *more)
+        return values.reshape((*dimensions_of(variable), *vector, *more))
 
     def release(self) -> None:
         """Give the memory back."""

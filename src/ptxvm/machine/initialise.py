@@ -81,28 +81,11 @@ def float_bits(literal: tree.Float, type: Type) -> int:
 
 
 def number_bits(number: float, type: Type) -> int:
-    """The bits of a number, rounded to the float of the type's size."""
-    if type.name == "bf16":
-        return _bfloat16_bits(number)
-    if type.bits not in FORMATS:
-        return 0
-    as_float, as_bits = FORMATS[type.bits]
+    """The bits of a number, rounded to the float of the type's size; those of an f64 where there is none."""
+    as_float, as_bits = FORMATS.get(type.bits, FORMATS[64])
     try:
         packed = struct.pack(as_float, number)
     except OverflowError:
         packed = struct.pack(as_float, copysign(inf, number))
     (bits,) = struct.unpack(as_bits, packed)
     return int(bits)
-
-
-def _bfloat16_bits(number: float) -> int:
-    """The nearest bf16: among the truncated and the next, as f64 sees them, ties to even."""
-    wide = number_bits(number, Type.named["f32"])
-    candidates = [bits for bits in (wide >> 16, (wide >> 16) + 1) if bits & 0x7FFF <= 0x7F80]
-    if wide & 0x7FFFFFFF >= 0x7F800000 or len(candidates) < 2:
-        return wide >> 16 | (0x40 if wide & 0x7FFFFFFF > 0x7F800000 else 0)
-    low, high = (constants.float_value(tree.Float(bits << 16, 32)) for bits in candidates)
-    if high in (inf, -inf):
-        high = copysign(2.0**128, high)
-    below, above = abs(number - low), abs(high - number)
-    return candidates[0] if below < above or (below == above and not candidates[0] & 1) else candidates[1]

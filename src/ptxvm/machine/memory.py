@@ -21,9 +21,10 @@ from ptxvm.machine.backing import address_of, bytes_at, world
 
 Array = npt.NDArray[Any]
 Address = Addresses | np.uint64
-Index = npt.NDArray[np.int64] | int
 
 SHIFTS = {1 << n: np.uint64(n) for n in range(8)}  # from the size of an access to that of an index
+WINDOWS = frozenset({"const", "shared", "local"})  # what is elsewhere is .global (PTX 6.4.1.1)
+ADOPTED = "was an argument of a launch that has ended"
 GUARD = 256  # bytes that belong to nobody, on both sides of our own allocations
 
 
@@ -77,10 +78,10 @@ class Memory:
         """
         start, writable = address_of(array), bool(array.flags.writeable)
         if not array.size:
-            return Adopted(start, Allocation(start, 0, space, name, writable, detail, [array], uses=0))
+            return Adopted(start, Allocation(start, 0, space, name, writable, detail, live=False))
         if self.address_bits < 64:
             return self._adopt_copy(bytes_at(start, array.nbytes, writable), name, space, detail)
-        allocation = Allocation(start, array.nbytes, space, name, writable, detail, [array])
+        allocation = Allocation(start, array.nbytes, space, name, writable, detail, [array], fate=ADOPTED)
         for other in self.table.overlapping(start, allocation.end):
             if other.start <= start and allocation.end <= other.end and (other.writable or not writable):
                 other.uses += 1
@@ -117,7 +118,7 @@ class Memory:
             return Adopted(other.start + offset, other)
         copy = self.allocate(host.size, 256, space, name, writable=bool(host.flags.writeable), detail=detail)
         copy.bytes[:] = host
-        copy.host = host
+        copy.host, copy.fate = host, ADOPTED
         copy.owners.append(host)
         return Adopted(copy.start, copy)
 
@@ -251,18 +252,14 @@ class Memory:
     # ── spaces ──────────────────────────────────────────────────────────────────────────
 
     def within(self, space: str, address: Address) -> Any:
-        """Does the generic address lie in the space (`isspacep`)?  What is in no window is `.global` (PTX 6.4.1.1)."""
+        """Does the generic address lie in the space (`isspacep`)?  What is in no window is `.global`."""
         addresses = np.atleast_1d(np.asarray(address, np.uint64))
-        owner = self.table.owners(addresses)
         found = np.zeros(len(addresses), np.bool_)
-        for at in np.unique(owner[owner >= 0]).tolist():
-            allocation = self.table.items[at]
-            inside = (owner == at) & (addresses < allocation.end)
-            if allocation.space == space or (space == "global" and allocation.space in ("const", "shared", "local")):
-                found |= inside
+        if self.table.items:
+            found = self.table.columns.inside(WINDOWS if space == "global" else frozenset((space,)), addresses)
         if space == "global":
             found = ~found & (addresses >= NULL_LIMIT)
-        return found if isinstance(address, np.ndarray) else found[0]
+        return found if np.ndim(address) else found[0]
 
 
 def fetch(view: Array, index: Any, count: int) -> Any:

@@ -95,7 +95,12 @@ def anything(node: tree.Instruction) -> Names:
 def unknown(node: tree.Instruction) -> list[tree.Name]:
     """The names in the operands that have to be declared."""
     names = (name for operand in node.operands for name in names_in(operand))
-    return [name for name in names if name.text != "_" and special(name.text, name.component) is None]
+    return [name for name in names if not predefined(name)]
+
+
+def predefined(name: tree.Name) -> bool:
+    """Is it the sink, a special register or `WARP_SZ`, which nobody declares?"""
+    return name.text in ("_", "WARP_SZ") or special(name.text, name.component) is not None
 
 
 def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -> None:
@@ -112,7 +117,7 @@ def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -
         type = Type.named.get(f"b{type.bits // len(node.items)}", type)
     address = isinstance(node, tree.Address)
     for name in names_in(node):
-        if special(name.text, name.component) is not None or name.text == "_":
+        if predefined(name):
             continue
         if not name.text.startswith("%") and (address or "plain" not in spec.marks):
             found.variables.setdefault(name.text, _space(decoded))

@@ -22,7 +22,12 @@ from ptxvm.syntax.source import Source
 
 NEWEST: tuple[Version, Target] = ((99, 0), Target(999))
 # Where the newest take an instruction no longer, these do: before sm_100, sm_70, and with old rules.
-OLDER: tuple[tuple[Version, Target], ...] = (((8, 5), Target(90)), ((6, 0), Target(60)), ((3, 1), Target(20)), ((1, 3), Target(13)))
+OLDER: tuple[tuple[Version, Target], ...] = (
+    ((8, 5), Target(90)),
+    ((6, 0), Target(60)),
+    ((3, 1), Target(20)),
+    ((1, 3), Target(13)),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Values are kept as their bits with the type that the operand has.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,7 +69,9 @@ def wanted(reading: Reading) -> dict[str, Type]:
     for operand, node, type in _sources(reading):
         for name in names_in(node):
             if name.text != "WARP_SZ" and not _is_address(reading, name):
-                found.setdefault(print_operand(name) if _is_special(name) else name.text, type or _declared(reading, operand))
+                found.setdefault(
+                    print_operand(name) if _is_special(name) else name.text, type or _declared(reading, operand)
+                )
     if "cc" in i.of.effects and i.form.opcode in ("addc", "subc", "madc"):
         found[CARRY] = pred
     return found
@@ -120,7 +121,8 @@ def compute(reading: Reading, given: Mapping[str, int]) -> Result:
     """The results, from the bits of every register in `wanted`."""
     i = reading.decoded
     evaluator = Evaluator(reading, given)
-    carry = Carry(_value(pred, given.get(CARRY, 0)))
+    before = _value(pred, given.get(CARRY, 0))
+    carry = Carry(before)
     arguments = [carry if p in PORTS else evaluator.operand(p) for p in i.of.parameters]
     with np.errstate(all="ignore"):
         returned = i.of.meaning(i, *arguments)
@@ -129,7 +131,7 @@ def compute(reading: Reading, given: Mapping[str, int]) -> Result:
     inputs = list(evaluator.quantities.values())
     if CARRY in given:
         inputs.append(Quantity("cc", CARRY, pred, given[CARRY]))
-    if carry.carry is not arguments[-1] and (i.cc if "cc" in i.of.modifiers else False):
+    if carry.carry is not before:
         outputs.append(Quantity("cc", CARRY, pred, _bits(carry.carry)))
     return Result(tuple(inputs), tuple(outputs))
 
@@ -270,20 +272,23 @@ def signed(bits: int, width: int) -> int:
     return bits - (1 << width) if bits >> width - 1 else bits
 
 
-def floats(bits: int, type: Type) -> list[float]:
-    """The bits as floating-point numbers: those of the type, or of the size of an integer or untyped one; none for 8 bits."""
+def floats(bits: int, type: Type) -> list[str]:
+    """The bits as floating-point numbers, each with the fewest digits that tell it from its neighbours.
+
+    They are those of the type, or of the size of an integer or untyped one; there are none of 8 bits.
+    """
     element = type.element if type.is_float else Type.named.get(f"f{type.bits}", type)
     if not element.is_float or element.bits < 16:
         return []
-    count = type.bits // element.bits
-    return [_float(bits >> n * element.bits & (1 << element.bits) - 1, element) for n in range(count)]
+    held = arrays.dtype(element)
+    parts = [bits >> n * element.bits & (1 << element.bits) - 1 for n in range(type.bits // element.bits)]
+    return [str(np.array(part, f"u{held.itemsize}").view(held)[()]) for part in parts]
 
 
-def _float(bits: int, type: Type) -> float:
-    number: float
-    if type.name == "bf16":
-        bits, form, size = bits << 16, "<f", 4
-    else:
-        form, size = {16: ("<e", 2), 32: ("<f", 4), 64: ("<d", 8)}[type.bits]
-    (number,) = struct.unpack(form, bits.to_bytes(size, "little"))
-    return number
+def constants_of(reading: Reading) -> dict[str, int]:
+    """The operands that are constants, with their bits."""
+    found = {}
+    for operand, node, type in _sources(reading):
+        if type is not None and not isinstance(node, tree.Vector | tree.Address | tree.Group) and not names_in(node):
+            found[operand] = _constant(node, type)
+    return found

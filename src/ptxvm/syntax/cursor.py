@@ -20,6 +20,7 @@ _MEANINGLESS = frozenset("'`\\#")
 NAME_START = frozenset("%$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """The characters with which an identifier starts (PTX 4.4)."""
 
+_NUMBER_TAIL = (NAME_START - {"%", "$"}) | frozenset(".0123456789")
 NO_NAME = frozenset(("_", "%", "$"))
 """Tokens that start like a name and are none."""
 
@@ -89,7 +90,11 @@ class Cursor:
             return False
         if text[0] == ".":
             return text in STATEMENT_DIRECTIVES
-        return text in {"@", "{"} or (self.is_name(at) and ("." in text or self.texts[at + 1] in {":", ";"}))
+        if not self.is_name(at):
+            return text in {"@", "{"}
+        after = self.texts[at + 1]
+        ends = after in {":", ";"} or (self.starts_line(at + 1) and (after[0] in NAME_START or after[0] in ".@}"))
+        return "." in text or ends
 
     # ── taking ──────────────────────────────────────────────────────────────────────────
 
@@ -106,8 +111,8 @@ class Cursor:
             raise self.unexpected(f"`{text}`" + (f" after {after}" if after else ""))
         self.at += 1
 
-    def expect_close(self, opening: int) -> None:
-        """Step over the partner of the bracket at `opening`; where it is missing, point at both."""
+    def expect_close(self, opening: int, *, more: bool = False) -> None:
+        """Step over the partner of the bracket at `opening`; a comma could stand there too if there may be `more`."""
         text = CLOSING[self.texts[opening]]
         if self.texts[self.at] == text:
             self.at += 1
@@ -121,7 +126,7 @@ class Cursor:
                 related=((f"expected `{text}` before {self.describe(self.at)}", self.span(self.at)),),
                 noticed=self.at,
             )
-        raise self.unexpected(f"`{text}`" if text == "]" else f"`,` or `{text}`")
+        raise self.unexpected(f"`,` or `{text}`" if more else f"`{text}`")
 
     def expect_semicolon(self, after: str) -> None:
         """Step over the `;` that ends a statement; one that is forgotten at the end of a line is reported there."""
@@ -155,6 +160,8 @@ class Cursor:
             return "the end of the file"
         if text[0] == '"' and len(text) > 1:
             return f"the string {text if len(text) < 30 else text[:26] + '…' + chr(34)}"
+        if text == "`":
+            return "a backquote"
         if not text.isprintable():
             return f"the character U+{ord(text[0]):04X}"
         return f"`{text if len(text) < 40 else text[:36] + '…'}`"
@@ -201,11 +208,17 @@ class Cursor:
             number = self.texts[at - 1] + text
             advice = advice or _number_help(number)
             return self.fail(codes.BAD_NUMBER, f"`{number}` is not a number", at - 1, at, noticed=at, help=advice)
+        if text[0] == "%" and at and self.touches(at):
+            advice = (
+                advice or "`%` at the start of a word makes it a name; the remainder is written with blanks: `7 % 3`"
+            )
         if text == '"':
             return self.fail(codes.UNCLOSED_STRING, "this string has no end on its line", help=advice)
         if text == ".":
             advice = "a modifier follows its dot without a blank"
             return self.fail(codes.SPLIT_MODIFIER, "a dot with nothing after it", help=advice)
+        if text == "#":
+            advice = advice or "lines for the C preprocessor are not read: run it first"
         if text != END and (not text.isascii() or not text.isprintable() or text in _MEANINGLESS):
             return self.fail(codes.STRAY_CHARACTER, f"{self.describe(at)} has no meaning in PTX", help=advice)
         return self.fail(codes.UNEXPECTED, f"expected {expected}, found {self.describe(at)}", help=advice)
@@ -213,9 +226,7 @@ class Cursor:
     def _splits_number(self, at: int) -> bool:
         """Whether the token goes on where a number ended: `0xg`, `1u`, `1.0.0`."""
         text = self.texts[at]
-        return (
-            self.touches(at) and self.texts[at - 1][0].isdigit() and (text[0] in NAME_START or text[0] in ".0123456789")
-        )
+        return self.touches(at) and self.texts[at - 1][0].isdigit() and text[0] in _NUMBER_TAIL
 
     def missing_semicolon(self, before: int, after: str) -> None:
         """Report a `;` that was forgotten before a token, at the end of what stands in front of it."""
@@ -246,7 +257,7 @@ class Cursor:
             text = texts[at]
             if text == END:
                 break
-            if at > stuck and open_braces == 0 and self.starts_statement(at):
+            if at >= stuck and at > start and open_braces == 0 and self.starts_statement(at):
                 break
             if text == ";" and at >= stuck:
                 at += 1

@@ -26,6 +26,14 @@ TYPES = frozenset(
 LINKAGE = frozenset(".extern .visible .weak .common".split())
 """The linking directives (PTX 11.6)."""
 
+_HOLDERS = {
+    ".bf16": ".b16", ".bf16x2": ".b32", ".tf32": ".b32",
+    ".e4m3": ".b8", ".e5m2": ".b8", ".e4m3x2": ".b16", ".e5m2x2": ".b16", ".ue8m0x2": ".b16",
+    ".e2m3x2": ".b16", ".e3m2x2": ".b16", ".e2m1x2": ".b8",
+}  # fmt: skip
+"""The alternative formats that instructions have, and the types that hold them (PTX 5.2.3, 5.2.4)."""
+
+_AFTER_SPACE = (*sorted(TYPES), ".align", ".attribute", ".v2", ".v4")
 _VECTORS = {".v2": 2, ".v4": 4}
 _POINTER_SPACES = frozenset(".global .const .shared .local".split())
 
@@ -54,7 +62,7 @@ class Declarations(Operands):
             found.append(self._parameter())
             if not self.take(","):
                 break
-        self.expect_close(opening)
+        self.expect_close(opening, more=True)
         return found
 
     def _parameter(self) -> tree.Variable:
@@ -135,7 +143,9 @@ class Declarations(Operands):
             raise self.unexpected("a type")
         if text in {".align", ".attribute"} | SPACES:
             raise self.fail(codes.UNEXPECTED, f"expected a type, found {self.describe(self.at)}")
-        raise self.fail(codes.BAD_TYPE, f"`{text}` is not the type of a variable", help=did_you_mean(text, TYPES))
+        holder = _HOLDERS.get(text)
+        advice = f"its values live in variables of type `{holder}`" if holder else did_you_mean(text, _AFTER_SPACE)
+        raise self.fail(codes.BAD_TYPE, f"`{text}` is not the type of a variable", help=advice)
 
     def attributes(self, allowed: tuple[str, ...] = (".managed", ".unified")) -> list[tree.Attribute]:
         """`.attribute(.managed, .unified(u, v))` (PTX 5.4.8)."""
@@ -159,7 +169,7 @@ class Declarations(Operands):
             found.append(tree.Attribute(text[1:], arguments, start=self.starts[at], end=self.ends[self.at - 1]))
             if not self.take(","):
                 break
-        self.expect_close(opening)
+        self.expect_close(opening, more=True)
         return found
 
     def _pointer(self) -> tree.Pointer:
@@ -239,7 +249,7 @@ class Declarations(Operands):
             items.append(self._initial())
             if not self.take(","):
                 break
-        self.expect_close(opening)
+        self.expect_close(opening, more=True)
         return tree.Vector(items, start=self.starts[opening], end=self.ends[self.at - 1])
 
     def _initial_scalar(self) -> tree.Operand:

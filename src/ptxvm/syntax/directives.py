@@ -13,6 +13,8 @@ from ptxvm.syntax.cursor import NAME_START
 from ptxvm.syntax.declarations import Declarations
 from ptxvm.syntax.lexer import END, integer
 
+_MOST_TARGETS = 65_536
+
 HEADER = (".version", ".target", ".address_size")
 """The directives that open a module, in this order (PTX 11.1)."""
 
@@ -108,17 +110,23 @@ class Directives(Declarations):
 
     # ── kernels and functions (PTX 11.4, 11.7, 11.8) ────────────────────────────────────
 
-    def performance(self, allowed: list[str]) -> list[tree.Directive]:
-        """The directives between the parameters and the body of a kernel or function."""
+    def performance(self, *, kernel: bool) -> list[tree.Directive]:
+        """The directives between the parameters and the body; those of a function stand in order, each once."""
+        allowed = KERNEL_DIRECTIVES if kernel else FUNCTION_DIRECTIVES
         found: list[tree.Directive] = []
+        last = -1
         while True:
-            text = self.texts[self.at]
+            at, text = self.at, self.texts[self.at]
             if text not in _UP_TO_THREE | _ONE | _BARE and text != ".pragma":
                 return found
-            if text not in allowed:
-                kind = "kernel" if ".maxntid" in allowed else "function"
-                self.report(codes.MISPLACED, f"a {kind} takes no `{text}`", self.span(self.at))
             found.append(self._performance(text))
+            if text not in allowed:
+                owner = "kernel" if kernel else "function"
+                self.report(codes.MISPLACED, f"a {owner} takes no `{text}`", self.span(at), noticed=at)
+            elif not kernel and allowed.index(text) <= last:
+                self.report(codes.MISPLACED, f"`{text}` stands too late, or twice", self.span(at), noticed=at)
+            elif not kernel:
+                last = allowed.index(text)
 
     def _performance(self, text: str) -> tree.Directive:
         if text == ".pragma":
@@ -158,6 +166,47 @@ class Directives(Declarations):
                 self.expect(",", "the name of the alias")
         self.expect_semicolon("`.alias`")
         return self._finish(first, arguments)
+
+    # ── what a label names (PTX 11.3) ───────────────────────────────────────────────────
+
+    def targets(self, label: int) -> tree.Targets:
+        """`label: .branchtargets a, b;` or `label: .calltargets f, g;`"""
+        word = self.texts[self.at]
+        self.at += 1
+        names = self._target_list("a label" if word == ".branchtargets" else "a function")
+        self.expect_semicolon(f"`{word}`")
+        return tree.Targets(self.texts[label], word[1:], names, start=self.starts[label], end=self.ends[self.at - 1])
+
+    def _target_list(self, what: str) -> list[tree.Name]:
+        """`a, b, L<3>`, where the last is short for `L0, L1, L2` (PTX 11.3.1, 5.4.6)."""
+        found: list[tree.Name] = []
+        while True:
+            at = self.at
+            if not self.is_plain_name(at):
+                raise self.unexpected(what)
+            self.at += 1
+            if self.take("<"):
+                count = self.literal_size("the count in `<n>`", allow_warp_size=False)
+                self.expect(">", "the count")
+                if not isinstance(count, tree.Integer) or count.value > _MOST_TARGETS:
+                    raise self.fail(codes.BAD_SIZE, f"more than {_MOST_TARGETS} targets", at, self.at - 1)
+                end = self.ends[self.at - 1]
+                found += [tree.Name(f"{self.texts[at]}{i}", start=self.starts[at], end=end) for i in range(count.value)]
+            else:
+                found.append(self.plain_name(at))
+            if not self.take(","):
+                return found
+
+    def prototype(self, label: int) -> tree.Prototype:
+        """`label: .callprototype (results) _ (parameters) .noreturn;` (PTX 11.3.3)"""
+        self.at += 1
+        results = self.parameters() if self.texts[self.at] == "(" else []
+        self.expect("_", "`.callprototype`")
+        parameters = self.parameters() if self.texts[self.at] == "(" else []
+        directives = self.performance(kernel=False)
+        self.expect_semicolon("`.callprototype`")
+        end = self.ends[self.at - 1]
+        return tree.Prototype(self.texts[label], results, parameters, directives, start=self.starts[label], end=end)
 
     # ── debugging (PTX 11.5) ────────────────────────────────────────────────────────────
 

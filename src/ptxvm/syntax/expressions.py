@@ -1,7 +1,7 @@
 """Constant expressions and literals.
 
-Sources: PTX 4.5 (constants), 4.5.6 (precedence: that of C); 10 of ptxas's departures from it:
-casts only to .s64 and .u64, no remainder, exact floats (`0f3F800000`) stand alone.
+Sources: PTX 4.5 (constants), 4.5.4 (precedence: that of C), and ptxas's departures from it:
+casts only to .s64 and .u64, `%` apart from the word after it, exact floats (`0f3F800000`) alone.
 """
 
 from __future__ import annotations
@@ -176,10 +176,6 @@ class Expressions(Cursor):
         text = self.texts[self.at]
         if text[0] in NAME_START:
             message = f"{self.describe(self.at)} cannot stand in a constant expression"
-            if text[0] == "%" and self.at and self.texts[self.at - 1] not in "+-*/(":
-                return self.fail(
-                    codes.BAD_OPERAND, message, help="PTX has no remainder: `%` starts the name of a register"
-                )
             return self.fail(codes.BAD_OPERAND, message, note="the only name that is a constant is `WARP_SZ`")
         if text in {",", ";", ")", "]", "}", END}:
             return self.fail(codes.MISSING_OPERAND, f"expected a constant, found {self.describe(self.at)}")

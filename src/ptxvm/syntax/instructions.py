@@ -114,12 +114,15 @@ class Instructions(Directives):
             self.missing_semicolon(self.at, "the instruction")
             return
         before = self.at - 1
-        if len(operands) == 1 and before == first + 1 and self.starts_line(before) and "." in self.texts[before]:
+        if len(operands) == 1 and before == first + 1 and self.starts_line(before) and self._looks_like_head(before):
             operands.pop()
             self.at = before
             self.missing_semicolon(before, "the instruction")
             return
         raise self.unexpected("`,` or `;`" if operands else "an operand or `;`")
+
+    def _looks_like_head(self, at: int) -> bool:
+        return "." in self.texts[at] or self.texts[at + 1] == ":"
 
     def _call(self) -> list[tree.Operand]:
         """`call (results), function, (arguments), prototype;` with all but the function optional (PTX 9.7.12.5)."""

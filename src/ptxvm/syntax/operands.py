@@ -186,7 +186,7 @@ class Operands(Expressions):
                 break
             at += 1
         self.at = at
-        self.expect_close(opening)
+        self.expect_close(opening, more=True)
         return tree.Vector(items, start=self.starts[opening], end=self.ends[at])
 
     def _element(self) -> tree.Operand:
@@ -213,7 +213,7 @@ class Operands(Expressions):
                 raise self._no_operand()
             if not self.take(","):
                 break
-        self.expect_close(opening)
+        self.expect_close(opening, more=True)
         return tree.Group(items, start=self.starts[opening], end=self.ends[self.at - 1])
 
     def _sink(self, *, first: bool) -> tree.Operand:

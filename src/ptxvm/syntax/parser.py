@@ -10,7 +10,6 @@ prototypes), and what ptxas takes beyond them.
 
 from __future__ import annotations
 
-import itertools
 import re
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, did_you_mean
@@ -26,7 +25,6 @@ _MODULE_DIRECTIVES = frozenset((*HEADER, ".file", ".pragma", ".alias", ".section
 _DECLARING = SPACES | {".align", ".attribute"}
 _BINARY = re.compile("[\x01-\x08\x0e-\x1f\x7f-\x9f]")
 _LOOKED_AT = 4096
-_MOST_TARGETS = 65_536
 _LABELLED = frozenset((".branchtargets", ".calltargets", ".callprototype"))
 _ALL_DIRECTIVES = [
     *_MODULE_DIRECTIVES,
@@ -102,7 +100,11 @@ class Parser(Instructions):
         text = self.texts[self.at]
         if text in HEADER:
             return self._header_directive(text)
+        found = self._other_module_statement(text)
         self._header_over = True
+        return found
+
+    def _other_module_statement(self, text: str) -> tree.Statement:
         if text in LINKAGE or text in {".entry", ".func"}:
             return self._linked(in_body=False)
         if text in _DECLARING:
@@ -126,6 +128,8 @@ class Parser(Instructions):
 
     def _no_module_statement(self, text: str) -> Recover:
         at = self.at
+        if text == ";":
+            return self.fail(codes.UNEXPECTED, "there is no statement before this `;`")
         if text == "}":
             self.at += 1
             return self._outside(codes.UNMATCHED, "this `}` closes nothing", at)
@@ -194,6 +198,8 @@ class Parser(Instructions):
             self.take(";")
         else:
             raise self.unexpected("`{` or `;` after the signature")
+        if not found.name:
+            raise Recover
         found.end = self.ends[self.at - 1]
         return found
 
@@ -211,23 +217,7 @@ class Parser(Instructions):
         found.name_start, found.name_end = self.starts[at], self.ends[at]
         if self.texts[self.at] == "(":
             found.parameters = self.parameters()
-        if found.kind == "entry":
-            found.directives = self.performance(KERNEL_DIRECTIVES)
-        else:
-            found.directives = self.performance(FUNCTION_DIRECTIVES)
-            self._check_order(found.directives)
-
-    def _check_order(self, directives: list[tree.Directive]) -> None:
-        """Of the directives of a function each stands once, in the order of the manual's list."""
-        ranks = [
-            FUNCTION_DIRECTIVES.index(f".{found.name}")
-            for found in directives
-            if f".{found.name}" in FUNCTION_DIRECTIVES
-        ]
-        for place, (before, after) in enumerate(itertools.pairwise(ranks), start=1):
-            if before >= after:
-                name, span = directives[place].name, Span(directives[place].start, directives[place].end)
-                self.report(codes.MISPLACED, f"`.{name}` stands too late, or twice", span)
+        found.directives = self.performance(kernel=found.kind == "entry")
 
     def _skip_signature(self) -> None:
         """After an error in a signature: to the body, so that its statements are read, or to the end."""
@@ -271,9 +261,7 @@ class Parser(Instructions):
                 elif text == "@":
                     found.append(self._guarded())
                 elif text[0] == ".":
-                    if (
-                        text in {".entry", ".version", ".section"} and self.starts_line(start)
-                    ) or self._starts_function(start):
+                    if self._belongs_to_module(start):
                         return found
                     found.append(self._body_directive(text))
                 elif text == "{":
@@ -285,14 +273,13 @@ class Parser(Instructions):
             except Recover:
                 self.recover(start)
 
-    def _starts_function(self, at: int) -> bool:
-        """Whether a function with a body starts here: then a `}` was forgotten above."""
-        if self.texts[at] in LINKAGE and self.starts_line(at):
+    def _belongs_to_module(self, at: int) -> bool:
+        """Whether a kernel, a function with a body or a section starts here: then a `}` was forgotten above."""
+        if not self.starts_line(at):
+            return False
+        if self.texts[at] in LINKAGE:
             at += 1
-            return self.texts[at] in {".entry", ".global", ".const"} or (
-                self.texts[at] == ".func" and self._has_body(at)
-            )
-        return self.texts[at] == ".func" and self.starts_line(at) and self._has_body(at)
+        return self.texts[at] in {".entry", ".section"} or (self.texts[at] == ".func" and self._has_body(at))
 
     def _has_body(self, at: int) -> bool:
         """Whether a `{` comes before all that ends a signature."""
@@ -319,45 +306,10 @@ class Parser(Instructions):
         self.at += 2
         word = self.texts[self.at]
         if word in {".branchtargets", ".calltargets"}:
-            self.at += 1
-            names = self._target_list("a label" if word == ".branchtargets" else "a function")
-            self.expect_semicolon(f"`{word}`")
-            return tree.Targets(text, word[1:], names, start=self.starts[at], end=self.ends[self.at - 1])
+            return self.targets(at)
         if word == ".callprototype":
-            return self._prototype(at)
+            return self.prototype(at)
         return tree.Label(text, start=self.starts[at], end=self.ends[at + 1])
-
-    def _target_list(self, what: str) -> list[tree.Name]:
-        """`a, b, L<3>`, where the last is short for `L0, L1, L2` (PTX 11.3.1, 5.4.6)."""
-        found: list[tree.Name] = []
-        while True:
-            at = self.at
-            if not self.is_plain_name(at):
-                raise self.unexpected(what)
-            self.at += 1
-            if self.take("<"):
-                count = self.literal_size("the count in `<n>`", allow_warp_size=False)
-                self.expect(">", "the count")
-                if not isinstance(count, tree.Integer) or count.value > _MOST_TARGETS:
-                    raise self.fail(codes.BAD_SIZE, f"more than {_MOST_TARGETS} targets", at, self.at - 1)
-                end = self.ends[self.at - 1]
-                found += [tree.Name(f"{self.texts[at]}{i}", start=self.starts[at], end=end) for i in range(count.value)]
-            else:
-                found.append(self.plain_name(at))
-            if not self.take(","):
-                return found
-
-    def _prototype(self, first: int) -> tree.Prototype:
-        """`label: .callprototype (results) _ (parameters) .noreturn;` (PTX 11.3.3)"""
-        self.at += 1
-        results = self.parameters() if self.texts[self.at] == "(" else []
-        self.expect("_", "`.callprototype`")
-        parameters = self.parameters() if self.texts[self.at] == "(" else []
-        directives = self.performance(FUNCTION_DIRECTIVES)
-        self._check_order(directives)
-        self.expect_semicolon("`.callprototype`")
-        end = self.ends[self.at - 1]
-        return tree.Prototype(self.texts[first], results, parameters, directives, start=self.starts[first], end=end)
 
     def _body_directive(self, text: str) -> tree.Statement:
         if text in SPACES or text in {".align", ".attribute"}:
@@ -387,7 +339,12 @@ class Parser(Instructions):
         self.at += 1
         negated = self.take("!")
         at = self.at
-        name = self._bare_name()
+        if not self.is_name(at):
+            raise self.unexpected("a predicate")
+        self.at += 1
+        if "." in self.texts[at]:
+            raise self.fail(codes.BAD_GUARD, f"a predicate has no component: {self.describe(at)}", at)
+        name = self.plain_name(at)
         guard = tree.Guard(name, negated, start=self.starts[first], end=name.end)
         text = self.texts[self.at]
         if text[0] in NAME_START and self.texts[self.at + 1] != ":":

@@ -1,6 +1,7 @@
 """Loads and stores of many lanes, and what memory refuses."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import world
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.window import Window
 
 U8, U16, U32, U64, F16, F32, F64 = (np.dtype(code) for code in ("u1", "u2", "u4", "u8", "f2", "f4", "f8"))
 B128 = np.dtype([("lo", "u8"), ("hi", "u8")])
@@ -99,6 +101,16 @@ def test_lanes_may_use_different_allocations(memory, rng):
     assert sum(int((each == 1).sum()) for each in arrays) == len(set(where.tolist()))
 
 
+def test_every_lane_may_have_its_own_block(memory):
+    blocks = [memory.allocate(16, name=f"block {n}") for n in range(500)]
+    starts = np.array([each.start for each in blocks], np.uint64)
+    memory.store(U32, starts + np.uint64(12), np.arange(500, dtype=np.uint32))
+    assert memory.load(U32, starts + np.uint64(8), 2)[1].tolist() == list(range(500))
+    starts[333] += np.uint64(16)
+    fault = refused(lambda: memory.load(U32, starts), "out-of-bounds", "just past the end of block 333")
+    assert fault.lane_index == 333
+
+
 def test_no_lanes_load_nothing(memory):
     assert memory.load(F32, np.empty(0, np.uint64)).shape == (0,)
     assert memory.load(F32, np.empty(0, np.uint64), 4).shape == (4, 0)
@@ -110,9 +122,14 @@ def test_no_lanes_load_nothing(memory):
 def test_an_access_past_the_end_names_the_array_and_the_lane(memory):
     x = np.zeros(1024, np.float32)
     start = memory.adopt(x, "`x`", detail="argument 2").address
-    fault = refused(lambda: memory.load(F32, addresses(start, 1028, 4)), "out-of-bounds", "`x` (4096 bytes, argument 2)")
+    fault = refused(
+        lambda: memory.load(F32, addresses(start, 1028, 4)), "out-of-bounds", "`x` (4096 bytes, argument 2)"
+    )
     assert (fault.lane_index, fault.address, fault.size) == (1024, start + 4096, 4)
-    assert refused(lambda: memory.load(F32, np.uint64(start + 4108)), "out-of-bounds", "12 bytes past the end of `x`")
+    refused(lambda: memory.load(F32, np.uint64(start + 4108)), "out-of-bounds", "that is 12 bytes past the end of `x`")
+    refused(
+        lambda: memory.store(F32, np.uint64(start + 4096), F32.type(0)), "out-of-bounds", "writing 4 bytes", "just past"
+    )
 
 
 def test_an_access_before_the_start_is_refused(memory):
@@ -123,7 +140,11 @@ def test_an_access_before_the_start_is_refused(memory):
 
 def test_the_last_bytes_of_an_access_may_not_hang_over(memory):
     start = memory.allocate(10, name="a").start
-    refused(lambda: memory.load(U32, addresses(start, 3, 4)), "out-of-bounds", "last 2 bytes are past the end of a (10 bytes)")
+    refused(
+        lambda: memory.load(U32, addresses(start, 3, 4)),
+        "out-of-bounds",
+        "last 2 bytes are past the end of a (10 bytes)",
+    )
     refused(lambda: memory.load(U32, np.uint64(start + 8)), "out-of-bounds")
     assert memory.load(U16, np.uint64(start + 8)) == 0
 
@@ -205,13 +226,23 @@ def test_an_unaligned_host_array_is_checked_to_the_byte(memory):
 
 def test_guards_lie_between_allocations(memory):
     blocks = sorted((memory.allocate(64) for _ in range(20)), key=lambda block: block.start)
-    assert all(after.start - before.end >= 256 for before, after in zip(blocks, blocks[1:], strict=False))
+    assert all(after.start - before.end >= 256 for before, after in pairwise(blocks))
     assert all(block.start % 256 == 0 for block in blocks)
 
 
 @pytest.mark.parametrize("alignment", [1, 16, 512, 4096])
 def test_an_alignment_can_be_asked_for(memory, alignment):
     assert memory.allocate(10, alignment).start % alignment == 0
+
+
+def test_atomics_are_checked_as_stores_are(memory):
+    counter = np.zeros(4, np.uint32)
+    start = memory.adopt(counter).address
+    assert memory.atomic(U32, addresses(start, 4, 0), "add", [U32.type(2)]).tolist() == [0, 2, 4, 6]
+    assert memory.atomic(U32, np.uint64(start), "exch", [U32.type(5)]) == 8
+    const = memory.allocate(16, space="const", writable=False).start
+    refused(lambda: memory.atomic(U32, np.uint64(const), "add", [U32.type(1)]), "read-only")
+    refused(lambda: memory.atomic(U32, addresses(start + 2, 2, 4), "add", [U32.type(1)]), "misaligned")
 
 
 # ── adoption ────────────────────────────────────────────────────────────────────────────
@@ -252,6 +283,18 @@ def test_an_empty_array_can_be_passed_and_not_used(memory):
     with pytest.raises(AccessFault):
         memory.load(F32, np.uint64(nothing.address))
     memory.release(nothing.allocation)
+    own = memory.allocate(0)
+    memory.release(own)
+    assert memory.table.items == []
+
+
+def test_an_array_of_an_earlier_launch_is_called_so(memory):
+    x = np.zeros(4, np.float32)
+    adopted = memory.adopt(x, "`x`")
+    memory.release(adopted.allocation)
+    refused(
+        lambda: memory.load(F32, np.uint64(adopted.address)), "use-after-free", "argument of a launch that has ended"
+    )
 
 
 def test_an_array_in_a_variable_of_a_module_is_that_variable(memory):
@@ -313,6 +356,12 @@ def test_bytes_and_strings_are_read_as_a_lane_would(memory):
     assert memory.read(block.start + 1, 4) == b"i\0th"
     refused(lambda: memory.read_string(block.start + 3), "out-of-bounds")
     refused(lambda: memory.read(block.start + 6, 4), "out-of-bounds")
+    local = Window(memory, "local", 16, np.arange(3))
+    local.pieces[1] = np.frombuffer(b"sixteen letters!", np.uint8)
+    (where,) = local.to_generic(np.uint64(8), np.array([1])).tolist()
+    assert memory.read(where, 8, lane=1) == b"letters!"
+    refused(lambda: memory.read(where, 8, lane=2), "out-of-bounds")
+    refused(lambda: memory.read_string(where, lane=1), "out-of-bounds")
     refused(lambda: memory.read_string(0), "null-pointer")
 
 

@@ -32,7 +32,10 @@ def texts(text: str) -> list[str]:
         ("1.0 1. 1e3 1.5E-3 0x1F 017 0b101U 5U", ["1.0", "1.", "1e3", "1.5E-3", "0x1F", "017", "0b101U", "5U"]),
         ("0f3F800000 0d3FF0000000000000", ["0f3F800000", "0d3FF0000000000000"]),
         ("0f3F80 1u 0xg 1_0", ["0", "f3F80", "1", "u", "0", "xg", "1", "_0"]),
-        ("a<<b>>c<=d>=e==f!=g&&h||i", list("a b c d e f g h i".split()[0]) + "<< b >> c <= d >= e == f != g && h || i".split()),
+        (
+            "a<<b>>c<=d>=e==f!=g&&h||i",
+            "a << b >> c <= d >= e == f != g && h || i".split(),
+        ),
         ('"a // b" "/*"', ['"a // b"', '"/*"']),
         ('"open\n', ['"', "open"]),
         ("é\x0b", ["é", "\x0b"]),
@@ -44,7 +47,15 @@ def test_tokens(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["a// b\nc", "a/* b\n\n */c", "a /* /* */ c", "a // \xe9 \u4e2d\nc", 'a\n# 1 "x.cu"\nc', 'a # 1 "x.cu" 2\nc', 'a\n#line 7 "x"\nc'],
+    [
+        "a// b\nc",
+        "a/* b\n\n */c",
+        "a /* /* */ c",
+        "a // \xe9 \u4e2d\nc",
+        'a\n# 1 "x.cu"\nc',
+        'a # 1 "x.cu" 2\nc',
+        'a\n#line 7 "x"\nc',
+    ],
 )
 def test_comments_and_lines_of_the_preprocessor_are_blanks(text):
     tokens = Tokens(Source(text))
@@ -53,7 +64,9 @@ def test_comments_and_lines_of_the_preprocessor_are_blanks(text):
     assert tokens.text.count("\n") == text.count("\n")
 
 
-@pytest.mark.parametrize(("text", "place"), [("a /*", 2), ("a /*/", 2), ("/**/ /* b\n", 5), ("a /* b */", -1), ("/*/ */", -1)])
+@pytest.mark.parametrize(
+    ("text", "place"), [("a /*", 2), ("a /*/", 2), ("/**/ /* b\n", 5), ("a /* b */", -1), ("/*/ */", -1)]
+)
 def test_a_comment_without_an_end_is_found(text, place):
     assert Tokens(Source(text)).unclosed_comment == place
 
@@ -69,11 +82,25 @@ def test_places_are_right_beyond_the_first_chunk(monkeypatch):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("0", (0, False)), ("42", (42, False)), ("42U", (42, True)), ("017", (15, False)), ("0x1fU", (31, True)), ("0XFF", (255, False)),
-        ("0b101", (5, False)), ("0B1U", (1, True)), ("18446744073709551616", (1 << 64, False)), ("00", (0, False)),
-        ("08", None), ("0x", None), ("1.0", None), ("1u", None), ("", None), ("x", None), ("9" * 5000, None),
+        ("0", (0, False)),
+        ("42", (42, False)),
+        ("42U", (42, True)),
+        ("017", (15, False)),
+        ("0x1fU", (31, True)),
+        ("0XFF", (255, False)),
+        ("0b101", (5, False)),
+        ("0B1U", (1, True)),
+        ("18446744073709551616", (1 << 64, False)),
+        ("00", (0, False)),
+        ("08", None),
+        ("0x", None),
+        ("1.0", None),
+        ("1u", None),
+        ("", None),
+        ("x", None),
+        ("9" * 5000, None),
     ],
-)  # fmt: skip
+)
 def test_integer_literals(text, value):
     """PTX 4.5.1."""
     assert integer(text) == value
@@ -82,10 +109,16 @@ def test_integer_literals(text, value):
 @pytest.mark.parametrize(
     ("text", "bits", "width"),
     [
-        ("0f3F800000", 0x3F800000, 32), ("0F3f800000", 0x3F800000, 32), ("0d3FF0000000000000", 0x3FF0000000000000, 64),
-        ("0f7FC00001", 0x7FC00001, 32), ("1e400", 0x7FF0000000000000, 64), ("09.5", None, 64), ("1.", None, 64), ("2.5E-3", None, 64),
+        ("0f3F800000", 0x3F800000, 32),
+        ("0F3f800000", 0x3F800000, 32),
+        ("0d3FF0000000000000", 0x3FF0000000000000, 64),
+        ("0f7FC00001", 0x7FC00001, 32),
+        ("1e400", 0x7FF0000000000000, 64),
+        ("09.5", None, 64),
+        ("1.", None, 64),
+        ("2.5E-3", None, 64),
     ],
-)  # fmt: skip
+)
 def test_floating_point_literals(text, bits, width):
     """PTX 4.5.2: exact bits, or a decimal number of double precision."""
     if bits is None:

@@ -48,7 +48,9 @@ def test_a_nul_inside_is_an_error_at_its_place():
     assert (found.code, found.line, found.column) == ("P0110", 3, 1)
 
 
-@pytest.mark.parametrize("data", [b"\x7fELF\x02\x01\x01\x00abc", b"\x50\xed\x55\xba\x01\x00\x10\x00", b"\0\0\0a", b"ab\x01cd\0"])
+@pytest.mark.parametrize(
+    "data", [b"\x7fELF\x02\x01\x01\x00abc", b"\x50\xed\x55\xba\x01\x00\x10\x00", b"\0\0\0a", b"ab\x01cd\0e"]
+)
 def test_a_binary_file_gets_one_error_that_says_so(data):
     module, (found,) = parse(data)
     assert (found.code, found.message) == ("P0110", "this is a binary file, not PTX")

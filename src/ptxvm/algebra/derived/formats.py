@@ -1,4 +1,4 @@
-"""The small formats of PTX 5.2.3 and 5.2.4, which only conversions know: e4m3, e5m2, e2m3, e3m2, e2m1, ue8m0, s2f6, tf32."""
+"""The formats that only conversions know: e4m3, e5m2, e2m3, e3m2, e2m1, ue8m0, s2f6, tf32 (PTX 5.2.3 and 5.2.4)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,13 @@ FORMATS = {
 
 
 def encode(
-    a: Value, format: Format, mode: str = "rn", random: Value | None = None, *, finite: bool = True, relu: bool = False
+    a: Value,
+    format: Format,
+    mode: str = "rn",
+    random: Value | None = None,
+    *,
+    finite: bool = True,
+    relu: bool = False,
 ) -> Value:
     """The code of an f32, as b16: rounded to nearest (rn), to zero (rz) or at random (rs), limited where it is `finite`.
 
@@ -50,7 +56,7 @@ def encode(
         tie_to_even = significand >> shift & 1
         significand = significand + (size.lift(1) << shift - 1) - 1 + tie_to_even
     elif random is not None:
-        significand = significand + (random << shift >> 16)
+        significand = significand + (random << shift - 16 | random >> shift.lift(16) - shift)
     limit = format.greatest if finite or format.infinity is None else format.infinity
     code = ((above << format.fraction) + (significand >> shift)).min(limit)
     code = code | bits >> 32 - format.bits & 1 << format.bits - 1

@@ -1,22 +1,21 @@
 """The primitives of `algebra.value.Algebra` over NumPy arrays: one element per lane.
 
 Every function takes arrays, NumPy scalars (a uniform register) or a mixture, and gives an array or a scalar of the same
-dtype; all are total, and quiet only under `np.errstate(all="ignore")`, which is the caller's.  `DTYPES` says how a type is
-held; packed types are held as their bits.
+dtype; all are total, and quiet only under `np.errstate(all="ignore")`, which is the caller's.  `DTYPES` says how a type
+is held; packed types are held as their bits.
 
-    dtype(type)                     const(type, x)
-    integers    add sub mul and or xor are NumPy's operators, min max its minimum and maximum; shl(a, b) and shr(a, b) too
-                div(a, b)  rem(a, b)  mul_hi(a, b)  popc(a)  clz(a)  reverse(a)
-    floats      floating(op, rounding, dtype, *args) for add sub mul div sqrt fma; fma_f32(a, b, c) and fma_f64(a, b, c) are
-                its `rn`; in `rn` + - * / and np.sqrt need no function
-    compare     NumPy's operators do what the algebra asks
-    select      select(condition, a, b)
-    casts       view(a, dtype)  resize(a, dtype)  itof(a, dtype, rounding)  ftoi(a, dtype)  ftof(a, dtype, rounding)
-    round       round_integral(mode, a), by ROUND[mode]
-    functions   transcendental(function, a)
-    derived     derived_is_nan  derived_magnitude  derived_negate  derived_flush_subnormal  derived_canonical_nan
-                derived_clamp01, of one argument
-    pairs       b128 has no arithmetic: b128_resize(a, dtype), b128_logic(op, a, b), b128_shl(a, n), b128_shr(a, n)
+    dtype(type)    const(type, x)
+    integers       add sub mul and or xor are NumPy's operators, min max its minimum and maximum; shl(a, b)  shr(a, b)
+                   div(a, b)  rem(a, b)  mul_hi(a, b)  popc(a)  clz(a)  reverse(a)
+    floats         floating(op, rounding, dtype, *args) for add sub mul div sqrt fma; fma_f32(a, b, c) and
+                   fma_f64(a, b, c) are its `rn`; in `rn` + - * / and np.sqrt need no function
+    compare        NumPy's operators do what the algebra asks
+    select         select(condition, a, b)
+    casts          view(a, dtype)  resize(a, dtype)  itof(a, dtype, rounding)  ftoi(a, dtype)  ftof(a, dtype, rounding)
+    round          round_integral(mode, a), by ROUND[mode]
+    functions      transcendental(function, a)
+    derived        derived_NAME(a) for is_nan magnitude negate flush_subnormal canonical_nan clamp01
+    b128           b128_resize(a, dtype)  b128_logic(op, a, b)  b128_shl(a, b)  b128_shr(a, b)
 """
 
 from __future__ import annotations
@@ -239,7 +238,7 @@ def fma_f64(a: Any, b: Any, c: Any) -> Any:
 
 
 def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
-    """Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): the last addition is of a sum rounded to odd.
+    """Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): what is added last was rounded to odd.
 
     Where an intermediate could overflow or lose bits the lane is computed in exact integers.
     """
@@ -252,7 +251,9 @@ def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
     size, addend = np.abs(high), np.abs(c)
     easy = (size > 2.0**-900) & (size < 2.0**1000) & (addend < 2.0**1000)
     easy = easy & (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)
-    trivial = (a == 0) | (b == 0) | ~np.isfinite(a) | ~np.isfinite(b) | ~np.isfinite(c)
+    finite = np.isfinite(a) & np.isfinite(b)
+    plain = select(finite & np.isinf(c), c, plain)  # where the product alone overflows
+    trivial = (a == 0) | (b == 0) | ~finite | ~np.isfinite(c)
     # An exact zero has the sign that the mode gives to `x + -x`, as the plain sum has.
     result = select(trivial | (easy & (result == 0)), plain, result)
     hard = ~(easy | trivial)
@@ -346,12 +347,12 @@ def view(a: Any, held: np.dtype[Any]) -> Any:
 
 def resize(a: Any, held: np.dtype[Any]) -> Any:
     """Integer to integer: extended as the source is signed, or truncated; a predicate gives 0 or 1."""
-    return a.astype(held) if held != B128 and a.dtype != B128 else b128_resize(a, held)
+    return b128_resize(a, held) if B128 in (held, a.dtype) else a.astype(held)
 
 
 def itof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
     """Integer to float; to f16 and bf16 by way of an f32 that is rounded to odd."""
-    if held == F64 or held == F32:
+    if held in (F64, F32):
         return rounded(rounding, _cast, a, held)
     return ftof(rounded("odd", _cast, a, F32), held, rounding)
 
@@ -377,7 +378,7 @@ def ftoi(a: Any, held: np.dtype[Any]) -> Any:
 
 def ftof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
     """Float to float, rounded once."""
-    if held == F64 or held == a.dtype:
+    if held in (F64, a.dtype):
         return a.astype(held)
     if held == F32:
         return rounded(rounding, _cast, a, held) if a.dtype == F64 else a.astype(held)

@@ -191,9 +191,9 @@ class Cohort:
         """The end of the frame."""
         return at(self.ends[self.depth], lanes)
 
-    def allocate_stack(self, bound: Any, lanes: Any, guard: Any, size: Any, alignment: int) -> Any:
+    def allocate_stack(self, bound: Any, lanes: Any, guard: Any, size: Any, alignment: Any) -> Any:
         """`alloca`: the frame grows upward."""
-        step = np.uint64(max(alignment, 8))
+        step = np.uint64(max(int(alignment), 8))
         start = (self.stack_pointer(lanes) + (step - np.uint64(1))) // step * step
         wanted = np.asarray(size).astype(np.uint64)
         end = start + np.where(guard, wanted, np.uint64(0)) if guard is not None else start + wanted

@@ -124,10 +124,11 @@ class Memory(Port):
         """Is it there?"""
         return self.value(pred, f"C.within({space!r}, L, {address.raw})")
 
-    def allocate_stack(self, size: Value, alignment: int) -> Value:
+    def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""
         bound = self.code.refer(self.bound)
-        return self.value(u64, f"C.allocate_stack({bound}, L, {self.guard}, {size.raw}, {alignment})")
+        step = alignment.raw if isinstance(alignment, Value) else alignment
+        return self.value(u64, f"C.allocate_stack({bound}, L, {self.guard}, {size.raw}, {step})")
 
     def stack_pointer(self, restore: Value | None = None) -> Value:
         """Read or set the end of the frame."""

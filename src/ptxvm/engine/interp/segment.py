@@ -184,7 +184,7 @@ class Tracer:
     def write(self, bound: Bound, node: tree.Operand, value: Any) -> None:
         """A value to a destination."""
         if isinstance(node, tree.Vector):
-            for item, element in zip(node.items, value, strict=True):
+            for item, element in zip(node.items, value if isinstance(value, list) else [value], strict=True):
                 self.write(bound, item, element)
             return
         if not isinstance(node, tree.Name) or node.text == "_":

@@ -8,7 +8,7 @@ from typing import Any
 from ptxvm.algebra.derived.floats import flush_subnormal, maximum, minimum
 from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic
-from ptxvm.algebra.types import f32
+from ptxvm.algebra.types import f32, f64
 from ptxvm.algebra.value import Value, select
 from ptxvm.isa.access import (
     ADDRESS,
@@ -54,6 +54,7 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
 def update(i: Any, a: Value, b: Any, mem: Any) -> list[Value]:
     """Apply the operation to each element, one at a time, and return what was there."""
     operation = OPERATIONS[i.op]
+    known = i.op if i.type.is_int or i.type in (f32, f64) else None  # by that name an engine may have it ready-made
     return [
         mem.atomic(
             window(i),
@@ -61,7 +62,7 @@ def update(i: Any, a: Value, b: Any, mem: Any) -> list[Value]:
             a + n * i.type.bytes,
             lambda old, x: operation(i, old, x),
             [x],
-            operation=i.op,
+            operation=known,
             order=i.order or "relaxed",
             scope=i.scope or "gpu",
         )

@@ -111,7 +111,12 @@ def bf16_registers_have_sixteen_bits(i):
     """No register of a conversion from or to .bf16 is wider than its type."""
     for operand in ("d", "a"):
         shape, type = i.shape(operand), i.type_of(operand)
-        if bf16 in (i.dtype, i.atype) and shape is not None and shape.kind == "register" and shape.type.bits > type.bits:
+        if (
+            bf16 in (i.dtype, i.atype)
+            and shape is not None
+            and shape.kind == "register"
+            and shape.type.bits > type.bits
+        ):
             return "Arguments mismatch for instruction 'cvt'"
     return None
 
@@ -404,8 +409,8 @@ def factors(operand):
 )
 def cvt_fixed(i, a, b, scale=None):
     """Convert two f32, divided by scale factors, to a pair of fixed-point numbers; the first becomes the upper one."""
-    codes = [encode_fixed(scaled(x, s, -1), relu=i.relu) for x, s in zip((b, a), factors(scale), strict=True)]
-    return pair_of_bytes(*codes, s2f6x2)
+    low, high = (encode_fixed(scaled(x, s, -1), relu=i.relu) for x, s in zip((b, a), factors(scale), strict=True))
+    return pair_of_bytes(low, high, s2f6x2)
 
 
 @instruction(
@@ -420,7 +425,8 @@ def cvt_fixed(i, a, b, scale=None):
 def cvt_fixed_pair(i, a, scale=None):
     """Convert a pair of bf16, divided by scale factors, to a pair of fixed-point numbers."""
     pairs = zip(elements(a), factors(scale), strict=True)
-    return pair_of_bytes(*(encode_fixed(scaled(x.to(f32), s, -1), relu=i.relu) for x, s in pairs), s2f6x2)
+    low, high = (encode_fixed(scaled(x.to(f32), s, -1), relu=i.relu) for x, s in pairs)
+    return pair_of_bytes(low, high, s2f6x2)
 
 
 @instruction(

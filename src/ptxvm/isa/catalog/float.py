@@ -22,6 +22,7 @@ from ptxvm.algebra.types import b64, f32, f64
 from ptxvm.algebra.value import select
 from ptxvm.isa.model import alu
 
+
 def flushed(i, *operands):
     """The operands as `.ftz` has them."""
     return [flush_subnormal(x) for x in operands] if i.ftz else list(operands)
@@ -137,10 +138,11 @@ def mad(i, a, b, c):
 
 @mad.rule("P1201")
 def mad_says_how_it_rounds(i):
-    """mad has a rounding modifier: .f64 from PTX 1.4 on, .f32 for sm_20 and higher from PTX 3.2 on."""
+    """Mad has a rounding modifier: .f64 from PTX 1.4 on, .f32 for sm_20 and higher from PTX 3.2 on."""
     since, least = ((1, 4), 0) if i.type is f64 else ((3, 2), 20)
     if not i.rnd and i.version >= since and i.target.number >= least:
         return "Rounding modifier required for instruction 'mad'"
+    return None
 
 
 @mad.needs_when("PTX 2.0, sm_20")

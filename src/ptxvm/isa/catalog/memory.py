@@ -79,7 +79,7 @@ def ld_global_nc(i, a, policy, mem):
     return values if i.vec else values[0]
 
 
-@has(ADDRESS, VECTOR, result_vector("d"))
+@has(ADDRESS, result_vector("d"))
 @instruction(
     """
     ldu{.ss}{.vec}.type  d, [a];
@@ -97,6 +97,12 @@ def ldu(i, a, mem):
     return values if i.vec else values[0]
 
 
+@ldu.rule("P1814")
+def uniform_vector_too_large(i):
+    """A vector has 128 bits at most."""
+    return "Vector type too large, exceeds 128 bit limit" if count(i) * i.type.bits > 128 else None
+
+
 @has(ADDRESS, ORDER, CACHE, ORDERED_CACHE, HINT, VECTOR, source_vector("b"))
 @instruction(
     """
@@ -112,12 +118,18 @@ def ldu(i, a, mem):
     .type   = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.11",
-    types="a: u64 element, b: type wide, policy: b64 plain",
+    types="a: u64 element, b: type wide sink, policy: b64 plain",
     needs={"": "PTX 1.0", **NEEDS},
 )
 def st(i, a, b, policy, mem):
     """Store a register, the low bits of a wider one, or the registers of a vector into memory."""
-    mem.store(window(i), i.type, a, as_list(b), cache=i.cop, **attributes(i))
+    values = as_list(b)
+    if None not in values:
+        mem.store(window(i), i.type, a, values, cache=i.cop, **attributes(i))
+        return
+    for n, value in enumerate(values):  # `_` leaves an element as it is
+        if value is not None:
+            mem.store(window(i), i.type, a + n * i.type.bytes, [value], cache=i.cop, **attributes(i))
 
 
 def memory_mapped_io(i: Any) -> str | None:
@@ -142,6 +154,20 @@ def synchronising_io(i: Any) -> bool:
 for access in (ld, st):
     access.rule("P1820")(memory_mapped_io)
     access.needs_when("PTX 9.3")(synchronising_io)
+
+
+@ld.rule("P1819")
+@st.rule("P1819")
+def register_as_parameter_address(i):
+    """.param::func names its parameter, since it has no address that a register could hold."""
+    if i.ss == "param::func" and base_of(i.shape("a")).kind != "variable":
+        return f"Illegal state space for address operand '::func' with instruction '{i.form.opcode}'"
+    return None
+
+
+@st.needs_when("PTX 2.0, sm_20")
+def parameter_of_a_call(i):
+    return i.ss == "param"
 
 
 @ld.rule("P1821")
@@ -180,6 +206,7 @@ def eviction_priority_of_local(i):
     return None
 
 
+@has(ADDRESS)
 @instruction(
     """
     prefetch{.ss}.tensormap  [a];
@@ -216,7 +243,8 @@ def not_a_generic_address(i):
 SPACES = ".const, .global, .local, .shared, .shared::cta, .shared::cluster, .param, .param::entry"
 WINDOW_NEEDS = {
     ".const": "PTX 3.1",
-    ".param .param::entry": "PTX 7.7, sm_70",
+    ".param": "PTX 7.7, sm_70",
+    ".param::entry": "PTX 8.3, sm_70",
     ".shared::cta": "PTX 7.8, sm_30",
     ".shared::cluster": "PTX 7.8, sm_90",
 }

@@ -65,8 +65,7 @@ def special_register_of_the_future(i):
     """A special register needs the version and target that brought it."""
     if i.shape("a").kind != "special":
         return None
-    name = i.shape("a").detail
-    need = special_registers.lookup(name).need
+    name, need = i.shape("a").detail, special_registers.SPECIAL[i.shape("a").detail].need
     if need.version > i.version:
         wanted = ".".join(map(str, need.version))
         return f"Feature '%{name}' requires PTX ISA .version {wanted} or later"
@@ -75,12 +74,16 @@ def special_register_of_the_future(i):
     return None
 
 
+OPAQUE = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
+
+
 @mov.rule("P1605")
 def address_of_an_opaque_variable(i):
     """The address of a texture, sampler or surface is taken as .u64."""
     a = i.shape("a")
-    if a.kind == "variable" and a.detail in ("texref", "samplerref", "surfref") and i.type is not u64:
-        return f"Indirect access to {a.detail.removesuffix('ref').replace('tex', 'texture').replace('surf', 'surface')} requires .u64 type"
+    what = OPAQUE.get(a.detail) if a.kind == "variable" else None
+    if what and i.type is not u64:
+        return f"Indirect access to {what} requires .u64 type"
     return None
 
 

@@ -112,20 +112,22 @@ def scalar_shift(operation):
     def meaning(i, a, b, c):
         n = part(b, i.bsel)
         n = n & 31 if i.mode == "wrap" else n.min(32)
-        t = clamped(i, operation(part(a, i.asel), n), part_type(i.dtype, i.dsel))
+        t = clamped(i, operation(part(a, i.asel), n, i.sat), part_type(i.dtype, i.dsel))
         return finished(i, t, c, i.dtype)
 
     return named(meaning, operation, SHIFT, "9.7.18.1.2", "PTX 2.0, sm_20", "d: dtype, a: atype, b: u32, c: dtype")
 
 
 @scalar_shift
-def vshl(a, n):
+def vshl(a, n, sat):
     """Shift a part of a word left, by at most 32 or by an amount mod 32."""
+    if sat:  # a word by 32 bits would lose its sign: 31 bits, of a number that is too large, are still too large
+        return select(n > 31, (a << 31).max(-1 << 61).min(1 << 61) << 1, a << n)
     return a << n
 
 
 @scalar_shift
-def vshr(a, n):
+def vshr(a, n, sat):
     """Shift a part of a word right, by at most 32 or by an amount mod 32."""
     return a >> n
 

@@ -1,0 +1,252 @@
+"""What `ptxvm bench` measures: how long an import takes, how fast modules are checked and kernels run.
+
+Each benchmark gives measurements, which keep the time of every run: the machine is never quiet, so that a median is
+compared, and two things that are compared are measured in turn.  Reference data lies beside the repository, in
+`shared/`; what needs it raises `Missing` where it is not there.
+
+    python benchmarks/suite.py          # is the same as ptxvm bench
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import lzma
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ptxvm
+from ptxvm.analysis.check import analyse
+from ptxvm.analysis.validate import recogniser
+from ptxvm.cli import main
+from ptxvm.isa.model import candidates
+from ptxvm.syntax.source import Source
+
+HERE = Path(__file__).resolve().parent
+SHARED = HERE.parents[1] / "shared"
+ENOUGH = 5.0
+"""Seconds after which a kernel is not run once more."""
+
+
+class Missing(Exception):  # noqa: N818 - it says what happened
+    """Data that a benchmark needs is not there."""
+
+
+@dataclass
+class Measurement:
+    """A number of a benchmark: `work` units were done in each of `seconds`; without `work` the time itself counts.
+
+    `goal` is what the project asks of it: at least so many units a second, or at most so many seconds.
+    """
+
+    name: str
+    what: str
+    seconds: list[float]
+    work: int = 0
+    unit: str = "s"
+    goal: float | None = None
+    first: float | None = None  # seconds of a first run, which the others do not repeat
+    correct: bool | None = None  # do the results agree with NumPy's?
+
+    @property
+    def values(self) -> list[float]:
+        """The number of each run."""
+        return [self.work / s if self.work else s for s in self.seconds]
+
+    @property
+    def median(self) -> float:
+        """The number."""
+        return statistics.median(self.values)
+
+    @property
+    def is_met(self) -> bool | None:
+        """Is the goal met?  None where there is none."""
+        if self.goal is None:
+            return None
+        return self.median >= self.goal if self.work else self.median <= self.goal
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for a file."""
+        return {**asdict(self), "median": self.median, "met": self.is_met}
+
+
+@dataclass
+class Setup:
+    """How to measure: how often, and where the reference data is."""
+
+    repeat: int = 5
+    shared: Path = field(default=SHARED)
+
+    def need(self, *parts: str) -> Path:
+        """A file or folder of the reference data."""
+        path = self.shared.joinpath(*parts)
+        if not path.exists():
+            raise Missing(f"{path} is missing; name the folder of the reference data with --shared")
+        return path
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """The seconds that something takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+# ── import ──────────────────────────────────────────────────────────────────────────────
+
+
+def import_time(setup: Setup) -> Iterator[Measurement]:
+    """A fresh Python that imports ptxvm, less one that imports nothing; both in turn."""
+
+    def fresh(statement: str) -> float:
+        return timed(lambda: subprocess.run([sys.executable, "-c", statement], check=True))  # noqa: S603 - our own statements
+
+    fresh("import ptxvm")  # writes the byte code
+    seconds = [max(fresh("import ptxvm") - fresh("pass"), 0.0) for _ in range(2 * setup.repeat)]
+    yield Measurement("import", "import ptxvm, in a fresh process", seconds, goal=0.3)
+
+
+# ── check ───────────────────────────────────────────────────────────────────────────────
+
+
+def check_speed(setup: Setup) -> Iterator[Measurement]:
+    """The largest module of the corpus, parsed and checked as by a process that has checked nothing yet."""
+    index = json.loads(setup.need("corpus", "index.json").read_text())
+    largest = max(index, key=lambda entry: entry["instructions"])["file"]
+    text = member(setup.need("corpus", "corpus.tar.xz"), largest)
+    program, report = analyse(Source(text))  # the declarations are loaded by the first
+    count = sum(len(function.instructions) for function in program.functions.values())
+    seconds = []
+    for _ in range(setup.repeat):
+        forget_verdicts()
+        seconds.append(timed(lambda: analyse(Source(text))))
+    what = f"parse and check {largest}, {count:,} instructions"
+    yield Measurement("check", what, seconds, count, "instructions/s", 20_000, correct=not report.has_errors)
+
+
+def member(archive: Path, name: str) -> bytes:
+    """A file of a compressed archive."""
+    with lzma.open(archive) as stream, tarfile.open(fileobj=stream) as files:
+        found = files.extractfile(name)
+        if found is None:
+            raise Missing(f"{archive} has no file {name}")
+        return found.read()
+
+
+def forget_verdicts() -> None:
+    """Forget what earlier checks have found out about single instructions."""
+    recogniser.cache_clear()
+    candidates.cache_clear()
+
+
+# ── kernels ─────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Launch:
+    """A kernel on its arguments: what runs it, what restores the arguments, and what checks them afterwards."""
+
+    run: Callable[[], ptxvm.LaunchResult]
+    check: Callable[[], bool]
+    reset: Callable[[], Any] | None = None
+
+
+def measure(setup: Setup, name: str, what: str, launch: Launch, goal: float | None = None) -> Measurement:
+    """Launch a kernel several times; the first time it is traced."""
+
+    def once() -> tuple[float, ptxvm.LaunchResult]:
+        if launch.reset:
+            launch.reset()
+        start = time.perf_counter()
+        result = launch.run()
+        return time.perf_counter() - start, result
+
+    first, result = once()
+    correct = bool(launch.check())
+    seconds: list[float] = []
+    while len(seconds) < setup.repeat and sum(seconds) < ENOUGH:
+        seconds.append(once()[0])
+    work, unit = result.thread_instructions, "thread-instructions/s"
+    return Measurement(name, what, seconds, work, unit, goal, first=first, correct=correct)
+
+
+def workload(setup: Setup, name: str, *, what: str = "", goal: float | None = None) -> Measurement:
+    """One of the reference kernels, at its small size."""
+    folder = setup.need("kernels", "workloads.py").parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    work = importlib.import_module("workloads").work(name, small=True)
+    kernel = ptxvm.load(folder / "kernels.ptx").kernel(name)
+    threads = int(np.prod(work["grid"]) * np.prod(work["bd"]))
+    launch = Launch(lambda: kernel.launch(work["grid"], work["bd"], work["args"]), work["chk"], work.get("reset"))
+    return measure(setup, name, what or f"{threads:,} threads", launch, goal)
+
+
+def matmul(setup: Setup) -> Iterator[Measurement]:
+    """A matrix product of 256 in tiles of shared memory."""
+    yield workload(setup, "mmtiled", what="tiled matrix product of 256", goal=100e6)
+
+
+def collatz(setup: Setup) -> Iterator[Measurement]:
+    """A loop that every lane leaves at another time."""
+    n = 65_536
+    start, steps = np.arange(1, n + 1, dtype=np.uint32), np.zeros(n, np.uint32)
+    kernel = ptxvm.load(HERE / "collatz.ptx").kernel()
+    launch = Launch(
+        lambda: kernel.launch(n // 256, 256, [start, steps, n]),
+        lambda: np.array_equal(steps, collatz_steps(start)),
+    )
+    yield measure(setup, "collatz", f"divergent Collatz loop, {n:,} threads", launch, goal=30e6)
+
+
+def collatz_steps(start: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """The same with NumPy."""
+    x, steps = start.copy(), np.zeros_like(start)
+    while (going := x > 1).any():
+        x = np.where(going, np.where(x & 1, 3 * x + 1, x >> 1), x)
+        steps += going
+    return steps
+
+
+def kernels(setup: Setup) -> Iterator[Measurement]:
+    """All reference kernels, at their small sizes."""
+    folder = setup.need("kernels", "workloads.py").parent
+    sys.path.insert(0, str(folder))
+    for name in importlib.import_module("workloads").NAMES:
+        yield workload(setup, name)
+
+
+BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
+    "import": import_time,
+    "check": check_speed,
+    "matmul": matmul,
+    "collatz": collatz,
+    "kernels": kernels,
+}
+
+
+def machine() -> dict[str, Any]:
+    """What was measured on."""
+    return {
+        "ptxvm": ptxvm.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(["bench", *sys.argv[1:]]))

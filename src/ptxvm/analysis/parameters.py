@@ -1,0 +1,57 @@
+"""Holds accesses to parameters against what they are: of the kernel, of the function, of a call (PTX 5.1.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.report import Report
+from ptxvm.analysis.symbols import Variable
+from ptxvm.diagnostics import codes
+from ptxvm.syntax import tree
+
+WRITTEN_PARAMETER = codes.register(
+    "P1828",
+    "a parameter of the function is written",
+    "The parameters of a function are read-only; its results, and the .param variables of a call, are written (PTX 5.1.6).",
+)
+OTHER_PARAMETER = codes.register(
+    "P1829",
+    "a parameter of another sort",
+    ".param::entry is for the parameters of the kernel, .param::func for those of functions and calls (PTX 9.7.9.8).",
+)
+
+
+def check_parameters(function: Function, report: Report) -> None:
+    """Every load and store of a parameter."""
+    own = {id(p) for p in function.signature.parameters}
+    for bound in function.instructions:
+        i = bound.decoded
+        if bound.node.opcode in ("ld", "st") and i is not None and (i.ss or "").startswith("param"):
+            symbol = addressed(bound)
+            if isinstance(symbol, Variable):
+                check_parameter(symbol, bound, report, is_own=id(symbol) in own, of_kernel=function.entry)
+
+
+def check_parameter(symbol: Variable, bound: Bound, report: Report, *, is_own: bool, of_kernel: bool) -> None:
+    """One access to a parameter by its name."""
+    i, place = bound.i, bound.operands["a"]
+    if i.form.opcode == "st" and is_own:
+        report.error(WRITTEN_PARAMETER, f"'{symbol.name}' is a parameter, which cannot be written", place,
+                     ptxas=f"Illegal to write to function input parameter '{symbol.name}'")  # fmt: skip
+    elif i.ss.partition("::")[2] == ("func" if is_own and of_kernel else "entry"):
+        sort = "a parameter of the kernel" if is_own and of_kernel else "no parameter of the kernel"
+        report.error(OTHER_PARAMETER, f"'{symbol.name}' is {sort}", place,
+                     ptxas=f"Illegal state space for address operand '{i.ss[5:]}' with instruction '{i.form.opcode}'")  # fmt: skip
+
+
+def addressed(bound: Bound) -> Any:
+    """The variable that an address names, if it names one."""
+    node = bound.operands.get("a")
+    if isinstance(node, tree.Address):
+        node = node.items[0]
+    if isinstance(node, tree.Binary):
+        node = node.left
+    if isinstance(node, tree.Index):
+        node = node.name
+    return bound.scope.find(node.text) if isinstance(node, tree.Name) else None

@@ -1,0 +1,175 @@
+"""The commands and their options, as typer has them.
+
+A command's module is imported when the command runs; what stands here is what `--help` needs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ptxvm.cli import TRACEBACK
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
+
+
+def command() -> Any:
+    """The whole command line, ready to be called."""
+    return typer.main.get_command(app)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
+        from ptxvm import __version__
+
+        print(f"ptxvm {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def ptxvm(
+    context: typer.Context,
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+    _traceback: Annotated[bool, typer.Option(TRACEBACK, help="Show where an error of ptxvm itself came from.")] = False,
+) -> None:
+    """The PTX virtual machine: checks PTX modules, explains PTX, and runs kernels on a CPU."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE", hidden=True)]
+Target = Annotated[str | None, typer.Option(metavar="sm_NN", help="Check for this target instead of the module's own.")]
+Format = Annotated[str, typer.Option("--format", metavar="text|ptxas|json|sarif", help="How findings are printed.")]
+
+
+@app.command()
+def check(files: Files, target: Target = None, form: Format = "text") -> int:
+    """Say what is wrong with PTX modules.
+
+    FILE - is the standard input.  Exits with 0 where there are no errors, with 1 where there are some.
+    """
+    from ptxvm.cli.check import check
+
+    return check(files, target, form)
+
+
+@app.command(context_settings=NUMBERS)
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE", hidden=True)],
+    *,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARG", hidden=True)] = None,
+    grid: Annotated[str | None, typer.Option(metavar="X[,Y,Z]", help="CTAs of the grid.")] = None,
+    block: Annotated[str | None, typer.Option(metavar="X[,Y,Z]", help="Threads of a CTA.")] = None,
+    entry: Annotated[str | None, typer.Option(metavar="NAME", help="The kernel, where the module has several.")] = None,
+    shared: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Dynamic shared memory.")] = 0,
+    cluster: Annotated[str | None, typer.Option(metavar="X[,Y,Z]", help="CTAs of a cluster.")] = None,
+    target: Annotated[str | None, typer.Option(metavar="sm_NN", help="Run as this target.")] = None,
+    save: Annotated[
+        list[str] | None, typer.Option(metavar="I=FILE.npy", help="Keep argument I (from 0, or a name) in a file.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="For arrays of random numbers.")] = 0,
+    engine: Annotated[str, typer.Option(metavar="auto|interp|jit", help="What runs the kernel.")] = "auto",
+    checks: Annotated[
+        str, typer.Option("--check", metavar="NAME,...", help="What is checked: memory init sync race, or none.")
+    ] = "memory",
+    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop a kernel that runs longer.")] = None,
+    time: Annotated[bool, typer.Option("--time", help="Print how long it took.")] = False,
+) -> int:
+    """Run a kernel on arrays, and print them.
+
+    FILE - is the standard input.  Each ARG is an argument of the kernel, in its order:
+
+    \b
+      5  -3  0x10  2.5  inf  a number, converted to the type of the parameter
+      f32[1024]              an array of zeros; the types are f16 bf16 f32 f64,
+                             s8 to s64, u8 to u64, b8 to b64
+      f32[64,64]=arange      or of arange, random, ones, or any number
+      @in.npy                an array from a file of NumPy
+      hex:00ff10             bytes, for a structure passed by value
+
+    \b
+    ptxvm run saxpy.ptx --grid 4 --block 256 \\
+        1000 2.5 'f32[1000]=arange' 'f32[1000]=ones'
+    """  # noqa: D301 - \b keeps typer from filling the lines of a list
+    from ptxvm.cli.run import Request, run
+
+    return run(
+        Request(
+            file,
+            arguments or [],
+            grid,
+            block,
+            entry=entry,
+            shared=shared,
+            cluster=cluster,
+            target=target,
+            save=save or [],
+            seed=seed,
+            engine=engine,
+            checks=checks,
+            steps=steps,
+            time=time,
+        )
+    )
+
+
+@app.command()
+def explain(
+    what: Annotated[list[str], typer.Argument(metavar="CODE-or-INSTRUCTION", hidden=True)],
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="The value of a register; may be repeated."),
+    ] = None,
+) -> int:
+    """Explain a diagnostic code or an instruction.
+
+    \b
+    ptxvm explain P0305
+    ptxvm explain 'prmt.b32 %r1, %r2, %r3, 0x5250;' \\
+        --set %r2=0x80818283 --set %r3=0x40414243
+
+    A VALUE is a number; bits as 0x8081, 0b101 or PTX's own 0f3F800000; the elements of a packed type, the lowest first,
+    as 1.5,2; or true or false.
+    """  # noqa: D301
+    from ptxvm.cli.explain import explain
+
+    return explain(" ".join(what), values or [])
+
+
+@app.command()
+def isa(opcode: Annotated[str | None, typer.Argument(metavar="OPCODE", hidden=True)] = None) -> int:
+    """List the instructions, or show the page of one.
+
+    OPCODE may have modifiers: mul, mul.wide, ld.global.nc.
+    """
+    from ptxvm.cli.isa import isa
+
+    return isa(opcode)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", hidden=True)] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    repeat: Annotated[int, typer.Option(metavar="N", min=1, help="How often each is run; medians are shown.")] = 5,
+    shared: Annotated[str | None, typer.Option(metavar="DIR", help="Where corpus/ and kernels/ are.")] = None,
+) -> int:
+    """Measure how fast ptxvm is on this machine.
+
+    Each NAME is a benchmark: import, check, matmul, collatz or kernels; without one, all run.
+    They need a checkout of the repository, with the reference data beside it.
+    """
+    from ptxvm.cli.bench import bench
+
+    return bench(names or [], repeat, shared, json=json)

@@ -1,0 +1,176 @@
+"""The arguments of `ptxvm run`: from what stands on the command line to what a launch takes.
+
+`5`, `-3`, `0x10`, `2.5` and `inf` are numbers; `f32[1024]` is an array of zeros, `u8[256,4]=arange` one of arange, random,
+ones or any number; `@in.npy` is an array from a file, `hex:00ff10` are bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxvm.cli.failures import WrongCall
+from ptxvm.diagnostics import did_you_mean
+
+ARRAY = re.compile(r"(?P<type>[a-z]+\d+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
+FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+SIZES = (8, 16, 32, 64)
+DTYPES = {
+    **{name: np.dtype(held) for name, held in FLOATS.items()},
+    **{f"{kind}{bits}": np.dtype(f"{'i' if kind == 's' else 'u'}{bits // 8}") for kind in "sub" for bits in SIZES},
+}
+FILLS = ("arange", "random", "ones", "zeros")
+
+Argument = int | float | bytes | NDArray[Any]
+Held = np.dtype[Any]
+
+
+def parse(word: str, random: np.random.Generator) -> Argument:
+    """The argument that a word stands for; raises `WrongCall` where it stands for none."""
+    if word.startswith("@"):
+        return from_file(word[1:])
+    if word.startswith("hex:"):
+        return from_hexadecimal(word)
+    if found := ARRAY.fullmatch(word):
+        return array(word, found["type"], found["shape"], found["fill"], random)
+    if word.startswith("--"):
+        raise WrongCall(f"no such option: {word.partition('=')[0]}; see 'ptxvm run --help'")
+    value = number(word)
+    if value is None:
+        forms = "a number, TYPE[SHAPE], TYPE[SHAPE]=FILL, @FILE.npy or hex:BYTES"
+        raise WrongCall(f"'{word}' is no argument: give {forms}")
+    return value
+
+
+def number(word: str) -> int | float | None:
+    """An integer in any base, or a float; None where it is neither."""
+    for convert in (lambda: int(word, 0), lambda: float(word)):
+        try:
+            return convert()
+        except ValueError:
+            continue
+    return None
+
+
+def from_hexadecimal(word: str) -> bytes:
+    """Bytes, in the order of memory."""
+    try:
+        return bytes.fromhex(word.removeprefix("hex:"))
+    except ValueError:
+        raise WrongCall(f"'{word}' is no argument: hex: is followed by two hexadecimal digits a byte") from None
+
+
+def from_file(path: str) -> NDArray[Any]:
+    """The array in a file of NumPy."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise WrongCall(f"no such file: '{path}'") from None
+    except OSError as wrong:
+        raise WrongCall(f"cannot read '{path}': {wrong.strerror or wrong}") from None
+    except (ValueError, EOFError):
+        raise WrongCall(f"'{path}' is not an .npy file that numpy.save wrote") from None
+    if not isinstance(loaded, np.ndarray):
+        raise WrongCall(f"'{path}' holds several arrays; save each in an .npy file of its own")
+    return np.ascontiguousarray(loaded)
+
+
+def array(word: str, type: str, shape: str, fill: str | None, random: np.random.Generator) -> NDArray[Any]:
+    """A new array."""
+    held = DTYPES.get(type)
+    if held is None:
+        guess = did_you_mean(type, DTYPES) or f"there are {' '.join(DTYPES)}"
+        raise WrongCall(f"'{word}': no type is called '{type}'; {guess}")
+    try:
+        sizes = tuple(int(size, 0) for size in shape.split(","))
+    except ValueError:
+        sizes = (-1,)
+    if min(sizes) < 0:
+        raise WrongCall(f"'{word}': a shape is a number of elements, or several with commas: {type}[64,64]")
+    try:
+        return filled(held, sizes, fill or "zeros", random)
+    except MemoryError:
+        raise WrongCall(f"'{word}' does not fit in memory: it has {prod(sizes) * held.itemsize:,} bytes") from None
+    except (OverflowError, ValueError) as wrong:
+        raise WrongCall(f"'{word}': {wrong}") from None
+
+
+def filled(held: Held, shape: tuple[int, ...], fill: str, random: np.random.Generator) -> NDArray[Any]:
+    """An array with values in it; those of `arange` wrap around where the type is narrow.  ValueError says what is wrong."""
+    if fill == "random" and held.kind in "iu":
+        limits = np.iinfo(held)
+        return random.integers(limits.min, limits.max, shape, held, endpoint=True)
+    match fill:
+        case "zeros":
+            return np.zeros(shape, held)
+        case "ones":
+            return np.ones(shape, held)
+        case "arange":
+            counted = np.arange(prod(shape), dtype=np.uint64 if held.kind in "iu" else np.float64)
+            return counted.astype(held).reshape(shape)
+        case "random":
+            return random.random(shape, np.float64 if held.itemsize == 8 else np.float32).astype(held)
+    value = number(fill)
+    if value is None:
+        guess = did_you_mean(fill, FILLS)
+        raise ValueError(f"an array is filled with {', '.join(FILLS)} or a number{f'; {guess}' if guess else ''}")
+    if held.kind in "iu" and not (isinstance(value, int) and np.iinfo(held).min <= value <= np.iinfo(held).max):
+        raise ValueError(f"{fill} is no value of the type")
+    return np.full(shape, value, held)
+
+
+def save(path: str, values: NDArray[Any]) -> None:
+    """Write an array to a file of NumPy; bf16, which such files do not know, as its bits."""
+    try:
+        with Path(path).open("wb") as file:
+            np.save(file, values.view(np.uint16) if values.dtype == DTYPES["bf16"] else values)
+    except OSError as wrong:
+        raise WrongCall(f"cannot write '{path}': {wrong.strerror}") from None
+
+
+# ── arrays as people read them ──────────────────────────────────────────────────────────
+
+
+def described(values: NDArray[Any]) -> str:
+    """`f32[64,64]`."""
+    names = {held: name for name, held in reversed(DTYPES.items()) if not name.startswith("b") or name == "bf16"}
+    return f"{names.get(values.dtype, values.dtype.name)}[{','.join(map(str, values.shape))}]"
+
+
+def glimpse(values: NDArray[Any], columns: int = 24) -> str:
+    """The first values and the last one, as many as fit."""
+    flat = values.reshape(-1)
+    every = [text(x) for x in (flat if flat.size <= 8 else [*flat[:6], flat[-1]])]
+    if flat.size <= 8 and len(" ".join(every)) <= columns:
+        return " ".join(every)
+    *first, last = every
+    while first and len(" ".join([*first, "…", last])) > columns:
+        first.pop()
+    return " ".join([*first, "…", last])
+
+
+def text(value: Any) -> str:
+    """A value in few characters."""
+    return f"{float(value):.4g}" if value.dtype.kind not in "iub" else str(value)
+
+
+def statistics(values: NDArray[Any]) -> tuple[str, str, str]:
+    """The least, the greatest, and the sum."""
+    if not values.size:
+        return "", "", ""
+    if values.dtype.kind in "iu":
+        # In two halves, so that no sum of up to 2^32 values overflows.
+        low, high = values.astype(np.uint64) & np.uint64(0xFFFF_FFFF), values.astype(np.int64) >> 32
+        if values.dtype.kind == "u":
+            high = (values.astype(np.uint64) >> np.uint64(32)).view(np.int64)
+        total = int(low.sum(dtype=np.uint64)) + (int(high.sum(dtype=np.int64)) << 32)
+        return str(values.min()), str(values.max()), str(total)
+    numbers = values.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return text(numbers.min()), text(numbers.max()), f"{float(numbers.sum()):.6g}"

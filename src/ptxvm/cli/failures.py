@@ -1,0 +1,108 @@
+"""What a command prints when it fails: by whose fault it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ptxvm.diagnostics import Diagnostic, Severity, Span, render, summary
+from ptxvm.diagnostics.errors import Fault, InvalidPTX, Unsupported
+from ptxvm.syntax.source import Source
+
+FINDINGS, WRONG_CALL, OUR_BUG = 1, 2, 3
+
+
+class WrongCall(Exception):  # noqa: N818 - it says what happened
+    """The command was called in a way that it does not understand; the message is one line."""
+
+
+class InFile(Exception):  # noqa: N818
+    """Something went wrong in a module: the cause, with the source that it is about."""
+
+    def __init__(self, source: Source, cause: InvalidPTX | Fault) -> None:
+        super().__init__(str(cause))
+        self.source, self.cause = source, cause
+
+
+def report(wrong: Exception, words: Sequence[str], *, traceback: bool = False) -> int:
+    """Print the failure of a command that was called with these words; the exit code."""
+    command = next((f"ptxvm {word}" for word in words if not word.startswith("-")), "ptxvm")
+    if isinstance(wrong, WrongCall):
+        return say(f"{command}: {one_line(str(wrong))}", WRONG_CALL)
+    if format_message := getattr(wrong, "format_message", None):  # the command line library's
+        known = command if type(wrong).__name__ != "UsageError" else "ptxvm"
+        return say(f"{known}: {tidy(format_message())}; see '{known} --help'", WRONG_CALL)
+    if isinstance(wrong, InFile):
+        sys.stderr.write(rendered(wrong.source, wrong.cause))
+        return FINDINGS
+    if isinstance(wrong, Unsupported):
+        return say(f"{command}: {one_line(str(wrong))}", FINDINGS)
+    if isinstance(wrong, BrokenPipeError):  # whoever read our output has seen enough
+        return FINDINGS
+    if traceback:
+        import traceback as tracebacks
+
+        tracebacks.print_exception(wrong)
+    how = "" if traceback else "; PTXVM_TRACEBACK=1 shows where"
+    kind = type(wrong).__name__
+    said = one_line(str(wrong)) if kind == "Crash" else f"{kind}: {one_line(str(wrong))}".rstrip(": ")
+    return say(f"Crash: {said}: a bug of ptxvm, please report it{how}", OUR_BUG)
+
+
+def say(line: str, code: int) -> int:
+    """One line on stderr; gives the exit code back."""
+    sys.stdout.flush()
+    sys.stderr.write(f"{line}\n")
+    return code
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks."""
+    return " ".join(text.split())
+
+
+def tidy(message: str) -> str:
+    """A message of the command line library in our way: no full stop, no capital."""
+    message = one_line(message).removesuffix(".")
+    return message[:1].lower() + message[1:]
+
+
+# ── modules and kernels that are wrong ──────────────────────────────────────────────────
+
+
+def rendered(source: Source, cause: InvalidPTX | Fault) -> str:
+    """The findings of a module, or the fault of a kernel at its line, as `ptxvm check` prints findings."""
+    from ptxvm.cli.terminal import has_color, width
+
+    how = {"width": width(), "color": has_color(sys.stderr)}
+    if isinstance(cause, Fault):
+        return render([(source, [as_diagnostic(cause, source)])], **how)  # type: ignore[arg-type]
+    errors = [d for d in cause.diagnostics if d.severity is Severity.ERROR]
+    if not errors:
+        return f"{source.name}: {one_line(str(cause))}\n"
+    return render([(source, errors)], **how) + f"\n{summary(errors)} in {source.name}\n"  # type: ignore[arg-type]
+
+
+def as_diagnostic(fault: Fault, source: Source) -> Diagnostic:
+    """A fault as a finding at the instruction that did it; the kind stands where a code would."""
+    place = fault.place
+    span = Span(0, 0)
+    line = column = 0
+    if place.line and (text := source.line(place.line)).strip():
+        column = len(text) - len(text.lstrip()) + 1
+        start = source.offset(place.line, column)
+        span, line = Span(start, start + len(text.partition("//")[0].strip())), place.line
+    where = [f"in kernel {place.kernel}"] if place.kernel else []
+    if place.cta is not None:
+        where.append(f"CTA {place.cta}")
+    if place.thread is not None:
+        where.append(f"thread {place.thread}")
+    if place.function and place.function != place.kernel:
+        where.append(f"function {place.function}")
+    if fault.address is not None and f"{fault.address:#x}" not in fault.message:
+        of_size = f" ({fault.size} byte{'s' if fault.size != 1 else ''})" if fault.size else ""
+        where.append(f"address {fault.address:#x}{of_size}")
+    note = ", ".join(where)
+    if place.source:
+        note += f"; compiled from {place.source}"
+    return Diagnostic(Severity.ERROR, fault.kind, one_line(fault.message), span, line, column, note=note)

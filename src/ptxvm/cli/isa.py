@@ -1,0 +1,100 @@
+"""`ptxvm isa`: the instructions, and the page of each."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from rich.text import Text
+
+from ptxvm.cli.failures import FINDINGS, say
+from ptxvm.cli.terminal import console, filled, labelled
+from ptxvm.diagnostics import did_you_mean
+from ptxvm.reference.page import Page, find, is_planned, opcodes, pages
+
+NAME, SECTION = 18, 11
+
+
+def isa(opcode: str | None) -> int:
+    """Print the list of all instructions, or the pages of one opcode."""
+    if opcode is None:
+        return print_list()
+    found = find(opcode)
+    if not found:
+        return unknown("isa", opcode)
+    for n, page in enumerate(found):
+        if n:
+            console().print()
+        print_page(page)
+    return 0
+
+
+def unknown(command: str, opcode: str) -> int:
+    """Say that there is no such instruction: misspelt, or not yet here."""
+    if is_planned(opcode):
+        return say(f"ptxvm {command}: '{opcode}' is not supported yet", FINDINGS)
+    guess = did_you_mean(opcode.partition(".")[0], opcodes())
+    return say(f"ptxvm {command}: no instruction is called '{opcode}'{f'; {guess}' if guess else ''}", FINDINGS)
+
+
+def print_list() -> int:
+    """All instructions, by the chapters of the manual."""
+    out = console()
+    families = pages()
+    for chapter, of_family in families.items():
+        out.print(Text(filled(chapter), style="bold"))
+        for page in of_family:
+            place = f"  {page.title:<{NAME}}  {page.of.section:<{SECTION}}  "
+            out.print(Text(place + brief(page.headline, out.width - len(place))), soft_wrap=True)
+        out.print()
+    every = [page for of_family in families.values() for page in of_family]
+    distinct = len({page.of.forms[0].opcode for page in every})
+    out.print(Text(f"{distinct} opcodes, {len(every)} declarations; `ptxvm isa OPCODE` shows one."))
+    return 0
+
+
+def brief(sentence: str, columns: int) -> str:
+    """The sentence on what is left of the line: its first clause, or as many words as fit."""
+    if len(sentence) <= columns:
+        return sentence
+    clause = re.split(r"[;:] ", sentence)[0].strip()
+    return clause if len(clause) <= columns else textwrap.shorten(sentence, max(columns, 20), placeholder=" …")
+
+
+def print_page(page: Page) -> None:
+    """One declaration."""
+    out = console()
+    out.print(Text.assemble((page.title, "bold"), f", {page.section}"))
+    out.print(Text(f"\n{filled(page.summary)}\n"))
+    for line in page.syntax:
+        out.print(Text("\n".join(hanging(line, out.width))))
+    out.print()
+    blocks: list[tuple[str, list[tuple[str, ...]]]] = [
+        ("operands", list(page.operands)),
+        ("needs", [(need, _needed_for(what)) for what, need in page.needs]),
+        ("rules", list(page.rules)),
+        ("effects", [(effect,) for effect in page.effects]),
+        ("exact", [(page.exactness,)] if page.exactness else []),
+    ]
+    for label, rows in blocks:
+        if rows:
+            out.print(labelled(label, rows))
+
+
+def hanging(line: str, columns: int) -> list[str]:
+    """A syntax line, indented; what is too long goes on under the first choice, or behind the opcode."""
+    if " = {" in line:
+        under = " " * (line.find("{ ") + 6)
+        return textwrap.wrap(line, columns, initial_indent="    ", subsequent_indent=under, break_on_hyphens=False)
+    head, _, operands = line.partition(" ")
+    lines, under = [""], " " * 12
+    for part in [*re.findall(r"\{[^}]*\}|\.?\w+", head), f" {operands}"]:
+        if len(under) + len(lines[-1]) + len(part) > columns:
+            lines.append("")
+        lines[-1] += part
+    return [f"    {lines[0]}", *(under + rest.strip() for rest in lines[1:])]
+
+
+def _needed_for(what: str) -> str:
+    """`(always)`, the modifiers, or the condition."""
+    return what or "always"

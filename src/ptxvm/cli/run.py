@@ -1,0 +1,167 @@
+"""`ptxvm run`: launches a kernel on arrays, and prints them afterwards."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.text import Text
+
+import ptxvm
+from ptxvm.api import wanted
+from ptxvm.cli import arguments
+from ptxvm.cli.check import known_target, read
+from ptxvm.cli.failures import InFile, WrongCall, one_line
+from ptxvm.cli.terminal import console, tabulated, working
+from ptxvm.machine.launch import LaunchShape, pack_arguments
+from ptxvm.syntax.source import Source
+
+Extent = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for, as it stands there."""
+
+    file: str
+    arguments: Sequence[str]
+    grid: str | None
+    block: str | None
+    entry: str | None = None
+    shared: int = 0
+    cluster: str | None = None
+    target: str | None = None
+    save: Sequence[str] = ()
+    seed: int = 0
+    engine: str = "auto"
+    checks: str = "memory"
+    steps: int | None = None
+    time: bool = False
+
+
+def run(request: Request) -> int:
+    """Load, launch, print."""
+    grid, block = extent("grid", request.grid), extent("block", request.block)
+    cluster = extent("cluster", request.cluster) if request.cluster else None
+    checks = tuple(name for name in request.checks.split(",") if name not in ("", "none"))
+    known_target(request.target)
+    source = read(request.file)
+    began = time.perf_counter()
+    try:
+        kernel = find_kernel(load(request.file, source, request.target), request.entry)
+        loaded = time.perf_counter()
+        random = np.random.default_rng(request.seed)
+        args = [arguments.parse(word, random) for word in request.arguments]
+        refuse_wrong_launch(kernel, grid, block, args, (request.engine, checks, cluster))
+        saved = [which_to_save(kernel, args, each) for each in request.save]
+        with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"):
+            result = kernel.launch(
+                grid, block, args, shared=request.shared, cluster=cluster, engine=request.engine, check=checks,
+                seed=request.seed, steps=request.steps,
+            )  # fmt: skip
+    except (ptxvm.InvalidPTX, ptxvm.Fault) as wrong:
+        raise InFile(source, wrong) from wrong
+    sys.stdout.write(result.output)
+    for number, path in saved:
+        arguments.save(path, args[number])  # type: ignore[arg-type]
+    print_arrays(kernel, args)
+    print_counters(result, loaded - began if request.time else None)
+    return 0
+
+
+# ── what may be wrong with the call ─────────────────────────────────────────────────────
+
+
+def extent(what: str, text: str | None) -> Extent:
+    """`X[,Y,Z]` as numbers."""
+    if text is None:
+        raise WrongCall(f"missing option '--{what}'; see 'ptxvm run --help'")
+    try:
+        sizes = tuple(int(size, 0) for size in text.split(","))
+    except ValueError:
+        sizes = ()
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+        raise WrongCall(f"--{what} takes X, X,Y or X,Y,Z, not '{text}'")
+    return sizes
+
+
+def load(file: str, source: Source, target: str | None) -> ptxvm.Module:
+    """The module in the file, or of what the standard input gave."""
+    with working(f"reading {source.name}"):
+        return ptxvm.load(Path(file) if file != "-" else source.text.encode(), target)
+
+
+def find_kernel(module: ptxvm.Module, name: str | None) -> ptxvm.Kernel:
+    """The kernel that is meant."""
+    try:
+        return module.kernel(name)
+    except KeyError as wrong:
+        (message,) = wrong.args
+        raise WrongCall(f"{message}" + ("; name it with --entry" if name is None and module.kernels else "")) from None
+
+
+def refuse_wrong_launch(
+    kernel: ptxvm.Kernel,
+    grid: Extent,
+    block: Extent,
+    args: Sequence[Any],
+    how: tuple[str, Sequence[str], Extent | None],
+) -> None:
+    """Find what is wrong with the arguments before the launch, where such errors could be bugs of ours."""
+    try:
+        wanted(*how)
+        LaunchShape.of(grid, block).check(kernel.function)
+        parameters = kernel.function.signature.parameters
+        pack_arguments(parameters, args, kernel.module.memory, f"kernel '{kernel.name}'").release()
+    except (TypeError, ValueError) as wrong:
+        raise WrongCall(one_line(str(wrong))) from None
+
+
+def which_to_save(kernel: ptxvm.Kernel, args: Sequence[Any], text: str) -> tuple[int, str]:
+    """The argument and the file of `I=out.npy`."""
+    which, _, path = text.partition("=")
+    names = [parameter.name for parameter in kernel.function.signature.parameters]
+    number = int(which) if which.isdigit() else names.index(which) if which in names else -1
+    if not path:
+        raise WrongCall(f"--save takes I=FILE.npy, not '{text}'")
+    if not 0 <= number < len(args):
+        raise WrongCall(f"--save {text}: there is no argument {which}; they are numbered from 0 to {len(args) - 1}")
+    if not isinstance(args[number], np.ndarray):
+        raise WrongCall(f"--save {text}: argument {which} is no array")
+    return number, path
+
+
+# ── what is printed ─────────────────────────────────────────────────────────────────────
+
+
+def print_arrays(kernel: ptxvm.Kernel, args: Sequence[Any]) -> None:
+    """A line for each array."""
+    rows = []
+    for number, (parameter, value) in enumerate(zip(kernel.function.signature.parameters, args, strict=True)):
+        if isinstance(value, np.ndarray):
+            name = parameter.name.removeprefix(f"{kernel.name}_")
+            rows.append(
+                (str(number), name, arguments.described(value), arguments.glimpse(value), *arguments.statistics(value))
+            )
+    if rows:
+        headings = ("", "argument", "array", "values", "min", "max", "sum")
+        console().print(tabulated(headings, rows, {0, 4, 5, 6}), soft_wrap=True)
+
+
+def print_counters(result: ptxvm.LaunchResult, loading: float | None) -> None:
+    """What the launch did, and how long it took where that was asked for."""
+    threads = prod(result.grid) * prod(result.block)
+    ctas = prod(result.grid)
+    counts = ((ctas, "CTA"), (threads, "thread"), (result.thread_instructions, "thread-instruction"))
+    line = ", ".join(f"{count:,} {noun}{'s' if count != 1 else ''}" for count, noun in counts)
+    console().print(Text(line))
+    if loading is not None:
+        rate = result.thread_instructions / max(result.seconds, 1e-9)
+        line = f"read in {loading:.3f} s, ran in {result.seconds:.3f} s: {rate / 1e6:,.1f} million thread-instructions a second"
+        console().print(Text(line))

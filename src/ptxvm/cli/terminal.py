@@ -1,0 +1,123 @@
+"""The terminal: its width and colours, tables, and the sign that long work is under way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+PATIENCE = 1.0
+"""Seconds that work may take before it shows that it is under way."""
+
+
+def width() -> int:
+    """The columns of the terminal, 80 where there is none."""
+    return shutil.get_terminal_size().columns
+
+
+def has_color(stream: IO[str]) -> bool:
+    """May colours be written there?  `NO_COLOR` and `FORCE_COLOR` are heard."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """Writes text and tables on stdout, or another stream; nothing in them is taken for markup."""
+    from rich.console import Console
+
+    stream = stream or sys.stdout
+    colored = has_color(stream)
+    return Console(
+        file=stream,
+        width=width(),
+        force_terminal=colored,
+        color_system="standard" if colored else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Around work that may be long: after a second a terminal shows what is done, and since when."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    progress = Progress(
+        *columns, console=console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
+    )
+    progress.add_task(what, total=None)
+    timer = threading.Timer(PATIENCE, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
+
+
+Rows = Sequence[Sequence[str]]
+
+LABEL = 11
+"""The columns of a label at the left."""
+
+GAP = "  "
+MOST = 110
+"""The columns that a line of prose may have, on terminals that are wider."""
+
+
+def filled(text: str) -> str:
+    """Prose in lines that fit the terminal; indented paragraphs stay as they are."""
+    parts = text.split("\n\n")
+    return "\n\n".join(part if part.startswith(" ") else textwrap.fill(part, min(width(), MOST)) for part in parts)
+
+
+def labelled(label: str, rows: Rows, *, right: bool = False) -> Text:
+    """Rows behind a label: their cells are aligned, the last one is wrapped; `right` aligns all but the first to the right."""
+    from rich.text import Text
+
+    made = Text()
+    for n, line in enumerate(aligned(rows, {*range(1, 99)} if right else set(), width() - LABEL - len(GAP))):
+        made.append(f"{'' if n else label:<{LABEL}}{GAP}", "bold").append(f"{line}\n")
+    made.rstrip()
+    return made
+
+
+def tabulated(headings: Sequence[str], rows: Rows, right: Collection[int] = ()) -> Text:
+    """A table with a line of headings; the columns in `right` are numbers."""
+    from rich.text import Text
+
+    first, *others = aligned([headings, *rows], right, width())
+    return Text("\n").join([Text(first, "bold"), *map(Text, others)])
+
+
+def aligned(rows: Rows, right: Collection[int], columns: int) -> Iterator[str]:
+    """The rows as lines: each column as wide as its widest cell, the last cell of a row wrapped to what is left."""
+    widths = [max(len(row[n]) for row in rows if len(row) > n + 1) for n in range(max(map(len, rows)) - 1)]
+    numbers = max((len(row[-1]) for row in rows), default=0) if max(map(len, rows)) - 1 in right else 0
+    for row in rows:
+        cells = [
+            f"{c:>{w}}" if n in right else f"{c:<{w}}" for n, (c, w) in enumerate(zip(row[:-1], widths, strict=False))
+        ]
+        before = "".join(f"{cell}{GAP}" for cell in cells)
+        parts = textwrap.wrap(row[-1], max(20, columns - len(before)), break_on_hyphens=False) or [""]
+        for n, part in enumerate(parts):
+            yield (" " * len(before) if n else before) + f"{part:>{numbers}}".rstrip()

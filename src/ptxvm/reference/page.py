@@ -1,0 +1,187 @@
+"""The reference page of an instruction: everything that its declaration says, in the order in which people ask."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ptxvm.algebra.types import Type
+from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.model import ISA, Instruction, OperandType
+from ptxvm.isa.notation import Slot
+from ptxvm.isa.opcodes import OPCODES
+
+EFFECTS = {
+    "cc": "reads or writes the carry flag CC.CF",
+    "mem": "accesses memory",
+    "warp": "takes part in what the lanes of a warp do together",
+    "cta": "takes part in what the threads of a CTA do together",
+    "flow": "says where control goes next",
+    "tasks": "starts or awaits asynchronous work",
+    "tex": "reads textures or surfaces",
+    "clock": "depends on time",
+    "waits": "may wait for other threads",
+}
+
+MARKS = {
+    "imm": "a constant", "reg": "a register", "wide": "or a wider register", "label": "a label", "function": "a function",
+    "table": "a list of targets", "prototype": "a prototype",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Page:
+    """One declaration, to be read by people."""
+
+    of: Instruction
+
+    @cached_property
+    def title(self) -> str:
+        """The opcode with the words that belong to it: `mul.wide`, `ld.global.nc`."""
+        first, *others = self.of.forms
+        fixed = [w for w in map(_only_word, first.slots) if w and all(w in map(_only_word, f.slots) for f in others)]
+        return ".".join([first.opcode, *fixed])
+
+    @property
+    def section(self) -> str:
+        """Where the manual has it."""
+        return f"PTX ISA {self.of.section}"
+
+    @property
+    def summary(self) -> str:
+        """What it does, all that the declaration says."""
+        return self.of.summary
+
+    @property
+    def headline(self) -> str:
+        """What it does, in a line."""
+        return self.summary.partition("\n")[0]
+
+    @cached_property
+    def syntax(self) -> list[str]:
+        """The syntax lines, and the choices of their slots."""
+        lines = [f"{form.text};" for form in self.of.forms]
+        choices = {s.name: s.order for f in self.of.forms for s in f.slots if f".{s.name}" in f.text and not s.literal}
+        width = max((len(name) for name in choices), default=0)
+        return lines + [f".{name:<{width}} = {{ .{', .'.join(order)} }};" for name, order in choices.items() if order]
+
+    @cached_property
+    def operands(self) -> list[tuple[str, str]]:
+        """Each operand, with its type in words."""
+        names = dict.fromkeys(n for f in self.of.forms for o in f.operands for n in o.names)
+        addresses = {n for f in self.of.forms for o in f.operands if o.address for n in o.names}
+        results = {n for n in names if n not in self.of.sources}
+        return [(n, self._operand(n, address=n in addresses, result=n in results)) for n in names]
+
+    def _operand(self, name: str, *, address: bool, result: bool) -> str:
+        spec = self.of.types.get(name) or self.of.types.get("*") or OperandType("type")
+        parts = ["result" if result else "address" if address else "source"]
+        marks = [MARKS[m] for m in sorted(spec.marks) if m in MARKS]
+        if spec.type in Type.named or spec.type.removeprefix("2*") in self.of.modifiers:
+            kind = f".{spec.type}" if not spec.type.startswith("2*") else f"twice the size of .{spec.type[2:]}"
+            parts.append(kind if not address else "")
+        return ", ".join(p for p in [*parts, *marks] if p)
+
+    @cached_property
+    def needs(self) -> list[tuple[str, str]]:
+        """What it needs, and what single modifiers and other conditions need: `(".ftz", "PTX 1.4")`."""
+        named = [
+            (c.__name__.replace("_", " "), need) for c, need in self.of.conditional_needs if c.__name__.isidentifier()
+        ]
+        return [*((words, need) for words, need in self._needed() if words or need != "PTX 1.0"), *named] or [
+            ("", "PTX 1.0")
+        ]
+
+    def _needed(self) -> Iterator[tuple[str, str]]:
+        """What modifiers need, of those that the instruction has: tables of needs are shared."""
+        own = self.of.modifiers | {c for f in self.of.forms for s in (*f.slots, *f.marks) for c in s.choices}
+        for words, need in self.of.needs.items():
+            kept = [word for word in words.split() if word.lstrip(".") in own]
+            if kept or not words:
+                yield " ".join(kept), need
+
+    @cached_property
+    def rules(self) -> list[tuple[str, str]]:
+        """The rules that the syntax does not tell: code and sentence."""
+        return sorted({(rule.code, rule.sentence) for rule in self.of.rules})
+
+    @cached_property
+    def effects(self) -> list[str]:
+        """What it does beside writing its results, in words."""
+        return [EFFECTS[effect] for effect in sorted(self.of.effects)]
+
+    @property
+    def is_approximate(self) -> bool:
+        """Has it variants of which the ISA bounds the error only?"""
+        return bool({"approx", "full"} & self.of.modifiers)
+
+    @cached_property
+    def exactness(self) -> str:
+        """How far the result is what the ISA says, bit for bit; empty where it computes nothing."""
+        if self.of.effects - {"cc"} or not self.of.sources:
+            return ""
+        if self.is_approximate:
+            return (
+                "with .approx or .full the ISA bounds the error only: ptxvm keeps the bound, and its last bits may differ from "
+                "those of a GPU; other variants are exact"
+            )
+        return "the ISA defines every bit of the result, and ptxvm computes it"
+
+
+def _only_word(slot: Slot) -> str:
+    """The word that always stands there, unless it is a type; otherwise empty."""
+    if slot.optional or len(slot.choices) != 1 or slot.is_type:
+        return ""
+    (word,) = slot.choices
+    return word
+
+
+def pages() -> dict[str, list[Page]]:
+    """All instructions by family, under the title of the chapter: `Logic and shifts (PTX 9.7.8)`."""
+    load_catalog()
+    found: dict[str, list[Page]] = {}
+    for instruction in ISA.instructions:
+        found.setdefault(_chapter(instruction), []).append(Page(instruction))
+    return dict(sorted(found.items(), key=lambda family: _numbers(family[1][0].of.section)))
+
+
+def _chapter(instruction: Instruction) -> str:
+    """The first sentence of the family's module."""
+    described = sys.modules[instruction.meaning.__module__].__doc__ or instruction.family
+    return described.strip().partition("\n")[0].partition(").")[0].removesuffix(".") + (
+        ")" if ")." in described else ""
+    )
+
+
+def _numbers(section: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in section.split(".") if n.isdigit())
+
+
+def find(name: str) -> list[Page]:
+    """The pages of an opcode (`mul`), or of one with the words that belong to it (`mul.wide`); none where there is none."""
+    load_catalog()
+    name = name.strip().rstrip(";")
+    opcode = name.partition(".")[0]
+    of_opcode = list(dict.fromkeys(Page(instruction) for instruction, _ in ISA.by_opcode.get(opcode, ())))
+    return [page for page in of_opcode if page.title == name] or (
+        of_opcode if name == opcode else _fitting(name, of_opcode)
+    )
+
+
+def _fitting(name: str, pages: list[Page]) -> list[Page]:
+    """The pages that have a form with these modifiers, or with all that they name."""
+    words = name.split(".")[1:]
+    return [p for p in pages if any(not form.match(words).extra for form in p.of.forms)]
+
+
+def is_planned(name: str) -> bool:
+    """Is it an opcode of PTX that ptxvm lacks yet?"""
+    return name.partition(".")[0] in OPCODES
+
+
+def opcodes() -> Iterator[str]:
+    """Every declared opcode."""
+    load_catalog()
+    yield from ISA.by_opcode

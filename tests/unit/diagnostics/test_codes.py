@@ -1,0 +1,54 @@
+"""The registry of codes, and did-you-mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxvm.diagnostics import closest, codes, did_you_mean, explain, register
+
+
+@pytest.fixture
+def empty(monkeypatch):
+    monkeypatch.setattr(codes, "_CODES", {})
+
+
+def test_a_code_is_found_in_either_case():
+    assert explain("p0102") is explain("P0102")
+    assert explain("P0102").title == "missing semicolon"
+    assert explain("P9999") is None
+
+
+@pytest.mark.usefixtures("empty")
+def test_a_docstring_is_an_explanation():
+    assert register("P0411", "a title", "\n    One.\n\n        Two.\n    ") == "P0411"
+    assert explain("P0411").explanation == "One.\n\n    Two."
+
+
+@pytest.mark.usefixtures("empty")
+def test_a_code_has_one_meaning():
+    register("P0411", "a title", "text")
+    register("P0411", "a title", "text")
+    with pytest.raises(ValueError, match="P0411 is already the code of 'a title'"):
+        register("P0411", "another title", "text")
+
+
+@pytest.mark.parametrize("code", ["411", "P411", "P04111", "E0411", "p0411"])
+def test_the_form_of_a_code(code):
+    with pytest.raises(ValueError, match="Pnnnn"):
+        register(code, "a title", "text")
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "guess"),
+    [
+        (".globl", [".local", ".global"], ".global"),
+        (".GLOBAL", [".local", ".global"], ".global"),
+        ("s23", ["s32", "u32"], "s32"),
+        (".xyzzy", [".local", ".global"], ""),
+        ("a" * 1000, ["a" * 1001], ""),
+        ("x", [], ""),
+    ],
+)
+def test_the_closest_word(word, known, guess):
+    assert closest(word, known) == guess
+    assert did_you_mean(word, known) == (f"did you mean `{guess}`?" if guess else "")

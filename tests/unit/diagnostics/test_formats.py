@@ -1,0 +1,141 @@
+"""Findings for tools: ptxas's lines, JSON, SARIF."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from ptxvm.diagnostics import Diagnostic, Severity, Span, all_codes, render
+from ptxvm.syntax import Source, parse
+
+TEXT = ".version 8.7\n.target sm_90a\n.entry k()\n{\n  mov.u32 %r1, 5\n  ret;\n}\n"
+
+
+def findings(*more: Diagnostic):
+    source = Source(TEXT, "dir/a b.ptx")
+    return [(source, [*parse(source)[1], *more])]
+
+
+SEMANTIC = Diagnostic(Severity.ERROR, "P0998", "our words", Span(37, 40), 4, 1, ptxas="Unknown modifier '.x'")
+LATER = Diagnostic(Severity.WARNING, "P0998", "a warning", Span(60, 61), 7, 1)
+
+
+def test_ptxas_names_the_line_where_it_stumbles():
+    assert render(findings(), "ptxas") == (
+        "ptxas dir/a b.ptx, line 6; fatal   : Parsing error near 'ret': syntax error\n"
+        "ptxas fatal   : Ptx assembly aborted due to errors\n"
+    )
+
+
+def test_ptxas_reads_no_further_than_an_error_of_syntax():
+    assert render(findings(SEMANTIC, LATER), "ptxas") == (
+        "ptxas dir/a b.ptx, line 4; error   : Unknown modifier '.x'\n"
+        "ptxas dir/a b.ptx, line 6; fatal   : Parsing error near 'ret': syntax error\n"
+        "ptxas fatal   : Ptx assembly aborted due to errors\n"
+    )
+
+
+def test_ptxas_without_errors():
+    source = Source(TEXT, "k.ptx")
+    assert render([(source, [LATER])], "ptxas") == "ptxas k.ptx, line 7; warning : a warning\n"
+    assert render([(source, [])], "ptxas") == ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "add.u32 %r1, _, %r2;",
+        "mov.u32 %r1, 5\nret;",
+        "mov.u32 %r1, [a-4];",
+        "ld.u32 %r1, [a;",
+        "mov. u32 %r1, 5;",
+        "foo 5 6;",
+        "{",
+        "mov.u32 %r1, 08;",
+        "mov.u32 %r1, %tid.x.y;",
+    ],
+)
+def test_the_lines_are_those_of_ptxas_itself(tmp_path, body):
+    """Where a ptxas is installed."""
+    if shutil.which("ptxas") is None:
+        pytest.skip("no ptxas on the path")
+    path = tmp_path / "k.ptx"
+    path.write_text(f".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{{\n.reg .b32 %r<9>;\n{body}\n")
+    answer = subprocess.run(
+        ["ptxas", "-arch=sm_80", str(path), "-o", "/dev/null"], capture_output=True, text=True, check=False
+    )
+    source = Source.read(path)
+    ours = render([(source, parse(source)[1])], "ptxas")
+    expected = answer.stdout + answer.stderr
+    if "'8'" in expected:  # ptxas reads 08 as two numbers
+        expected = expected.replace("'8'", "'08'")
+    assert ours == expected
+
+
+def test_json():
+    objects = json.loads(render(findings(SEMANTIC), "json"))
+    assert [each["code"] for each in objects] == ["P0102", "P0998"]
+    first = objects[0]
+    assert first["file"] == "dir/a b.ptx"
+    assert first["severity"] == "error"
+    assert (first["line"], first["column"], first["end_line"], first["end_column"]) == (5, 17, 5, 17)
+    assert TEXT[: first["start"]].endswith("5")
+    assert first["related"][0]["message"] == "before this"
+    assert TEXT[first["related"][0]["start"] : first["related"][0]["end"]] == "ret"
+    assert all(each.keys() == first.keys() for each in objects)
+
+
+def test_json_of_nothing_is_an_empty_list():
+    assert json.loads(render([], "json")) == []
+
+
+def test_sarif():
+    log = json.loads(render(findings(SEMANTIC, LATER), "sarif"))
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["P0102", "P0998"]
+    assert rules[0]["shortDescription"]["text"] == "missing semicolon"
+    assert [rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"]] == [True] * 3
+    assert [result["level"] for result in run["results"]] == ["error", "error", "warning"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "dir/a%20b.ptx"
+    assert place["region"] == {
+        "startLine": 5,
+        "startColumn": 17,
+        "endLine": 5,
+        "endColumn": 17,
+        "charOffset": 57,
+        "charLength": 0,
+    }
+    assert run["results"][0]["relatedLocations"][0]["message"]["text"] == "before this"
+    assert run["columnKind"] == "unicodeCodePoints"
+
+
+def test_an_unknown_format_names_those_that_there_are():
+    with pytest.raises(ValueError, match="text, ptxas, json, sarif"):
+        render([], "xml")
+
+
+def test_the_package_loads_neither_numpy_nor_rich_nor_the_renderers():
+    """With the room alone: `ptxvm` itself opens others."""
+    program = (
+        "import sys, types; package = types.ModuleType('ptxvm'); package.__path__ = [sys.argv[1]]; sys.modules['ptxvm'] = package;"
+        "import ptxvm.diagnostics, ptxvm.syntax;"
+        "print(sorted({'numpy', 'llvmlite', 'rich', 'ptxvm.diagnostics.terminal', 'ptxvm.diagnostics.sarif'} & set(sys.modules)))"
+    )
+    import ptxvm.diagnostics
+
+    folder = ptxvm.diagnostics.__file__.rsplit("/", 2)[0]
+    done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_code_explains_itself():
+    for code in [code for code in all_codes() if code.code.startswith("P01")]:
+        assert len(code.explanation) > 60, code.code
+        assert str(code).startswith(f"{code.code}: {code.title}\n\n")
