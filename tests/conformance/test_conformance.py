@@ -130,7 +130,7 @@ def files() -> Iterator[object]:
         yield pytest.param(path, id=str(path.relative_to(HERE).with_suffix("")))
 
 
-@pytest.mark.parametrize("path", files())
+@pytest.mark.parametrize("path", list(files()))
 def test_runs(path: Path) -> None:
     """Every `run` line gives what it says."""
     text = path.read_text()
@@ -142,7 +142,7 @@ def test_runs(path: Path) -> None:
     assert not wrong, "\n".join(f"line {run.line}: {run.text}: {said}" for run, said in wrong)
 
 
-@pytest.mark.parametrize("path", files())
+@pytest.mark.parametrize("path", list(files()))
 def test_errors(path: Path) -> None:
     """Every `error` line has its diagnostic, and no other line has one."""
     text = path.read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 import time
 from pathlib import Path
 
@@ -41,18 +42,22 @@ WHOLE = """\
 
 
 def modules() -> list[str]:
-    """Texts to start from: the one above, the broken ones, and the corpus where it is unpacked into examples."""
+    """Texts to start from: the one above, the broken ones, the examples, and small modules of the corpus."""
     paths = [*sorted(SNAPSHOTS.glob("*.ptx")), *sorted((REPOSITORY / "examples").glob("*.ptx"))]
-    return [WHOLE, *(path.read_text(encoding="utf-8")[:20_000] for path in paths)]
+    texts = [WHOLE, *(path.read_text(encoding="utf-8")[:20_000] for path in paths)]
+    corpus = REPOSITORY.parent / "shared" / "corpus" / "corpus.tar.xz"
+    if corpus.is_file():
+        with tarfile.open(corpus) as archive:
+            small = [member for member in archive if member.isfile() and member.size < 5000][::10]
+            texts += [file.read().decode("latin-1") for member in small if (file := archive.extractfile(member))]
+    return texts
 
 
 TEXTS = modules()
-PIECES = [
-    *'; , { } [ ] ( ) @ ! | : < > = + - * / % ? . # & ~ ^ " \' ` _ $ \\ /* */ // \n \r \t \0 é 5 0x 0f3F80000 08 1.0e "s"'.split(
-        " "
-    ),
-    *".reg .b32 .global .entry .func .visible .align .v2 .loc .pragma .section .version @@DWARF %r1 %tid.x WARP_SZ ld.global.u32 call".split(),
-]
+PUNCTUATION = "; , { } [ ] ( ) @ ! | : < > = + - * / % ? . # & ~ ^ \" ' ` _ $ \\ /* */ // \n \r \t \0 é"
+WORDS = """5 0x 0f3F80000 08 1.0e "s" .reg .b32 .global .entry .func .visible .align .v2 .loc .pragma .section .version
+    @@DWARF %r1 %tid.x WARP_SZ ld.global.u32 call"""
+PIECES = PUNCTUATION.split(" ") + WORDS.split()
 
 
 @st.composite

@@ -78,6 +78,9 @@ class Peers(Protocol):
     def ballot(self, payload: int = 0) -> Value:
         """One bit (u32) for each participating lane whose predicate is true."""
 
+    def multiply(self, product: Any, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+        """The registers of D = A * B + C, an `isa.fragments.Product` of what whole warps hold; faults where one is not whole."""
+
     @property
     def members(self) -> Value:
         """One bit (u32) for each participating lane."""

@@ -35,7 +35,7 @@ WRONG_ARGUMENT = codes.register(
 def check_calls(function: Function, report: Report) -> None:
     """Every call of a function."""
     for bound in function.instructions:
-        if bound.node.opcode == "call" and "func" in bound.operands or "proto" in bound.operands:
+        if bound.node.opcode == "call" and bound.operands:
             check_call(bound, function, report)
 
 
@@ -89,9 +89,7 @@ def check_list(
                          ptxas=f"Type of argument does not match formal parameter '{formal.name}'")  # fmt: skip
 
 
-def misfit(
-    formal: Register | Variable, actual: tree.Operand, bound: Bound, caller: Function, *, result: bool
-) -> str:
+def misfit(formal: Register | Variable, actual: tree.Operand, bound: Bound, caller: Function, *, result: bool) -> str:
     """Why an argument does not fit; empty where it does."""
     array = isinstance(formal, Variable) and bool(formal.dimensions)
     if isinstance(actual, tree.Name):

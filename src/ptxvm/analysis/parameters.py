@@ -13,7 +13,7 @@ from ptxvm.syntax import tree
 WRITTEN_PARAMETER = codes.register(
     "P1828",
     "a parameter of the function is written",
-    "The parameters of a function are read-only; its results, and the .param variables of a call, are written (PTX 5.1.6).",
+    "The parameters of a function are only read; its results, and .param variables of a call, are written (PTX 5.1.6).",
 )
 OTHER_PARAMETER = codes.register(
     "P1829",
@@ -42,7 +42,8 @@ def check_parameter(symbol: Variable, bound: Bound, report: Report, *, is_own: b
     elif i.ss.partition("::")[2] == ("func" if is_own and of_kernel else "entry"):
         sort = "a parameter of the kernel" if is_own and of_kernel else "no parameter of the kernel"
         report.error(OTHER_PARAMETER, f"'{symbol.name}' is {sort}", place,
-                     ptxas=f"Illegal state space for address operand '{i.ss[5:]}' with instruction '{i.form.opcode}'")  # fmt: skip
+                     ptxas=f"Illegal state space for address operand '{i.ss[5:]}' with instruction '{i.form.opcode}'",
+                    )  # fmt: skip
 
 
 def addressed(bound: Bound) -> Any:

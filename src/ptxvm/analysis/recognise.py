@@ -118,7 +118,7 @@ class Judged(Decoded):
 
 def weight(p: Problem) -> int:
     """How far a problem puts a form off: a wrong operand more than a missing version."""
-    return {"P0302": 1000, "P0306": 1, "P0307": 1}.get(p.code, 10)
+    return {"P0302": 1000, "P0303": 100, "P0306": 1, "P0307": 1}.get(p.code, 10)
 
 
 # ── operands ────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ Exit codes: 0 all is well, 1 the module or the kernel is wrong, 2 the call is wr
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ TRACEBACK = "--traceback"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; what goes wrong becomes a line on stderr and the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character gets a `?`
     words = list(sys.argv[1:] if arguments is None else arguments)
     before = words[: words.index("--")] if "--" in words else words
     if wants_traceback := TRACEBACK in before:

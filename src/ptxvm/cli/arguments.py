@@ -1,7 +1,7 @@
 """The arguments of `ptxvm run`: from what stands on the command line to what a launch takes.
 
-`5`, `-3`, `0x10`, `2.5` and `inf` are numbers; `f32[1024]` is an array of zeros, `u8[256,4]=arange` one of arange, random,
-ones or any number; `@in.npy` is an array from a file, `hex:00ff10` are bytes.
+`5`, `-3`, `0x10`, `2.5` and `inf` are numbers; `f32[1024]` is an array of zeros, `u8[256,4]=arange` one of arange,
+random, ones or any number; `@in.npy` is an array from a file, `hex:00ff10` are bytes.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def array(word: str, type: str, shape: str, fill: str | None, random: np.random.
 
 
 def filled(held: Held, shape: tuple[int, ...], fill: str, random: np.random.Generator) -> NDArray[Any]:
-    """An array with values in it; those of `arange` wrap around where the type is narrow.  ValueError says what is wrong."""
+    """An array with values in it; those of `arange` wrap around in narrow types.  ValueError where it has none."""
     if fill == "random" and held.kind in "iu":
         limits = np.iinfo(held)
         return random.integers(limits.min, limits.max, shape, held, endpoint=True)

@@ -28,6 +28,7 @@ from ptxvm.reference.result import (
     constants_of,
     floats,
     is_computable,
+    names_an_address,
     signed,
     wanted,
 )
@@ -149,15 +150,17 @@ def modifiers_of(i: Decoded) -> Rows:
 def operands_of(reading: Reading) -> Rows:
     """Each operand: its name in the form, what is written, and what it is."""
     i, rows = reading.decoded, Rows()
-    results = i.destinations()
+    results, constants = i.destinations(), constants_of(reading)
     for name, node in reading.bound.operands.items():
         type = i.type_of(name)
         parts = ["result" if name in results else "source"]
         if isinstance(node, tree.Address):
             parts = ["address"]
+        elif isinstance(node, tree.Group):
+            parts = ["results" if name == "ret" else "arguments"]
         elif type is not None:
             parts.append(f".{type.name}")
-        if isinstance(node, tree.Integer | tree.Float):
+        if name in constants:
             parts[0] = "constant"
         if isinstance(node, tree.Unary) and node.op == "!":
             parts.append("negated")
@@ -192,9 +195,7 @@ def parse_values(reading: Reading, values: Sequence[str]) -> dict[str, int]:
             raise WrongCall(f"--set takes NAME=VALUE, not '{each}'")
         name = name if name in known else f"%{name.lstrip('%')}"
         if not known:
-            raise WrongCall(
-                f"nothing can be set: the result of '{reading.decoded.form.opcode}' is not its operands' alone"
-            )
+            raise WrongCall(f"--set has no use here: '{reading.text}' {no_result(reading)}")
         if name not in known:
             raise WrongCall(f"the instruction does not read {name}; it reads {', '.join(known)}")
         try:
@@ -205,6 +206,15 @@ def parse_values(reading: Reading, values: Sequence[str]) -> dict[str, int]:
     if given and missing:
         raise WrongCall(f"values are missing: {options(missing)}")
     return given
+
+
+def no_result(reading: Reading) -> str:
+    """Why there is nothing to compute."""
+    if is_computable(reading):
+        return "reads no register"
+    if names_an_address(reading):
+        return "takes an address, which only a loaded module has"
+    return " and ".join(Page(reading.decoded.of).effects) or "reads no register"
 
 
 def options(names: Sequence[str]) -> str:
@@ -227,7 +237,8 @@ def print_result(reading: Reading, given: Mapping[str, int]) -> None:
     out.print()
     if result.inputs:
         out.print(labelled("values", [(q.text, hexadecimal(q), number(q)) for q in result.inputs]))
-    out.print(labelled("result", [(q.text, hexadecimal(q), numbers(q)) for q in result.outputs]))
+    results = [(q.text, hexadecimal(q), numbers(q)) for q in result.outputs]
+    out.print(labelled("result", results or [("is thrown away: `_`",)]))
 
 
 def hexadecimal(quantity: Quantity) -> str:

@@ -163,5 +163,5 @@ def print_counters(result: ptxvm.LaunchResult, loading: float | None) -> None:
     console().print(Text(line))
     if loading is not None:
         rate = result.thread_instructions / max(result.seconds, 1e-9)
-        line = f"read in {loading:.3f} s, ran in {result.seconds:.3f} s: {rate / 1e6:,.1f} million thread-instructions a second"
-        console().print(Text(line))
+        took = f"read in {loading:.3f} s, ran in {result.seconds:.3f} s"
+        console().print(Text(f"{took}: {rate / 1e6:,.1f} million thread-instructions a second"))

@@ -91,7 +91,7 @@ def filled(text: str) -> str:
 
 
 def labelled(label: str, rows: Rows, *, right: bool = False) -> Text:
-    """Rows behind a label: their cells are aligned, the last one is wrapped; `right` aligns all but the first to the right."""
+    """Rows behind a label: cells are aligned, those after the first to the right if so wished; the last is wrapped."""
     from rich.text import Text
 
     made = Text()
@@ -120,4 +120,4 @@ def aligned(rows: Rows, right: Collection[int], columns: int) -> Iterator[str]:
         before = "".join(f"{cell}{GAP}" for cell in cells)
         parts = textwrap.wrap(row[-1], max(20, columns - len(before)), break_on_hyphens=False) or [""]
         for n, part in enumerate(parts):
-            yield (" " * len(before) if n else before) + f"{part:>{numbers}}".rstrip()
+            yield ((" " * len(before) if n else before) + f"{part:>{numbers}}").rstrip()

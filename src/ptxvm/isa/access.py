@@ -1,4 +1,4 @@
-"""What the instructions that access memory have in common: addresses, orders, hints, vectors (PTX 5.1, 6.4.1, 8, 9.7.9.1).
+"""What the instructions that access memory have in common (PTX 5.1, 6.4.1, 8, 9.7.9.1).
 
 Their forms name the slots alike: `.ss` state space, `.order`, `.scope`, `.cop` cache operator, `.evict1` and `.evict2`
 eviction priorities, `.hint`, `.vec`; and the address is the operand `a`.  An instruction has a trait, which is a bundle
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ptxvm.algebra.types import b128
 from ptxvm.isa.model import Instruction, Problem
 
 Check = Callable[[Any], "str | Problem | None"]
@@ -100,7 +101,8 @@ def foreign_variable(i: Any) -> Problem | None:
         return None
     return Problem("P1802", f"the variable lies in .{lies}, but the access is to {named(i)}", operand="a",
                    help=f"write `.{lies}` in the instruction" if space != "generic" else f"name the space: `.{lies}`",
-                   ptxas=f"State space mismatch between instruction and address in instruction '{i.form.opcode}'")  # fmt: skip
+                   ptxas=f"State space mismatch between instruction and address in instruction '{i.form.opcode}'",
+                  )  # fmt: skip
 
 
 def named(i: Any) -> str:
@@ -150,12 +152,12 @@ def order_of_private_space(i: Any) -> str | None:
 
 def cluster_scope(i: Any) -> bool:
     """Is the scope `.cluster`?"""
-    return i.scope == "cluster"
+    return bool(i.scope == "cluster")
 
 
 def sys_scope_of_128_bits(i: Any) -> bool:
     """Is it a 128-bit access of `.sys` scope?"""
-    return i.scope == "sys" and i.type is not None and i.type.name == "b128"
+    return bool(i.scope == "sys" and i.type is b128)
 
 
 def volatile_in_local(i: Any) -> bool:
@@ -227,7 +229,8 @@ def policy_without_hint(i: Any) -> Problem | None:
                        ptxas=f"Arguments mismatch for instruction '{i.form.opcode}'")  # fmt: skip
     return Problem("P1811", "a cache policy needs '.L2::cache_hint'", operand="policy",
                    help="write `.L2::cache_hint` in the instruction",
-                   ptxas=f".L2::cache_hint modifier required for instruction '{i.form.opcode}' with 3 arguments")  # fmt: skip
+                   ptxas=f".L2::cache_hint modifier required for instruction '{i.form.opcode}' with 3 arguments",
+                  )  # fmt: skip
 
 
 def cache_operator(i: Any) -> bool:
@@ -296,17 +299,22 @@ def vector_size(operand: str) -> Check:
     return size
 
 
+def vector_of_sinks(i: Any, operand: str) -> str | None:
+    """Of the elements of a vector at least one is a register."""
+    shape = i.shape(operand)
+    if shape.kind == "vector" and all(item.kind == "sink" for item in shape.items):
+        return "Unable to infer type of vector elements (assuming .b8)"
+    return None
+
+
 def result_vector(operand: str, *, sink: bool = False) -> Trait:
     """A result is a vector where the instruction has `.vec`; `sink` tells that nobody need want it."""
 
     def discarded(i: Any) -> str | None:
         """What is loaded needs a register, at least for one element."""
-        shape = i.shape(operand)
-        if shape.kind == "vector" and all(item.kind == "sink" for item in shape.items):
-            return "Unable to infer type of vector elements (assuming .b8)"
-        if shape.kind == "sink" and not sink:
+        if i.shape(operand).kind == "sink" and not sink:
             return f"Result discard mode is not allowed for instruction '{i.form.opcode}'"
-        return None
+        return vector_of_sinks(i, operand)
 
     return Trait(rules=[("P1815", vector_size(operand)), ("P1816", discarded)])
 

@@ -46,6 +46,7 @@ FEATURES = _features("""
     .tex                 | .tex                                          | PTX 1.0         | 1.5 | 5.1.8
     const[0]             | explicit constant banks                       | PTX 1.0         | 2.2 | 5.1.3
     const[n]             | banked constants                              | PTX 1.5         | 2.2 | 5.1.3
+    extern const[]       | external constant arrays without a bank       | PTX 2.2         |     | 5.1.3
     registers of module  | Module-scoped variables in .reg state space   | PTX 1.0         | 3.0 | 5.1.1
     locals of module     | Module-scoped variables in .local state space | PTX 1.0         | 3.0 | 5.1.5
     address as value     | addresses as initial values                   | PTX 2.1         |     | 5.4.4
@@ -66,7 +67,7 @@ FEATURES = _features("""
     .alias               | .alias                                        | PTX 6.3, sm_30  |     | 11.2.3
     .noreturn            | .noreturn                                     | PTX 6.4, sm_30  |     | 11.4.6
     .abi_preserve        | .abi_preserve                                 | PTX 9.0, sm_80  |     | 11.4.8
-    .abi_preserve_control | .abi_preserve_control                        | PTX 9.0, sm_80  |     | 11.4.9
+    .abi_preserve_control| .abi_preserve_control                         | PTX 9.0, sm_80  |     | 11.4.9
     .branchtargets       | .branchtargets directive                      | PTX 6.0, sm_30  |     | 11.3.1
     .calltargets         | .calltargets directive                        | PTX 2.1, sm_20  |     | 11.3.2
     .callprototype       | .callprototype directive                      | PTX 2.1, sm_20  |     | 11.3.3
@@ -78,13 +79,12 @@ FEATURES = _features("""
     .reqnctapercluster   | .reqnctapercluster                            | PTX 7.8, sm_90  |     | 11.7.1
     .explicitcluster     | .explicitcluster                              | PTX 7.8, sm_90  |     | 11.7.2
     .maxclusterrank      | .maxclusterrank                               | PTX 7.8, sm_90  |     | 11.7.3
-    .blocksareclusters   | .blocksareclusters                            | PTX 9.0, sm_90  |     | 11.7.4
+    .blocksareclusters   | .blocksareclusters                            | PTX 9.0, sm_90  |     | 11.8.1
     .pragma              | .pragma directive                             | PTX 2.0         |     | 11.4.7
     used_bytes_mask      | used_bytes_mask                               | PTX 8.3, sm_50  |     | 12.2
     enable_smem_spilling | enable_smem_spilling                          | PTX 8.7, sm_75  |     | 12.3
     frequency            | frequency                                     | PTX 9.0         |     | 12.4
     file times           | timestamp and filesize in .file directive     | PTX 3.2         |     | 11.5.3
-    inlined_at           | function_name and inlined_at in .loc          | PTX 7.2         |     | 11.5.4
     .section             | .section directive                            | PTX 2.0         |     | 11.5.2
     section label        | Defining labels in .section                   | PTX 7.0         |     | 11.5.2
     section offset       | labels + imm expression in .section           | PTX 3.2         |     | 11.5.2

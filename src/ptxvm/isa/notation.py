@@ -151,7 +151,8 @@ def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int | str) -
         at = slots.index(types[0])
         slots[at] = Slot("type", types[0].choices, types[0].optional, literal=False, order=types[0].order)
     if isinstance(fixed, str):
-        fixed = sum(1 for _ in takewhile(lambda s: s.name in fixed.split(), slots))
+        words = fixed.split()
+        fixed = len(list(takewhile(lambda s: s.name in words, slots)))
     reader = OperandReader(m[3])
     operands = tuple(reader.operands(""))
     needed = sum(not o.optional for o in operands)

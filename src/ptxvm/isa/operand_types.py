@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ptxvm.algebra.types import Type, pred
+from ptxvm.algebra.types import Type, f32, f64, pred
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
@@ -67,8 +67,8 @@ def in_words(shape: Shape) -> str:
 def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False) -> bool:
     """May a register of one type hold a value of another?
 
-    `.b` fits anything of its size, and a packed register any integer of its size; `.s` and `.u` mix, `.f` stays apart (PTX 9.2,
-    table 24); `wide` lets the register be wider (table 25), `bits` ignores the sort.
+    `.b` fits anything of its size, and a packed register any integer; a packed value sits in `.b` or its own type; `.s` and
+    `.u` mix, `.f` stays apart (PTX 9.2, table 24); `wide` lets the register be wider (table 25), `bits` ignores the sort.
     """
     if pred in (register, type):
         return register is type
@@ -76,8 +76,8 @@ def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False)
         return False
     if bits or "b" in (register.kind, type.kind) or register is type:
         return True
-    if register.is_packed and not type.is_float:
-        return True
+    if type.is_packed or register.is_packed:
+        return not type.is_packed and not type.is_float
     if register.bits > type.bits and (register.is_float or type.is_float):
         return False
     return register.is_float == type.is_float and (not register.is_float or compatible_floats(register, type))
@@ -142,7 +142,7 @@ def _float(shape: Shape, type: Type | None, spec: OperandType, destination: bool
         return "a constant cannot be a destination"
     if "reg" in spec.marks:
         return "a constant stands where a register is needed"
-    if "any" in spec.marks or (type is not None and type.is_float and type.bits >= 32):
+    if "any" in spec.marks or (type is not None and type in (f32, f64)):
         return ""
     if type is not None and type.kind == "b" and type.bits == shape.detail:  # its bits
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 
 from ptxvm.algebra.types import Type, b32, pred, u16, u32, u64
 from ptxvm.isa.targets import Need, parse_need
@@ -18,7 +18,7 @@ class SpecialRegister:
     """A special register, or one component of one.
 
     `type` is that of an element; `count` is 4 for a vector read as a whole.  `legacy` are the other types under which
-    16-bit and 32-bit code of old versions may read the low bits.  `volatile` registers change from one read to the next.
+    16-bit and 32-bit code of old versions may read the low bits.  `volatile` ones change from read to read.
     `component` is the element that was selected, `value` that of a constant.
     """
 
@@ -44,7 +44,7 @@ def lookup(name: str, component: str | None = None) -> SpecialRegister | None:
     return _lookup(name.removeprefix("%"), component)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _lookup(name: str, component: str | None) -> SpecialRegister | None:
     register = SPECIAL.get(name)
     if register is None or component is None:
@@ -83,8 +83,8 @@ TABLE = (
     ("reserved_smem_offset_end", b32, "10.29", RESERVED, "Where the system's part of shared memory ends."),
     ("reserved_smem_offset_cap", b32, "10.29", RESERVED, "The size of the system's part of shared memory."),
     ("reserved_smem_offset_<2>", b32, "10.29", RESERVED, "An offset in the system's part of shared memory."),
-    ("total_smem_size", u32, "10.30", "PTX 4.1, sm_20", "Shared memory of the CTA in bytes, in whole allocation units."),
-    ("aggr_smem_size", u32, "10.31", "PTX 8.1, sm_90", "Shared memory of the CTA in bytes, with the system's part."),
+    ("total_smem_size", u32, "10.30", "PTX 4.1, sm_20", "Bytes of shared memory of the CTA, in allocation units."),
+    ("aggr_smem_size", u32, "10.31", "PTX 8.1, sm_90", "Bytes of shared memory of the CTA and the system."),
     ("dynamic_smem_size", u32, "10.32", "PTX 4.1, sm_20", "Bytes of shared memory that the launch asked for."),
     ("current_graph_exec", u64, "10.33", "PTX 8.0, sm_50", "The device graph that runs this kernel, or 0."),
 )

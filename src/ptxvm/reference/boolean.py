@@ -84,9 +84,8 @@ def _shortest() -> dict[int, Expression]:
 def _of_cost(cost: int, best: dict[int, Expression], by_cost: list[list[int]]) -> list[tuple[int, Expression]]:
     """Every expression of exactly this cost whose parts are the best of their tables."""
     made = [(table ^ ALL, Expression(f"~{v}", cost, "~")) for v, table in VARIABLES.items() if cost == NOT_VARIABLE]
-    for table in by_cost[cost - NOT] if cost >= NOT else ():
-        if best[table].operator in BINARY:
-            made.append((table ^ ALL, Expression(f"~({best[table].text})", cost, "~")))
+    cheaper = by_cost[cost - NOT] if cost >= NOT else []
+    made += [(t ^ ALL, Expression(f"~({best[t].text})", cost, "~")) for t in cheaper if best[t].operator in BINARY]
     for operator, weight in BINARY.items():
         for left in range(cost - weight + 1):
             for f in by_cost[left]:

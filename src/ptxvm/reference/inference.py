@@ -13,11 +13,13 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.recognise import place
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
+from ptxvm.analysis.symbols import Variable
 from ptxvm.analysis.validate import follow
 from ptxvm.isa.model import Decoded, Problem
+from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
 
-REGISTERS = frozenset("pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f16 f16x2 f32 f64".split())
+REGISTERS = frozenset("pred b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 f32 f64".split())
 """The types that a register may be declared with (PTX 5.2.2); others are held as bits (PTX 5.2.3)."""
 
 ANY, ADDRESS = Type.named["b32"], Type.named["u64"]
@@ -25,8 +27,12 @@ ANY, ADDRESS = Type.named["b32"], Type.named["u64"]
 
 @dataclass(slots=True)
 class Names:
-    """What the names of an instruction stand for."""
+    """What the names of an instruction stand for.
 
+    Compilers write `%r1` for registers, so that a bare name is a variable; the manual writes `d` (`bare`).
+    """
+
+    bare: bool = field(default=False, kw_only=True)
     registers: dict[str, Type] = field(default_factory=dict)
     vectors: set[str] = field(default_factory=set)
     variables: dict[str, str] = field(default_factory=dict)  # their state spaces
@@ -34,15 +40,33 @@ class Names:
     tables: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     prototypes: list[str] = field(default_factory=list)
-    arguments: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))  # results and parameters of a call
+    arguments: tuple[list[Type], list[Type]] = field(
+        default_factory=lambda: ([], [])
+    )  # results and parameters of a call
+
+    @property
+    def code(self) -> dict[str, list[str]]:
+        """The names that are not of values, by the mark of the operand where they stand; the first mark counts."""
+        return {
+            "label": self.labels,
+            "prototype": self.prototypes,
+            "table": self.tables,
+            "function": self.functions,
+        }
 
     def module_lines(self) -> Iterator[str]:
         """The declarations that stand before the kernel."""
         for name, space in self.variables.items():
-            if space != "local":
+            if space not in ("local", "param"):
                 yield f".{space} .align 16 .b8 {name}[256];"
         for name in self.functions:
             yield f".extern .func {self._signature(name)};"
+
+    def parameters(self) -> str:
+        """Those of the kernel."""
+        return ", ".join(
+            f".param .align 16 .b8 {name}[256]" for name, space in self.variables.items() if space == "param"
+        )
 
     def body_lines(self) -> Iterator[str]:
         """The declarations that stand in its body, before the instruction."""
@@ -64,7 +88,7 @@ class Names:
     def _signature(self, name: str) -> str:
         """A function with as many results and parameters as the call has."""
         results, parameters = (
-            ", ".join(f".reg .{self.registers[each].name} {kind}{n}" for n, each in enumerate(group))
+            ", ".join(f".reg .{type.name} {kind}{n}" for n, type in enumerate(group))
             for kind, group in zip(("result", "parameter"), self.arguments, strict=True)
         )
         return f"{f'({results}) ' if results else ''}{name} ({parameters})"
@@ -72,10 +96,16 @@ class Names:
 
 def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
     """What the names stand for where the instruction takes this form; None where the operands do not fit it."""
-    found = Names(vectors={n.text for n in unknown(node) if n.component in VECTOR_PARTS})
+    names = unknown(node)
+    found = Names(vectors={n.text for n in names if n.component in VECTOR_PARTS})
+    found.bare = not any(n.text.startswith("%") for n in names) and not any(
+        isinstance(o, tree.Index) for o in node.operands
+    )
     provisional = Scope(registers=[])
-    for name in unknown(node):
+    for name in names:
         provisional.declare(provisional.new_register(name.text, ANY))
+    for indexed in (operand for operand in node.operands if isinstance(operand, tree.Index)):
+        provisional.declare(Variable(indexed.name.text, "global", ANY, shape=Shape("variable", ANY)))
     placed = place(decoded.form, [shape_of(operand, provisional) for operand in node.operands])
     if isinstance(placed, Problem):
         return None
@@ -89,7 +119,8 @@ def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
 def anything(node: tree.Instruction) -> Names:
     """Declarations for all names, where no form is known: the instruction is wrong, and not for lack of them."""
     guard = [node.guard.name.text] if node.guard is not None else []
-    return Names(dict.fromkeys([n.text for n in unknown(node)], ANY) | dict.fromkeys(guard, Type.named["pred"]))
+    names = dict.fromkeys([n.text for n in unknown(node)], ANY)
+    return Names(registers=names | dict.fromkeys(guard, Type.named["pred"]))
 
 
 def unknown(node: tree.Instruction) -> list[tree.Name]:
@@ -106,40 +137,44 @@ def predefined(name: tree.Name) -> bool:
 def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -> None:
     """Enter the names of one operand."""
     spec, type = decoded.operand_type(operand), decoded.type_of(operand)
-    for mark, names in (("label", found.labels), ("table", found.tables), ("function", found.functions)):
-        if mark in spec.marks and isinstance(node, tree.Name) and "any" not in spec.marks:
-            names.append(node.text)
-            return
-    if "prototype" in spec.marks and isinstance(node, tree.Name):
-        found.prototypes.append(node.text)
+    code = next((names for mark, names in found.code.items() if mark in spec.marks), None)
+    if code is not None and type is None and isinstance(node, tree.Name):
+        code.append(node.text)
+        return
+    if isinstance(node, tree.Group):
+        _arguments(found, node, found.arguments[operand == "args"])
         return
     if isinstance(node, tree.Vector) and "split" in spec.marks and type is not None:
         type = Type.named.get(f"b{type.bits // len(node.items)}", type)
     address = isinstance(node, tree.Address)
+    constant = isinstance(node, tree.Binary | tree.Call | tree.Index)
+    may_be_variable = not found.bare and (address or constant or "plain" not in spec.marks)
     for name in names_in(node):
         if predefined(name):
             continue
-        if not name.text.startswith("%") and (address or "plain" not in spec.marks):
+        if may_be_variable and not name.text.startswith("%"):
             found.variables.setdefault(name.text, _space(decoded))
         else:
             found.registers.setdefault(name.text, ADDRESS if address else register_type(type or ANY))
-        if isinstance(node, tree.Group):
-            found.variables.pop(name.text, None)
-            found.registers.setdefault(name.text, ANY)
-            found.arguments[operand == "args"].append(name.text)
+
+
+def _arguments(found: Names, group: tree.Group, kinds: list[Type]) -> None:
+    """The arguments or results of a call: their types are those that the function is given."""
+    for item in group.items:
+        if isinstance(item, tree.Name) and not predefined(item):
+            found.registers.setdefault(item.text, ANY)
+        kinds.append(ANY)
 
 
 def register_type(type: Type) -> Type:
     """The type of a register that holds a value of this one."""
     if type.name in REGISTERS:
         return type
-    if type.bits < 16:
-        return Type.named[f"{type.kind if type.is_int else 'b'}16"]
-    return Type.named[f"b{type.bits}"]
+    return Type.named[f"b{max(8, type.bits)}"]
 
 
 def _space(decoded: Decoded) -> str:
     """The state space of a variable that the instruction names: its own, or `.global`."""
     space = str(getattr(decoded, "ss", None) or "global") if "ss" in decoded.of.modifiers else "global"
     space = space.partition("::")[0]
-    return space if space in ("global", "shared", "local", "const") else "global"
+    return space if space in ("global", "shared", "local", "const", "param") else "global"

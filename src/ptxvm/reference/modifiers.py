@@ -21,7 +21,8 @@ WORDS = {
     "rzi": "round to an integer, toward zero",
     "rmi": "round to an integer, toward minus infinity",
     "rpi": "round to an integer, toward plus infinity",
-    # precision and range
+    # conversions, precision and range
+    "pack": "several numbers into one register", "scaled::n2::ue8m0": "scaled by powers of two",
     "approx": "a fast approximation: the ISA bounds its error",
     "full": "an approximation over the full range: the ISA bounds its error",
     "ftz": "flush subnormal operands and results to zero of the same sign",
@@ -45,7 +46,8 @@ WORDS = {
     # comparisons
     "eq": "equal", "ne": "not equal", "lt": "less", "le": "less or equal", "gt": "greater", "ge": "greater or equal",
     "CmpOp.lo": "lower: less, of unsigned values", "CmpOp.ls": "lower or same: less or equal, of unsigned values",
-    "CmpOp.hi": "higher: greater, of unsigned values", "CmpOp.hs": "higher or same: greater or equal, of unsigned values",
+    "CmpOp.hi": "higher: greater, of unsigned values",
+    "CmpOp.hs": "higher or same: greater or equal, of unsigned values",
     "equ": "equal, or one is NaN", "neu": "not equal, or one is NaN", "ltu": "less, or one is NaN",
     "leu": "less or equal, or one is NaN", "gtu": "greater, or one is NaN", "geu": "greater or equal, or one is NaN",
     "num": "neither is NaN", "nan": "one of them is NaN",
@@ -71,7 +73,8 @@ WORDS = {
     "weak": "an ordinary access: no synchronisation through it", "relaxed": "strong, but orders nothing else",
     "acquire": "what follows is ordered after it", "release": "what precedes is ordered before it",
     "acq_rel": "both acquire and release", "sc": "sequentially consistent",
-    "volatile": "performed as written, as relaxed with .sys", "mmio": "memory-mapped I/O: performed exactly as often as written",
+    "volatile": "performed as written, as relaxed with .sys",
+    "mmio": "memory-mapped I/O: performed exactly as often as written",
     "cta": "among the threads of the CTA", "cluster": "among the threads of the cluster",
     "gpu": "among the threads of the device", "gl": "among the threads of the device",
     "sys": "among the threads of the host and all devices",
@@ -84,7 +87,8 @@ WORDS = {
     "L1::evict_first": "evict first from L1", "L1::evict_last": "evict last from L1", "L1::no_allocate": "not into L1",
     "L2::evict_normal": "usual eviction priority in L2", "L2::evict_first": "evict first from L2",
     "L2::evict_last": "evict last from L2", "L2::cache_hint": "with a cache policy as the last operand",
-    "L2::64B": "prefetch 64 bytes into L2", "L2::128B": "prefetch 128 bytes into L2", "L2::256B": "prefetch 256 bytes into L2",
+    "L2::64B": "prefetch 64 bytes into L2", "L2::128B": "prefetch 128 bytes into L2",
+    "L2::256B": "prefetch 256 bytes into L2",
     # vectors and parts
     "v2": "a vector of 2 elements", "v4": "a vector of 4 elements", "v8": "a vector of 8 elements",
     "-": "the operand is negated",
@@ -93,12 +97,31 @@ WORDS = {
     "po": "plus one", "op2.add": "then add `c`", "op2.min": "then the lesser of it and `c`",
     "op2.max": "then the greater of it and `c`",
     "add": "add the parts of the result to `c`",
+    # atomic operations
+    "op.and": "bitwise AND", "op.or": "bitwise OR", "op.xor": "bitwise exclusive OR", "op.add": "addition",
+    "op.min": "the lesser", "op.max": "the greater", "op.exch": "exchange", "op.cas": "compare and swap",
+    "op.inc": "one more, or 0 from `b` on", "op.dec": "one less, or `b` from 0 and above `b` on",
+    "noftz": "subnormals are kept",
     # control, barriers, warps
     "uni": "all active lanes of the warp do the same", "idx": "by an index",
     "sync": "wait for the lanes or threads named", "arrive": "arrive without waiting", "red": "with a reduction",
     "aligned": "all lanes of the warp execute it together", "popc": "count the true predicates",
-    "up": "from the lane so far below", "down": "from the lane so far above", "bfly": "from the lane whose number differs by XOR",
+    "up": "from the lane so far below", "down": "from the lane so far above",
+    "bfly": "from the lane whose number differs by XOR",
     "mode.idx": "from the lane of that number",
+    "warp": "of the lanes of the warp", "mask": "several, by a mask",
+    "action.wait": "wait for the grids before this one", "launch_dependents": "let the grids after this one start",
+    # fences and proxies
+    "mbarrier_init": "of the initialisation of mbarriers", "proxy": "between ways to access memory",
+    "alias": "the same memory at other addresses", "async": "asynchronous copies",
+    "tensormap::generic": "tensor maps, against generic accesses",
+    "async::generic": "asynchronous copies, against generic accesses",
+    "sync_restrict::shared::cta": "of objects in shared memory of the CTA",
+    "sync_restrict::shared::cluster": "of objects in shared memory of the cluster",
+    # cache policies
+    "range": "for a range of addresses", "fractional": "for a fraction of the accesses",
+    "cvt": "converted from a property",
+    "L2::evict_unchanged": "keep the eviction priority in L2",
     "any": "true of any lane", "all": "true of all lanes", "ballot": "a bit for each lane",
 }  # fmt: skip
 

@@ -26,9 +26,14 @@ EFFECTS = {
 }
 
 MARKS = {
-    "imm": "a constant", "reg": "a register", "wide": "or a wider register", "label": "a label", "function": "a function",
-    "table": "a list of targets", "prototype": "a prototype",
-}  # fmt: skip
+    "imm": "a constant",
+    "reg": "a register",
+    "wide": "or a wider register",
+    "label": "a label",
+    "function": "a function",
+    "table": "a list of targets",
+    "prototype": "a prototype",
+}
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,8 @@ class Page:
             return ""
         if self.is_approximate:
             return (
-                "with .approx or .full the ISA bounds the error only: ptxvm keeps the bound, and its last bits may differ from "
-                "those of a GPU; other variants are exact"
+                "with .approx or .full the ISA bounds the error only: ptxvm keeps the bound, and its last bits may "
+                "differ from those of a GPU; other variants are exact"
             )
         return "the ISA defines every bit of the result, and ptxvm computes it"
 
@@ -160,7 +165,7 @@ def _numbers(section: str) -> tuple[int, ...]:
 
 
 def find(name: str) -> list[Page]:
-    """The pages of an opcode (`mul`), or of one with the words that belong to it (`mul.wide`); none where there is none."""
+    """The pages of an opcode (`mul`), or of one with words that belong to it (`mul.wide`); empty without any."""
     load_catalog()
     name = name.strip().rstrip(";")
     opcode = name.partition(".")[0]

@@ -66,7 +66,7 @@ def read(text: str) -> Reading:
     """The instruction in a text, with or without its semicolon; raises `NotUnderstood`."""
     load_catalog()
     text = text.strip()
-    source = Source(text if text.endswith(";") else f"{text};", "<instruction>")
+    source = Source(text if text.endswith((";", "}")) else f"{text};", "<instruction>")
     node = _parse(source)
     refusals: list[list[Diagnostic]] = []
     for names, decoded in _guesses(node):
@@ -108,7 +108,14 @@ def _module(source: Source, names: Names, setting: tuple[Version, Target]) -> tu
     """The text of the module, and where the instruction stands in it."""
     (major, minor), target = setting
     size = [".address_size 64"] if setting[0] >= (2, 3) else []
-    head = [f".version {major}.{minor}", f".target {target}", *size, *names.module_lines(), ".entry k ()", "{"]
+    head = [
+        f".version {major}.{minor}",
+        f".target {target}",
+        *size,
+        *names.module_lines(),
+        f".entry k ({names.parameters()})",
+        "{",
+    ]
     before = "\n".join([*head, *names.body_lines(), ""])
     return before + source.text + "\n" + "\n".join([*names.labels_after(), "ret;", "}", ""]), len(before)
 

@@ -19,6 +19,7 @@ from ptxvm.analysis.shapes import names_in
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.isa.model import PORTS
+from ptxvm.isa.special_registers import lookup
 from ptxvm.machine.initialise import number_bits
 from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
@@ -28,7 +29,7 @@ CARRY = "CC.CF"
 EXACT = {"0f": 8, "0d": 16}  # the digits of PTX's exact floats (PTX 4.5.2)
 
 
-class BadValue(ValueError):
+class BadValue(ValueError):  # noqa: N818 - it says what happened
     """A value that was given does not fit; the message says why."""
 
 
@@ -58,17 +59,37 @@ class Result:
 
 
 def is_computable(reading: Reading) -> bool:
-    """Does the result depend on the operands (and the carry flag) alone?"""
+    """Does the result depend on registers and constants alone, the carry flag included?"""
     i = reading.decoded
-    return i.of.effects <= {"cc"} and bool(i.of.sources)
+    return (
+        i.of.effects <= {"cc"}
+        and bool(i.of.sources)
+        and not names_an_address(reading)
+        and not _has_whole_vector(reading)
+    )
+
+
+def names_an_address(reading: Reading) -> bool:
+    """Does an operand name a variable, label or function, whose value only a loaded module knows?"""
+    sources = [node for _, node, _ in _sources(reading)]
+    return any(isinstance(node, tree.Address) for node in sources) or any(
+        _is_address(reading, name) for node in sources for name in names_in(node)
+    )
+
+
+def _has_whole_vector(reading: Reading) -> bool:
+    """Is a vector register read as a whole: `%tid`, or one of `.v4`?"""
+    names = [name for _, node, _ in _sources(reading) for name in names_in(node) if name.component is None]
+    symbols = [reading.bound.scope.find(name.text) or lookup(name.text) for name in names]
+    return any(getattr(symbol, "count", 1) > 1 for symbol in symbols)
 
 
 def wanted(reading: Reading) -> dict[str, Type]:
-    """The registers that the instruction reads, with the type that it takes them for; `CC.CF` where it reads the carry."""
+    """The registers that it reads, with the type that it takes them for; `CC.CF` where it reads the carry."""
     i, found = reading.decoded, dict[str, Type]()
     for operand, node, type in _sources(reading):
         for name in names_in(node):
-            if name.text != "WARP_SZ" and not _is_address(reading, name):
+            if name.text != "WARP_SZ":
                 found.setdefault(
                     print_operand(name) if _is_special(name) else name.text, type or _declared(reading, operand)
                 )
@@ -95,9 +116,9 @@ def _is_special(name: tree.Name) -> bool:
 
 
 def _is_address(reading: Reading, name: tree.Name) -> bool:
-    """Does the name stand for a variable, label or function, whose value only a loaded module knows?"""
+    """Does the name stand for a variable, label or function?"""
     symbol = reading.bound.scope.find(name.text)
-    return symbol is not None and symbol.shape.kind != "register"
+    return symbol is not None and symbol.shape.kind not in ("register", "special")
 
 
 def _declared(reading: Reading, operand: str) -> Type:
@@ -219,8 +240,8 @@ def _bits(value: Value) -> int:
 def bits_of(text: str, type: Type) -> int:
     """The bits that a text stands for, of a type.
 
-    A decimal number is a number; hexadecimal, octal and binary ones are bits; `0f` and `0d` with their digits are the bits of
-    a float; packed types take the elements too, the lowest first: `1.5,2`.  Raises `BadValue`.
+    A decimal number is a number; hexadecimal, octal and binary ones are bits; `0f` and `0d` with their digits are the
+    bits of a float; packed types take the elements too, the lowest first: `1.5,2`.  Raises `BadValue`.
     """
     text = text.strip()
     if type is pred:
@@ -235,7 +256,7 @@ def bits_of(text: str, type: Type) -> int:
         return sum(bits_of(part, type.element) << n * type.element.bits for n, part in enumerate(parts))
     digits = EXACT.get(text[:2].lower())
     if digits and len(text) == digits + 2 and _is_hexadecimal(text[2:]):
-        return _fitting(int(text[2:], 16), text, type)
+        return _fitting(int(f"0x{text[2:]}", 0), text, type)
     return _number(text, type)
 
 
@@ -289,6 +310,7 @@ def constants_of(reading: Reading) -> dict[str, int]:
     """The operands that are constants, with their bits."""
     found = {}
     for operand, node, type in _sources(reading):
-        if type is not None and not isinstance(node, tree.Vector | tree.Address | tree.Group) and not names_in(node):
+        names = [name for name in names_in(node) if name.text != "WARP_SZ"]
+        if type is not None and not isinstance(node, tree.Vector | tree.Address | tree.Group) and not names:
             found[operand] = _constant(node, type)
     return found

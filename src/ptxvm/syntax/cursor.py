@@ -15,6 +15,7 @@ DEEPEST = 128
 """Levels of blocks or brackets, and operators in one expression, that the reader takes."""
 
 _MOST_ERRORS = 10_000
+_LONGEST_QUOTE = 40
 _MEANINGLESS = frozenset("'`\\#")
 
 NAME_START = frozenset("%$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -33,6 +34,11 @@ STATEMENT_DIRECTIVES = frozenset(
     ).split()
 )
 """Words that start a statement wherever they stand first on a line."""
+
+
+def shorten(text: str) -> str:
+    """A piece of the source that fits in a message."""
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 1]}…"
 
 
 class Recover(Exception):  # noqa: N818 - not an error to report: the error is reported already
@@ -159,12 +165,12 @@ class Cursor:
         if text == END:
             return "the end of the file"
         if text[0] == '"' and len(text) > 1:
-            return f"the string {text if len(text) < 30 else text[:26] + '…' + chr(34)}"
+            return f"the string {shorten(text)}"
         if text == "`":
             return "a backquote"
         if not text.isprintable():
             return f"the character U+{ord(text[0]):04X}"
-        return f"`{text if len(text) < 40 else text[:36] + '…'}`"
+        return f"`{shorten(text)}`"
 
     def report(
         self,
@@ -181,8 +187,8 @@ class Cursor:
             return
         if len(self.diagnostics) == _MOST_ERRORS:
             code, message, details = codes.TOO_MANY, "too many errors", {}
-        text = self.texts[self.at if noticed is None else noticed]
-        details.setdefault("ptxas", self.near(text))
+        if severity is Severity.ERROR:
+            details.setdefault("ptxas", self.near(self.texts[self.at if noticed is None else noticed]))
         line, column = self.source.location(span.start)
         self.diagnostics.append(Diagnostic(severity, code, message, span, line, column, **details))
 
@@ -207,7 +213,9 @@ class Cursor:
         if self._splits_number(at):
             number = self.texts[at - 1] + text
             advice = advice or _number_help(number)
-            return self.fail(codes.BAD_NUMBER, f"`{number}` is not a number", at - 1, at, noticed=at, help=advice)
+            return self.fail(
+                codes.BAD_NUMBER, f"`{shorten(number)}` is not a number", at - 1, at, noticed=at, help=advice
+            )
         if text[0] == "%" and at and self.touches(at):
             advice = (
                 advice or "`%` at the start of a word makes it a name; the remainder is written with blanks: `7 % 3`"
@@ -228,7 +236,7 @@ class Cursor:
         text = self.texts[at]
         return self.touches(at) and self.texts[at - 1][0].isdigit() and text[0] in _NUMBER_TAIL
 
-    def missing_semicolon(self, before: int, after: str) -> None:
+    def missing_semicolon(self, before: int, after: str, severity: Severity = Severity.ERROR) -> None:
         """Report a `;` that was forgotten before a token, at the end of what stands in front of it."""
         end = self.ends[before - 1]
         self.report(
@@ -238,6 +246,7 @@ class Cursor:
             label="here",
             related=(("before this", self.span(before)),),
             noticed=before,
+            severity=severity,
         )
 
     def near(self, text: str) -> str:

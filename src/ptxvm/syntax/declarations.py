@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxvm.diagnostics import codes, did_you_mean
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import NAME_START, NO_NAME
+from ptxvm.syntax.cursor import NAME_START, NO_NAME, shorten
 from ptxvm.syntax.lexer import integer
 from ptxvm.syntax.operands import Operands
 
@@ -101,6 +101,8 @@ class Declarations(Operands):
                 attributes += self.attributes()
             else:
                 break
+        if text in SPACES:
+            raise self.fail(codes.UNEXPECTED, f"a second state space: `{text}`")
         if text in LINKAGE:
             message = f"`{text}` must come first" if not linkage else f"`{text}` excludes `.{linkage}`"
             raise self.fail(codes.BAD_LINKAGE, message)
@@ -130,7 +132,9 @@ class Declarations(Operands):
             return _VECTORS[text]
         if text[:2] == ".v" and text[2:].isdigit():
             raise self.fail(
-                codes.BAD_TYPE, f"`{text}` is no size of a vector", help="variables have vectors of 2 or 4 elements"
+                codes.BAD_TYPE,
+                f"`{shorten(text)}` is no size of a vector",
+                help="variables have vectors of 2 or 4 elements",
             )
         return None
 
@@ -145,7 +149,7 @@ class Declarations(Operands):
             raise self.fail(codes.UNEXPECTED, f"expected a type, found {self.describe(self.at)}")
         holder = _HOLDERS.get(text)
         advice = f"its values live in variables of type `{holder}`" if holder else did_you_mean(text, _AFTER_SPACE)
-        raise self.fail(codes.BAD_TYPE, f"`{text}` is not the type of a variable", help=advice)
+        raise self.fail(codes.BAD_TYPE, f"`{shorten(text)}` is not the type of a variable", help=advice)
 
     def attributes(self, allowed: tuple[str, ...] = (".managed", ".unified")) -> list[tree.Attribute]:
         """`.attribute(.managed, .unified(u, v))` (PTX 5.4.8)."""
@@ -194,7 +198,9 @@ class Declarations(Operands):
             raise self.unexpected("a name")
         if "." in text:
             raise self.fail(
-                codes.UNEXPECTED, f"a name cannot hold a dot: `{text}`", ptxas=self.near(text[text.index(".") :])
+                codes.UNEXPECTED,
+                f"a name cannot hold a dot: `{shorten(text)}`",
+                ptxas=self.near(text[text.index(".") :]),
             )
         if text == "WARP_SZ":
             raise self.fail(codes.UNEXPECTED, "`WARP_SZ` is a constant, not a name to declare")
@@ -281,14 +287,14 @@ class Declarations(Operands):
             if name.text != "generic":
                 raise self.fail(
                     codes.UNEXPECTED,
-                    f"`{name.text}` is no function",
+                    f"`{shorten(name.text)}` is no function",
                     at,
                     noticed=at,
                     help=did_you_mean(name.text, ["generic"]),
                 )
             opening = self.at
             self.at += 1
-            argument = self.name()
+            argument = self._bare_name()
             self.expect_close(opening)
             found = tree.Call(name, argument, start=name.start, end=self.ends[self.at - 1])
         if self.texts[self.at] == "+":
@@ -304,9 +310,8 @@ class Declarations(Operands):
             raise self.fail(codes.UNEXPECTED, "a mask is an integer, such as `0xFF00`", self.at - 1)
         opening = self.at
         self.at += 1
-        if not self.is_plain_name(self.at):
-            raise self.unexpected("the name of a variable")
-        argument = self._symbol()
+        is_symbol = self.is_plain_name(self.at) and self.texts[self.at] != "WARP_SZ"
+        argument = self._symbol() if is_symbol else self.constant()
         self.expect_close(opening)
         return tree.Call(mask, argument, start=mask.start, end=self.ends[self.at - 1])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST, NAME_START, Cursor, Recover
-from ptxvm.syntax.lexer import END, float_bits, integer
+from ptxvm.syntax.lexer import END, LONGEST_NUMBER, float_bits, integer
 
 PRECEDENCE = {
     operator: level
@@ -75,14 +75,14 @@ class Expressions(Cursor):
         if value is not None:
             self.at += 1
             return tree.Integer(value[0], text, value[1], start=start, end=end)
-        if not text.isdigit() and ("." in text or "e" in text or "E" in text) and len(text) < DEEPEST * 8:
+        if not text.isdigit() and ("." in text or "e" in text or "E" in text) and len(text) < LONGEST_NUMBER:
             self.at += 1
             bits, width = float_bits(text)
             return tree.Float(bits, width, text, start=start, end=end)
         if text[0] == "0" and text.rstrip("U").isdigit():
             raise self.fail(
                 codes.BAD_NUMBER,
-                f"`{text}` is not an octal number",
+                f"{self.describe(at)} is not an octal number",
                 help="a leading 0 means octal, with digits up to 7",
             )
         raise self.fail(codes.BAD_NUMBER, "this number is too long")
@@ -133,7 +133,7 @@ class Expressions(Cursor):
             if self.is_exact_float(at):
                 raise self.fail(
                     codes.BAD_NUMBER,
-                    f"`{text}` takes no sign and no part in arithmetic",
+                    f"{self.describe(at)} takes no sign and no part in arithmetic",
                     help="write the bits of the result, or a decimal number",
                 )
             return self.number()

@@ -22,8 +22,9 @@ END = "\0"
 
 _TOKEN = re.compile(
     r"""(
-      (?: [_A-Za-z][\w$]* | [%$][\w$]+ )                  # a name,
-      (?: \.\w+ (?: ::\w+ (?: (?<=sp::\d) :\d )? )* )*     # with its dotted tail: `.L2::64B`, `.sp::2:4`
+      [%$][\w$]++ (?: \.\w++ )*+                          # a register, with its component
+    | [_A-Za-z][\w$]*+                                    # another name,
+      (?: \.\w++ (?: ::\w++ (?: (?<=sp::\d) :\d )?+ )*+ )*+ # with its dotted tail: `.L2::64B`, `.sp::2:4`
     | [,;\[\]{}()+:]
     | 0[xX][0-9a-fA-F]+U? | 0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | 0[bB][01]+U?
     | \d+ (?: \.\d* (?: [eE][+-]?\d+ )? | [eE][+-]?\d+ | U )?
@@ -103,15 +104,13 @@ class Tokens:
 _INTEGER = re.compile(r"(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|(0[0-7]*)|([1-9]\d*))(U?)", re.ASCII)
 
 
-_LONGEST = 1000
+LONGEST_NUMBER = 1000
+"""The characters of a number that is read: converting more takes quadratic time."""
 
 
 def integer(text: str) -> tuple[int, bool] | None:
-    """The value of an integer literal and whether it has the suffix `U`; None if it is none (PTX 4.5.1).
-
-    No literal of thousands of digits is one: converting it would take quadratic time.
-    """
-    match = _INTEGER.fullmatch(text) if len(text) < _LONGEST else None
+    """The value of an integer literal and whether it has the suffix `U`; None if it is none (PTX 4.5.1)."""
+    match = _INTEGER.fullmatch(text) if len(text) < LONGEST_NUMBER else None
     if match is None:
         return None
     hexadecimal, binary, octal, decimal, suffix = match.groups()

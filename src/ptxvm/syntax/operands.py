@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import NAME_START, NO_NAME, Recover
+from ptxvm.syntax.cursor import NAME_START, NO_NAME, STATEMENT_DIRECTIVES, Recover, shorten
 from ptxvm.syntax.expressions import Expressions
 from ptxvm.syntax.lexer import END
+
+_NO_COMPONENT = STATEMENT_DIRECTIVES | {".unified", ".v2", ".v4"}
+"""Words with a meaning of their own, which ptxas does not take for a component."""
 
 
 class Operands(Expressions):
@@ -52,7 +55,11 @@ class Operands(Expressions):
             self.at += 1
         if "." in component or (text == "WARP_SZ" and component):
             near = self.near("." + component.rpartition(".")[2])
-            raise self.fail(codes.BAD_OPERAND, f"`{self.texts[at]}` has a component too many", at, ptxas=near)
+            raise self.fail(codes.BAD_OPERAND, f"`{shorten(self.texts[at])}` has a component too many", at, ptxas=near)
+        if f".{component}" in _NO_COMPONENT:
+            raise self.fail(
+                codes.BAD_OPERAND, f"`.{shorten(component)}` is no component", at, ptxas=self.near("." + component)
+            )
         return tree.Name(text, component or None, start=self.starts[at], end=end)
 
     def _bare_name(self) -> tree.Name:
@@ -60,7 +67,7 @@ class Operands(Expressions):
         at = self.at
         found = self.name()
         if found.component:
-            message = f"`.{found.component}` cannot follow `{found.text}` here"
+            message = f"`.{shorten(found.component)}` cannot follow `{shorten(found.text)}` here"
             raise self.fail(codes.BAD_OPERAND, message, at, ptxas=self.near("." + found.component))
         return found
 
@@ -91,7 +98,9 @@ class Operands(Expressions):
     def _negative_offset(self, base: tree.Node) -> Recover:
         name = self.source.text[base.start : base.end]
         return self.fail(
-            codes.BAD_OPERAND, "an offset is added, not subtracted", help=f"write `{name}+-{self.texts[self.at + 1]}`"
+            codes.BAD_OPERAND,
+            "an offset is added, not subtracted",
+            help=f"write `{shorten(name)}+-{shorten(self.texts[self.at + 1])}`",
         )
 
     def _index(self, name: tree.Name) -> tree.Index:

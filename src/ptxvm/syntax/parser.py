@@ -14,7 +14,7 @@ import re
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, did_you_mean
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import CLOSING, NAME_START, NO_NAME, Recover
+from ptxvm.syntax.cursor import CLOSING, NAME_START, NO_NAME, Recover, shorten
 from ptxvm.syntax.declarations import LINKAGE, SPACES
 from ptxvm.syntax.directives import FUNCTION_DIRECTIVES, HEADER, KERNEL_DIRECTIVES
 from ptxvm.syntax.instructions import Instructions
@@ -137,7 +137,9 @@ class Parser(Instructions):
             return self.fail(codes.MISPLACED, f"`{text}` cannot stand at module level")
         if text[0] == "." and len(text) > 1:
             return self.fail(
-                codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES)
+                codes.UNKNOWN_DIRECTIVE,
+                f"unknown directive `{shorten(text)}`",
+                help=did_you_mean(text, _ALL_DIRECTIVES),
             )
         if self.is_name(at) and (
             self.texts[at + 1] == ":" or self.is_name(at + 1) or self.texts[at + 1] in {";", "[", "{"}
@@ -190,18 +192,24 @@ class Parser(Instructions):
             if in_body:
                 raise self.fail(codes.MISPLACED, f"`{found.name}` cannot have its body inside of another function")
             found.body = self.nested(self.block)
-        elif self.texts[self.at] in {";", END} or self.starts_statement(self.at):
-            if self.texts[self.at] != ";" and readable:
-                raise self.unexpected("`{` or `;` after the signature")
-            if readable and kind == "entry" and found.directives:
-                raise self.unexpected("`{`: a kernel with performance directives has a body")
-            self.take(";")
+        elif readable:
+            self._end_of_declaration(found, in_body=in_body)
         else:
-            raise self.unexpected("`{` or `;` after the signature")
+            self.take(";")
         if not found.name:
             raise Recover
         found.end = self.ends[self.at - 1]
         return found
+
+    def _end_of_declaration(self, found: tree.Function, *, in_body: bool) -> None:
+        """The `;` of a function without a body; at module level ptxas does without it."""
+        text = self.texts[self.at]
+        if found.kind == "entry" and found.directives:
+            raise self.unexpected("`{`: a kernel with performance directives has a body")
+        if found.kind == "func" and not in_body and (text == END or text[0] == "."):
+            self.missing_semicolon(self.at, "the declaration", Severity.WARNING)
+        elif not self.take(";"):
+            raise self.unexpected("`{` or `;` after the signature")
 
     def _signature(self, found: tree.Function) -> None:
         """`(results) name (parameters) directives`."""
@@ -302,7 +310,7 @@ class Parser(Instructions):
         at = self.at
         text = self.texts[at]
         if "." in text or text in NO_NAME or text == "WARP_SZ":
-            raise self.fail(codes.UNEXPECTED, f"`{text}` cannot be a label", noticed=at + 1)
+            raise self.fail(codes.UNEXPECTED, f"`{shorten(text)}` cannot be a label", noticed=at + 1)
         self.at += 2
         word = self.texts[self.at]
         if word in {".branchtargets", ".calltargets"}:
@@ -329,7 +337,9 @@ class Parser(Instructions):
             raise self.fail(codes.MISPLACED, f"`{text}` cannot stand in a function")
         if len(text) > 1:
             raise self.fail(
-                codes.UNKNOWN_DIRECTIVE, f"unknown directive `{text}`", help=did_you_mean(text, _ALL_DIRECTIVES)
+                codes.UNKNOWN_DIRECTIVE,
+                f"unknown directive `{shorten(text)}`",
+                help=did_you_mean(text, _ALL_DIRECTIVES),
             )
         raise self.unexpected("a directive")
 

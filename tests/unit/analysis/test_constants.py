@@ -123,6 +123,9 @@ def test_warp_size_is_a_constant():
 class Symbol:
     element_size = 8
 
+    def __repr__(self) -> str:
+        return "x"
+
 
 X = Symbol()
 NAME = tree.Name("x")

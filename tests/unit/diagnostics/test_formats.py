@@ -123,11 +123,14 @@ def test_an_unknown_format_names_those_that_there_are():
 
 def test_the_package_loads_neither_numpy_nor_rich_nor_the_renderers():
     """With the room alone: `ptxvm` itself opens others."""
-    program = (
-        "import sys, types; package = types.ModuleType('ptxvm'); package.__path__ = [sys.argv[1]]; sys.modules['ptxvm'] = package;"
-        "import ptxvm.diagnostics, ptxvm.syntax;"
-        "print(sorted({'numpy', 'llvmlite', 'rich', 'ptxvm.diagnostics.terminal', 'ptxvm.diagnostics.sarif'} & set(sys.modules)))"
-    )
+    program = """
+import sys, types
+package = types.ModuleType("ptxvm")
+package.__path__ = [sys.argv[1]]
+sys.modules["ptxvm"] = package
+import ptxvm.diagnostics, ptxvm.syntax
+print(sorted({"numpy", "llvmlite", "rich", "ptxvm.diagnostics.terminal", "ptxvm.diagnostics.sarif"} & set(sys.modules)))
+"""
     import ptxvm.diagnostics
 
     folder = ptxvm.diagnostics.__file__.rsplit("/", 2)[0]

@@ -80,6 +80,7 @@ def test_variables(read, text, variable):
             "{0xFF(generic(b)+8)}",
             Vector([Call(Integer(255), Binary("+", Call(Name("generic"), Name("b")), Integer(8)))]),
         ),
+        ("{0xFF(7)}", Vector([Call(Integer(255), Integer(7))])),
         (
             "{width = 5, addr_mode_0 = wrap}",
             Vector([Binary("=", Name("width"), Integer(5)), Binary("=", Name("addr_mode_0"), Name("wrap"))]),

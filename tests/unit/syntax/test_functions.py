@@ -45,7 +45,9 @@ def test_a_kernel(read):
 
 def test_a_function(read):
     """PTX 11.2.2, 11.4.6, 11.4.8."""
-    text = ".weak .func .attribute(.unified(1, 2)) (.reg .b32 r, .reg .b32 q) f(.param .b32 a) .noreturn .abi_preserve 8 { }"
+    text = (
+        ".weak .func .attribute(.unified(1, 2)) (.reg .b32 r, .reg .b32 q) f(.reg .b32 a) .noreturn .abi_preserve 8 { }"
+    )
     (function,) = read(text)
     assert (function.kind, function.name, function.linkage) == ("func", "f", "weak")
     assert function.attributes == [Attribute("unified", [Integer(1), Integer(2)])]
@@ -61,6 +63,13 @@ def test_a_function(read):
 def test_a_declaration_has_no_body(read, text):
     (function,) = read(text)
     assert (function.body, function.parameters, function.results) == (None, [], [])
+
+
+@pytest.mark.parametrize("text", [".func f()", ".extern .func f() .noreturn\n", ".func f\n.global .b32 a;"])
+def test_a_declaration_without_its_semicolon_is_only_doubtful(errors, text):
+    """It is taken by ptxas, of functions at module level."""
+    (found,) = errors(text)
+    assert (found.code, found.severity) == ("P0102", "warning")
 
 
 @pytest.mark.parametrize(

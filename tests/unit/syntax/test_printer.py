@@ -21,7 +21,7 @@ MODULE = """\
 .weak .func .attribute(.unified(1, 2)) h()
 {
 }
-.visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[16]) .maxntid 32, 2 .explicitcluster .pragma "x";
+.visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[16]) .maxntid 32, 2 .pragma "x";
 {
     .reg .pred %p<4>;
     .reg .b32;

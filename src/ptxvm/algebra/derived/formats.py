@@ -41,7 +41,7 @@ def encode(
     finite: bool = True,
     relu: bool = False,
 ) -> Value:
-    """The code of an f32, as b16: rounded to nearest (rn), to zero (rz) or at random (rs), limited where it is `finite`.
+    """The code of an f32, as b16: rounded to nearest (rn), to zero (rz) or at random (rs), limited if `finite`.
 
     For rs, `random` has sixteen bits, of which the highest meets the highest bit discarded; what carries rounds away
     from zero.

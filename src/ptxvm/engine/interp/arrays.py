@@ -35,11 +35,13 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 U16, U32, U64 = np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64)
 S64 = np.dtype(np.int64)
 WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
-LEAST_NORMAL = {held: held.type(ml_dtypes.finfo(held).smallest_normal) for held in (F16, BF16, F32, F64)}
+LEAST_NORMAL = {
+    held: held.type(2.0**exponent) for held, exponent in ((F16, -14), (BF16, -126), (F32, -126), (F64, -1022))
+}
 
 
 def _held(type: Type) -> np.dtype[Any]:
-    known = {pred: np.dtype(bool), f16: F16, bf16: BF16, f32: F32, tf32: F32, f64: F64}
+    known: dict[Type, np.dtype[Any]] = {pred: np.dtype(bool), f16: F16, bf16: BF16, f32: F32, tf32: F32, f64: F64}
     if type in known:
         return known[type]
     if type.bits > 64:

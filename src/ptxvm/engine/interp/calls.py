@@ -139,6 +139,8 @@ class Calls:
         file, above = self.schedule.file(routine, depth), self.schedule.file(caller, depth - 1)
         frame, upper = at(cohort.frames[depth], lanes), at(cohort.frames[depth - 1], lanes)
         for formal, target in zip(function_signature(routine).results, wanted, strict=False):
+            if target is None:  # `_`
+                continue
             if isinstance(formal, Register):
                 value = at(file[routine.slots.of(formal)], lanes)
             else:

@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.algebra.types import b32
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.interp.lanes import Layout, at, spread
-from ptxvm.engine.interp.ports import Access, Update
+from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp.lanes import WARP, Layout, at, spread
+from ptxvm.engine.interp.ports import Access, Multiplication, Update
+from ptxvm.machine import warp_matrix
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory
@@ -246,6 +249,22 @@ class Cohort:
         truth = np.broadcast_to(self.payload[number, held], self.size)
         return self.layout.warp_bits(truth, lanes) & at(self.members, lanes)
 
+    def multiply(self, work: Multiplication, lanes: Any, *fragments: Sequence[Any]) -> list[Any]:
+        """D = A * B + C of the matrices that whole warps hold."""
+        if (broken := self._broken_warp(lanes)) is not None:
+            fault = AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp", lane_index=broken)
+            raise self._placed(fault, Access(work.bound, "", b32), lanes)
+        count = self._count(lanes)
+        held = [[np.broadcast_to(raw, count) for raw in registers] for registers in fragments]
+        return warp_matrix.multiply(work.product, work.architecture, *held, fma=_fma)
+
+    def _broken_warp(self, lanes: Any) -> int | None:
+        """The first lane whose warp is not whole."""
+        layout = self.layout
+        numbers = layout.numbers if lanes is None else lanes
+        whole = np.bincount(layout.warp[numbers], minlength=layout.warps)[layout.warp[numbers]] == WARP
+        return None if whole.all() else int(np.argmin(whole))
+
     def members_of(self, lanes: Any) -> Any:
         """Who takes part."""
         return at(self.members, lanes)
@@ -306,6 +325,11 @@ CLOCKS: dict[str, Callable[[], int]] = {
     "clock": _cycles, "clock64": _cycles, "clock_hi": lambda: _cycles() >> 32, "globaltimer": time.time_ns,
     "globaltimer_lo": time.time_ns, "globaltimer_hi": lambda: time.time_ns() >> 32,
 }  # fmt: skip
+
+
+def _fma(rounding: str, a: Any, b: Any, c: Any) -> Any:
+    """A fused multiply-add of f64, for the tensor cores."""
+    return arrays.floating("fma", rounding, arrays.F64, a, b, c)
 
 
 def _offset(address: Any) -> Any:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxvm.algebra.types import Type, b64, pred, u32, u64
+from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
+from ptxvm.isa.fragments import Product
+from ptxvm.machine.tensor_core import Architecture, architecture_of
 
 
 @dataclass(eq=False, slots=True)
@@ -45,6 +47,15 @@ class Update:
         """The new values."""
         values = [Value(EAGER, t, raw) for t, raw in zip(self.types, (old, *operands), strict=True)]
         return self.function(*values).raw
+
+
+@dataclass(eq=False, slots=True)
+class Multiplication:
+    """A product of matrices, and the tensor cores that compute it."""
+
+    bound: Bound
+    product: Product
+    architecture: Architecture
 
 
 @dataclass(slots=True)
@@ -154,6 +165,16 @@ class Peers(Port):
         """The bits of a predicate."""
         held = self.code.refer(arrays.dtype(pred))
         return self.value(u32, f"C.ballot(L, {payload}, {held})")
+
+    def multiply(self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+        """A product of matrices, by the tensor cores of the module's target."""
+        program = self.bound.function.program if self.bound.function is not None else None
+        architecture = architecture_of(program.target.number if program is not None else 0)
+        work = self.code.refer(Multiplication(self.bound, product, architecture))
+        fragments = ", ".join("(" + "".join(f"{v.raw}, " for v in part) + ")" for part in (a, b, c))
+        whole = self.code.emit(f"C.multiply({work}, L, {fragments})", pure=False)
+        type = b64 if product.d.register == b64.bits else b32
+        return [self.value(type, f"{whole}[{n}]") for n in range(product.d.registers)]
 
     @property
     def members(self) -> Value:

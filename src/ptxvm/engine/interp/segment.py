@@ -32,7 +32,7 @@ from ptxvm.engine.interp import arrays, ports
 from ptxvm.engine.interp.ports import Action, Request
 from ptxvm.engine.interp.trace import Code, TraceAlgebra
 from ptxvm.isa.model import PORTS, Decoded
-from ptxvm.isa.special_registers import SPECIAL
+from ptxvm.isa.special_registers import COMPONENTS, SPECIAL
 from ptxvm.syntax import tree
 
 PORT = {
@@ -270,12 +270,14 @@ class Tracer:
             value = value.view(value.type.as_unsigned).to(type.as_unsigned)
         return value.view(type)
 
-    def special(self, node: tree.Name, type: Type | None) -> Value:
-        """A special register; the counters differ at each reading."""
+    def special(self, node: tree.Name, type: Type | None) -> Any:
+        """A special register; the counters differ at each reading.  A vector as a whole is a list."""
         found = special(node.text, node.component)
         if found is None:
             raise Unsupported(f"the special register {node.text}")
-        name = found.name + (f".{found.component}" if found.component else "")
+        if node.component is None and found.name in SPECIAL and SPECIAL[found.name].count > 1:
+            return [self.special(tree.Name(node.text, part), type) for part in "xyzw"]
+        name = found.name + (f".{'xyzw'[COMPONENTS[found.component]]}" if found.component else "")
         volatile = SPECIAL[found.name].volatile if found.name in SPECIAL else False
         raw = self.code.emit(f"C.special({name!r}, L)", pure=not volatile)
         held = self.code.refer(arrays.dtype(found.type))

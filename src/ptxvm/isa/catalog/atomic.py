@@ -29,31 +29,35 @@ from ptxvm.isa.model import Problem, instruction
 # ── what the operations do ──────────────────────────────────────────────────────────────
 
 
-def add(i: Any, old: Value, b: Value) -> Value:
-    """The sum; of f32 in global memory without subnormal numbers (PTX 9.7.13.5)."""
-    if not i.type.is_float:
-        return old + b
-    if i.type is f32 and not i.noftz and space_of(i) != "shared":
-        return flush_subnormal(arithmetic("add", "rn", flush_subnormal(old), flush_subnormal(b)))
-    return each(lambda x, y: arithmetic("add", "rn", x, y), old, b)
-
-
-OPERATIONS: dict[str, Callable[..., Value]] = {
-    "and": lambda i, old, b: old & b,
-    "or": lambda i, old, b: old | b,
-    "xor": lambda i, old, b: old ^ b,
-    "exch": lambda i, old, b: b,
-    "add": add,
-    "inc": lambda i, old, b: select(old >= b, 0, old + 1),
-    "dec": lambda i, old, b: select(old.eq(0) | (old > b), b, old - 1),
-    "min": lambda i, old, b: each(minimum, old, b) if i.type.is_float else old.min(b),
-    "max": lambda i, old, b: each(maximum, old, b) if i.type.is_float else old.max(b),
+INTEGERS: dict[str, Callable[[Value, Value], Value]] = {
+    "and": lambda old, b: old & b,
+    "or": lambda old, b: old | b,
+    "xor": lambda old, b: old ^ b,
+    "exch": lambda _, b: b,
+    "add": lambda old, b: old + b,
+    "inc": lambda old, b: select(old >= b, 0, old + 1),
+    "dec": lambda old, b: select(old.eq(0) | (old > b), b, old - 1),
+    "min": lambda old, b: old.min(b),
+    "max": lambda old, b: old.max(b),
 }
+FLOATS: dict[str, Callable[[Value, Value], Value]] = {
+    "add": lambda old, b: arithmetic("add", "rn", old, b),
+    "min": minimum,
+    "max": maximum,
+}
+
+
+def operation(i: Any, old: Value, b: Value) -> Value:
+    """The outcome; f32 is added without subnormal numbers, except in shared memory (PTX 9.7.13.5)."""
+    if not i.type.is_float:
+        return INTEGERS[i.op](old, b)
+    if i.type is f32 and not i.noftz and space_of(i) != "shared":
+        return flush_subnormal(FLOATS[i.op](flush_subnormal(old), flush_subnormal(b)))
+    return each(FLOATS[i.op], old, b)
 
 
 def update(i: Any, a: Value, b: Any, mem: Any) -> list[Value]:
     """Apply the operation to each element, one at a time, and return what was there."""
-    operation = OPERATIONS[i.op]
     known = i.op if i.type.is_int or i.type in (f32, f64) else None  # by that name an engine may have it ready-made
     return [
         mem.atomic(

@@ -39,7 +39,7 @@ def bar_sync(i, a, b, cta):
     fixed="cta",
 )
 def barrier_sync(i, a, b, cta):
-    """Wait at barrier `a` until `b` threads, all by default, have arrived there; with .aligned the warp comes as one."""
+    """Wait at barrier `a` until `b` threads, all by default, have arrived there."""
     yield cta.barrier(a, b)
 
 

@@ -101,7 +101,8 @@ def rounding_that_cannot_matter(i):
 @cvt.rule("P1704")
 def rounding_that_is_missing(i):
     """A conversion that can lose precision says how it rounds."""
-    if (i.atype.is_float and i.dtype.is_int and not i.irnd) or (loses_precision(i) and not i.frnd):
+    rounds = loses_precision(i) or (i.atype.is_float and i.dtype.is_int)
+    if rounds and not i.irnd and not i.frnd:
         return "Rounding modifier required for instruction 'cvt'"
     return None
 

@@ -64,7 +64,7 @@ def saturates_an_unsaturable_type(i):
 @add.needs_when("PTX 9.2, sm_107f")
 @sub.needs_when("PTX 9.2, sm_107f")
 def saturation_of_other_types_than_s32(i):
-    return i.sat and i.type is not s32
+    return i.sat and (i.type.is_packed or i.type is u32)
 
 
 @alu(
@@ -454,7 +454,7 @@ def szext(i, a, b):
     .mode = { .clamp, .wrap };
     """,
     section="9.7.1.22",
-    types="d: b32, *: u32",
+    types="*: u32",
     needs={"": "PTX 7.6, sm_70"},
 )
 def bmsk(i, a, b):

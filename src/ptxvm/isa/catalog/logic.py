@@ -87,7 +87,7 @@ def cnot(i, a):
     .BoolOp = { .or, .and };
     """,
     section="9.7.8.6",
-    types="*: b32, d: b32 sink, p: pred sink, immLut: b32 imm, q: pred",
+    types="*: b32, d: b32 sink, p: pred sink, immLut: u32 imm, q: pred",
     needs={"": "PTX 4.3, sm_50", ".BoolOp": "PTX 8.2, sm_70"},
 )
 def lop3(i, a, b, c, immLut, q):  # noqa: N803 - PTX's name
@@ -113,7 +113,9 @@ def predicate_result(i):
     if i.BoolOp and p is SINK:
         return Problem("P1501", "Predicate output expected", operand="p")
     if not i.BoolOp and p is not SINK:
-        return Problem("P1501", "Predicate output not allowed", operand="p", help="add .and or .or and a source predicate")
+        return Problem(
+            "P1501", "Predicate output not allowed", operand="p", help="add .and or .or and a source predicate"
+        )
     return None
 
 

@@ -34,7 +34,8 @@ from ptxvm.isa.model import Problem, instruction
     ld{.mmio}{.order}{.scope}{.ss}{.cop}{.evict1}{.evict2}{.hint}{.prefetch}{.vec}.type  d, [a]{, policy};
     .order    = { .weak, .volatile, .relaxed, .acquire };
     .scope    = { .cta, .cluster, .gpu, .sys };
-    .ss       = { .const, .global, .local, .param, .param::entry, .param::func, .shared, .shared::cta, .shared::cluster };
+    .ss       = { .const, .global, .local, .param, .param::entry, .param::func,
+                  .shared, .shared::cta, .shared::cluster };
     .cop      = { .ca, .cg, .cs, .lu, .cv };
     .evict1   = { .L1::evict_normal, .L1::evict_unchanged, .L1::evict_first, .L1::evict_last, .L1::no_allocate };
     .evict2   = { .L2::evict_normal, .L2::evict_first, .L2::evict_last };

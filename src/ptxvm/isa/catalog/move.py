@@ -7,8 +7,6 @@ from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.isa import special_registers
 from ptxvm.isa.model import instruction
 
-# ── 9.7.9.3: a value ────────────────────────────────────────────────────────────────────
-
 
 @instruction(
     """
@@ -16,15 +14,24 @@ from ptxvm.isa.model import instruction
     .type = { .pred, .b16, .b32, .b64, .b128, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.3",
-    types="d: type plain, a: type function",
+    types="d: type split, a: type split function",
     needs={"": "PTX 1.0", ".b128": "PTX 8.3, sm_70"},
 )
 def mov(i, a):
-    """Copy a register, a special register or a constant, or take the address of a variable or function in its space."""
-    return a
+    """Copy a register, a special register or a constant, or take the address of a variable or function in its space.
+
+    A .b type also packs the elements of a vector into one register, the first lowest, and unpacks a register into them.
+    """
+    if isinstance(a, list):
+        return pack(a, i.type)
+    d = i.shape("d")
+    if d is None or d.kind != "vector":
+        return a
+    size = i.type.bits // len(d.items)
+    return [(a >> n * size).to(Type.named[f"b{size}"]) for n in range(len(d.items))]
 
 
-def vectors(i):
+def widths(i):
     """How many elements the destination and the source have; 0 for one that is no vector."""
     return [width(i.shape("d")), width(i.shape("a"))]
 
@@ -37,26 +44,29 @@ def width(shape):
 
 
 @mov.rule("P1601")
-def vectors_are_packed_by_bit_types(i):
-    """A vector is packed or unpacked by a .b type, and moved as a whole by .v2 or .v4."""
-    if any(vectors(i)):
+def one_vector_of_two_or_four(i):
+    """Of the two operands one may be a vector, of two or four elements, where the type is a .b type."""
+    if any(widths(i)) and (i.type.kind != "b" or sorted(widths(i)) not in ([0, 2], [0, 4])):
         return "Argument vector size mismatch for instruction 'mov'"
     return None
 
 
 @mov.rule("P1602")
-def not_is_for_predicates(i):
-    """Only a predicate is negated."""
-    if i.shape("a").kind == "not" and i.type is not pred:
-        return "Arguments mismatch for instruction 'mov'"
+def nothing_but_sinks(i):
+    """At least one element of the destination is a register."""
+    d = i.shape("d")
+    if d.kind == "sink":
+        return "Result discard mode is not allowed for instruction 'mov'"
+    if d.kind == "vector" and all(item.kind == "sink" for item in d.items):
+        return "Unable to infer type of vector elements (assuming .b8)"
     return None
 
 
 @mov.rule("P1603")
-def special_register_and_float(i):
-    """Special registers are read as integers or bits."""
-    if i.shape("a").kind == "special" and i.type.is_float:
-        return "Special register argument not allowed for instruction 'mov'"
+def not_is_for_predicates(i):
+    """Only a predicate is negated."""
+    if i.shape("a").kind == "not" and i.type is not pred:
+        return "Arguments mismatch for instruction 'mov'"
     return None
 
 
@@ -102,47 +112,6 @@ def function_address(i):
     return i.shape("a") is not None and i.shape("a").kind == "function"
 
 
-# ── 9.7.9.4: a register and its parts ───────────────────────────────────────────────────
-
-
-@instruction(
-    """
-    mov.type  d, a;
-    .type = { .b16, .b32, .b64, .b128 };
-    """,
-    section="9.7.9.4",
-    types="*: type split",
-    needs={"": "PTX 1.0", ".b128": "PTX 8.3, sm_70"},
-)
-def mov_parts(i, a):
-    """Pack the elements of a vector into one register, the first lowest, or unpack a register into the elements."""
-    if isinstance(a, list):
-        return pack(a, i.type)
-    count = len(i.shape("d").items)
-    size = i.type.bits // count
-    return [(a >> n * size).to(Type.named[f"b{size}"]) for n in range(count)]
-
-
-@mov_parts.rule("P1607")
-def one_vector_of_two_or_four(i):
-    """One operand, and only one, is a vector, of two or four elements."""
-    if sorted(vectors(i)) not in ([0, 2], [0, 4]):
-        return "Argument vector size mismatch for instruction 'mov'"
-    return None
-
-
-@mov_parts.rule("P1608")
-def nothing_but_sinks(i):
-    """At least one element of the destination is a register."""
-    d = i.shape("d")
-    if d.kind == "vector" and all(item.kind == "sink" for item in d.items):
-        return "Unable to infer type of vector elements (assuming .b8)"
-    return None
-
-
-# ── PTX 1.0: a vector as a whole ────────────────────────────────────────────────────────
-
-
 @instruction(
     """
     mov.vec.type  d, a;
@@ -154,14 +123,14 @@ def nothing_but_sinks(i):
     needs={"": "PTX 1.0"},
 )
 def mov_vector(i, a):
-    """Copy a vector, or a special register of four components."""
+    """Copy a vector, or a special register of four components (PTX 1.0; the manual has it no longer)."""
     return a
 
 
-@mov_vector.rule("P1609")
+@mov_vector.rule("P1607")
 def vectors_of_that_size(i):
     """Both operands are vectors of that size."""
     size = 2 if i.vec == "v2" else 4
-    if vectors(i) != [size, size]:
+    if widths(i) != [size, size]:
         return "Argument vector size mismatch for instruction 'mov'"
     return None

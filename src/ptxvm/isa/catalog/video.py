@@ -115,7 +115,7 @@ def scalar_shift(operation):
         t = clamped(i, operation(part(a, i.asel), n, i.sat), part_type(i.dtype, i.dsel))
         return finished(i, t, c, i.dtype)
 
-    return named(meaning, operation, SHIFT, "9.7.18.1.2", "PTX 2.0, sm_20", "d: dtype, a: atype, b: u32, c: dtype")
+    return named(meaning, operation, SHIFT, "9.7.18.1.2", "PTX 2.0, sm_20", "d: dtype, a: atype, b: type, c: dtype")
 
 
 @scalar_shift
@@ -140,7 +140,7 @@ def vshr(a, n, sat):
     .scale = { .shr7, .shr15 };
     """,
     section="9.7.18.1.3",
-    types="d: dtype, a: atype, b: btype, c: u32",
+    types="d: dtype, a: atype, b: btype, c: dtype",
     needs={"": "PTX 2.0, sm_20"},
 )
 def vmad(i, a, b, c):

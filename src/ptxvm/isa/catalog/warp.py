@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxvm.algebra.derived.floats import absolute_value, canonical_nan, is_nan, maximum, minimum
+from ptxvm.algebra.ports import Peers
 from ptxvm.algebra.types import s32, u32
 from ptxvm.algebra.value import Value, select
 from ptxvm.isa.model import instruction
@@ -85,13 +86,15 @@ def shfl_sync(i, a, b, c, membermask, warp):
 # ── vote ────────────────────────────────────────────────────────────────────────────────
 
 
-def verdict(i: Any, peers: Any) -> Value:
+def verdict(i: Any, peers: Peers) -> Value:
     """What the lanes have voted."""
     ballot, members = peers.ballot(), peers.members
     if i.ballot:
         return ballot
     unanimous = ballot.eq(members)
-    return {"all": unanimous, "any": ballot.ne(0), "uni": unanimous | ballot.eq(0)}[i.mode]
+    if i.mode == "uni":
+        return unanimous | ballot.eq(0)
+    return unanimous if i.mode == "all" else ballot.ne(0)
 
 
 @instruction(
@@ -131,7 +134,7 @@ for old in (shfl, vote):
 # ── match ───────────────────────────────────────────────────────────────────────────────
 
 
-def alike(a: Value, peers: Any, lane: Value) -> Value:
+def alike(a: Value, peers: Peers, lane: Value) -> Value:
     """One bit for each member that gave the same value as this lane."""
     mask = lane.lift(0)
     for n in range(LANES):
@@ -188,7 +191,7 @@ def activemask(i, warp):
     return warp.active()
 
 
-def members_reduced(a: Value, peers: Any, lane: Value, operation: Callable[[Value, Value], Value]) -> Value:
+def members_reduced(a: Value, peers: Peers, lane: Value, operation: Callable[[Value, Value], Value]) -> Value:
     """Combine what the members gave by an operation that gives the same whatever the order, and twice the same."""
     total = a
     for n in range(LANES):
@@ -196,7 +199,7 @@ def members_reduced(a: Value, peers: Any, lane: Value, operation: Callable[[Valu
     return total
 
 
-def members_summed(a: Value, peers: Any, lane: Value, operation: Callable[[Value, Value], Value]) -> Value:
+def members_summed(a: Value, peers: Peers, lane: Value, operation: Callable[[Value, Value], Value]) -> Value:
     """The same for operations where a value must not count twice."""
     total = a.lift(0)
     for n in range(LANES):

@@ -1,0 +1,77 @@
+"""The module under check: its program so far, and where findings go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxvm.analysis import codes
+from ptxvm.analysis.program import Program
+from ptxvm.analysis.report import Report
+from ptxvm.diagnostics import Span
+from ptxvm.isa.directives import FEATURES
+from ptxvm.isa.targets import Version, gives
+from ptxvm.syntax import tree
+
+Place = tree.Node | Span
+
+
+@dataclass(slots=True)
+class Checks:
+    """A program and its report: what every check of a directive or declaration takes."""
+
+    program: Program
+    report: Report
+
+    def error(self, code: str, message: str, place: Place, **more: str) -> None:
+        """Something that makes the module invalid; `more` are label, note, help and ptxas."""
+        self.report.error(code, message, place, **more)
+
+    def warning(self, code: str, message: str, place: Place, **more: str) -> None:
+        """Something that is legal and doubtful."""
+        self.report.warning(code, message, place, **more)
+
+    def needs(self, key: str, place: Place) -> bool:
+        """Report what the version or the target lacks of a feature; tells whether they have it."""
+        feature, program = FEATURES[key], self.program
+        fine = True
+        note = f"see PTX ISA {feature.section}"
+        if feature.until is not None and program.version >= feature.until:
+            last = written(feature.until)
+            self.error(codes.GONE, f"{feature.name} is not part of PTX since version {last}", place, note=note,
+                       ptxas=f"Deprecated feature: '{feature.name}' not supported as of PTX version {last}")  # fmt: skip
+            return False
+        if not gives(program.version, feature.need.version):
+            wanted = written(feature.need.version)
+            self.error(codes.NEEDS_VERSION, f"{feature.name} needs PTX {wanted}, and this module is of {written(program.version)}",
+                       place, note=note, help=f"write `.version {wanted}`",
+                       ptxas=f"Feature '{feature.name}' requires PTX ISA .version {wanted} or later")  # fmt: skip
+            fine = False
+        if not feature.need.met_by(program.target):
+            (target,) = feature.need.targets
+            self.error(codes.NEEDS_TARGET, f"{feature.name} needs {target}, and this module is for {program.target}",
+                       place, note=note, help=f"write `.target {target}`",
+                       ptxas=f"Feature '{feature.name}' requires .target {target} or higher")  # fmt: skip
+            fine = False
+        return fine
+
+    def word(self, node: tree.Node, *words: str) -> Span:
+        """Where one of some words stands in the text of a node; all of the node where none does."""
+        for word in words:
+            at = self.report.source.text.find(word, node.start, node.end)
+            if at >= 0:
+                return Span(at, at + len(word))
+        return Span(node.start, node.end)
+
+    def line(self, node: tree.Node) -> int:
+        """The line of a node, to point at it in a help."""
+        return self.report.source.location(node.start)[0]
+
+
+def written(version: Version) -> str:
+    """`6.4`"""
+    return f"{version[0]}.{version[1]}"
+
+
+def name_of(declarator: tree.Declarator) -> Span:
+    """Where the name of a declarator stands."""
+    return Span(declarator.start, declarator.start + len(declarator.name))

@@ -1,0 +1,146 @@
+"""Constant expressions as ptxas checks them, in initialisers and operands (PTX 4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ptxvm.analysis import codes
+from ptxvm.analysis.checks import Checks
+from ptxvm.analysis.constants import Address, ConstantError, Lookup, evaluate
+from ptxvm.syntax import tree
+
+BITS = (1 << 64) - 1
+EXPONENT = 0x7FF << 52
+DIGITS = "0123456789abcdef"
+
+PTXAS_WORDS = {
+    "division by zero": "Constant expression has division by zero",
+    "integers and floating-point numbers do not mix": "Constant expression type mismatch",
+}
+"""What ptxas says; of all else it says that it expects an integer."""
+
+EXPRESSIONS = (tree.Unary, tree.Binary, tree.Conditional, tree.Cast)
+
+
+def value_of(checks: Checks, node: tree.Operand, lookup: Lookup) -> int | float | Address | None:
+    """The value of a constant expression; None where it has none, which is reported."""
+    before = len(checks.report.diagnostics)
+    literals(checks, node)
+    if len(checks.report.diagnostics) > before:
+        return None
+    try:
+        strict(node, lookup)
+        return evaluate(node, lookup)
+    except ConstantError as wrong:
+        said = PTXAS_WORDS.get(str(wrong), "Integer constant expression expected")
+        checks.error(codes.BAD_CONSTANT, str(wrong), wrong.node, ptxas=said)
+        return None
+
+
+def strict(node: tree.Operand, lookup: Lookup) -> None:
+    """What ptxas refuses and has a value: a choice between floats, and x / 0.0."""
+    for part in parts(node):
+        if isinstance(part, tree.Conditional):
+            for side in (part.condition, part.yes, part.no):
+                if not isinstance(evaluate(side, lookup), int):
+                    raise ConstantError("an integer is needed here", side)
+        elif isinstance(part, tree.Binary) and part.op == "/" and evaluate(part.right, lookup) == 0:
+            raise ConstantError("division by zero", part.right)
+
+
+def parts(node: tree.Operand) -> Iterator[tree.Operand]:
+    """A node and all that it consists of."""
+    waiting: list[tree.Operand] = [node]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        match part:
+            case tree.Unary() | tree.Cast():
+                waiting.append(part.operand)
+            case tree.Binary():
+                waiting += (part.right, part.left)
+            case tree.Conditional():
+                waiting += (part.no, part.yes, part.condition)
+            case tree.Call():
+                waiting.append(part.argument)
+            case tree.Index():
+                waiting += (part.index, part.name)
+            case tree.Address() | tree.Vector() | tree.Group():
+                waiting += reversed(part.items)
+            case tree.Pair():
+                waiting += (part.second, part.first)
+
+
+# ── literals (PTX 4.5.1, 4.5.2) ─────────────────────────────────────────────────────────
+
+
+def literals(checks: Checks, node: tree.Operand) -> None:
+    """Does every literal in an expression fit?"""
+    for part in parts(node):
+        literal(checks, part)
+
+
+def literal(checks: Checks, node: tree.Operand) -> None:
+    """One literal: 64 bits for an integer, the normal range of f64 for a decimal float."""
+    if isinstance(node, tree.Integer):
+        if node.value > BITS and overflows(node.text):
+            checks.error(codes.BAD_CONSTANT, f"{node.text} does not fit into 64 bits", node, ptxas="Constant overflow")
+    elif isinstance(node, tree.Float) and node.width == 64 and node.text[1:2] not in ("d", "D") and out_of_range(node):
+        large = node.bits & EXPONENT == EXPONENT
+        said = "is too large for" if large else "is below the normal range of"
+        checks.error(codes.BAD_CONSTANT, f"{node.text} {said} .f64", node,
+                     help="" if large else "write its bits, as in 0d0000000000000001", ptxas="Constant overflow")  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def overflows(text: str) -> bool:
+    """Does ptxas see that an integer literal has more than 64 bits?
+
+    It does where a digit more makes the number modulo 2^64 no greater, 0 excepted: 18446744073709551616 passes, and is 0.
+    """
+    text = text.lower().removesuffix("u")
+    base = 16 if text[:2] == "0x" else 2 if text[:2] == "0b" else 8 if text[0] == "0" else 10
+    value = 0
+    for digit in text[2:] if base in (2, 16) else text:
+        before, value = value, (value * base + DIGITS.index(digit)) & BITS
+        if 0 < value <= before:
+            return True
+    return False
+
+
+def out_of_range(node: tree.Float) -> bool:
+    """Is a decimal literal infinite as an f64, or not zero and below the normal numbers?"""
+    exponent = node.bits & EXPONENT
+    if exponent:
+        return exponent == EXPONENT
+    mantissa = node.text.lower().partition("e")[0]
+    return any(digit in "123456789" for digit in mantissa)
+
+
+# ── operands of instructions ────────────────────────────────────────────────────────────
+
+
+def operands(checks: Checks, node: tree.Instruction, lookup: Lookup) -> None:
+    """The constants among the operands of an instruction."""
+    for operand in node.operands:
+        kind = type(operand)
+        if kind is tree.Name:
+            continue
+        if kind is tree.Integer or kind is tree.Float:
+            literal(checks, operand)
+        elif kind is tree.Address:
+            for item in operand.items:  # type: ignore[union-attr]
+                constant(checks, item, lookup)
+        elif kind is not tree.Vector and kind is not tree.Group:
+            constant(checks, operand, lookup)
+
+
+def constant(checks: Checks, node: tree.Operand, lookup: Lookup) -> None:
+    """An operand that may be a constant expression, or hold one behind a base: `[gv+4]`."""
+    if isinstance(node, tree.Binary) and isinstance(node.left, tree.Name) and node.left.text != "WARP_SZ":
+        offset = value_of(checks, node.right, lookup)
+        if offset is not None and not isinstance(offset, int):
+            checks.error(codes.BAD_CONSTANT, "an offset is an integer", node.right, ptxas="Integer constant expression expected")
+    elif isinstance(node, EXPRESSIONS) and not any(isinstance(p, tree.Name) and p.text != "WARP_SZ" for p in parts(node)):
+        value_of(checks, node, lookup)

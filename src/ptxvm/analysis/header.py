@@ -1,0 +1,131 @@
+"""The head of a module: `.version`, `.target` and `.address_size` (PTX 11.1)."""
+
+from __future__ import annotations
+
+import re
+
+from ptxvm.analysis import codes
+from ptxvm.analysis.checks import Checks, written
+from ptxvm.diagnostics import did_you_mean
+from ptxvm.isa.targets import LOWEST, VERSIONS, Target, gives, parse_target, parse_version
+from ptxvm.syntax import tree
+
+TEXTURE_MODES = ("texmode_unified", "texmode_independent")
+OPTIONS = (*TEXTURE_MODES, "debug", "map_f64_to_f32")
+ASSUMED = Target(100, "a")  # where a module names none
+HAS_F64 = 13  # sm_13 is the first target with f64
+UNCLEAR = "at start of file"
+
+
+def header(checks: Checks) -> None:
+    """Read the head of the module; what is missing is reported at its first character."""
+    found: dict[str, list[tree.Directive]] = {"version": [], "target": [], "address_size": []}
+    for statement in checks.program.tree.statements:
+        if isinstance(statement, tree.Directive) and statement.name in found:
+            found[statement.name].append(statement)
+    for node in found["version"][:1]:
+        version(checks, node)
+    for node in found["target"]:
+        target(checks, node)
+    for node in found["address_size"][:1]:
+        address_size(checks, node)
+    if not found["version"]:
+        checks.program.version = VERSIONS[-1]  # so that no missing version is reported again at each instruction
+    if not checks.program.target.number:
+        checks.program.target = ASSUMED
+    for name, code, help in MISSING:
+        if not found[name] and f".{name}" not in checks.report.source.text:
+            checks.report.error(code, f"the module has no .{name}", help=help,
+                                ptxas=f"Missing .{name} directive at start of file")  # fmt: skip
+
+
+MISSING = (
+    ("version", codes.VERSION, "the first line is `.version 6.4` or so"),
+    ("target", codes.TARGET, "the second line is `.target sm_75` or so"),
+)
+
+
+def version(checks: Checks, node: tree.Directive) -> None:
+    """`.version 6.4`"""
+    argument = node.arguments[0]
+    text = argument.text if isinstance(argument, tree.Float) else ""
+    if not re.fullmatch(r"\d{1,4}\.\d{1,4}", text):
+        checks.error(codes.VERSION, "a version is written as `6.4`", argument)
+        return
+    checks.program.version = parse_version(text)
+    if checks.program.version not in VERSIONS:
+        near = max((v for v in VERSIONS if v < checks.program.version), default=VERSIONS[0])
+        checks.error(codes.VERSION, f"there is no PTX {text}", argument,
+                     help=f"the versions are 1.0 to {written(VERSIONS[-1])}; the nearest below is {written(near)}",
+                     ptxas=f"Unsupported .version {text}; current version is '{written(VERSIONS[-1])}'")  # fmt: skip
+
+
+# ── .target (PTX 11.1.2) ────────────────────────────────────────────────────────────────
+
+
+def target(checks: Checks, node: tree.Directive) -> None:
+    """`.target sm_90a, texmode_independent`: the last architecture counts, and all options."""
+    program = checks.program
+    first = not program.target.number
+    for place in node.arguments:
+        word = place.text if isinstance(place, tree.Name) else ""
+        if word in OPTIONS:
+            if first and not program.target.number:
+                checks.error(codes.TARGET, f"an architecture stands before '{word}'", place,
+                             help=f"write `.target sm_75, {word}`",
+                             ptxas=f"Target architecture not defined {UNCLEAR} '{checks.report.source.name}'")  # fmt: skip
+                first = False
+            option(checks, word, place)
+        else:
+            architecture(checks, word, place)
+
+
+def architecture(checks: Checks, word: str, place: tree.Node) -> None:
+    """One name of an architecture."""
+    try:
+        found = parse_target(word)
+    except ValueError:
+        found = Target(0)
+    lowest = LOWEST.get(found)
+    if lowest is None:
+        known = [*map(str, LOWEST), *OPTIONS]
+        checks.error(codes.TARGET, f"there is no target '{word}'", place, help=did_you_mean(word, known),
+                     ptxas=f"Unsupported .target '{word}'")  # fmt: skip
+    elif not gives(checks.program.version, lowest):
+        said = written(checks.program.version)
+        checks.error(codes.TARGET, f"PTX {said} does not know {found}, which came with {written(lowest)}", place,
+                     help=f"write `.version {written(lowest)}`",
+                     ptxas=f"PTX .version {said} does not support .target {found}")  # fmt: skip
+    if found.number:
+        checks.program.target = found
+
+
+def option(checks: Checks, word: str, place: tree.Node) -> None:
+    """A texturing mode, `debug` or `map_f64_to_f32`."""
+    program = checks.program
+    other = [mode for mode in TEXTURE_MODES if mode != word]
+    if word in TEXTURE_MODES and other[0] in program.target_options:
+        checks.error(codes.TARGET_OPTION, f"'{word}' contradicts '{other[0]}'", place,
+                     ptxas=f"Conflicting .target option '{word}'")  # fmt: skip
+    elif word in ("debug", "texmode_independent"):
+        checks.needs(word, place)
+    elif word == "map_f64_to_f32" and program.target.number >= HAS_F64:
+        checks.error(codes.TARGET_OPTION, f"{program.target} has f64, so there is nothing to map", place,
+                     ptxas="Directive map_f64_to_f32 is not supported with SM 1.3 or higher")  # fmt: skip
+    if word == "debug" and not any(isinstance(s, tree.Section) for s in program.tree.statements):
+        checks.error(codes.TARGET_OPTION, "'debug' asks for debugging sections, and there are none", place,
+                     help="leave `debug` out, or add `.section .debug_info {…}`",
+                     ptxas="Debug information not found in presence of .target debug")  # fmt: skip
+    program.target_options = (*program.target_options, word)
+
+
+def address_size(checks: Checks, node: tree.Directive) -> None:
+    """`.address_size 64`"""
+    argument = node.arguments[0]
+    bits = argument.value if isinstance(argument, tree.Integer) else 0
+    checks.needs("address_size", node)
+    if bits in (32, 64):
+        checks.program.address_size = bits
+    else:
+        checks.error(codes.ADDRESS_SIZE, f"addresses have 32 or 64 bits, not {bits}", argument,
+                     ptxas="Illegal value for .address_size directive (must be 32 or 64)")  # fmt: skip

@@ -1,0 +1,119 @@
+"""LLVM IR under construction: the instructions of a function, and what its module needs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ptxvm.engine.jit.raw import W
+
+
+class Unit:
+    """A module under construction: declarations, helper functions, and a counter for names."""
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, str] = {}
+        self.helpers: dict[str, str] = {}
+        self.count = 0
+
+    def declare(self, name: str, result: str, *parameters: str) -> str:
+        """A function that is elsewhere; returns its name."""
+        self.declarations[name] = f"declare {result} @{name}({', '.join(parameters)})"
+        return name
+
+    def helper(self, name: str, body: str) -> str:
+        """A function of the module, defined once."""
+        self.helpers[name] = body
+        return name
+
+
+class Code:
+    """Lines of one function under construction."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.lines: list[str] = []
+        self.memo: dict[str, str] = {}
+
+    def name(self) -> str:
+        """A new value."""
+        self.unit.count += 1
+        return f"%{self.unit.count + 1000}x"
+
+    def label(self) -> str:
+        """A new block."""
+        self.unit.count += 1
+        return f"L{self.unit.count}"
+
+    def run(self, text: str) -> None:
+        """An instruction without a result."""
+        self.lines.append("  " + text)
+
+    def emit(self, text: str, *, pure: bool = True) -> str:
+        """An instruction with a result; equal ones share it."""
+        if pure and text in self.memo:
+            return self.memo[text]
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        if pure:
+            self.memo[text] = name
+        return name
+
+    def call(self, result: str, function: str, *arguments: tuple[str, str], pure: bool = True) -> str:
+        """Call a function; arguments are (type, operand)."""
+        given = ", ".join(f"{type} {operand}" for type, operand in arguments)
+        return self.emit(f"call {result} @{function}({given})", pure=pure)
+
+    def intrinsic(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
+        """Call an LLVM intrinsic."""
+        self.unit.declare(name, result, *[type for type, _ in arguments])
+        return self.call(result, name, *arguments)
+
+    def block(self, label: str) -> None:
+        """The following instructions belong to this block."""
+        self.lines.append(f"{label}:")
+
+    def jump(self, label: str) -> None:
+        """End the block."""
+        self.run(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str, *, likely: bool | None = None) -> None:
+        """End the block by a choice."""
+        hint = "" if likely is None else ", !prof !1" if likely else ", !prof !2"
+        self.run(f"br i1 {condition}, label %{yes}, label %{no}{hint}")
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Instructions that later ones cannot rely on: those of a loop, or of a block that may be skipped."""
+        kept = dict(self.memo)
+        try:
+            yield
+        finally:
+            self.memo = kept
+
+    # ── vectors ─────────────────────────────────────────────────────────────────────────
+
+    def splat(self, type: str, operand: str, count: int = W) -> str:
+        """A scalar in all lanes."""
+        one = self.emit(f"insertelement <{count} x {type}> poison, {type} {operand}, i64 0")
+        zeros = f"<{count} x i32> zeroinitializer"
+        return self.emit(f"shufflevector <{count} x {type}> {one}, <{count} x {type}> poison, {zeros}")
+
+    def shuffle(self, type: str, count: int, a: str, b: str, order: list[int]) -> str:
+        """Some elements of two vectors."""
+        mask = f"<{len(order)} x i32> <" + ", ".join(f"i32 {n}" for n in order) + ">"
+        return self.emit(f"shufflevector <{count} x {type}> {a}, <{count} x {type}> {b}, {mask}")
+
+    def concatenate(self, type: str, parts: list[str], each: int) -> str:
+        """Vectors of `each` elements one after the other; their number is a power of two."""
+        while len(parts) > 1:
+            parts = [
+                self.shuffle(type, each, a, b, list(range(2 * each)))
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+            each *= 2
+        return parts[0]
+
+    def mask_bits(self, predicate: str) -> str:
+        """A vector of predicates as an integer."""
+        return self.emit(f"bitcast <{W} x i1> {predicate} to i{W}")

@@ -1,0 +1,72 @@
+"""Arithmetic on constants while code is written, in Python integers: the bits of a lane."""
+
+from __future__ import annotations
+
+import struct
+
+from ptxvm.algebra.types import Type
+
+
+def f32_bits(x: float) -> int:
+    """The bits of a number as f32, rounded to nearest."""
+    try:
+        (bits,) = struct.unpack("<I", struct.pack("<f", x))
+    except OverflowError:
+        bits = 0xFF80_0000 if x < 0 else 0x7F80_0000
+    return int(bits)
+
+
+def bf16_bits(bits: int) -> int:
+    """An f32, by its bits, as bf16."""
+    if bits & 0x7FFF_FFFF > 0x7F80_0000:
+        return bits >> 16 | 0x40
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def signed(type: Type, a: int) -> int:
+    """The number that bits are."""
+    return a - (1 << type.bits) if type.is_signed and a >> (type.bits - 1) else a
+
+
+def integer(op: str, type: Type, a: int, b: int) -> int:
+    """The primitives on integers and predicates; the caller takes the result modulo the width."""
+    x, y = signed(type, a), signed(type, b)
+    match op:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "and":
+            return a & b
+        case "or":
+            return a | b
+        case "xor":
+            return a ^ b
+        case "shl":
+            return a << b if b < type.bits else 0
+        case "shr":
+            return x >> min(b, type.bits)
+        case "min":
+            return min(x, y)
+        case "max":
+            return max(x, y)
+        case "mul_hi":
+            return x * y >> type.bits
+        case "div":
+            return _quotient(x, y)
+    return x - _quotient(x, y) * y if y else x
+
+
+def _quotient(x: int, y: int) -> int:
+    if not y:
+        return -1
+    size = abs(x) // abs(y)
+    return size if (x < 0) == (y < 0) else -size
+
+
+def compare(op: str, type: Type, a: int, b: int) -> int:
+    """A predicate of two integers."""
+    x, y = signed(type, a), signed(type, b)
+    return int({"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}[op])

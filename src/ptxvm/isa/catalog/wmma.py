@@ -1,0 +1,346 @@
+"""Matrix products of a warp whose fragments are opaque (PTX 9.7.14.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ptxvm.algebra.types import Type, b1, f16, f32, s32, u64
+from ptxvm.isa.access import ADDRESS, has, vector_of_sinks, window
+from ptxvm.isa.fragments import Fragment, Product, wmma_fragment
+from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes, opcode
+from ptxvm.isa.model import instruction
+
+MULTIPLICANDS = {
+    "f16":   {"m16n16k16": "PTX 6.0, sm_70", "m8n32k16 m32n8k16": "PTX 6.1, sm_70"},
+    "s8 u8": {"m16n16k16 m8n32k16 m32n8k16": "PTX 6.3, sm_72"},
+    "s4 u4": {"m8n8k32": "PTX 6.3, sm_75"},
+    "b1":    {"m8n8k128": "PTX 6.3, sm_75"},
+    "bf16":  {"m16n16k16 m8n32k16 m32n8k16": "PTX 7.0, sm_80"},
+    "tf32":  {"m16n16k8": "PTX 7.0, sm_80"},
+    "f64":   {"m8n8k4": "PTX 7.0, sm_80"},
+}  # fmt: skip
+ACCUMULATORS = {
+    "f16": MULTIPLICANDS["f16"],
+    "f32": {**MULTIPLICANDS["f16"], "m8n8k32 m8n8k128": "PTX 6.3, sm_75", "m16n16k8": "PTX 7.0, sm_80"},
+    "s32": {**MULTIPLICANDS["s8 u8"], "m8n8k32 m8n8k128": "PTX 6.3, sm_75"},
+    "f64": MULTIPLICANDS["f64"],
+}
+LOOSE = "s4 u4 b1"  # any register holds them
+
+NEEDS = {"": "PTX 6.0, sm_70", ".shared::cta": "PTX 7.8"}
+SHAPES = ".m16n16k16, .m8n32k16, .m32n8k16, .m8n8k32, .m8n8k128, .m16n16k8, .m8n8k4"
+SPACES = ".global, .shared, .shared::cta"
+
+
+def element_type(i: Any) -> Type:
+    """The type of the elements that are loaded or stored."""
+    return i.type
+
+
+# ── wmma.load, wmma.store ───────────────────────────────────────────────────────────────
+
+
+def loaded(i: Any) -> dict[str, Fragment]:
+    """The fragment that `wmma.load` makes."""
+    return {"d": wmma_fragment(i.matrix, i.type, i.mnk)}
+
+
+def stored(i: Any) -> dict[str, Fragment]:
+    """The fragment that `wmma.store` takes."""
+    return {"b": wmma_fragment("d", i.type, i.mnk)}
+
+
+@has(ADDRESS)
+@of_shapes({**MULTIPLICANDS, **ACCUMULATORS}, element_type)
+@of_fragments(loaded, loose=LOOSE)
+@instruction(
+    f"""
+    wmma.load.matrix.sync{{.aligned}}.layout.mnk{{.ss}}.type  d, [a]{{, stride}};
+    .matrix = {{ .a, .b, .c }};
+    .layout = {{ .row, .col }};
+    .mnk    = {{ {SHAPES} }};
+    .ss     = {{ {SPACES} }};
+    .type   = {{ .f16, .f32, .s32, .s8, .u8, .s4, .u4, .b1, .bf16, .tf32 }};
+    """,
+    section="9.7.14.4.3",
+    types="d: b32, a: u64, stride: u32 plain",
+    needs=NEEDS,
+    fixed=2,
+)
+def wmma_load(i, a, stride, warp, mem):
+    """Load a matrix from memory into the registers of a warp.
+
+    `stride` counts elements from row to row, or from column to column; by default they adjoin.
+    """
+    yield warp.converge(all_lanes(warp))
+    return load(i, loaded(i)["d"], a, stride, warp, mem)
+
+
+@has(ADDRESS)
+@of_shapes({**MULTIPLICANDS, **ACCUMULATORS}, element_type)
+@of_fragments(loaded, loose=LOOSE)
+@instruction(
+    f"""
+    wmma.load.matrix.sync{{.aligned}}.layout.mnk{{.ss}}.type  d, [a]{{, stride}};
+    .matrix = {{ .a, .b, .c }};
+    .layout = {{ .row, .col }};
+    .mnk    = {{ {SHAPES} }};
+    .ss     = {{ {SPACES} }};
+    .type   = {{ .f64 }};
+    """,
+    section="9.7.14.4.3",
+    types="d: f64, a: u64, stride: u32 plain",
+    needs=NEEDS,
+    fixed=2,
+)
+def wmma_load_f64(i, a, stride, warp, mem):
+    """Load a matrix of f64 from memory into the registers of a warp."""
+    yield warp.converge(all_lanes(warp))
+    return load(i, loaded(i)["d"], a, stride, warp, mem)
+
+
+@has(ADDRESS)
+@of_shapes(ACCUMULATORS, element_type)
+@of_fragments(stored)
+@instruction(
+    f"""
+    wmma.store.d.sync{{.aligned}}.layout.mnk{{.ss}}.type  [a], b{{, stride}};
+    .layout = {{ .row, .col }};
+    .mnk    = {{ {SHAPES} }};
+    .ss     = {{ {SPACES} }};
+    .type   = {{ .f16, .f32, .s32 }};
+    """,
+    section="9.7.14.4.4",
+    types="a: u64, b: b32, stride: u32 plain",
+    needs=NEEDS,
+    fixed=2,
+)
+def wmma_store(i, a, b, stride, warp, mem):
+    """Store a matrix from the registers of a warp into memory."""
+    yield warp.converge(all_lanes(warp))
+    store(i, stored(i)["b"], a, b, stride, warp, mem)
+
+
+@has(ADDRESS)
+@of_shapes(ACCUMULATORS, element_type)
+@of_fragments(stored)
+@instruction(
+    f"""
+    wmma.store.d.sync{{.aligned}}.layout.mnk{{.ss}}.type  [a], b{{, stride}};
+    .layout = {{ .row, .col }};
+    .mnk    = {{ {SHAPES} }};
+    .ss     = {{ {SPACES} }};
+    .type   = {{ .f64 }};
+    """,
+    section="9.7.14.4.4",
+    types="a: u64, b: f64, stride: u32 plain",
+    needs=NEEDS,
+    fixed=2,
+)
+def wmma_store_f64(i, a, b, stride, warp, mem):
+    """Store a matrix of f64 from the registers of a warp into memory."""
+    yield warp.converge(all_lanes(warp))
+    store(i, stored(i)["b"], a, b, stride, warp, mem)
+
+
+def load(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, mem: Any) -> list[Any]:
+    """The registers of a fragment from memory: whole words where their elements adjoin, else element by element."""
+    word = Type.named[f"b{fragment.register}"]
+    found: list[Any] = []
+    for run in runs(fragment):
+        if adjoining(i, fragment):
+            place = address(i, fragment, base, stride, warp, run[0])
+            found += mem.load(window(i), word, place, len(run) // fragment.packed, order="weak", scope=None)
+            continue
+        part = Type.named[f"b{fragment.width}"]
+        places = (address(i, fragment, base, stride, warp, element) for element in run)
+        parts = [mem.load(window(i), part, place, order="weak", scope=None)[0].to(word) for place in places]
+        for first in range(0, len(run), fragment.packed):
+            register = parts[first]
+            for n in range(1, fragment.packed):
+                register |= parts[first + n] << n * fragment.width
+            found.append(register)
+    return [found[n % len(found)] for n in range(fragment.registers)]
+
+
+def store(i: Any, fragment: Fragment, base: Any, registers: Any, stride: Any, warp: Any, mem: Any) -> None:
+    """The registers of a fragment to memory: whole words where their elements adjoin, else element by element."""
+    word = Type.named[f"b{fragment.register}"]
+    values = [register.view(word) for register in registers]
+    for run in runs(fragment):
+        if adjoining(i, fragment):
+            place = address(i, fragment, base, stride, warp, run[0])
+            words = values[run[0] // fragment.packed : (run[-1] + 1) // fragment.packed]
+            mem.store(window(i), word, place, words, order="weak", scope=None)
+            continue
+        part = Type.named[f"b{fragment.width}"]
+        for element in run:
+            value = values[element // fragment.packed] >> element % fragment.packed * fragment.width
+            place = address(i, fragment, base, stride, warp, element)
+            mem.store(window(i), part, place, [value.to(part)], order="weak", scope=None)
+
+
+def runs(fragment: Fragment) -> Iterator[range]:
+    """The elements of a lane that are neighbours in the matrix."""
+    run = fragment.layout.run
+    return (range(first, first + run) for first in range(0, fragment.elements, run))
+
+
+def adjoining(i: Any, fragment: Fragment) -> bool:
+    """Do neighbours adjoin in memory too?"""
+    return (i.layout == "row") != fragment.layout.transposed
+
+
+def address(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, element: int) -> Any:
+    """Where the element of each lane lies."""
+    rows, columns = fragment.shape
+    row, column = fragment.layout(warp.lane.to(u64), element)
+    outer, inner = (row, column) if i.layout == "row" else (column, row)
+    default = columns if i.layout == "row" else rows
+    index = outer * (default if stride is None else stride.to(u64)) + inner
+    return base + (index * fragment.type.bits >> 3)
+
+
+# ── wmma.mma ────────────────────────────────────────────────────────────────────────────
+
+
+def multiplicand_type(i: Any) -> Type:
+    """The type of A: f16 where none is named."""
+    return i.atype or f16
+
+
+def fragments(i: Any) -> dict[str, Fragment]:
+    """The four fragments of `wmma.mma`."""
+    types = {"d": i.dtype, "a": multiplicand_type(i), "b": i.btype or f16, "c": i.ctype}
+    return {matrix: wmma_fragment(matrix, type, i.mnk) for matrix, type in types.items()}
+
+
+@of_shapes(MULTIPLICANDS, multiplicand_type)
+@of_fragments(fragments, loose=LOOSE)
+@instruction(
+    f"""
+    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.ctype{{.satfinite}}              d, a, b, c;
+    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype{{.satfinite}}  d, a, b, c;
+    wmma.mma.op.popc.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype        d, a, b, c;
+    .op      = {{ .xor, .and }};
+    .alayout = .blayout = {{ .row, .col }};
+    .mnk     = {{ {SHAPES} }};
+    .dtype   = .ctype = {{ .f16, .f32, .s32 }};
+    .atype   = .btype = {{ .s8, .u8, .s4, .u4, .b1, .bf16, .tf32 }};
+    """,
+    section="9.7.14.4.5",
+    types="*: b32",
+    needs={"": "PTX 6.0, sm_70", ".and": "PTX 7.1, sm_80"},
+    fixed=1,
+)
+def wmma_mma(i, a, b, c, warp):
+    """Multiply two matrices and add a third, all in the registers of a warp; for bits, count the ones of A op B."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(Product(**fragments(i), operation=i.op or "mul", finite=i.satfinite), a, b, c)
+
+
+@of_shapes(MULTIPLICANDS, multiplicand_type)
+@of_fragments(fragments)
+@instruction(
+    f"""
+    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk{{.rounding}}.dtype.atype.btype.ctype  d, a, b, c;
+    .alayout  = .blayout = {{ .row, .col }};
+    .mnk      = {{ {SHAPES} }};
+    .rounding = {{ .rn, .rz, .rm, .rp }};
+    .dtype    = .atype = .btype = .ctype = {{ .f64 }};
+    """,
+    section="9.7.14.4.5",
+    types="*: f64",
+    needs={"": "PTX 7.0, sm_80"},
+    fixed=1,
+)
+def wmma_mma_f64(i, a, b, c, warp):
+    """Multiply two matrices of f64 and add a third, all in the registers of a warp."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(Product(**fragments(i), rounding=i.rounding or "rn"), a, b, c)
+
+
+# ── rules ───────────────────────────────────────────────────────────────────────────────
+
+
+@wmma_mma.rule("P2704")
+def types_that_do_not_go_together(i):
+    """A and B have one type; integers and bits are added up in s32, bf16 and tf32 in f32, f16 in either f16 or f32."""
+    sums = {"f": (f32,), "s": (s32,), "u": (s32,), "b": (s32,)}[i.atype.kind] if i.atype else (f16, f32)
+    if i.atype is i.btype and i.dtype in sums and i.ctype in sums:
+        return None
+    return "Unexpected instruction types specified for 'wmma.mma'"
+
+
+@wmma_mma.rule("P2705")
+def bits_without_an_operation(i):
+    """Bits have an operation, .xor.popc or .and.popc, and nothing else has."""
+    return "Unexpected instruction types specified for 'wmma.mma'" if bool(i.op) != (i.atype is b1) else None
+
+
+@wmma_mma.rule("P2707")
+def saturated_floats(i):
+    """.satfinite is for integers, and up to PTX 6.4 for f16 and f32 too."""
+    if i.satfinite and i.dtype is not s32 and i.version >= (6, 5):
+        return (
+            "Instruction ''wmma.mma' with floating point type' with '.satfinite' is not supported "
+            "starting from PTX ISA version 6.5"
+        )
+    return None
+
+
+def aligned_since(i: Any) -> str | None:
+    """.aligned has to be written from PTX 6.3 on, and may not before."""
+    if i.aligned == (i.version >= (6, 3)):
+        return None
+    if i.aligned:
+        return f"Illegal modifier '.aligned' for instruction '{opcode(i)}'"
+    return f".aligned modifier required for instruction '{opcode(i)}'"
+
+
+def columns_of_small_elements(i: Any, matrix: str, type: Type, layout: str) -> str | None:
+    """Elements of less than a byte lie in rows in A, and in columns in B."""
+    if type.bits < 8 and layout != {"a": "row", "b": "col"}.get(matrix, layout):
+        return f"Illegal alayout '.{layout}' for instruction '{opcode(i)}'"
+    return None
+
+
+@wmma_load.rule("P2706")
+def small_elements_loaded(i):
+    """Elements of less than a byte lie in rows in A, and in columns in B."""
+    return columns_of_small_elements(i, i.matrix, i.type, i.layout)
+
+
+@wmma_mma.rule("P2706")
+def small_elements_multiplied(i):
+    """Elements of less than a byte lie in rows in A, and in columns in B."""
+    type = multiplicand_type(i)
+    return columns_of_small_elements(i, "a", type, i.alayout) or columns_of_small_elements(i, "b", type, i.blayout)
+
+
+@wmma_load.rule("P2709")
+@wmma_load_f64.rule("P2709")
+def nothing_loaded(i):
+    """Of the registers that are loaded at least one is a register."""
+    return vector_of_sinks(i, "d")
+
+
+@wmma_mma.rule("P2710")
+@wmma_mma_f64.rule("P2710")
+def result_thrown_away(i):
+    """Each register of the result is a register, and not `_`."""
+    return "Sink '_' not allowed as a source operand" if any(x.kind == "sink" for x in i.shape("d").items) else None
+
+
+@wmma_load.rule("P2711")
+def loaded_type(i):
+    """A and B are of narrow types, C of a wide one."""
+    wide = i.type in (f32, s32)
+    if i.type is not f16 and wide == (i.matrix in "ab"):
+        return f"Illegal type for {opcode(i)}"
+    return None
+
+
+for each in (wmma_load, wmma_load_f64, wmma_store, wmma_store_f64, wmma_mma, wmma_mma_f64):
+    each.rule("P2708")(aligned_since)

@@ -1,0 +1,223 @@
+"""How the matrices of the warp-level matrix instructions lie in the registers of a warp (PTX 9.7.14).
+
+A layout is a small function `(lane, element) -> (row, column)`.  It reckons with a lane number and with a `Value` alike, so
+that `wmma.load` and `wmma.store` find their addresses by the function that `mma` finds its elements by.
+
+Most fragments are tiles of 8 rows.  In a tile, lanes 4n to 4n+3 hold row n, a run of neighbours each: as many as a register
+holds of a multiplicand, two of an accumulator.  B lies as A does, transposed.  The manual specifies the fragments of `mma`
+and leaves those of `wmma` open; the ones here are those of the machine code that ptxas 13.5 makes for sm_75 and later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ptxvm.algebra.types import Type, bf16, f16, f32
+
+Layout = Callable[[Any, int], tuple[Any, Any]]
+"""Where an element of a lane stands: `(lane, element) -> (row, column)`."""
+
+LANES = 32
+HEIGHT = 8  # of a tile
+NARROW = frozenset({"e2m1", "e2m3", "e3m2"})  # which stand in a byte each
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A layout of tiles: each lane holds a run of `run` neighbours of each tile; `corners` are their upper left elements."""
+
+    run: int
+    corners: tuple[tuple[int, int], ...]
+    transposed: bool = False
+
+    def __call__(self, lane: Any, element: int) -> tuple[Any, Any]:
+        """The row and column of an element of a lane."""
+        top, left = self.corners[element // self.run]
+        row, column = (lane >> 2) + top, (lane & 3) * self.run + (left + element % self.run)
+        return (column, row) if self.transposed else (row, column)
+
+    @property
+    def elements(self) -> int:
+        """How many elements a lane holds."""
+        return self.run * len(self.corners)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A matrix in the registers of a warp.
+
+    `elements` is how many different ones a lane holds; its registers may hold them more than once.  A warp may hold several
+    `matrices` of the shape; then lane `n` has to do with the one numbered `n // 4 % matrices`.
+    """
+
+    type: Type
+    shape: tuple[int, int]
+    layout: Layout
+    elements: int
+    registers: int
+    matrices: int = 1
+
+    @property
+    def width(self) -> int:
+        """The bits that an element takes in a register."""
+        return 8 if self.type.name in NARROW else self.type.bits
+
+    @property
+    def register(self) -> int:
+        """The bits of a register."""
+        return max(32, self.width)
+
+    @property
+    def packed(self) -> int:
+        """How many elements a register holds."""
+        return self.register // self.width
+
+    def element(self, number: int) -> int:
+        """Which of the elements stands at a place of the registers: the upper ones of a `wmma` fragment repeat the lower."""
+        return number % self.elements
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a matrix instruction computes: D = A * B + C.
+
+    `operation` is `mul`, or `xor` or `and` for the bits of `.b1`, whose ones are then counted; `finite` is `.satfinite`;
+    `rounding` is for f64.
+    """
+
+    a: Fragment
+    b: Fragment
+    c: Fragment
+    d: Fragment
+    operation: str = "mul"
+    finite: bool = False
+    rounding: str = "rn"
+
+
+def dimensions(shape: str) -> tuple[int, int, int]:
+    """`m16n8k8` as (16, 8, 8): A is m by k, B k by n, C and D m by n."""
+    m, n, k = map(int, re.findall(r"\d+", shape))
+    return m, n, k
+
+
+# ── tiles ───────────────────────────────────────────────────────────────────────────────
+
+
+def multiplicand(rows: int, depth: int, run: int, *, pairs: bool, transposed: bool) -> Tiles:
+    """The tiles of A, or of B transposed: along the depth, for each 8 rows, or for each 16 in which two tiles alternate."""
+    step = 16 if pairs else HEIGHT
+    corners = tuple(
+        (top, left)
+        for first in range(0, rows, step)
+        for left in range(0, depth, 4 * run)
+        for top in range(first, min(first + step, rows), HEIGHT)
+    )
+    return Tiles(run, corners, transposed)
+
+
+def accumulator(rows: int, columns: int, *, transposed: bool = False) -> Tiles:
+    """The tiles of C and D: down the rows, column of tiles after column of tiles."""
+    corners = tuple((top, left) for left in range(0, columns, 8) for top in range(0, rows, HEIGHT))
+    return Tiles(2, corners, transposed)
+
+
+def tiles(matrix: str, type: Type, shape: str, *, flipped: bool) -> Tiles:
+    """The layout of matrix `a`, `b`, `c` or `d`; flipped, the instruction computes the transposed product of swapped matrices."""
+    m, n, k = dimensions(shape)
+    run = max(1, 32 // (8 if type.name in NARROW else type.bits))
+    if matrix == "a":
+        return multiplicand(m, k, run, pairs=not flipped, transposed=False)
+    if matrix == "b":
+        return multiplicand(n, k, run, pairs=flipped, transposed=True)
+    return accumulator(n, m, transposed=True) if flipped else accumulator(m, n)
+
+
+def of_tiles(matrix: str, type: Type, shape: str, *, flipped: bool = False, registers: int = 0) -> Fragment:
+    """A fragment of tiles, in so many registers."""
+    m, n, k = dimensions(shape)
+    extent = {"a": (m, k), "b": (k, n)}.get(matrix, (m, n))
+    layout = tiles(matrix, type, shape, flipped=flipped)
+    fragment = Fragment(type, extent, layout, layout.elements, registers)
+    return fragment if registers else Fragment(type, extent, layout, layout.elements, layout.elements // fragment.packed)
+
+
+@lru_cache(maxsize=None)
+def mma_fragment(matrix: str, type: Type, shape: str) -> Fragment:
+    """The fragment of `mma` (PTX 9.7.14.5)."""
+    return of_tiles(matrix, type, shape)
+
+
+@lru_cache(maxsize=None)
+def wmma_fragment(matrix: str, type: Type, shape: str) -> Fragment:
+    """The fragment of `wmma` (PTX 9.7.14.4).
+
+    The multiplicands of `.f16` have eight registers, whatever they need.  `.m8n32k16` of floats is computed as the
+    transposed `.m32n8k16`.
+    """
+    flipped = shape == "m8n32k16" and type in (f16, bf16, f32)
+    registers = 8 if type is f16 and matrix in "ab" else 0
+    return of_tiles(matrix, type, shape, flipped=flipped, registers=registers)
+
+
+# ── mma.m8n8k4 ──────────────────────────────────────────────────────────────────────────
+#
+# Four products at once, of quarters of the warp: lanes 4q to 4q+3 have the upper or left half of the matrices of product q,
+# lanes 16+4q to 16+4q+3 the rest (PTX 9.7.14.5.1).
+
+
+def along_k(lane: Any, element: int) -> tuple[Any, Any]:
+    """A in rows, or B in columns transposed: a lane holds the four elements of a row."""
+    return (lane & 3) + (lane >> 4) * 4, element
+
+
+def across_k(lane: Any, element: int) -> tuple[Any, Any]:
+    """A in columns, or B in rows transposed: a lane holds four elements of a column."""
+    return (lane >> 4) * 4 + element, lane & 3
+
+
+def half_rows(lane: Any, element: int) -> tuple[Any, Any]:
+    """C and D of f16: a lane holds the eight elements of a row."""
+    return (lane & 3) + (lane >> 4) * 4, element
+
+
+def float_quads(lane: Any, element: int) -> tuple[Any, Any]:
+    """C and D of f32: a lane holds pairs of four tiles of 2 by 4."""
+    return (lane & 1) + (lane >> 4) * 4 + (element & 2), (lane & 2) + ((element & 4) + (element & 1))
+
+
+def swapped(layout: Layout) -> Layout:
+    """The layout of the transposed matrix."""
+
+    def swap(lane: Any, element: int) -> tuple[Any, Any]:
+        row, column = layout(lane, element)
+        return column, row
+
+    return swap
+
+
+@lru_cache(maxsize=None)
+def quarter_fragment(matrix: str, type: Type, order: str = "row") -> Fragment:
+    """The fragment of `mma.m8n8k4` with `.f16`, where A or B is in the order `row` or `col`."""
+    if matrix == "a":
+        return Fragment(f16, (8, 4), along_k if order == "row" else across_k, 4, 2, matrices=4)
+    if matrix == "b":
+        return Fragment(f16, (4, 8), swapped(along_k if order == "col" else across_k), 4, 2, matrices=4)
+    layout, registers = (half_rows, 4) if type is f16 else (float_quads, 8)
+    return Fragment(type, (8, 8), layout, 8, registers, matrices=4)
+
+
+__all__ = [
+    "LANES",
+    "Fragment",
+    "Layout",
+    "Product",
+    "Tiles",
+    "dimensions",
+    "mma_fragment",
+    "quarter_fragment",
+    "wmma_fragment",
+]

@@ -1,0 +1,144 @@
+"""What the warp-level matrix instructions have in common: fragments as operands, tables of shapes, whole warps (PTX 9.7.14).
+
+Their forms name the slots alike: `.mnk` the shape, `.dtype`, `.atype`, `.btype` and `.ctype` the types of the matrices,
+`.alayout` and `.blayout` the order of A and B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ptxvm.algebra.types import Type, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
+from ptxvm.algebra.value import Value
+from ptxvm.isa.access import elements
+from ptxvm.isa.fragments import Fragment
+from ptxvm.isa.model import Instruction, OperandType, Problem
+from ptxvm.isa.operand_types import problem
+
+Shapes = Mapping[str, Mapping[str, str]]
+"""Types (`s8 u8`), then shapes (`m8n32k16 m32n8k16`), with what they need."""
+
+Fragments = Callable[[Any], Mapping[str, Fragment]]
+"""The fragments that the operands of an instruction are, by name."""
+
+
+def all_lanes(warp: Any) -> Value:
+    """The mask of a whole warp."""
+    mask: Value = warp.lane.lift(0xFFFF_FFFF)
+    return mask
+
+
+# ── shapes ──────────────────────────────────────────────────────────────────────────────
+
+
+def shapes_of(table: Shapes, type: Type) -> dict[str, str]:
+    """The shapes that a type has, with what they need."""
+    return {
+        shape: need
+        for types, shapes in table.items()
+        if type.name in types.split()
+        for names, need in shapes.items()
+        for shape in names.split()
+    }
+
+
+def of_shapes(table: Shapes, type_of: Callable[[Any], Type]) -> Callable[[Instruction], Instruction]:
+    """The shape is one that the table has for the type, and needs what the table says."""
+
+    def give(instruction: Instruction) -> Instruction:
+        def shape_without_type(i: Any) -> Problem | None:
+            """The shape is one of those that the type of the matrix has."""
+            known = shapes_of(table, type_of(i))
+            if i.mnk in known:
+                return None
+            return Problem("P2701", f"there is no '.{i.mnk}' of {type_of(i)} here", word=i.mnk,
+                           help=f"{type_of(i)} has the shapes {', '.join(known)}" if known else "",
+                           ptxas=f"Incorrect instruction type specified for {opcode(i)} with shape '.{i.mnk}'")  # fmt: skip
+
+        instruction.rule("P2701")(shape_without_type)
+        for types, shapes in table.items():
+            for names, need in shapes.items():
+                instruction.needs_when(need)(condition(types.split(), names.split(), type_of))
+        return instruction
+
+    return give
+
+
+def condition(types: list[str], shapes: list[str], type_of: Callable[[Any], Type]) -> Callable[[Any], bool]:
+    """Is it one of the types in one of the shapes?"""
+
+    def holds(i: Any) -> bool:
+        return type_of(i).name in types and i.mnk in shapes
+
+    holds.__name__ = f"{' or '.join(shapes)} of {' or '.join(types)}"
+    return holds
+
+
+def opcode(i: Any) -> str:
+    """The opcode as messages have it: `wmma.load.a`."""
+    words = [i.bound[s.name] for s in i.form.slots[: i.form.fixed]]
+    return ".".join((i.form.opcode, *words))
+
+
+# ── fragments as operands ───────────────────────────────────────────────────────────────
+
+HOLDERS = {f16: f16x2, bf16: bf16x2, tf32: tf32, f32: f32, f64: f64}
+"""What a register has to hold, for fragments of floats."""
+
+
+def of_fragments(fragments: Fragments, *, loose: str = "") -> Callable[[Instruction], Instruction]:
+    """The operands are vectors of the registers of fragments; any sort of register holds a multiplicand of a `loose` type."""
+
+    def give(instruction: Instruction) -> Instruction:
+        def number_of_registers(i: Any) -> Problem | None:
+            """A fragment is a vector of as many registers as its type and shape need."""
+            return first(i, fragments, wrong_number)
+
+        def sort_of_registers(i: Any) -> Problem | None:
+            """The registers of a fragment hold what its type needs."""
+
+            def check(i: Any, operand: str, fragment: Fragment) -> Problem | None:
+                return wrong_sort(i, operand, holder(fragment, loose.split()))
+
+            return first(i, fragments, check)
+
+        instruction.rule("P2702")(number_of_registers)
+        instruction.rule("P2703")(sort_of_registers)
+        return instruction
+
+    return give
+
+
+def first(i: Any, fragments: Fragments, check: Callable[[Any, str, Fragment], Problem | None]) -> Problem | None:
+    """The first problem of an operand, where the fragments are known at all."""
+    if any(p.code == "P2701" for rule in i.of.rules if rule.code == "P2701" and (p := rule.check(i))):
+        return None
+    return next((p for operand, fragment in fragments(i).items() if (p := check(i, operand, fragment))), None)
+
+
+def wrong_number(i: Any, operand: str, fragment: Fragment) -> Problem | None:
+    """Has the vector as many registers as the fragment?"""
+    shape = i.shape(operand)
+    vector = shape.kind == "vector" or (shape.kind == "register" and shape.detail)
+    if vector and elements(shape) == fragment.registers:
+        return None
+    found = f"not {elements(shape)}" if vector else "in braces"
+    said = f"the fragment of {fragment.type} is a vector of {fragment.registers} registers, {found}"
+    expected = "Argument vector size mismatch" if vector else "Arguments mismatch"
+    return Problem("P2702", said, operand=operand, ptxas=f"{expected} for instruction '{opcode(i)}'")
+
+
+def wrong_sort(i: Any, operand: str, type: Type) -> Problem | None:
+    """Can each register hold the type?"""
+    shape = i.shape(operand)
+    spec = OperandType(type.name if type.is_int else "")
+    for item in shape.items or (shape,):
+        if item.kind == "register" and (said := problem(item, type, spec, destination=False)):
+            return Problem("P2703", said, operand=operand, ptxas=f"Arguments mismatch for instruction '{opcode(i)}'")
+    return None
+
+
+def holder(fragment: Fragment, loose: list[str]) -> Type:
+    """What a register of the fragment has to hold."""
+    return Type.named[f"b{fragment.register}"] if fragment.type.name in loose else HOLDERS.get(fragment.type, u32)

@@ -1,0 +1,253 @@
+"""The matrix products of the tensor cores, bit for bit, by architecture (`fidelity/mma_vectors.npz`).
+
+Floats: so many products at once are added to the accumulator as integers.  The products are exact; products and accumulator
+are aligned to the largest exponent among them (that of a product being the sum of its factors' exponents, whether or not the
+significand carries), cut off a number of bits below it, and summed exactly.  Zeros have no exponent.  An accumulator of f32
+is truncated, one of f16 rounded to nearest even.  A longer product is a chain of such sums.
+
+f64 is a chain of fused multiply-adds, integers are exact and wrap or saturate, and bits are counted.
+
+All is done on stacks of matrices: arrays `(matrices, rows, columns)` of the elements' bits.  An f64 holds every product and
+every cut-off sum exactly, so the "integers" are f64 numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from ptxvm.algebra.types import Type, f16, f32, f64, s32
+from ptxvm.isa.fragments import Product
+
+FusedMultiplyAdd = Callable[[str, Any, Any, Any], Any]
+"""`fma(rounding, a, b, c)` on rows of f64."""
+
+
+class Architecture(IntEnum):
+    """The families of tensor cores, each by the number of its first target."""
+
+    VOLTA = 70
+    TURING = 75
+    AMPERE = 80
+    ADA = 89
+    HOPPER = 90
+    BLACKWELL = 100
+    RTX_BLACKWELL = 120
+
+
+def architecture_of(target: int) -> Architecture:
+    """The architecture of `sm_N`; the first that has tensor cores where it is older."""
+    return max((a for a in Architecture if a <= target), default=Architecture.VOLTA)
+
+
+class Unit(NamedTuple):
+    """How a tensor core adds products of floats.
+
+    `length` products are added at once, cut off `fraction` bits below the largest exponent; `kept` is how many bits of the
+    fraction an f32 result has.  A `converted` unit takes fp8 as f16: it sums the lower, then the upper halves of the
+    registers from zero on, and adds the accumulator at last, with an ordinary addition.
+    """
+
+    length: int
+    fraction: int
+    kept: int = 23
+    converted: bool = False
+
+
+V, T, A, L, H, B, R = Architecture
+
+# From each architecture on, until the next that is named.  Where the first is newer than the target, it stands in.
+UNITS: dict[str, dict[Architecture, Unit]] = {
+    "f16": {V: Unit(4, 23), T: Unit(8, 24), H: Unit(16, 25)},
+    "bf16": {A: Unit(8, 24), H: Unit(16, 25)},
+    "tf32": {A: Unit(4, 24), H: Unit(8, 25)},
+    # Hopper and the Blackwell of data centres have no fp8 here: ptxas converts it to f16 (sm_90, sm_100).
+    "fp8": {L: Unit(16, 13, kept=13), H: Unit(16, 25, converted=True), R: Unit(32, 25)},
+}
+
+
+def unit_of(product: Product, architecture: Architecture) -> Unit:
+    """The unit for a product of floats.
+
+    `mma.m8n8k4` ended with Turing; what ptxas puts in its place later is no matrix product, so Turing's unit does it.
+    """
+    if product.a.matrices > 1:
+        architecture = min(architecture, Architecture.TURING)
+    since = UNITS[product.a.type.name if product.a.type.name in UNITS else "fp8"]
+    first = max((a for a in since if a <= architecture), default=min(since))
+    return since[first]
+
+
+def multiply(product: Product, architecture: Architecture, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> Any:
+    """The bits of D = A * B + C, for stacks of matrices of bits."""
+    if product.d.type is s32:
+        return integers(product, a, b, c)
+    with np.errstate(all="ignore"):
+        if product.d.type is f64:
+            return doubles(product, a, b, c, fma)
+        return floats(product, unit_of(product, architecture), a, b, c)
+
+
+# ── floats ──────────────────────────────────────────────────────────────────────────────
+
+MAXIMUM = {f16: 65504.0, f32: float(np.finfo(np.float32).max)}
+NAN = {f16: np.uint16(0x7FFF), f32: np.uint32(0x7FFF_FFFF)}
+AT_ONCE = 1 << 15  # products: what the caches hold
+
+
+def floats(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
+    """A product of f16, bf16, tf32 or narrower floats."""
+    count, rows, depth = a.shape
+    step = max(1, AT_ONCE // (rows * depth * b.shape[2]))
+    results = [chain(product, unit, a[n : n + step], b[n : n + step], c[n : n + step]) for n in range(0, count, step)]
+    return results[0] if len(results) == 1 else np.concatenate(results)
+
+
+def chain(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
+    """The products in steps of what the unit adds at once; in f32, unless C and D are both f16."""
+    accumulated = f16 if product.c.type is product.d.type is f16 else f32
+    left, right = (decoded(f.type, bits, unit.converted) for f, bits in ((product.a, a), (product.b, b)))
+    added, _ = decoded(product.c.type, c)
+    total = np.zeros_like(added) if unit.converted else added
+    for part in steps(a.shape[2], unit):
+        values, powers = (products(x[:, :, part], y[:, part]) for x, y in zip(left, right, strict=True))
+        total = rounded(accumulated, unit.kept, aligned_sum(values, powers, total, accumulated, unit.fraction))
+    if unit.converted:
+        total = total.astype(held(accumulated)) + added.astype(held(accumulated))
+    if product.finite:
+        total = np.where(np.isnan(total), 0.0, np.clip(total, -MAXIMUM[product.d.type], MAXIMUM[product.d.type]))
+    return encoded(product.d.type, total)
+
+
+def steps(depth: int, unit: Unit) -> Iterator[Any]:
+    """Which of the products along the depth are added at once, sum by sum."""
+    order = np.arange(depth)
+    if unit.converted:  # a register holds four
+        yield from order.reshape(-1, 2, 2).swapaxes(0, 1).reshape(2, -1)
+        return
+    for start in range(0, depth, unit.length):
+        yield slice(start, start + unit.length)
+
+
+def products(a: Any, b: Any) -> Any:
+    """Each element of a row times each of a column, the sum along the depth being left to do: `(depth, n, rows, columns)`."""
+    return np.moveaxis(a, 2, 0)[..., None] * np.moveaxis(b, 1, 0)[:, :, None, :]
+
+
+def aligned_sum(values: Any, powers: Any, total: Any, accumulated: Type, fraction: int) -> Any:
+    """The sum of products and accumulator, each cut off so many bits below the largest exponent.
+
+    `powers` are the powers of two of the products' exponents; `values` is used up.
+    """
+    largest = np.maximum(powers.max(axis=0), power(total, LEAST_POWER[accumulated]))
+    scale = 2.0**fraction / np.maximum(largest, SMALLEST)
+    values *= scale
+    parts = np.trunc(values, out=values).sum(axis=0) + np.trunc(total * scale)
+    return (parts + 0.0) / scale  # an exact zero is positive
+
+
+SMALLEST = 2.0**-600  # below every product
+LEAST_POWER = {f32: 2.0**-126, f16: 2.0**-14}  # subnormal numbers have the least exponent
+EXPONENT = np.uint64(0x7FF0_0000_0000_0000)
+
+
+def power(value: Any, least: float) -> Any:
+    """2 to the exponent of each number; 0 for zeros, and for what is not finite."""
+    found = np.maximum((value.view(np.uint64) & EXPONENT).view(np.float64), least)
+    return np.where((value == 0) | ~np.isfinite(value), 0.0, found)
+
+
+def rounded(type: Type, kept: int, value: Any) -> Any:
+    """The exact sum as an accumulator of a type, still in f64: f16 to nearest even, f32 truncated; beyond it infinity."""
+    if type is f16:
+        return value.astype(np.float16).astype(np.float64)
+    mask = np.uint64(-(1 << 52 - kept) & 0xFFFF_FFFF_FFFF_FFFF)
+    cut = (value.view(np.uint64) & mask).view(np.float64)
+    size = np.abs(value)
+    if np.count_nonzero(small := size < LEAST_POWER[f32]):
+        step = 2.0 ** (126 + kept)
+        cut = np.where(small, np.trunc(value * step) / step, cut)
+    return np.where(size < 2.0**128, cut, value * np.inf)
+
+
+# ── formats ─────────────────────────────────────────────────────────────────────────────
+
+FORMATS: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2, "e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn,
+    "e2m1": ml_dtypes.float4_e2m1fn,
+}  # fmt: skip
+SHIFT = {"e2m1": 2}  # where the bits stand in their byte (PTX 9.7.14.5.14)
+TF32 = np.uint32(0xFFFF_E000)
+
+
+def held(type: Type) -> Any:
+    """How NumPy holds numbers of an accumulator's type."""
+    return {f16: np.float16, f32: np.float32}[type]
+
+
+def decoded(type: Type, bits: Any, converted: bool = False) -> tuple[Any, Any]:
+    """The values of floats as f64, and the powers of two of their exponents: those of f16, where they are `converted`."""
+    if type.bits == 32:
+        value = (bits if type is f32 else bits & TF32).view(np.float32).astype(np.float64)
+        return value, power(value, LEAST_POWER[f32])
+    values, powers = table(type, converted)
+    return values[bits], powers[bits]
+
+
+@lru_cache(maxsize=None)
+def table(type: Type, converted: bool) -> tuple[Any, Any]:
+    """The value of every bit pattern of a small float, and the power of two of its exponent."""
+    container = max(8, type.bits)
+    patterns = np.arange(1 << container) >> SHIFT.get(type.name, 0) & (1 << type.bits) - 1
+    values = patterns.astype(f"u{container // 8}").view(FORMATS[type.name]).astype(np.float64)
+    least = LEAST_POWER[f16] if converted else float(ml_dtypes.finfo(FORMATS[type.name]).smallest_normal)
+    return values, power(values, least)
+
+
+def encoded(type: Type, value: Any) -> Any:
+    """The bits of f16 or f32 results; NaN has one pattern."""
+    bits = value.astype(held(type)).view(NAN[type].dtype)
+    return np.where(np.isnan(value), NAN[type], bits)
+
+
+# ── f64 ─────────────────────────────────────────────────────────────────────────────────
+
+
+def doubles(product: Product, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> Any:
+    """A chain of fused multiply-adds."""
+    left, right, total = (x.view(np.float64) for x in (a, b, c))
+    total = total.ravel()
+    for k in range(a.shape[2]):
+        factors = np.broadcast_arrays(left[:, :, k, None], right[:, k, None, :])
+        total = fma(product.rounding, *(x.ravel() for x in factors), total)
+    return total.view(np.uint64).reshape(c.shape)
+
+
+# ── integers and bits ───────────────────────────────────────────────────────────────────
+
+
+def integers(product: Product, a: Any, b: Any, c: Any) -> Any:
+    """A product of small integers, or the count of the ones of `a op b`: exact in f32 matrices, as no sum reaches 2**24."""
+    left, right = number(product.a.type, a), number(product.b.type, b)
+    total = left @ right
+    if product.operation == "xor":
+        total = left.sum(axis=2, keepdims=True) + right.sum(axis=1, keepdims=True) - 2 * total
+    exact = total.astype(np.int64) + c.view(np.int32)
+    if product.finite:
+        exact = np.clip(exact, *s32.range)
+    return exact.astype(np.uint32)
+
+
+def number(type: Type, bits: Any) -> Any:
+    """The values of small integers as f32."""
+    value = bits.astype(np.float32)
+    return np.where(value < 1 << type.bits - 1, value, value - (1 << type.bits)) if type.is_signed else value
+
+
+__all__ = ["UNITS", "Architecture", "Unit", "architecture_of", "multiply"]

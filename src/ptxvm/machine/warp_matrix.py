@@ -1,0 +1,74 @@
+"""The fragments of warps as matrices, and back (PTX 9.7.14).
+
+Registers are arrays of words of 32 or 64 bits, one for each lane, warp after warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ptxvm.isa.fragments import LANES, Fragment, Product
+from ptxvm.machine import tensor_core
+from ptxvm.machine.tensor_core import Architecture, FusedMultiplyAdd
+
+Registers = Sequence[Any]
+"""The registers of a fragment, each with an element for every lane."""
+
+
+def multiply(
+    product: Product, architecture: Architecture, a: Registers, b: Registers, c: Registers, *, fma: FusedMultiplyAdd
+) -> list[Any]:
+    """The registers of D = A * B + C."""
+    pairs = ((product.a, a), (product.b, b), (product.c, c))
+    stacks = [matrices(fragment, registers) for fragment, registers in pairs]
+    return registers_of(product.d, tensor_core.multiply(product, architecture, *stacks, fma))
+
+
+def matrices(fragment: Fragment, registers: Registers) -> Any:
+    """The bits of the matrices that the lanes of whole warps hold: `(matrices, rows, columns)`."""
+    lanes = np.stack(registers, axis=-1)
+    flat = split(fragment.width, lanes.view(np.uint8)).reshape(-1, LANES * fragment.packed * fragment.registers)
+    return flat[:, where(fragment)].reshape(-1, *fragment.shape)
+
+
+def registers_of(fragment: Fragment, stack: Any) -> list[Any]:
+    """The registers of the lanes that hold a stack of matrices of the bits of elements."""
+    flat = stack.reshape(-1, fragment.matrices * fragment.shape[0] * fragment.shape[1])
+    lanes = np.ascontiguousarray(flat[:, whence(fragment)]).view(f"u{fragment.register // 8}")
+    return [np.ascontiguousarray(lanes[..., n]).reshape(-1) for n in range(fragment.registers)]
+
+
+def split(width: int, bytes_: Any) -> Any:
+    """The elements of so many bits that lie in bytes, the lowest first."""
+    if width == 1:
+        return np.unpackbits(bytes_, axis=-1, bitorder="little")
+    if width == 4:
+        return np.stack((bytes_ & np.uint8(15), bytes_ >> np.uint8(4)), axis=-1)
+    return bytes_.view(f"u{width // 8}")
+
+
+@lru_cache(maxsize=None)
+def where(fragment: Fragment) -> Any:
+    """For each element of the matrices of a warp its place among the elements that the lanes hold."""
+    table = np.full((fragment.matrices, *fragment.shape), -1)
+    for lane in range(LANES):
+        for element in range(fragment.elements):
+            matrix = lane // 4 % fragment.matrices
+            table[matrix, *fragment.layout(lane, element)] = lane * fragment.packed * fragment.registers + element
+    return table
+
+
+@lru_cache(maxsize=None)
+def whence(fragment: Fragment) -> Any:
+    """For each lane and place of its registers the element of the matrices of the warp."""
+    rows, columns = fragment.shape
+    table = np.empty((LANES, fragment.packed * fragment.registers), np.int64)
+    for lane in range(LANES):
+        for place in range(table.shape[1]):
+            row, column = fragment.layout(lane, fragment.element(place))
+            table[lane, place] = (lane // 4 % fragment.matrices * rows + row) * columns + column
+    return table
