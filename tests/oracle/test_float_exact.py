@@ -52,7 +52,7 @@ OPERATIONS: dict[str, tuple[int, Callable[..., int | str]]] = {
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_is_rounded_once(op: str, format: Format, mode: str, rng: np.random.Generator) -> None:
     arity, reference = OPERATIONS[op]
-    columns = inputs(rng, format, 1500, arity)
+    columns = inputs(rng, format, 800, arity)
     type = NAME[format]
     names = ", ".join(f"{{{n}}}" for n in range(arity))
     got = run(f"{op}.{mode}.{type} {{d}}, {names};", type, *[(type, c) for c in columns])

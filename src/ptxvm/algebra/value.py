@@ -54,6 +54,9 @@ class Algebra(Protocol):
     def transcendental(self, function: str, type: Type, a: Any) -> Any:
         """`sin cos lg2 ex2 tanh` of f32 or f64, to within an ulp."""
 
+    def lookup(self, type: Type, table: tuple[int, ...], index: Any) -> Any:
+        """An entry of a table of integers, as a value of the type; the u32 index is within the table."""
+
 
 class Value:
     """An operand during execution: a type, and whatever the engine holds for it."""
@@ -204,6 +207,11 @@ class Value:
     def transcendental(self, function: str) -> Value:
         """`sin cos lg2 ex2 tanh` of this float."""
         return Value(self.alg, self.type, self.alg.transcendental(function, self.type, self.raw))
+
+
+def lookup(table: tuple[int, ...], index: Value, type: Type) -> Value:
+    """The entry of a table that a u32 index, which must lie within it, picks."""
+    return Value(index.alg, type, index.alg.lookup(type, table, index.raw))
 
 
 def select(condition: Value, a: Value | float, b: Value | float) -> Value:

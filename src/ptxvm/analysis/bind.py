@@ -1,132 +1,176 @@
-"""Binds the names of a module to their declarations, and checks the declarations (PTX 4.4, 5.4, 7, 11)."""
+"""Binds the names of a module to their declarations, and has all of them checked (PTX 4.4, 5.4, 7, 11)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ptxvm.algebra.types import Type, pred
-from ptxvm.analysis import directives
+from ptxvm.algebra.types import Type
+from ptxvm.analysis import codes, debugging, expressions, linkage, passing, signatures, tuning
+from ptxvm.analysis.checks import Checks, Place, name_of
+from ptxvm.analysis.declarations import Where, declaration, size_of
+from ptxvm.analysis.header import header, target_in_body
+from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.scope import NUMBERED, Family, Scope
+from ptxvm.analysis.scope import Family, Scope
 from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Table, Variable
+from ptxvm.diagnostics import did_you_mean
+from ptxvm.isa.directives import OPAQUE
 from ptxvm.isa.operand_types import Shape
+from ptxvm.isa.targets import parse_target
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
 
-OPAQUE = {"texref", "samplerref", "surfref"}
-WARP_SIZE = 32
+MOST_SPELLED = 1 << 16  # how many variables `a<n>` spells out
 
 
-def bind(module: tree.Module, source: Source, report: Report) -> Program:
-    """The program of a module; what is wrong with its declarations goes to the report."""
+def bind(module: tree.Module, source: Source, report: Report, target: str | None = None) -> Program:
+    """The program of a module; what is wrong with its declarations goes to the report.
+
+    `target` takes the place of that of the module.
+    """
     program = Program(source, module)
-    Binder(program, report).module()
+    Binder(program, report, target).module()
     return program
 
 
 class Binder:
     """Walks a module in order, keeping the scope."""
 
-    def __init__(self, program: Program, report: Report) -> None:
-        self.program, self.report = program, report
-        self.pending: list[tuple[Table, Scope, Function]] = []
+    def __init__(self, program: Program, report: Report, target: str | None = None) -> None:
+        self.program, self.checks, self.target = program, Checks(program, report), target
+        self.pending: list[tuple[Table, tree.Targets, Scope]] = []
+        self.lines: set[debugging.Line] = set()
+        self.section_labels: set[str] = set()
 
     def module(self) -> None:
         """Everything at module level."""
-        directives.header(self.program, self.report)
+        header(self.checks)
+        if self.target is not None:
+            self.program.target = parse_target(self.target)
         for statement in self.program.tree.statements:
             match statement:
                 case tree.Variable():
-                    self.declare_module_variables(statement)
+                    self.module_variables(statement)
                 case tree.Function():
                     self.function(statement)
-                case tree.Directive(name="alias"):
-                    directives.alias(self.program, statement, self.report)
-                case tree.Directive(name="file"):
-                    directives.file(self.program, statement)
-                case _:
-                    directives.module_level(self.program, statement, self.report)
-        directives.finish(self.program, self.report)
+                case tree.Section():
+                    debugging.section(self.checks, statement, self.section_labels)
+                case tree.Directive():
+                    self.directive(statement)
+        linkage.finish(self.checks)
+        self.resolve_tables()
+        for function in self.program.functions.values():
+            passing.passing(self.checks, function)
+
+    def directive(self, node: tree.Directive, where: str = "") -> None:
+        """`.alias`, `.file` or `.pragma`, at module level or in the body of an `entry` or `func`."""
+        match node.name:
+            case "alias":
+                linkage.alias(self.checks, node)
+            case "pragma":
+                tuning.pragma(self.checks, node, where)
+            case "target" if where:
+                target_in_body(self.checks, node)
+            case "file" if where:
+                self.checks.error(
+                    codes.BAD_FILE,
+                    "'.file' stands at module level",
+                    node,
+                    ptxas="Parsing error near '.file': syntax error",
+                )
+            case "file":
+                debugging.file(self.checks, node)
 
     # ── variables ───────────────────────────────────────────────────────────────────────
 
-    def declare_module_variables(self, node: tree.Variable) -> None:
+    def module_variables(self, node: tree.Variable) -> None:
         """`.global`, `.const`, `.shared` … of the module."""
-        directives.module_variable(self.program, node, self.report)
-        for variable in self.symbols(node, self.program.scope):
-            if isinstance(variable, Variable):
-                self.enter_module_variable(variable)
+        scope = self.program.scope
+        declaration(self.checks, node, Where.MODULE)
+        if node.space == "reg":
+            self.declare(node, scope)
+            return
+        for declarator in node.declarators:
+            for variable in self.variables(node, declarator):
+                linkage.reserved(self.checks, variable.name, name_of(declarator))
+                self.enter_module(variable, name_of(declarator))
+                initialiser(self.checks, variable, scope)
 
-    def enter_module_variable(self, variable: Variable) -> None:
+    def enter_module(self, variable: Variable, place: Place) -> None:
         """Keep the definition of what may be declared several times."""
-        known = self.program.scope.names.get(variable.name)
-        if known is None or (isinstance(known, Variable) and known.linkage == "extern"):
-            self.program.scope.declare(variable)
-            self.program.variables[variable.name] = variable
-        elif not (isinstance(known, Variable) and variable.linkage in ("extern", "weak", "common")):
-            self.duplicate(variable.name, variable.node)
+        name, scope = variable.name, self.program.scope
+        known = scope.names.get(name)
+        if isinstance(known, Variable):
+            if not linkage.variable(self.checks, variable, known, place):
+                return
+        elif known is not None:
+            linkage.two_kinds(self.checks, name, place)
+            return
+        self.declare_in_module(variable)
+        self.program.variables[name] = variable
 
-    def symbols(self, node: tree.Variable, scope: Scope, function: str = "") -> list[Register | Variable]:
-        """The symbols of a declaration; a numbered family of registers is entered into the scope."""
-        if node.space in ("reg", "sreg"):
-            return self.registers(node, scope)
-        return [self.variable(node, d, function, n) for d in node.declarators for n in self.spellings(d)]
+    def declare_in_module(self, symbol: Any) -> None:
+        """Enter a symbol of the module; what is below sees it."""
+        scope = self.program.scope
+        scope.places.setdefault(symbol.name, len(scope.places))
+        scope.declare(symbol)
 
-    def registers(self, node: tree.Variable, scope: Scope) -> list[Register | Variable]:
-        """`.reg .b32 %r<8>, %x;`"""
-        type = Type.named[node.type]
+    def declare(self, node: tree.Variable, scope: Scope, function: str = "") -> list[Register | Variable]:
+        """The symbols of a declaration, entered into a block; families of registers are made as they are named."""
         made: list[Register | Variable] = []
-        for d in node.declarators:
-            vector = node.vector or 1
-            if d.count is not None:
-                self.family(Family(d.name, type, size_of(d.count) or 0, vector), scope, d)
+        for declarator in node.declarators:
+            place = name_of(declarator)
+            if node.space in ("reg", "sreg") and declarator.count is not None:
+                self.family(node, declarator, scope)
                 continue
-            if d.name in scope.names and not isinstance(scope.names[d.name], Label):
-                self.duplicate(d.name, d)
-            made.append(scope.declare(scope.new_register(d.name, type, vector)))
+            for symbol in self.symbols(node, declarator, scope, function):
+                self.enter(symbol, scope, place)
+                made.append(symbol)
         return made
 
-    def family(self, family: Family, scope: Scope, node: tree.Node) -> None:
-        """`%r<100>`: two families of one prefix would share names."""
-        if family.prefix in scope.families:
-            self.duplicate(f"{family.prefix}0", node)
-        scope.families[family.prefix] = family
+    def symbols(
+        self, node: tree.Variable, declarator: tree.Declarator, scope: Scope, function: str
+    ) -> Sequence[Register | Variable]:
+        """What one name of a declaration declares."""
+        if node.space in ("reg", "sreg"):
+            return [scope.new_register(declarator.name, type_of(node), node.vector or 1)]
+        return list(self.variables(node, declarator, function))
 
-    def spellings(self, d: tree.Declarator) -> Iterable[str]:
-        """`a<3>` declares `a0 a1 a2`."""
-        if d.count is None:
-            return (d.name,)
-        return (f"{d.name}{n}" for n in range(min(size_of(d.count) or 0, 1 << 16)))
+    def enter(self, symbol: Any, scope: Scope, place: Place) -> None:
+        """Enter a symbol into a block, where its name is free."""
+        if symbol.name in scope.names or scope.family_of(symbol.name) is not None:
+            self.duplicate(symbol.name, place, scope)
+        scope.declare(symbol)
 
-    def variable(self, node: tree.Variable, d: tree.Declarator, function: str, name: str) -> Variable:
-        """One variable in a state space."""
-        opaque = node.type if node.type in OPAQUE else ""
-        type = Type.named["b64" if opaque else node.type]
-        space, _, bank = node.space.partition("[")
-        dimensions = tuple(None if x is None else size_of(x) for x in d.dimensions)
-        if dimensions and dimensions[0] is None and isinstance(d.initial, tree.Vector):
-            dimensions = (len(d.initial.items), *dimensions[1:])
-        vector = node.vector or 1
-        alignment = size_of(node.alignment) if node.alignment is not None else None
-        return Variable(
-            name=name,
-            space=space.partition("::")[0],
-            type=type,
-            vector=vector,
-            dimensions=dimensions,
-            alignment=alignment or type.bytes * vector,
-            linkage=node.linkage,
-            initial=d.initial,
-            function=function,
-            node=d,
-            opaque=opaque,
-            pointer=node.pointer,
-            attributes=tuple(a.name for a in node.attributes),
-            bank=int(bank.rstrip("]") or 0) if bank else 0,
-            shape=Shape("variable", type, space=space, detail=opaque or None),
+    def family(self, node: tree.Variable, declarator: tree.Declarator, scope: Scope) -> None:
+        """`%r<100>`: its names are free in the block."""
+        family = Family(declarator.name, type_of(node), size_of(declarator.count) or 0, node.vector or 1)
+        prefix = family.prefix
+        taken = (
+            [prefix]
+            if prefix in scope.families
+            else [
+                name
+                for name, symbol in scope.names.items()
+                if name.startswith(prefix)
+                and family.has(digits := name[len(prefix) :])
+                and str(int(digits)) == digits
+                and not isinstance(symbol, Label)
+            ]
         )
+        if taken:
+            self.duplicate(taken[0] if taken[0] != prefix else f"{prefix}0", name_of(declarator), scope)
+        scope.families[prefix] = family
+
+    def variables(self, node: tree.Variable, declarator: tree.Declarator, function: str = "") -> Iterable[Variable]:
+        """`a` declares `a`, and `a<3>` `a0 a1 a2`."""
+        names = [declarator.name]
+        if declarator.count is not None:
+            names = [f"{declarator.name}{n}" for n in range(min(size_of(declarator.count) or 0, MOST_SPELLED))]
+        for name in names:
+            yield variable(node, declarator, function, name)
 
     # ── functions ───────────────────────────────────────────────────────────────────────
 
@@ -134,143 +178,228 @@ class Binder:
         """An `.entry` or `.func`, declared or defined."""
         scope = self.program.scope.inner()
         scope.registers = []
-        known = self.program.functions.get(node.name)
-        signature = self.signature(node.results, node.parameters, scope, node.name)
+        signatures.function_head(self.checks, node)
+        signature = self.signature(node, scope, node.name, defined=node.body is not None)
         signature.noreturn = any(d.name == "noreturn" for d in node.directives)
-        function = Function(
-            node.name, node.kind == "entry", node, signature, scope, node.linkage, program=self.program
-        )  # fmt: skip
+        function = Function(node.name, node.kind == "entry", node, signature, scope, node.linkage, program=self.program)
         function.directives = {d.name: d for d in node.directives}
-        directives.function(self.program, function, known, self.report)
-        if known is None or not known.defined:
-            self.program.functions[node.name] = function
-            self.program.scope.declare(function)
+        tuning.tuning(self.checks, node.directives)
+        self.enter_function(function)
         if node.body is None:
             return
+        if function.entry:
+            signatures.parameter_bytes(self.checks, function)
         function.defined = True
-        for symbol in (*signature.results, *signature.parameters):
-            if isinstance(symbol, Variable):
-                function.variables.append(symbol)
+        function.variables += [s for s in (*signature.results, *signature.parameters) if isinstance(s, Variable)]
+        scope.seen = len(self.program.scope.places)
         self.block(node.body, scope, function)
-        self.resolve_tables()
+
+    def enter_function(self, function: Function) -> None:
+        """Keep the definition of a function that is declared too."""
+        name, program = function.name, self.program
+        linkage.reserved(self.checks, name, signatures.name_of(function.node))
+        if isinstance(program.scope.names.get(name), Variable):
+            linkage.two_kinds(self.checks, name, signatures.name_of(function.node))
+        known = program.functions.get(name)
+        if known is not None:
+            signatures.redeclaration(self.checks, function, known)
+            function.linkage = function.linkage or known.linkage
+        if known is None or not known.defined:
+            program.functions[name] = function
+            self.declare_in_module(function)
 
     def signature(
-        self, results: list[tree.Variable], parameters: list[tree.Variable], scope: Scope, name: str
+        self, node: tree.Function | tree.Prototype, scope: Scope, function: str, *, defined: bool
     ) -> Signature:
-        """The results and parameters, entered into the scope of the body."""
-        made = [self.formals(group, scope, name) for group in (results, parameters)]
-        variadic = bool(made[1]) and isinstance(made[1][-1], Variable) and made[1][-1].is_unsized
-        return Signature(tuple(made[0]), tuple(made[1]), variadic)
+        """The results and parameters; those of a definition are entered into the scope of its body."""
+        results, parameters = (
+            [symbol for formal in group for symbol in self.formal(formal, scope, function, defined=defined)]
+            for group in (node.results, node.parameters)
+        )
+        variadic = bool(parameters) and isinstance(parameters[-1], Variable) and parameters[-1].is_unsized
+        return Signature(tuple(results), tuple(parameters), variadic)
 
-    def formals(self, group: list[tree.Variable], scope: Scope, name: str) -> list[Register | Variable]:
-        """One list of parameters."""
-        found = []
-        for node in group:
-            for symbol in self.symbols(node, scope, name):
-                if isinstance(symbol, Variable) and symbol.name != "_":
-                    if symbol.name in scope.names:
-                        self.duplicate(symbol.name, node)
-                    scope.declare(symbol)
-                found.append(symbol)
+    def formal(
+        self, node: tree.Variable, scope: Scope, function: str, *, defined: bool
+    ) -> Sequence[Register | Variable]:
+        """One parameter or result; a declaration alone may have two of one name."""
+        declarator = node.declarators[0]
+        found = self.symbols(node, declarator, scope, function)
+        for symbol in found:
+            if defined:
+                self.enter(symbol, scope, name_of(declarator))
         return found
+
+    # ── bodies ──────────────────────────────────────────────────────────────────────────
 
     def block(self, block: tree.Block, scope: Scope, function: Function) -> None:
         """The statements of a scope; labels are known before they are passed."""
-        for statement in block.statements:
-            if isinstance(statement, tree.Label):
-                self.label(statement, scope, function)
+        self.labels_ahead(block, scope)
         location: tree.Location | None = None
+        passed = False  # may an instruction above have used the names that are declared here?
         for statement in block.statements:
             if isinstance(statement, tree.Instruction):
+                expressions.operands(self.checks, statement)
                 function.instructions.append(Bound(statement, scope, location=location, function=function))
+                passed = True
             elif isinstance(statement, tree.Location):
+                debugging.location(self.checks, statement, self.lines)
                 location = statement
+            elif isinstance(statement, tree.Label):
+                scope = self.label(statement, scope, function)
+            elif isinstance(statement, tree.Block):
+                self.block(statement, scope.inner(), function)
+                passed = True
             else:
+                if passed and isinstance(statement, tree.Variable | tree.Prototype | tree.Targets):
+                    scope, passed = scope.split(), False
                 self.statement(statement, scope, function)
 
     def statement(self, statement: tree.Statement, scope: Scope, function: Function) -> None:
-        """Anything in a body but instructions."""
+        """A declaration or directive in a body."""
         match statement:
-            case tree.Label():
-                scope.names[statement.name].index = len(function.instructions)
             case tree.Variable():
                 self.local_variables(statement, scope, function)
-            case tree.Block():
-                self.block(statement, scope.inner(), function)
             case tree.Prototype():
-                inner = Scope(registers=[])
-                signature = self.signature(statement.results, statement.parameters, inner, statement.label)
+                signatures.prototype(self.checks, statement)
+                signature = self.signature(statement, Scope(), statement.label, defined=False)
                 signature.noreturn = any(d.name == "noreturn" for d in statement.directives)
-                scope.declare(Prototype(statement.label, signature))
+                tuning.tuning(self.checks, statement.directives)
+                self.labelled(Prototype(statement.label, signature), statement, scope)
             case tree.Targets():
+                self.checks.needs(f".{statement.kind}", self.checks.word(statement, f".{statement.kind}"))
                 table = Table(statement.label, statement.kind, tuple(n.text for n in statement.names))
                 table.shape = Shape("table", detail=statement.kind)
-                scope.declare(table)
-                self.pending.append((table, scope, function))
-            case _:
-                directives.in_body(self.program, function, statement, self.report)
+                self.labelled(table, statement, scope)
+                self.pending.append((table, statement, scope))
+            case tree.Function():
+                self.function(statement)
+                scope.see(len(self.program.scope.places))
+            case tree.Directive():
+                self.directive(statement, "entry" if function.entry else "func")
 
-    def label(self, node: tree.Label, scope: Scope, function: Function) -> None:
-        """Enter a label ahead of the code of its block."""
-        if node.name in scope.names:
-            self.duplicate(node.name, node)
-        symbol = Label(node.name)
+    def labels_ahead(self, block: tree.Block, scope: Scope) -> None:
+        """Enter the labels of a block ahead of its code, but for names that stand for something else until then."""
+        for node in block.statements:
+            if isinstance(node, tree.Label) and (node.name in scope.names or not passed_already(scope, node.name)):
+                if node.name in scope.names:
+                    self.duplicate(node.name, node, scope)
+                scope.declare(Label(node.name))
+
+    def label(self, node: tree.Label, scope: Scope, function: Function) -> Scope:
+        """Pass a label; one that hides an outer name is declared only now."""
+        symbol = scope.names.get(node.name)
+        if symbol is None:
+            scope = scope.split()
+            symbol = scope.declare(Label(node.name))
+        if isinstance(symbol, Label):
+            symbol.index = len(function.instructions)
+            function.labels[node.name] = symbol
+        return scope
+
+    def labelled(self, symbol: Any, node: tree.Prototype | tree.Targets, scope: Scope) -> None:
+        """A list of targets or a prototype: its name is a label too."""
+        if symbol.name in scope.names:
+            self.duplicate(symbol.name, node, scope)
         scope.declare(symbol)
-        function.labels[node.name] = symbol
 
     def local_variables(self, node: tree.Variable, scope: Scope, function: Function) -> None:
         """Registers and variables of a function."""
-        directives.function_variable(self.program, function, node, self.report)
-        for symbol in self.symbols(node, scope, function.name):
-            if isinstance(symbol, Variable):
-                if symbol.name in scope.names:
-                    self.duplicate(symbol.name, node)
-                if symbol.space == "param":  # an argument of a call, unlike the parameters of this function
-                    symbol.shape = symbol.shape._replace(space="param::local")
-                scope.declare(symbol)
-                function.variables.append(symbol)
+        declaration(self.checks, node, Where.BODY, in_kernel=function.entry)
+        made = [s for s in self.declare(node, scope, function.name) if isinstance(s, Variable)]
+        for symbol in made:
+            initialiser(self.checks, symbol, scope)
+        function.variables += made
+        if node.space == "param" and function.entry and self.program.version < (1, 4):  # PTX 7.1.1
+            function.signature.parameters += tuple(made)
+        elif node.space == "param":  # passes arguments of calls: unlike that of a parameter, its address is not taken
+            for symbol in made:
+                symbol.shape = symbol.shape._replace(space="param::local")
 
     def resolve_tables(self) -> None:
         """Branch and call tables may name what comes after them."""
-        for table, scope, _ in self.pending:
-            wanted: Callable[[Any], bool] = (
-                (lambda s: isinstance(s, Label)) if table.kind == "branchtargets" else (lambda s: isinstance(s, Function))
-            )
-            for name in table.names:
-                symbol = scope.find(name)
-                if symbol is None or not wanted(symbol):
-                    node = next(n for n in self.table_names(table.name, name))
-                    self.report.error("P0201", f"'{name}' is not declared", node)
-                else:
+        for table, node, scope in self.pending:
+            wanted: Callable[[Any], bool] = is_label if table.kind == "branchtargets" else is_function
+            for name in node.names:
+                symbol = scope.find(name.text)
+                if symbol is not None and wanted(symbol):
                     table.targets.append(symbol)
-        self.pending.clear()
+                else:
+                    self.no_target(name, table.kind, symbol, scope)
 
-    def table_names(self, table: str, name: str) -> Iterable[tree.Node]:
-        """Where a table names something."""
-        for node in walk(self.program.tree.statements):
-            if isinstance(node, tree.Targets) and node.label == table:
-                yield from (n for n in node.names if n.text == name)
+    def no_target(self, name: tree.Name, kind: str, symbol: Any, scope: Scope) -> None:
+        """A name in a table that is none of its targets."""
+        what = "label" if kind == "branchtargets" else "function"
+        if symbol is None:
+            self.checks.error(
+                codes.UNDECLARED,
+                f"'{name.text}' is not declared",
+                name,
+                help=did_you_mean(name.text, scope.spellings()),
+                ptxas=f"Unknown symbol '{name.text}'",
+            )
+            return
+        ptxas = "branch target, label" if what == "label" else "call target, device function"
+        self.checks.error(codes.NO_TARGET, f"'{name.text}' is no {what}", name, ptxas=f"Illegal {ptxas} expected")
 
-    def duplicate(self, name: str, node: tree.Node | None) -> None:
+    def duplicate(self, name: str, place: Place, scope: Scope) -> None:
         """Report a second declaration."""
-        self.report.error("P0202", f"'{name}' is declared twice", node, ptxas=f"Duplicate definition of variable '{name}'")
+        is_label = isinstance(place, tree.Label | tree.Targets | tree.Prototype)
+        node = getattr(scope.names.get(name), "node", None)
+        help = f"the first declaration is on line {self.checks.line(node)}" if isinstance(node, tree.Node) else ""
+        self.checks.error(
+            codes.DUPLICATE,
+            f"'{name}' is declared twice",
+            place,
+            help=help,
+            ptxas=f"Duplicate definition of {'label' if is_label else 'variable'} '{name}'",
+        )
 
 
-def walk(statements: Iterable[tree.Statement]) -> Iterable[tree.Statement]:
-    """Every statement, those of inner blocks too."""
-    for statement in statements:
-        yield statement
-        if isinstance(statement, tree.Block):
-            yield from walk(statement.statements)
-        elif isinstance(statement, tree.Function) and statement.body:
-            yield from walk(statement.body.statements)
+def passed_already(scope: Scope, name: str) -> bool:
+    """Does the name stand for something where a block begins, other than a label further down?"""
+    symbol = scope.outer.look(name) if scope.outer else None
+    return symbol is not None and not (isinstance(symbol, Label) and symbol.index < 0)
 
 
-def size_of(node: tree.Operand | None) -> int | None:
-    """A literal size, or WARP_SZ."""
-    if isinstance(node, tree.Integer):
-        return node.value
-    return WARP_SIZE if isinstance(node, tree.Name) and node.text == "WARP_SZ" else None
+def is_label(symbol: Any) -> bool:
+    """Is it a label?"""
+    return isinstance(symbol, Label)
 
 
-__all__ = ["NUMBERED", "bind", "pred"]
+def is_function(symbol: Any) -> bool:
+    """Is it a `.func`, or a kernel, which ptxas lets stand in a list?"""
+    return isinstance(symbol, Function)
+
+
+def type_of(node: tree.Variable) -> Type:
+    """The type of an element; a texture, sampler or surface is 64 bits."""
+    return Type.named["b64" if node.type in OPAQUE else node.type]
+
+
+def variable(node: tree.Variable, declarator: tree.Declarator, function: str, name: str) -> Variable:
+    """One variable in a state space."""
+    opaque, type = node.type if node.type in OPAQUE else "", type_of(node)
+    space, _, bank = node.space.partition("[")
+    dimensions = tuple(None if d is None else size_of(d) for d in declarator.dimensions)
+    if dimensions and not dimensions[0]:
+        sized = isinstance(declarator.initial, tree.Vector) and len(declarator.initial.items)
+        dimensions = (sized or None, *dimensions[1:])
+    vector = node.vector or 1
+    return Variable(
+        name=name,
+        space=space.partition("::")[0],
+        type=type,
+        vector=vector,
+        dimensions=dimensions,
+        alignment=size_of(node.alignment) or type.bytes * vector,
+        linkage=node.linkage,
+        initial=declarator.initial,
+        function=function,
+        node=declarator,
+        opaque=opaque,
+        pointer=node.pointer,
+        attributes=tuple(a.name for a in node.attributes),
+        bank=int(bank.rstrip("]"), 0) if bank else 0,
+        shape=Shape("variable", type, space=space, detail=opaque or None),
+    )

@@ -6,7 +6,6 @@ from ptxvm.analysis.bind import bind
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.validate import validate
-from ptxvm.isa.targets import parse_target
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
 
@@ -15,9 +14,7 @@ def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]
     """Parse, bind and validate; `target` overrides that of the module, as `ptxas -arch` does."""
     module, found = parse(source)
     report = Report(source, list(found))
-    program = bind(module, source, report)
-    if target is not None:
-        program.target = parse_target(target)
+    program = bind(module, source, report, target)
     validate(program, report)
     report.diagnostics.sort(key=lambda d: d.span.start)
     return program, report

@@ -37,20 +37,35 @@ class Checks:
         note = f"see PTX ISA {feature.section}"
         if feature.until is not None and program.version >= feature.until:
             last = written(feature.until)
-            self.error(codes.GONE, f"{feature.name} is not part of PTX since version {last}", place, note=note,
-                       ptxas=f"Deprecated feature: '{feature.name}' not supported as of PTX version {last}")  # fmt: skip
+            self.error(
+                codes.GONE,
+                f"{feature.name} is not part of PTX since version {last}",
+                place,
+                note=note,
+                ptxas=f"Deprecated feature: '{feature.name}' not supported as of PTX version {last}",
+            )
             return False
         if not gives(program.version, feature.need.version):
             wanted = written(feature.need.version)
-            self.error(codes.NEEDS_VERSION, f"{feature.name} needs PTX {wanted}, and this module is of {written(program.version)}",
-                       place, note=note, help=f"write `.version {wanted}`",
-                       ptxas=f"Feature '{feature.name}' requires PTX ISA .version {wanted} or later")  # fmt: skip
+            self.error(
+                codes.NEEDS_VERSION,
+                f"{feature.name} needs PTX {wanted}, and this module is of {written(program.version)}",
+                place,
+                note=note,
+                help=f"write `.version {wanted}`",
+                ptxas=f"Feature '{feature.name}' requires PTX ISA .version {wanted} or later",
+            )
             fine = False
         if not feature.need.met_by(program.target):
             (target,) = feature.need.targets
-            self.error(codes.NEEDS_TARGET, f"{feature.name} needs {target}, and this module is for {program.target}",
-                       place, note=note, help=f"write `.target {target}`",
-                       ptxas=f"Feature '{feature.name}' requires .target {target} or higher")  # fmt: skip
+            self.error(
+                codes.NEEDS_TARGET,
+                f"{feature.name} needs {target}, and this module is for {program.target}",
+                place,
+                note=note,
+                help=f"write `.target {target}`",
+                ptxas=f"Feature '{feature.name}' requires .target {target} or higher",
+            )
             fine = False
         return fine
 

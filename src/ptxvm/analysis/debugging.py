@@ -26,10 +26,16 @@ def file(checks: Checks, node: tree.Directive) -> None:
     if len(node.arguments) > len((index, name)):
         checks.needs("file times", node)
     if index.value >= OVERFLOW:
-        checks.error(codes.BAD_FILE, f"{index.value} is too large for the index of a file", index, ptxas="Constant overflow")
+        checks.error(
+            codes.BAD_FILE, f"{index.value} is too large for the index of a file", index, ptxas="Constant overflow"
+        )
     elif index.value in files:
-        checks.error(codes.BAD_FILE, f"the index {index.value} is that of \"{files[index.value]}\" already", index,
-                     ptxas=f"Duplicate file index #{index.value}")  # fmt: skip
+        checks.error(
+            codes.BAD_FILE,
+            f'the index {index.value} is that of "{files[index.value]}" already',
+            index,
+            ptxas=f"Duplicate file index #{index.value}",
+        )
     else:
         files[index.value] = name.text
 
@@ -41,9 +47,13 @@ def location(checks: Checks, node: tree.Location, known: set[Line]) -> None:
         checks.error(codes.BAD_LOCATION, f"{max(here)} is too large for a .loc", node, ptxas="Constant overflow")
     if node.inlined_at is not None and node.inlined_at not in known:
         at = " ".join(map(str, node.inlined_at))
-        checks.error(codes.BAD_LOCATION, f"no .loc above is for {at}, where this code was inlined", node,
-                     help=f"put `.loc {at}` above",
-                     ptxas=f"Source location {at} used in inlined_at directive must be used in a preceding .loc directive")  # fmt: skip
+        checks.error(
+            codes.BAD_LOCATION,
+            f"no .loc above is for {at}, where this code was inlined",
+            node,
+            help=f"put `.loc {at}` above",
+            ptxas=f"Source location {at} used in inlined_at directive must be used in a preceding .loc directive",
+        )
     known.add(here)
 
 
@@ -69,7 +79,12 @@ def label(checks: Checks, name: str, place: Place, labels: set[str]) -> None:
     """`name:` within a section."""
     checks.needs("section label", place)
     if name in labels:
-        checks.error(codes.DUPLICATE, f"the label '{name}' is declared already", place, ptxas=f"Duplicate definition of label '{name}'")
+        checks.error(
+            codes.DUPLICATE,
+            f"the label '{name}' is declared already",
+            place,
+            ptxas=f"Duplicate definition of label '{name}'",
+        )
     labels.add(name)
 
 
@@ -98,5 +113,9 @@ def numbers(checks: Checks, type: str, rest: str, place: Place) -> None:
         value = literal[0] * (-1 if word.startswith("-") else 1) if literal else 0
         too_small, too_large = value < -(1 << bits - 1), value >= 1 << bits
         if (too_small and type != ".b64") or (too_large and bits <= 16):
-            checks.error(codes.BAD_SECTION, f"{word} does not fit into {bits} bits", place,
-                         ptxas=f"Value out of range for type {type} {word}")  # fmt: skip
+            checks.error(
+                codes.BAD_SECTION,
+                f"{word} does not fit into {bits} bits",
+                place,
+                ptxas=f"Value out of range for type {type} {word}",
+            )

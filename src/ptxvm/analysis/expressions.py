@@ -89,15 +89,20 @@ def literal(checks: Checks, node: tree.Operand) -> None:
     elif isinstance(node, tree.Float) and node.width == 64 and node.text[1:2] not in ("d", "D") and out_of_range(node):
         large = node.bits & EXPONENT == EXPONENT
         said = "is too large for" if large else "is below the normal range of"
-        checks.error(codes.BAD_CONSTANT, f"{node.text} {said} .f64", node,
-                     help="" if large else "write its bits, as in 0d0000000000000001", ptxas="Constant overflow")  # fmt: skip
+        checks.error(
+            codes.BAD_CONSTANT,
+            f"{node.text} {said} .f64",
+            node,
+            help="" if large else "write its bits, as in 0d0000000000000001",
+            ptxas="Constant overflow",
+        )
 
 
 @lru_cache(maxsize=256)
 def overflows(text: str) -> bool:
     """Does ptxas see that an integer literal has more than 64 bits?
 
-    It does where a digit more makes the number modulo 2^64 no greater, 0 excepted: 18446744073709551616 passes, and is 0.
+    It does where a digit more makes the number modulo 2^64 no greater, 0 excepted: 18446744073709551616 passes as 0.
     """
     text = text.lower().removesuffix("u")
     base = 16 if text[:2] == "0x" else 2 if text[:2] == "0b" else 8 if text[0] == "0" else 10
@@ -121,7 +126,7 @@ def out_of_range(node: tree.Float) -> bool:
 # ── operands of instructions ────────────────────────────────────────────────────────────
 
 
-def operands(checks: Checks, node: tree.Instruction, lookup: Lookup) -> None:
+def operands(checks: Checks, node: tree.Instruction) -> None:
     """The constants among the operands of an instruction."""
     for operand in node.operands:
         kind = type(operand)
@@ -131,16 +136,24 @@ def operands(checks: Checks, node: tree.Instruction, lookup: Lookup) -> None:
             literal(checks, operand)
         elif kind is tree.Address:
             for item in operand.items:  # type: ignore[union-attr]
-                constant(checks, item, lookup)
+                constant(checks, item)
         elif kind is not tree.Vector and kind is not tree.Group:
-            constant(checks, operand, lookup)
+            constant(checks, operand)
 
 
-def constant(checks: Checks, node: tree.Operand, lookup: Lookup) -> None:
+def nothing(name: str) -> None:
+    """The lookup of expressions that name no symbol."""
+
+
+def constant(checks: Checks, node: tree.Operand) -> None:
     """An operand that may be a constant expression, or hold one behind a base: `[gv+4]`."""
     if isinstance(node, tree.Binary) and isinstance(node.left, tree.Name) and node.left.text != "WARP_SZ":
-        offset = value_of(checks, node.right, lookup)
+        offset = value_of(checks, node.right, nothing)
         if offset is not None and not isinstance(offset, int):
-            checks.error(codes.BAD_CONSTANT, "an offset is an integer", node.right, ptxas="Integer constant expression expected")
-    elif isinstance(node, EXPRESSIONS) and not any(isinstance(p, tree.Name) and p.text != "WARP_SZ" for p in parts(node)):
-        value_of(checks, node, lookup)
+            checks.error(
+                codes.BAD_CONSTANT, "an offset is an integer", node.right, ptxas="Integer constant expression expected"
+            )
+    elif isinstance(node, EXPRESSIONS) and not any(
+        isinstance(p, tree.Name) and p.text != "WARP_SZ" for p in parts(node)
+    ):
+        value_of(checks, node, nothing)

@@ -35,8 +35,9 @@ def header(checks: Checks) -> None:
         checks.program.target = ASSUMED
     for name, code, help in MISSING:
         if not found[name] and f".{name}" not in checks.report.source.text:
-            checks.report.error(code, f"the module has no .{name}", help=help,
-                                ptxas=f"Missing .{name} directive at start of file")  # fmt: skip
+            checks.report.error(
+                code, f"the module has no .{name}", help=help, ptxas=f"Missing .{name} directive at start of file"
+            )
 
 
 MISSING = (
@@ -55,9 +56,13 @@ def version(checks: Checks, node: tree.Directive) -> None:
     checks.program.version = parse_version(text)
     if checks.program.version not in VERSIONS:
         near = max((v for v in VERSIONS if v < checks.program.version), default=VERSIONS[0])
-        checks.error(codes.VERSION, f"there is no PTX {text}", argument,
-                     help=f"the versions are 1.0 to {written(VERSIONS[-1])}; the nearest below is {written(near)}",
-                     ptxas=f"Unsupported .version {text}; current version is '{written(VERSIONS[-1])}'")  # fmt: skip
+        checks.error(
+            codes.VERSION,
+            f"there is no PTX {text}",
+            argument,
+            help=f"the versions are 1.0 to {written(VERSIONS[-1])}; the nearest below is {written(near)}",
+            ptxas=f"Unsupported .version {text}; current version is '{written(VERSIONS[-1])}'",
+        )
 
 
 # ── .target (PTX 11.1.2) ────────────────────────────────────────────────────────────────
@@ -71,9 +76,13 @@ def target(checks: Checks, node: tree.Directive) -> None:
         word = place.text if isinstance(place, tree.Name) else ""
         if word in OPTIONS:
             if first and not program.target.number:
-                checks.error(codes.TARGET, f"an architecture stands before '{word}'", place,
-                             help=f"write `.target sm_75, {word}`",
-                             ptxas=f"Target architecture not defined {UNCLEAR} '{checks.report.source.name}'")  # fmt: skip
+                checks.error(
+                    codes.TARGET,
+                    f"an architecture stands before '{word}'",
+                    place,
+                    help=f"write `.target sm_75, {word}`",
+                    ptxas=f"Target architecture not defined {UNCLEAR} '{checks.report.source.name}'",
+                )
                 first = False
             option(checks, word, place)
         else:
@@ -89,13 +98,22 @@ def architecture(checks: Checks, word: str, place: tree.Node) -> None:
     lowest = LOWEST.get(found)
     if lowest is None:
         known = [*map(str, LOWEST), *OPTIONS]
-        checks.error(codes.TARGET, f"there is no target '{word}'", place, help=did_you_mean(word, known),
-                     ptxas=f"Unsupported .target '{word}'")  # fmt: skip
+        checks.error(
+            codes.TARGET,
+            f"there is no target '{word}'",
+            place,
+            help=did_you_mean(word, known),
+            ptxas=f"Unsupported .target '{word}'",
+        )
     elif not gives(checks.program.version, lowest):
         said = written(checks.program.version)
-        checks.error(codes.TARGET, f"PTX {said} does not know {found}, which came with {written(lowest)}", place,
-                     help=f"write `.version {written(lowest)}`",
-                     ptxas=f"PTX .version {said} does not support .target {found}")  # fmt: skip
+        checks.error(
+            codes.TARGET,
+            f"PTX {said} does not know {found}, which came with {written(lowest)}",
+            place,
+            help=f"write `.version {written(lowest)}`",
+            ptxas=f"PTX .version {said} does not support .target {found}",
+        )
     if found.number:
         checks.program.target = found
 
@@ -105,18 +123,47 @@ def option(checks: Checks, word: str, place: tree.Node) -> None:
     program = checks.program
     other = [mode for mode in TEXTURE_MODES if mode != word]
     if word in TEXTURE_MODES and other[0] in program.target_options:
-        checks.error(codes.TARGET_OPTION, f"'{word}' contradicts '{other[0]}'", place,
-                     ptxas=f"Conflicting .target option '{word}'")  # fmt: skip
+        checks.error(
+            codes.TARGET_OPTION,
+            f"'{word}' contradicts '{other[0]}'",
+            place,
+            ptxas=f"Conflicting .target option '{word}'",
+        )
     elif word in ("debug", "texmode_independent"):
         checks.needs(word, place)
     elif word == "map_f64_to_f32" and program.target.number >= HAS_F64:
-        checks.error(codes.TARGET_OPTION, f"{program.target} has f64, so there is nothing to map", place,
-                     ptxas="Directive map_f64_to_f32 is not supported with SM 1.3 or higher")  # fmt: skip
+        checks.error(
+            codes.TARGET_OPTION,
+            f"{program.target} has f64, so there is nothing to map",
+            place,
+            ptxas="Directive map_f64_to_f32 is not supported with SM 1.3 or higher",
+        )
     if word == "debug" and not any(isinstance(s, tree.Section) for s in program.tree.statements):
-        checks.error(codes.TARGET_OPTION, "'debug' asks for debugging sections, and there are none", place,
-                     help="leave `debug` out, or add `.section .debug_info {…}`",
-                     ptxas="Debug information not found in presence of .target debug")  # fmt: skip
+        checks.error(
+            codes.TARGET_OPTION,
+            "'debug' asks for debugging sections, and there are none",
+            place,
+            help="leave `debug` out, or add `.section .debug_info {…}`",
+            ptxas="Debug information not found in presence of .target debug",
+        )
     program.target_options = (*program.target_options, word)
+
+
+def target_in_body(checks: Checks, node: tree.Directive) -> None:
+    """`.target` in a function, where ptxas lets an architecture stand."""
+    kept = checks.program.target
+    for place in node.arguments:
+        word = place.text if isinstance(place, tree.Name) else ""
+        if word in OPTIONS:
+            checks.error(
+                codes.TARGET_OPTION,
+                f"'{word}' stands at the head of the module",
+                place,
+                ptxas=f"Conflicting .target option '{word}'",
+            )
+        else:
+            architecture(checks, word, place)
+    checks.program.target = kept
 
 
 def address_size(checks: Checks, node: tree.Directive) -> None:
@@ -127,5 +174,9 @@ def address_size(checks: Checks, node: tree.Directive) -> None:
     if bits in (32, 64):
         checks.program.address_size = bits
     else:
-        checks.error(codes.ADDRESS_SIZE, f"addresses have 32 or 64 bits, not {bits}", argument,
-                     ptxas="Illegal value for .address_size directive (must be 32 or 64)")  # fmt: skip
+        checks.error(
+            codes.ADDRESS_SIZE,
+            f"addresses have 32 or 64 bits, not {bits}",
+            argument,
+            ptxas="Illegal value for .address_size directive (must be 32 or 64)",
+        )

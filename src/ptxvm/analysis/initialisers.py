@@ -47,8 +47,12 @@ def elements(
             return
         count = len(node.items) if dimensions[0] is None else dimensions[0]
         if len(node.items) > count:
-            checks.error(codes.BAD_INITIALISER, f"{len(node.items)} values for {count} elements of '{variable.name}'", node.items[count],
-                         ptxas="Greater number of elements in array initializer")  # fmt: skip
+            checks.error(
+                codes.BAD_INITIALISER,
+                f"{len(node.items)} values for {count} elements of '{variable.name}'",
+                node.items[count],
+                ptxas="Greater number of elements in array initializer",
+            )
             return
         for item in node.items:
             elements(checks, item, variable, dimensions[1:], scope)
@@ -63,8 +67,12 @@ def vector(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope)
     if not isinstance(node, tree.Vector):
         mismatch(checks, f"a .v{variable.vector} has {variable.vector} values in braces", node)
     elif len(node.items) != variable.vector:
-        checks.error(codes.BAD_INITIALISER, f"a .v{variable.vector} has {variable.vector} values, not {len(node.items)}", node,
-                     ptxas="Incorrect number of elements in vector initializer")  # fmt: skip
+        checks.error(
+            codes.BAD_INITIALISER,
+            f"a .v{variable.vector} has {variable.vector} values, not {len(node.items)}",
+            node,
+            ptxas="Incorrect number of elements in vector initializer",
+        )
     else:
         for item in node.items:
             scalar(checks, item, variable, scope)
@@ -78,13 +86,23 @@ def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope)
     if isinstance(node, tree.Vector):
         mismatch(checks, f"a value of {type} has no braces", node)
     elif type is f16:
-        checks.error(codes.NO_INITIALISER, "a variable of .f16 has no initial value", node, help="declare it as .b16, and give its bits",
-                     ptxas="No initial value is allowed for .f16 type")  # fmt: skip
+        checks.error(
+            codes.NO_INITIALISER,
+            "a variable of .f16 has no initial value",
+            node,
+            help="declare it as .b16, and give its bits",
+            ptxas="No initial value is allowed for .f16 type",
+        )
     elif unknown := symbol_of(node, scope):
-        checks.error(codes.UNDECLARED, f"'{unknown.text}' is not declared", unknown, help=did_you_mean(unknown.text, scope.spellings()),
-                     ptxas=f"Invalid initial value symbol '{unknown.text}'")  # fmt: skip
+        checks.error(
+            codes.UNDECLARED,
+            f"'{unknown.text}' is not declared",
+            unknown,
+            help=did_you_mean(unknown.text, scope.spellings()),
+            ptxas=f"Invalid initial value symbol '{unknown.text}'",
+        )
     else:
-        value = value_of(checks, node, scope.find)
+        value = value_of(checks, node, scope.look)
         if isinstance(value, Address):
             address(checks, node, value, variable)
         elif isinstance(value, float) and not (type in (f32, f64) or type.kind == "b"):
@@ -108,7 +126,7 @@ def symbol_of(node: tree.Operand, scope: Scope) -> tree.Name | None:
                 node = node.left
             case _:
                 return None
-    if node.text == "WARP_SZ" or isinstance(scope.find(node.text), Variable | Function):
+    if node.text == "WARP_SZ" or isinstance(scope.look(node.text), Variable | Function):
         return None
     return node
 
@@ -118,14 +136,27 @@ def address(checks: Checks, node: tree.Operand, value: Address, variable: Variab
     symbol, type = value.symbol, variable.type
     features(checks, node, value)
     if value.mask and value.mask not in BYTES:
-        checks.error(codes.BAD_INITIALISER, f"the mask {value.mask:#x} is not one byte", node, help="as in 0xFF, 0xFF00 or 0xFF0000",
-                     ptxas=f"Invalid mask value '{value.mask:#x}' used in initializer")  # fmt: skip
+        checks.error(
+            codes.BAD_INITIALISER,
+            f"the mask {value.mask:#x} is not one byte",
+            node,
+            help="as in 0xFF, 0xFF00 or 0xFF0000",
+            ptxas=f"Invalid mask value '{value.mask:#x}' used in initializer",
+        )
     elif isinstance(symbol, Variable) and symbol.space not in INITIALISABLE:
-        checks.error(codes.BAD_INITIALISER, f"'{symbol.name}' is in .{symbol.space}, and has no address before the launch", node,
-                     ptxas="Variable used as initial value not in .global or .const state space")  # fmt: skip
+        checks.error(
+            codes.BAD_INITIALISER,
+            f"'{symbol.name}' is in .{symbol.space}, and has no address before the launch",
+            node,
+            ptxas="Variable used as initial value not in .global or .const state space",
+        )
     elif isinstance(symbol, Function) and (value.generic or value.offset):
-        checks.error(codes.BAD_INITIALISER, "the address of a function has no offset, and no generic()", node,
-                     ptxas="Invalid initial value expression" if value.generic else MISMATCH)  # fmt: skip
+        checks.error(
+            codes.BAD_INITIALISER,
+            "the address of a function has no offset, and no generic()",
+            node,
+            ptxas="Invalid initial value expression" if value.generic else MISMATCH,
+        )
     elif type not in ((u8, u32, u64) if value.mask else (u32, u64)):
         wanted = "a byte of an address is .u8, .u32 or .u64" if value.mask else "an address is .u32 or .u64"
         mismatch(checks, f"{wanted}, not {type}", node)
@@ -154,8 +185,13 @@ def fields(checks: Checks, node: tree.Operand, variable: Variable, *, in_array: 
         elif isinstance(item, tree.Binary) and item.op == "=" and isinstance(item.left, tree.Name):
             field(checks, item.left, item.right, variable.opaque)
         else:
-            checks.error(codes.BAD_FIELD, "a field has a name", item, help="as in {width = 8}",
-                         ptxas="Opaque structure initializer requires named fields")  # fmt: skip
+            checks.error(
+                codes.BAD_FIELD,
+                "a field has a name",
+                item,
+                help="as in {width = 8}",
+                ptxas="Opaque structure initializer requires named fields",
+            )
 
 
 def field(checks: Checks, name: tree.Name, value: tree.Operand, opaque: str) -> None:
@@ -164,10 +200,20 @@ def field(checks: Checks, name: tree.Name, value: tree.Operand, opaque: str) -> 
         checks.needs(name.text, name)
     if isinstance(value, tree.Name) and value.text != "WARP_SZ":
         if value.text not in OPAQUE_VALUES:
-            checks.error(codes.BAD_FIELD, f"'{value.text}' is not the value of a field", value, help=did_you_mean(value.text, OPAQUE_VALUES),
-                         ptxas=f"Unrecognized initial value symbol '{value.text}'")  # fmt: skip
+            checks.error(
+                codes.BAD_FIELD,
+                f"'{value.text}' is not the value of a field",
+                value,
+                help=did_you_mean(value.text, OPAQUE_VALUES),
+                ptxas=f"Unrecognized initial value symbol '{value.text}'",
+            )
     else:
         value_of(checks, value, lambda _: None)
     if name.text not in OPAQUE_FIELDS[opaque]:
-        checks.error(codes.BAD_FIELD, f"a .{opaque} has no field '{name.text}'", name, help=did_you_mean(name.text, OPAQUE_FIELDS[opaque]),
-                     ptxas=f"Unrecognized field name '{name.text}' in opaque struct initializer")  # fmt: skip
+        checks.error(
+            codes.BAD_FIELD,
+            f"a .{opaque} has no field '{name.text}'",
+            name,
+            help=did_you_mean(name.text, OPAQUE_FIELDS[opaque]),
+            ptxas=f"Unrecognized field name '{name.text}' in opaque struct initializer",
+        )

@@ -2,45 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks, Place
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.signatures import disagreement, name_of
 from ptxvm.analysis.symbols import Variable
-from ptxvm.diagnostics import Span, did_you_mean
+from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa import special_registers
-from ptxvm.isa.directives import CONSTANT_BANK
+from ptxvm.isa.directives import CONSTANT_BANK, SYSTEM_FUNCTIONS
 from ptxvm.syntax import tree
 
 
 def reserved(checks: Checks, name: str, place: Place) -> None:
     """No symbol of a module has the name of a special register (PTX 10)."""
     if name.startswith("%") and special_registers.lookup(name) is not None:
-        checks.error(codes.RESERVED, f"'{name}' is a special register", place, help="choose another name",
-                     ptxas=f"Inconsistent redefinition of variable '{name}'")  # fmt: skip
+        checks.error(
+            codes.RESERVED,
+            f"'{name}' is a special register",
+            place,
+            help="choose another name",
+            ptxas=f"Inconsistent redefinition of variable '{name}'",
+        )
 
 
 def variable(checks: Checks, found: Variable, known: Variable, place: Place) -> bool:
     """A variable that is declared again; tells whether this declaration takes the place of the earlier."""
     help = f"the first declaration is on line {checks.line(known.node or tree.Node())}"
     if not same_type(found, known):
-        checks.error(codes.CONFLICTING, f"the declarations of '{found.name}' differ in their type", place, help=help,
-                     ptxas=f"Inconsistent redefinition of variable '{found.name}'")  # fmt: skip
+        checks.error(
+            codes.CONFLICTING,
+            f"the declarations of '{found.name}' differ in their type",
+            place,
+            help=help,
+            ptxas=f"Inconsistent redefinition of variable '{found.name}'",
+        )
         return False
     if "extern" not in (found.linkage, known.linkage):
-        checks.error(codes.DUPLICATE, f"'{found.name}' is declared already", place, help=help,
-                     ptxas=f"Duplicate definition of variable '{found.name}'")  # fmt: skip
+        checks.error(
+            codes.DUPLICATE,
+            f"'{found.name}' is declared already",
+            place,
+            help=help,
+            ptxas=f"Duplicate definition of variable '{found.name}'",
+        )
         return False
     if known.linkage == "extern" and found.linkage is None:
-        checks.error(codes.CONFLICTING, f"'{found.name}' was declared .extern, and this definition is not visible outside", place,
-                     help="write `.visible` before it",
-                     ptxas=f"'.extern' variable '{found.name}' cannot be resolved by a '.static'")  # fmt: skip
+        checks.error(
+            codes.CONFLICTING,
+            f"'{found.name}' was declared .extern, and this definition is not visible outside",
+            place,
+            help="write `.visible` before it",
+            ptxas=f"'.extern' variable '{found.name}' cannot be resolved by a '.static'",
+        )
     return found.linkage != "extern"
 
 
 def same_type(one: Variable, other: Variable) -> bool:
     """Same type and dimensions, where an open first one fits any."""
-    if (one.type, one.vector, one.opaque, len(one.dimensions)) != (other.type, other.vector, other.opaque, len(other.dimensions)):
+    if (one.type, one.vector, one.opaque, len(one.dimensions)) != (
+        other.type,
+        other.vector,
+        other.opaque,
+        len(other.dimensions),
+    ):
         return False
     pairs = list(zip(one.dimensions, other.dimensions, strict=True))
     return all(a == b for a, b in pairs[1:]) and all(None in (a, b) or a == b for a, b in pairs[:1])
@@ -48,80 +75,90 @@ def same_type(one: Variable, other: Variable) -> bool:
 
 def two_kinds(checks: Checks, name: str, place: Place) -> None:
     """A variable and a function of one name."""
-    checks.error(codes.CONFLICTING, f"'{name}' is a variable and a function", place,
-                 ptxas=f"Inconsistent redefinition of variable '{name}'")  # fmt: skip
+    checks.error(
+        codes.CONFLICTING,
+        f"'{name}' is a variable and a function",
+        place,
+        ptxas=f"Inconsistent redefinition of variable '{name}'",
+    )
 
 
 # ── aliases (PTX 11.2.3) ────────────────────────────────────────────────────────────────
 
 
+class Refusal(NamedTuple):
+    """What is wrong with an alias: in our words, in those of ptxas, and at which of its two names."""
+
+    message: str
+    ptxas: str
+    at: tree.Name
+
+
 def alias(checks: Checks, node: tree.Directive) -> None:
     """`.alias f, g;`: `f` becomes another name of `g`."""
-    program = checks.program
     checks.needs(".alias", node)
-    names = [a for a in node.arguments if isinstance(a, tree.Name)]
-    found = [aliased(checks, name) for name in names]
-    if None in found:
+    new, old = (name for name in node.arguments if isinstance(name, tree.Name))
+    function, target = aliased(checks, new), aliased(checks, old)
+    if function is None or target is None:
         return
-    (new, old), (place, target) = found, names
-    wrong = wrong_alias(checks, new, old)
-    if wrong:
-        said, ptxas, at = wrong[0], wrong[1], place if wrong[2] else target
-        checks.error(codes.ALIAS, said, at, ptxas=ptxas)
-        return
-    program.aliases[place.text] = target.text
+    refused = refusal(checks, new, function, old, target)
+    if refused is None:
+        checks.program.aliases[new.text] = old.text
+    else:
+        checks.error(codes.ALIAS, refused.message, refused.at, ptxas=refused.ptxas)
 
 
 def aliased(checks: Checks, name: tree.Name) -> Function | None:
     """The function that a name in `.alias` stands for."""
-    scope = checks.program.scope
-    symbol = scope.find(name.text)
+    symbol = checks.program.scope.look(name.text)
     if isinstance(symbol, Function):
         return symbol
     if isinstance(symbol, Variable):
-        checks.error(codes.ALIAS, f"'{name.text}' is a variable, and aliases are of functions", name,
-                     ptxas=f"Cannot define alias to variable object '{name.text}'")  # fmt: skip
+        checks.error(
+            codes.ALIAS,
+            f"'{name.text}' is a variable, and aliases are of functions",
+            name,
+            ptxas=f"Cannot define alias to variable object '{name.text}'",
+        )
         return None
-    checks.error(codes.UNDECLARED, f"'{name.text}' is not declared", name,
-                 help=did_you_mean(name.text, checks.program.functions) or "declare it above, as `.func` without a body",
-                 ptxas=f"Unknown symbol '{name.text}'")  # fmt: skip
+    near = did_you_mean(name.text, checks.program.functions)
+    checks.error(
+        codes.UNDECLARED,
+        f"'{name.text}' is not declared",
+        name,
+        help=near or "declare it above, as `.func` without a body",
+        ptxas=f"Unknown symbol '{name.text}'",
+    )
     return None
 
 
-def wrong_alias(checks: Checks, new: Function | None, old: Function | None) -> tuple[str, str, bool] | None:
-    """What is wrong with an alias: in our words, in those of ptxas, and whether it is about the new name."""
-    if new is None or old is None:
-        return None
-    a, b = new.name, old.name
-    for function, is_new in ((new, True), (old, False)):
-        if function.entry:
-            return f"'{function.name}' is a kernel, and aliases are of functions", f"Cannot define alias to entry function '{function.name}'", is_new
-    if a in checks.program.aliases:
-        other = checks.program.aliases[a]
-        return f"'{a}' is an alias of '{other}' already", f"'{a}' is already aliased to '{other}' and cannot be redefined", True
-    if new.defined:
-        return f"'{a}' is defined, so it is no alias", f"Illegal redefinition of function '{a}' as alias", True
-    if leads_to(checks, b, a):
-        return f"the alias '{a}' leads back to itself", "Cannot alias a function to itself", False
-    if old.linkage in ("extern", "weak"):
-        return f"'{b}' is .{old.linkage}, and an alias is of a function that this module defines", f"Function '{b}' with .{old.linkage} scope cannot be aliased", False  # fmt: skip
-    said = disagreement(new.signature, old.signature)
-    if not said and new.signature.noreturn != old.signature.noreturn:
-        said = ".noreturn directive differ"
-    if said:
-        return f"'{a}' and '{b}' are not of one type: {said}", f"Mismatch in prototype of alias '{a}' and aliasee '{b}'. {said}(s)", True
+def refusal(checks: Checks, new: tree.Name, function: Function, old: tree.Name, target: Function) -> Refusal | None:
+    """Why a name cannot be the alias of another."""
+    a, b, aliases = new.text, old.text, checks.program.aliases
+    for name, found in ((new, function), (old, target)):
+        if found.entry:
+            said = f"'{name.text}' is a kernel, and aliases are of functions"
+            return Refusal(said, f"Cannot define alias to entry function '{name.text}'", name)
+    if a in aliases:
+        said = f"'{a}' is an alias of '{aliases[a]}' already"
+        return Refusal(said, f"'{a}' is already aliased to '{aliases[a]}' and cannot be redefined", new)
+    if function.defined:
+        return Refusal(f"'{a}' is defined, so it is no alias", f"Illegal redefinition of function '{a}' as alias", new)
+    if last(aliases, b) == a:
+        return Refusal(f"the alias '{a}' leads back to itself", "Cannot alias a function to itself", old)
+    if target.linkage in ("extern", "weak"):
+        said = f"'{b}' is .{target.linkage}, and an alias is of a function that this module defines"
+        return Refusal(said, f"Function '{b}' with .{target.linkage} scope cannot be aliased", old)
+    if differ := disagreement(function.signature, target.signature):
+        ptxas = f"Mismatch in prototype of alias '{a}' and aliasee '{b}'. {differ}(s)"
+        return Refusal(f"'{a}' and '{b}' are not of one type: {differ}", ptxas, new)
     return None
 
 
-def leads_to(checks: Checks, start: str, end: str) -> bool:
-    """Do the aliases lead from one name to another?"""
-    return last(checks, start, end) == end
-
-
-def last(checks: Checks, name: str, stop: str = "") -> str:
-    """Where a chain of aliases ends."""
-    while name != stop and name in checks.program.aliases:
-        name = checks.program.aliases[name]
+def last(aliases: Mapping[str, str], name: str) -> str:
+    """Where a chain of aliases ends; there are no circles in it."""
+    while name in aliases:
+        name = aliases[name]
     return name
 
 
@@ -138,7 +175,7 @@ def finish(checks: Checks) -> None:
 def resolve_aliases(checks: Checks) -> None:
     """Each alias names a function with a body, whatever lies between, and its name stands for that function."""
     program = checks.program
-    ends = {name: last(checks, name) for name in program.aliases}
+    ends = {name: last(program.aliases, name) for name in program.aliases}
     program.aliases.update(ends)
     for name, end in ends.items():
         program.scope.names[name] = program.functions[end]
@@ -147,22 +184,31 @@ def resolve_aliases(checks: Checks) -> None:
 def undefined(checks: Checks) -> None:
     """Functions that are declared without `.extern`, and not defined (PTX 11.6.1)."""
     for name, function in checks.program.functions.items():
-        if not function.defined and function.linkage != "extern" and name not in checks.program.aliases:
+        known = function.defined or function.linkage == "extern" or name in SYSTEM_FUNCTIONS
+        if not known and name not in checks.program.aliases:
             kind = ".entry" if function.entry else ".func"
-            checks.error(codes.UNDEFINED, f"'{name}' is declared, and not defined", name_of(function.node),
-                         help=f"write `.extern {kind}` where another module defines it",
-                         ptxas=f"Unresolved extern function '{name}'")  # fmt: skip
+            checks.error(
+                codes.UNDEFINED,
+                f"'{name}' is declared, and not defined",
+                name_of(function.node),
+                help=f"write `.extern {kind}` where another module defines it",
+                ptxas=f"Unresolved extern function '{name}'",
+            )
 
 
 def constant_bytes(checks: Checks) -> None:
     """Do the constants of the module fit into their bank (PTX 5.1.3)?"""
-    size, place = 0, Span(0, 0)
-    for found in checks.program.variables.values():
-        if found.space == "const" and found.linkage != "extern" and not found.bank:
-            size = -(-size // found.alignment) * found.alignment + found.size
-            if size > CONSTANT_BANK and place == Span(0, 0):
-                place = Span(found.node.start, found.node.end) if found.node else place
-    if size > CONSTANT_BANK:
-        checks.error(codes.CONSTANT_BANK, f"the .const variables take {size} bytes, and {CONSTANT_BANK} is the limit", place,
-                     help="move large tables to .global",
-                     ptxas=f"File uses too much global constant data (0x{size:x} bytes, 0x{CONSTANT_BANK:x} max)")  # fmt: skip
+    program, size = checks.program, 0
+    local = [v for function in program.functions.values() for v in function.variables]
+    for found in (*program.variables.values(), *local):
+        if found.space != "const" or found.linkage == "extern" or found.bank:
+            continue
+        fitted, size = size <= CONSTANT_BANK, size + found.size
+        if fitted and size > CONSTANT_BANK:
+            checks.error(
+                codes.CONSTANT_BANK,
+                f"with '{found.name}' the .const variables take {size} bytes, and {CONSTANT_BANK} is the limit",
+                found.node or program.tree,
+                help="move large tables to .global",
+                ptxas=f"File uses too much global constant data (0x{size:x} bytes, 0x{CONSTANT_BANK:x} max)",
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,56 +11,114 @@ from ptxvm.analysis.symbols import Register, SpecialRegister
 from ptxvm.isa import special_registers
 from ptxvm.isa.operand_types import Shape
 
-NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)$", re.DOTALL)
+DIGITS = "0123456789"
+LONGEST_NUMBER = 18
 
 
 @dataclass(slots=True)
 class Family:
-    """`%r<100>`: the registers `%r0` to `%r99`, made when they are first named."""
+    """`%r<100>`: the registers `%r0` to `%r99`, made when they are first named; `%r01` is `%r1`."""
 
     prefix: str
     type: Type
     count: int
     vector: int = 1
     used: bool = False
+    made: dict[int, Register] = field(default_factory=dict)
+
+    def has(self, digits: str) -> bool:
+        """Does the number behind the prefix name one of them?"""
+        return 0 < len(digits) <= LONGEST_NUMBER and digits.isdecimal() and int(digits) < self.count
 
 
 @dataclass(slots=True)
 class Scope:
     """The names of a block, and the block around it.
 
-    `registers` belongs to the whole function: every register that is used, in the order of its first use.
+    `registers` belongs to the whole function: every register that is used, in the order of its first use.  `places`
+    counts the names of a module in the order of their first declaration, and `seen` is how many of them stand above the
+    function: what a module declares further down is out of sight.  `rest` is the block behind late declarations.
     """
 
     outer: Scope | None = None
     names: dict[str, Any] = field(default_factory=dict)
     families: dict[str, Family] = field(default_factory=dict)
     registers: list[Register] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    seen: int = sys.maxsize
+    rest: Scope | None = None
 
     def inner(self) -> Scope:
         """A block within this one."""
-        return Scope(self, registers=self.registers)
+        return Scope(self, registers=self.registers, seen=self.seen)
+
+    def split(self) -> Scope:
+        """The rest of a block, behind instructions that do not see what it goes on to declare (PTX 5.4.1)."""
+        self.rest = Scope(
+            self.outer, dict(self.names), dict(self.families), self.registers, dict(self.places), self.seen
+        )
+        return self.rest
+
+    def see(self, places: int) -> None:
+        """Let the rest of a function see what it declares for the module: `.func f();` in a body."""
+        scope: Scope | None = self
+        while scope is not None and scope.outer is not None:
+            scope.seen = places
+            scope = scope.outer
 
     def find(self, name: str) -> Any:
         """The symbol, or None where nothing of that name is declared."""
         symbol = self.names.get(name)
         if symbol is None:
-            symbol = self._find(name)
+            symbol = self.look(name)
             if symbol is not None:
                 self.names[name] = symbol  # so that the next look is one step
         return symbol
 
-    def _find(self, name: str) -> Any:
-        numbered = NUMBERED.match(name)
+    def look(self, name: str) -> Any:
+        """What `find` finds, for use while declarations are still to come: nothing is entered into this block."""
+        stem = len(name.rstrip(DIGITS))
+        numbered = stem < len(name)
         scope: Scope | None = self
         while scope is not None:
-            if (symbol := scope.names.get(name)) is not None:
+            symbol = scope.names.get(name)
+            if symbol is not None and (scope.outer is not None or scope.places.get(name, 0) < self.seen):
                 return symbol
-            if numbered and (family := scope.families.get(numbered[1])) and int(numbered[2]) < family.count:
-                family.used = True
-                return scope.declare(self.new_register(name, family.type, family.vector))
+            if numbered and scope.families and (family := scope.family_of(name, stem)) is not None:
+                return scope.member(family, name)
             scope = scope.outer
         return None
+
+    def declares_later(self, name: str) -> bool:
+        """Is the name, which is not in sight, declared further down in a block around, or below the function?"""
+        scope: Scope | None = self
+        while scope is not None:
+            rest = scope.rest
+            while rest is not None:
+                if name in rest.names or rest.family_of(name) is not None:
+                    return True
+                rest = rest.rest
+            if scope.outer is None:
+                return name in scope.names
+            scope = scope.outer
+        return False
+
+    def family_of(self, name: str, stem: int | None = None) -> Family | None:
+        """The family of this block to which a name belongs: all digits at its end are its number, as ptxas reads it."""
+        cut = len(name.rstrip(DIGITS)) if stem is None else stem
+        family = self.families.get(name[:cut])
+        return family if family is not None and family.has(name[cut:]) else None
+
+    def member(self, family: Family, name: str) -> Register:
+        """One register of a family."""
+        family.used = True
+        number = int(name[len(family.prefix) :])
+        register = family.made.get(number)
+        if register is None:
+            register = self.new_register(f"{family.prefix}{number}", family.type, family.vector)
+            family.made[number] = register
+        self.names[name] = register
+        return register
 
     def declare(self, symbol: Any) -> Any:
         """Enter a symbol into this block."""

@@ -1,4 +1,4 @@
-"""Kernels and functions as declared: parameters, results, and whether declarations agree (PTX 5.1.6, 7.1, 7.2, 11.2)."""
+"""Kernels and functions as declared: parameters, results, agreement of declarations (PTX 5.1.6, 7.1, 7.2, 11.2)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ def function_head(checks: Checks, node: tree.Function) -> None:
     kernel = node.kind == "entry"
     if node.linkage == "weak":
         checks.needs(".weak", checks.word(node, ".weak"))
+    if node.linkage == "extern" and node.body is not None:
+        checks.error(
+            codes.CONFLICTING,
+            f"'{node.name}' is defined here, and .extern says elsewhere",
+            checks.word(node, ".extern"),
+            help="write `.visible`",
+            ptxas=f"Function definition conflicts with '.extern' declaration for function '{node.name}'",
+        )
     if kernel and node.body is None:
         checks.needs("kernel prototype", name_of(node))
     if kernel and node.parameters:
@@ -31,8 +39,12 @@ def function_head(checks: Checks, node: tree.Function) -> None:
     if not kernel:
         for formal in (*node.results, *node.parameters):
             if formal.declarators[0].name == "_":
-                checks.error(codes.NAMELESS, "a parameter of a function has a name", formal.declarators[0],
-                             ptxas="Illegal parameter name '_'")  # fmt: skip
+                checks.error(
+                    codes.NAMELESS,
+                    "a parameter of a function has a name",
+                    formal.declarators[0],
+                    ptxas="Illegal parameter name '_'",
+                )
     noreturn(checks, node.results, node.directives, node.name)
 
 
@@ -47,8 +59,12 @@ def noreturn(checks: Checks, results: Sequence[tree.Variable], directives: Seque
     """`.noreturn` excludes results (PTX 11.4.6)."""
     for directive in directives:
         if directive.name == "noreturn" and results:
-            checks.error(codes.BAD_NORETURN, "a function that does not return has no results", directive,
-                         ptxas=f"Invalid directive '.noreturn' for function '{name}'")  # fmt: skip
+            checks.error(
+                codes.BAD_NORETURN,
+                "a function that does not return has no results",
+                directive,
+                ptxas=f"Invalid directive '.noreturn' for function '{name}'",
+            )
 
 
 # ── parameters and results ──────────────────────────────────────────────────────────────
@@ -66,11 +82,18 @@ def formals(
             no_kernel_attributes(checks, node)
     if len(results) > 1 and any(r.space != "reg" for r in results):
         place = next(r for r in results if r.space != "reg")
-        checks.error(codes.BAD_RESULT, "several results are registers; in .param there is one at most", place,
-                     help="return a .param array that holds them all", ptxas="Multiple return parameters require .register state space")  # fmt: skip
+        checks.error(
+            codes.BAD_RESULT,
+            "several results are registers; in .param there is one at most",
+            place,
+            help="return a .param array that holds them all",
+            ptxas="Multiple return parameters require .register state space",
+        )
     for node in results:
         if is_open(node.declarators[0]):
-            checks.error(codes.INCOMPLETE, "a result has a size", node, ptxas="Output parameter cannot be an incomplete array.")
+            checks.error(
+                codes.INCOMPLETE, "a result has a size", node, ptxas="Output parameter cannot be an incomplete array."
+            )
     open_parameters(checks, parameters, where)
 
 
@@ -80,14 +103,26 @@ def open_parameters(checks: Checks, parameters: Sequence[tree.Variable], where: 
         if not is_open(node.declarators[0]):
             continue
         if place < len(parameters):
-            checks.error(codes.INCOMPLETE, "only the last parameter may be an array without a size", node,
-                         ptxas="Only the last input parameter can be an incomplete array.")  # fmt: skip
+            checks.error(
+                codes.INCOMPLETE,
+                "only the last parameter may be an array without a size",
+                node,
+                ptxas="Only the last input parameter can be an incomplete array.",
+            )
         if where is Where.KERNEL:
-            checks.error(codes.INCOMPLETE, "a parameter of a kernel has a size", node,
-                         ptxas="Parameter to entry function cannot be an incomplete array.")  # fmt: skip
+            checks.error(
+                codes.INCOMPLETE,
+                "a parameter of a kernel has a size",
+                node,
+                ptxas="Parameter to entry function cannot be an incomplete array.",
+            )
         elif node.space != "param":
-            checks.error(codes.INCOMPLETE, "an array without a size is in .param", node,
-                         ptxas="Incomplete array parameters must be in '.param' space")  # fmt: skip
+            checks.error(
+                codes.INCOMPLETE,
+                "an array without a size is in .param",
+                node,
+                ptxas="Incomplete array parameters must be in '.param' space",
+            )
         else:
             checks.needs("unsized parameter", node)
 
@@ -100,8 +135,13 @@ def no_kernel_attributes(checks: Checks, node: tree.Variable) -> None:
         asked = node.alignment if f".{node.type}" in text[node.start : node.alignment.start] else None
     if asked is not None:
         what = "'.ptr' is" if node.pointer else "'.align' behind the type is"
-        checks.error(codes.KERNELS_ONLY, f"{what} for parameters of kernels", asked, help="in a function `.align` stands before the type",
-                     ptxas="Illegal placement of kernel parameter attribute")  # fmt: skip
+        checks.error(
+            codes.KERNELS_ONLY,
+            f"{what} for parameters of kernels",
+            asked,
+            help="in a function `.align` stands before the type",
+            ptxas="Illegal placement of kernel parameter attribute",
+        )
 
 
 def parameter_bytes(checks: Checks, function: Function) -> None:
@@ -113,9 +153,13 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
     most = next((limit for before, limit in PARAMETER_BYTES if checks.program.version < before), MOST_PARAMETER_BYTES)
     place = name_of(function.node)
     if size > most:
-        checks.error(codes.PARAMETER_SPACE, f"the parameters of '{function.name}' take {size} bytes, and {most} is the limit", place,
-                     help="pass a pointer to a larger structure",
-                     ptxas=f"Entry function '{function.name}' uses too much parameter space (0x{size:x} bytes, 0x{most:x} max).")  # fmt: skip
+        checks.error(
+            codes.PARAMETER_SPACE,
+            f"the parameters of '{function.name}' take {size} bytes, and {most} is the limit",
+            place,
+            help="pass a pointer to a larger structure",
+            ptxas=f"Entry function '{function.name}' uses too much parameter space (0x{size:x} bytes, 0x{most:x} max).",
+        )
     elif size > PARAMETER_BYTES[-1][1]:
         checks.needs("large parameters", place)
 
@@ -123,27 +167,42 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
 # ── agreement (PTX 11.2.2, 11.6) ────────────────────────────────────────────────────────
 
 
-def redeclaration(checks: Checks, function: Function, known: Function) -> bool:
-    """Report how a declaration contradicts an earlier one; tells whether it does."""
-    before = len(checks.report.diagnostics)
-    place, name = name_of(function.node), function.name
-    help = f"the first declaration is on line {checks.line(known.node)}"
+def redeclaration(checks: Checks, function: Function, known: Function) -> None:
+    """A declaration or definition, against an earlier one of the same name."""
+    name, place, line = function.name, name_of(function.node), checks.line(known.node)
+    if function.entry == known.entry and known.defined:
+        checks.error(
+            codes.DUPLICATE,
+            f"'{name}' is defined already",
+            place,
+            help=f"the definition is on line {line}; a declaration stands before it",
+            ptxas=f"Duplicate definition of function '{name}'",
+        )
+    elif contradiction := difference(function, known):
+        said, ptxas = contradiction
+        checks.error(codes.CONFLICTING, said, place, help=f"the first declaration is on line {line}", ptxas=ptxas)
+
+
+def difference(function: Function, known: Function) -> tuple[str, str] | None:
+    """How a declaration contradicts an earlier one, in our words and in those of ptxas."""
+    name, differ = function.name, f"the declarations of '{function.name}' differ"
     if function.entry != known.entry:
-        checks.error(codes.CONFLICTING, f"'{name}' is a kernel and a function", place, help=help,
-                     ptxas=f"Inconsistent redefinition of '{name}' as entry and function")  # fmt: skip
-    if known.defined:
-        checks.error(codes.DUPLICATE, f"'{name}' is defined already", place,
-                     help=f"the definition is on line {checks.line(known.node)}; a declaration stands before it",
-                     ptxas=f"Duplicate definition of function '{name}'")  # fmt: skip
-        return True
+        return f"'{name}' is a kernel and a function", f"Inconsistent redefinition of '{name}' as entry and function"
     if said := disagreement(function.signature, known.signature):
-        checks.error(codes.CONFLICTING, f"the declarations of '{name}' differ: {said}", place, help=help,
-                     ptxas=f"Inconsistent prototypes of '{name}', {said}")  # fmt: skip
-    if not same_linkage(known.linkage, function.linkage) or known.signature.noreturn != function.signature.noreturn:
-        what = ".noreturn" if same_linkage(known.linkage, function.linkage) else "the linkage"
-        checks.error(codes.CONFLICTING, f"the declarations of '{name}' differ in {what}", place, help=help,
-                     ptxas=f"Inconsistent redefinition of variable '{name}'")  # fmt: skip
-    return len(checks.report.diagnostics) > before
+        return f"{differ}: {said}", f"Inconsistent prototypes of '{name}', {said}"
+    if preserved(function) != preserved(known):
+        return (
+            f"{differ} in .abi_preserve",
+            f"Inconsistent prototypes of '{name}', number of parameter registers differ",
+        )
+    if not same_linkage(known.linkage, function.linkage):
+        return f"{differ} in their linkage", f"Inconsistent redefinition of variable '{name}'"
+    return None
+
+
+def preserved(function: Function) -> dict[str, object]:
+    """What `.abi_preserve` and `.abi_preserve_control` say (PTX 11.4.8)."""
+    return {name: node.arguments for name, node in function.directives.items() if name.startswith("abi_preserve")}
 
 
 def same_linkage(first: str | None, second: str | None) -> bool:
@@ -159,7 +218,7 @@ def disagreement(one: Signature, other: Signature) -> str:
     for what, of in (("state space", space_of), ("types", type_of), ("alignment", alignment_of)):
         if any(of(a) != of(b) for a, b in pairs):
             return f"parameter {what} differ"
-    return ""
+    return "" if one.noreturn == other.noreturn else ".noreturn directive differ"
 
 
 def space_of(formal: Formal) -> str:

@@ -29,27 +29,45 @@ def numbers(checks: Checks, node: tree.Directive) -> None:
     for argument in node.arguments:
         value = argument.value if isinstance(argument, tree.Integer) else 0
         if value >= OVERFLOW:
-            checks.error(codes.NOT_POSITIVE, f"{value} is too large for .{node.name}", argument, ptxas="Constant overflow")
+            checks.error(
+                codes.NOT_POSITIVE, f"{value} is too large for .{node.name}", argument, ptxas="Constant overflow"
+            )
         elif not value and node.name in POSITIVE:
-            checks.error(codes.NOT_POSITIVE, f"a .{node.name} of 0 lets no thread run", argument,
-                         ptxas=f"Positive non-zero value expected for {node.name}")  # fmt: skip
+            checks.error(
+                codes.NOT_POSITIVE,
+                f"a .{node.name} of 0 lets no thread run",
+                argument,
+                ptxas=f"Positive non-zero value expected for {node.name}",
+            )
 
 
 def company(checks: Checks, node: tree.Directive, given: set[str]) -> None:
     """What excludes a directive, and what it needs beside it."""
     for pair in EXCLUSIVE:
         if node.name == pair[1] and pair[0] in given:
-            checks.error(codes.EXCLUSIVE, f".{pair[0]} and .{pair[1]} exclude each other", node,
-                         ptxas=f"Conflicting directives: .{pair[0]} and .{pair[1]} cannot both be specified")  # fmt: skip
+            checks.error(
+                codes.EXCLUSIVE,
+                f".{pair[0]} and .{pair[1]} exclude each other",
+                node,
+                ptxas=f"Conflicting directives: .{pair[0]} and .{pair[1]} cannot both be specified",
+            )
     if not given.issuperset(DEMANDED.get(node.name, ())):
         wanted = " and ".join(f".{name}" for name in DEMANDED[node.name])
-        checks.error(codes.EXCLUSIVE, f".{node.name} needs {wanted}", node,
-                     ptxas=f"{wanted} directive(s) required for directive '.{node.name}'")  # fmt: skip
+        checks.error(
+            codes.EXCLUSIVE,
+            f".{node.name} needs {wanted}",
+            node,
+            ptxas=f"{wanted} directive(s) required for directive '.{node.name}'",
+        )
     helpers = USELESS_ALONE.get(node.name, ())
     if helpers and given.isdisjoint(helpers):
         wanted = " or ".join(f".{name}" for name in helpers)
-        checks.warning(codes.IGNORED, f".{node.name} has no effect without {wanted}", node,
-                       ptxas=f".{node.name} is ignored when neither .maxntid nor .reqntid is specified.")  # fmt: skip
+        checks.warning(
+            codes.IGNORED,
+            f".{node.name} has no effect without {wanted}",
+            node,
+            ptxas=f".{node.name} is ignored when neither .maxntid nor .reqntid is specified.",
+        )
 
 
 def pragma(checks: Checks, node: tree.Directive, where: str) -> None:
@@ -61,13 +79,25 @@ def pragma(checks: Checks, node: tree.Directive, where: str) -> None:
         if word not in PRAGMAS:
             continue
         if not where:
-            checks.error(codes.BAD_PRAGMA, f"the pragma '{word}' stands within a function", string,
-                         ptxas=f"Pragma '{text}' is allowed only within function scope")  # fmt: skip
+            checks.error(
+                codes.BAD_PRAGMA,
+                f"the pragma '{word}' stands within a function",
+                string,
+                ptxas=f"Pragma '{text}' is allowed only within function scope",
+            )
             continue
         checks.needs(word, string)
         if word == "enable_smem_spilling" and where == "func":
-            checks.error(codes.BAD_PRAGMA, f"the pragma '{word}' is for kernels", string,
-                         ptxas=f"Pragma '{text}' cannot be specified for device functions")  # fmt: skip
+            checks.error(
+                codes.BAD_PRAGMA,
+                f"the pragma '{word}' is for kernels",
+                string,
+                ptxas=f"Pragma '{text}' cannot be specified for device functions",
+            )
         if word == "frequency" and not (argument.isdigit() and argument.strip("0")):
-            checks.error(codes.BAD_PRAGMA, "a frequency is a positive number", string,
-                         ptxas=f"Invalid value '{argument}' specified for .pragma '{text}'")  # fmt: skip
+            checks.error(
+                codes.BAD_PRAGMA,
+                "a frequency is a positive number",
+                string,
+                ptxas=f"Invalid value '{argument}' specified for .pragma '{text}'",
+            )

@@ -212,9 +212,10 @@ def no_result(reading: Reading) -> str:
     """Why there is nothing to compute."""
     if is_computable(reading):
         return "reads no register"
-    if names_an_address(reading):
+    effects = Page(reading.decoded.of).effects if reading.decoded.of.effects - {"cc"} else []
+    if names_an_address(reading) and not effects:
         return "takes an address, which only a loaded module has"
-    return " and ".join(Page(reading.decoded.of).effects) or "reads no register"
+    return " and ".join(effects) or "reads no register"
 
 
 def options(names: Sequence[str]) -> str:
@@ -308,7 +309,7 @@ def print_bytes(reading: Reading, control: int, given: Mapping[str, int]) -> Non
     bits = {name: constants_of(reading).get(name, given.get(texts[name])) for name in "ab"}
     rows: Rows = [
         ("byte of d", "3", "2", "1", "0"),
-        ("taken from", *(f"{'sign of ' if p.sign else ''}{texts[p.operand]} byte {p.byte}" for p in picked)),
+        ("taken from", *(f"{'sign ' if p.sign else ''}{texts[p.operand]}.b{p.byte}" for p in picked)),
     ]
     if not reading.decoded.mode:
         rows.insert(1, ("selector", *(f"{control >> 4 * n & 0xF:x}" for n in (3, 2, 1, 0))))

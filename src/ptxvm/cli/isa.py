@@ -89,7 +89,7 @@ def hanging(line: str, columns: int) -> list[str]:
     head, _, operands = line.partition(" ")
     lines, under = [""], " " * 12
     for part in [*re.findall(r"\{[^}]*\}|\.?\w+", head), f" {operands}"]:
-        if len(under) + len(lines[-1]) + len(part) > columns:
+        if (len(under) if lines[1:] else 4) + len(lines[-1]) + len(part) > columns:
             lines.append("")
         lines[-1] += part
     return [f"    {lines[0]}", *(under + rest.strip() for rest in lines[1:])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +66,6 @@ def run(request: Request) -> int:
             )  # fmt: skip
     except (ptxvm.InvalidPTX, ptxvm.Fault) as wrong:
         raise InFile(source, wrong) from wrong
-    sys.stdout.write(result.output)
     for number, path in saved:
         arguments.save(path, args[number])  # type: ignore[arg-type]
     print_arrays(kernel, args)

@@ -131,11 +131,14 @@ def wrong_number(i: Any, operand: str, fragment: Fragment) -> Problem | None:
 
 def wrong_sort(i: Any, operand: str, type: Type) -> Problem | None:
     """Can each register hold the type?"""
-    shape = i.shape(operand)
+    items = i.shape(operand).items or (i.shape(operand),)
+    said = f"Arguments mismatch for instruction '{opcode(i)}'"
+    if type.is_float and all(item.kind == "integer" for item in items):
+        return Problem("P2703", f"integer constants stand where {type} operands are needed", operand=operand, ptxas=said)
     spec = OperandType(type.name if type.is_int else "")
-    for item in shape.items or (shape,):
-        if item.kind == "register" and (said := problem(item, type, spec, destination=False)):
-            return Problem("P2703", said, operand=operand, ptxas=f"Arguments mismatch for instruction '{opcode(i)}'")
+    for item in items:
+        if item.kind == "register" and (wrong := problem(item, type, spec, destination=False)):
+            return Problem("P2703", wrong, operand=operand, ptxas=said)
     return None
 
 

@@ -5,7 +5,7 @@ A shape is all that a check needs to know of an operand, so that equal shapes ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ptxvm.algebra.types import Type, f32, f64, pred
@@ -67,8 +67,8 @@ def in_words(shape: Shape) -> str:
 def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False) -> bool:
     """May a register of one type hold a value of another?
 
-    `.b` fits anything of its size, and a packed register any integer; a packed value sits in `.b` or its own type; `.s` and
-    `.u` mix, `.f` stays apart (PTX 9.2, table 24); `wide` lets the register be wider (table 25), `bits` ignores the sort.
+    `.b` fits anything of its size, and a packed register any integers; packed values sit in nothing else; `.s` and `.u`
+    mix, `.f` stays apart (PTX 9.2, table 24); `wide` lets the register be wider (table 25), `bits` ignores the sort.
     """
     if pred in (register, type):
         return register is type
@@ -77,7 +77,7 @@ def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False)
     if bits or "b" in (register.kind, type.kind) or register is type:
         return True
     if type.is_packed or register.is_packed:
-        return not type.is_packed and not type.is_float
+        return register.is_packed and not type.is_float
     if register.bits > type.bits and (register.is_float or type.is_float):
         return False
     return register.is_float == type.is_float and (not register.is_float or compatible_floats(register, type))
@@ -103,7 +103,7 @@ def plain(shape: Shape, spec: OperandType) -> bool:
     if shape.kind == "sink":
         return "sink" in spec.marks
     if shape.kind == "variable":
-        return shape.detail == "offset"
+        return bool(shape.detail == "offset")
     return shape.kind not in ("special", "vector")
 
 
@@ -120,7 +120,7 @@ def _register(shape: Shape, type: Type | None, spec: OperandType, destination: b
         return _mismatch(shape, type) if "imm" not in marks else f"{in_words(shape)} stands where a constant is needed"
     if shape.detail:  # a vector register as a whole
         return ""
-    if shape.type.is_packed and spec.type in Type.named and type.kind != "b":  # an integer whatever the instruction's type
+    if shape.type.is_packed and spec.type in Type.named and type.kind != "b":  # not of the instruction's type
         return _mismatch(shape, type)
     if holds(shape.type, type, wide="wide" in marks, bits="bits" in marks):
         return ""
@@ -132,7 +132,9 @@ def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bo
         return "a constant cannot be a destination"
     if "reg" in spec.marks:
         return "a constant stands where a register is needed"
-    if "any" in spec.marks or (type is not None and (type.is_int or type is pred or "bits" in spec.marks) and not type.is_packed):
+    if "any" in spec.marks:
+        return ""
+    if type is not None and not type.is_packed and (type.is_int or type is pred or "bits" in spec.marks):
         return ""
     return _mismatch(shape, type)
 
@@ -228,7 +230,7 @@ def _not(shape: Shape, type: Type | None, spec: OperandType, destination: bool) 
     return problem(shape.items[0], type, spec, destination=destination)
 
 
-CHECKS = {
+CHECKS: dict[str, Callable[[Shape, Type | None, OperandType, bool], str]] = {
     "register": _register,
     "integer": _integer,
     "float": _float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 Version = tuple[int, int]
 
@@ -52,14 +52,14 @@ def gives(version: Version, wanted: Version) -> bool:
     return version >= wanted or (version == (5, 1) and wanted == (6, 0))
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_version(text: str) -> Version:
     """`6.4` as (6, 4)."""
     major, _, minor = text.partition(".")
     return int(major), int(minor)
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_target(text: str) -> Target:
     """`sm_90a`, and `compute_90` too."""
     m = re.fullmatch(r"(?:sm|compute)_0*(\d+)([afAF]?)", text)
@@ -68,7 +68,7 @@ def parse_target(text: str) -> Target:
     return Target(int(m[1]), m[2].lower())
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_need(text: str) -> Need:
     """`PTX 6.0, sm_70` or `sm_90a sm_100f`: a version, and targets of which one is enough."""
     version = re.search(r"PTX (\d+\.\d+)", text)

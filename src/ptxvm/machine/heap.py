@@ -43,7 +43,8 @@ class Heap:
             start = self._take(wanted)
         if start is None:
             return 0
-        block = Allocation(start, size, "global", "a block of malloc")
+        # A block outlives the heap, whose module may be dropped while others still see the memory: it owns the range too.
+        block = Allocation(start, size, "global", "a block of malloc", owners=list(self._arena.owners))
         self.memory.table.insert(block)
         self._blocks[start] = block
         self._gone.pop(start, None)

@@ -128,10 +128,7 @@ class Page:
         if self.of.effects - {"cc"} or not self.of.sources:
             return ""
         if self.is_approximate:
-            return (
-                "with .approx or .full the ISA bounds the error only: ptxvm keeps the bound, and its last bits may "
-                "differ from those of a GPU; other variants are exact"
-            )
+            return "with .approx or .full the ISA bounds the error only, and GPUs differ in the last bits"
         return "the ISA defines every bit of the result, and ptxvm computes it"
 
 
@@ -169,10 +166,11 @@ def find(name: str) -> list[Page]:
     load_catalog()
     name = name.strip().rstrip(";")
     opcode = name.partition(".")[0]
-    of_opcode = list(dict.fromkeys(Page(instruction) for instruction, _ in ISA.by_opcode.get(opcode, ())))
-    return [page for page in of_opcode if page.title == name] or (
-        of_opcode if name == opcode else _fitting(name, of_opcode)
-    )
+    declared = dict.fromkeys(instruction for instruction, _ in ISA.by_opcode.get(opcode, ()))
+    of_opcode = sorted(map(Page, declared), key=lambda page: _numbers(page.of.section))
+    if name == opcode:
+        return of_opcode
+    return [page for page in of_opcode if page.title == name] or _fitting(name, of_opcode)
 
 
 def _fitting(name: str, pages: list[Page]) -> list[Page]:

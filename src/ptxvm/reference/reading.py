@@ -14,16 +14,17 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import Decoded, candidates
-from ptxvm.isa.targets import Target, Version
+from ptxvm.isa.targets import LOWEST, VERSIONS, Target, Version
 from ptxvm.reference.inference import Names, anything, infer
 from ptxvm.syntax import tree
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
 
-NEWEST: tuple[Version, Target] = ((99, 0), Target(999))
+NEWEST: tuple[Version, Target] = VERSIONS[-1], max(target for target in LOWEST if not target.suffix)
 # Where the newest take an instruction no longer, these do: before sm_100, sm_70, and with old rules.
 OLDER: tuple[tuple[Version, Target], ...] = (
     ((8, 5), Target(90)),
+    ((6, 4), Target(75)),
     ((6, 0), Target(60)),
     ((3, 1), Target(20)),
     ((1, 3), Target(13)),
@@ -66,7 +67,7 @@ def read(text: str) -> Reading:
     """The instruction in a text, with or without its semicolon; raises `NotUnderstood`."""
     load_catalog()
     text = text.strip()
-    source = Source(text if text.endswith((";", "}")) else f"{text};", "<instruction>")
+    source = Source(text if text.endswith(";") or text.startswith("{") else f"{text};", "<instruction>")
     node = _parse(source)
     refusals: list[list[Diagnostic]] = []
     for names, decoded in _guesses(node):
@@ -96,7 +97,7 @@ def _settings(decoded: Decoded) -> Iterator[tuple[Version, Target]]:
     yield NEWEST
     for _, need in decoded.requirements():
         for target in need.targets:
-            if target.suffix:
+            if target.suffix and target in LOWEST:
                 yield NEWEST[0], target
     yield from OLDER
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxvm.algebra.types import Type, b32, pred
+from ptxvm.algebra.types import Type, b32, f64, pred
 from ptxvm.algebra.value import Value
 from ptxvm.analysis import constants
 from ptxvm.analysis.scope import special
@@ -20,7 +20,6 @@ from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.isa.model import PORTS
 from ptxvm.isa.special_registers import lookup
-from ptxvm.machine.initialise import number_bits
 from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
@@ -212,7 +211,7 @@ def _constant(node: tree.Operand, type: Type) -> int:
         return node.bits & mask
     value = constants.evaluate(node)
     if isinstance(value, float):
-        return number_bits(value, type)
+        return float_bits(value, type)
     if isinstance(value, int):
         return int(bool(value)) if type is pred else value & mask
     raise BadValue(f"'{print_operand(node)}' is an address, which only a loaded module has")
@@ -270,12 +269,20 @@ def _number(text: str, type: Type) -> int:
             raise BadValue(f"'{text}' is not a number") from None
     are_bits = isinstance(number, int) and text.lstrip("+-")[:2].lower() in ("0x", "0b", "0o")
     if type.is_float and not type.is_packed and not are_bits:
-        return number_bits(float(number), type)
+        return float_bits(float(number), type)
     if isinstance(number, float):
         if type.kind == "b" and type.bits in (32, 64):
-            return number_bits(number, Type.named[f"f{type.bits}"])
+            return float_bits(number, Type.named[f"f{type.bits}"])
         raise BadValue(f"'{text}' is not an integer, and {type} is wanted")
     return _fitting(number, text, type)
+
+
+def float_bits(number: float, type: Type) -> int:
+    """The bits of a number, rounded once to a floating-point type."""
+    if type.bits < 16:
+        raise BadValue(f"a {type} has few numbers: give its bits, such as 0x38")
+    with np.errstate(all="ignore"):
+        return _bits(Value(EAGER, f64, np.float64(number)).to(type))
 
 
 def _fitting(number: int, text: str, type: Type) -> int:

@@ -106,6 +106,12 @@ def extend(a: Value, n: Value) -> Value:
     return a << unused >> unused
 
 
+def field(a: Value, at: int, size: int) -> Value:
+    """So many bits of `a`, from bit `at` up, sign- or zero-extended as its type says."""
+    unused = a.type.bits - size
+    return a << unused - at >> unused
+
+
 @derived
 def low_mask(n: Value) -> Value:
     """As many ones as `n` says, from bit 0 up."""
@@ -163,4 +169,3 @@ def elementwise(function: Callable[..., Value], *values: Value) -> Value:
         return function(*values)
     columns = zip(*(elements(v, type.element) for v in values), strict=True)
     return pack([function(*column) for column in columns], type)
-

@@ -249,10 +249,12 @@ def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
     main, rest = _two_sum(high, upper)
     odd = rounded("odd", np.add, lower, rest)
     result = rounded(rounding, np.add, main, odd)
-    plain = rounded(rounding, lambda: a * b + c)
-    size, addend = np.abs(high), np.abs(c)
-    easy = (size > 2.0**-900) & (size < 2.0**1000) & (addend < 2.0**1000)
+    size = np.abs(high)
+    easy = (size > 2.0**-900) & (size < 2.0**1000) & (np.abs(c) < 2.0**1000)
     easy = easy & (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)
+    if np.count_nonzero(easy & (result != 0)) == np.size(result):
+        return result
+    plain = rounded(rounding, lambda: a * b + c)
     finite = np.isfinite(a) & np.isfinite(b)
     plain = select(finite & np.isinf(c), c, plain)  # where the product alone overflows
     trivial = (a == 0) | (b == 0) | ~finite | ~np.isfinite(c)

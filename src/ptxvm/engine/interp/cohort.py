@@ -18,6 +18,7 @@ from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.lanes import WARP, Layout, at, spread
 from ptxvm.engine.interp.ports import Access, Multiplication, Update
 from ptxvm.machine import warp_matrix
+from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory
@@ -37,11 +38,11 @@ class Cohort:
         parameters: int,
         shared_size: int,
         stack_size: int,
-        constants: dict[str, int],
+        environment: Environment,
     ) -> None:
         self.layout = Layout(shape, ctas)
         self.size = self.layout.size
-        self.memory, self.constants = memory, constants
+        self.memory, self.environment = memory, environment
         self.parameter_bank = np.uint64(parameters)
         self.stack_size = stack_size
         self.shared = Window(memory, "shared", shared_size, self.layout.cta)
@@ -306,10 +307,10 @@ class Cohort:
             return np.uint64(CLOCKS[name]())
         value = self.layout.special(name)
         if value is None:
-            constant = self.constants.get(name)
-            if constant is None:
+            known = self.environment.get(name)
+            if known is None:
                 raise Unsupported(f"the special register %{name}")
-            return np.uint64(constant)
+            return np.uint64(known)
         return at(value, lanes)
 
     def give_way(self) -> None:

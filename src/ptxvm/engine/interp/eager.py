@@ -50,6 +50,10 @@ class ArrayAlgebra:
         """`sin cos lg2 ex2 tanh`."""
         return arrays.transcendental(function, a)
 
+    def lookup(self, type: Type, table: tuple[int, ...], index: Any) -> Any:
+        """An entry of a table."""
+        return primitives.lookup(table, type)(index)
+
 
 def _replacement(name: str) -> Callable[[Value], Value]:
     function = primitives.derived(name)

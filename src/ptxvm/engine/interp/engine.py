@@ -16,6 +16,7 @@ from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.syntax import tree
@@ -51,13 +52,18 @@ class Interpreter:
             raise ValueError(f"the kernel '{kernel.name}' has no body")
         stack = self.stack_size(routine)
         size = self.image.shared_size(kernel, shared)
+        program = kernel.program
+        environment = Environment(self.image.memory, shared, size, program.target.number if program is not None else 0)
 
         def begin(ctas: range) -> Schedule:
-            cohort = Cohort(shape, ctas, self.image.memory, parameters, size, stack, {"dynamic_smem_size": shared, "total_smem_size": size})
+            cohort = Cohort(shape, ctas, self.image.memory, parameters, size, stack, environment)
             return Schedule(cohort, self.executable, routine)
 
-        with np.errstate(all="ignore"):
-            return run_all((begin(ctas) for ctas in cohorts(shape, stack)), kernel.name, budget)
+        try:
+            with np.errstate(all="ignore"):
+                return run_all((begin(ctas) for ctas in cohorts(shape, stack)), kernel.name, budget)
+        finally:
+            environment.release()
 
     def stack_size(self, kernel: Routine) -> int:
         """Bytes of local memory for each thread: the deepest chain of calls, where it has an end."""

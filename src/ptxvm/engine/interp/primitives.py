@@ -81,6 +81,16 @@ def transcendental(function: str) -> Function:
     return partial(arrays.transcendental, function)
 
 
+@cache
+def lookup(table: tuple[int, ...], type: Type) -> Function:
+    """An entry of a table."""
+    return partial(_entry, np.array(table, arrays.dtype(type)))
+
+
+def _entry(table: Any, index: Any) -> Any:
+    return table.take(index)
+
+
 DERIVED = ("is_nan", "magnitude", "negate", "flush_subnormal", "canonical_nan", "clamp01")
 
 

@@ -144,6 +144,10 @@ class TraceAlgebra:
         """`sin cos lg2 ex2 tanh`."""
         return self.apply(primitives.transcendental(function), a)
 
+    def lookup(self, type: Type, table: tuple[int, ...], index: str) -> str:
+        """An entry of a table."""
+        return self.apply(primitives.lookup(table, type), index)
+
 
 def _replacement(name: str) -> Callable[[Value], Value]:
     function = primitives.derived(name)

@@ -38,7 +38,7 @@ class Code:
     def name(self) -> str:
         """A new value."""
         self.unit.count += 1
-        return f"%{self.unit.count + 1000}x"
+        return f"%v{self.unit.count}"
 
     def label(self) -> str:
         """A new block."""

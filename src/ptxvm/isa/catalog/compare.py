@@ -190,7 +190,7 @@ def unflushable(i, type):
     needs={"": "PTX 1.0", ".ftz": "PTX 1.4"},
 )
 def setp(i, a, b, c):
-    """Compare two values: `p` tells whether the comparison (joined with a predicate) holds, `q` the same of its opposite."""
+    """Compare two values: `p` tells whether that (joined with a predicate) holds, `q` the same of the opposite."""
     truth = holds(i.CmpOp, a, b, ftz=i.ftz)
     return combined(i, truth, c), combined(i, ~truth, c)
 
@@ -266,7 +266,7 @@ def selp(i, a, b, c):
     needs={"": "PTX 1.0", ".ftz": "PTX 1.4"},
 )
 def slct(i, a, b, c):
-    """Take one value where a third is zero or more, and another where it is less, or NaN; with .ftz, subnormals are zero."""
+    """Take one value where a third is zero or more, another where it is less or NaN; with .ftz, subnormals are zero."""
     if i.ftz:
         c = flush_subnormal(c)
     return select(c >= 0, a, b)

@@ -17,7 +17,8 @@ from ptxvm.algebra.derived.integers import saturate
 from ptxvm.algebra.derived.packed import elements, pack
 from ptxvm.algebra.types import b8, b16, b32, bf16, bf16x2, e4m3x2, e5m2x2, f16, f32, f64, s2f6x2, u32, ue8m0x2
 from ptxvm.algebra.value import select
-from ptxvm.isa.model import instruction
+from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.operand_types import UNKNOWN
 
 # ── 9.7.9.21: from one number to another ────────────────────────────────────────────────
 
@@ -75,7 +76,7 @@ def covers(target, source):
 def ftz_is_for_f32(i):
     """.ftz needs .f32 as the source or the target."""
     if i.ftz and f32 not in (i.dtype, i.atype):
-        return "Modifier '.ftz' does not apply to this type of convert operation"
+        return Problem("P1701", "Modifier '.ftz' does not apply to this type of convert operation", word="ftz")
     return None
 
 
@@ -84,7 +85,7 @@ def sat_that_cannot_matter(i):
     """.sat needs a target that cannot hold every value of the source, and is not for bf16."""
     integers = i.dtype.is_int and i.atype.is_int
     if i.sat and (bf16 in (i.dtype, i.atype) or (integers and covers(i.dtype, i.atype))):
-        return "Illegal modifier '.sat' for instruction 'cvt'"
+        return Problem("P1702", "Illegal modifier '.sat' for instruction 'cvt'", word="sat")
     return None
 
 
@@ -94,7 +95,9 @@ def rounding_that_cannot_matter(i):
     integral = i.atype.is_float and (i.dtype.is_int or i.dtype is i.atype)
     may_round = loses_precision(i) or widths_are_half(i) or (i.dtype in (f32, f64) and i.atype is bf16)
     if (i.irnd and not integral) or (i.frnd and not may_round):
-        return "Illegal rounding modifier for instruction 'cvt'"
+        return Problem(
+            "P1703", "Illegal rounding modifier for instruction 'cvt'", word=i.bound.get("irnd") or i.bound["frnd"]
+        )
     return None
 
 
@@ -103,22 +106,21 @@ def rounding_that_is_missing(i):
     """A conversion that can lose precision says how it rounds."""
     rounds = loses_precision(i) or (i.atype.is_float and i.dtype.is_int)
     if rounds and not i.irnd and not i.frnd:
-        return "Rounding modifier required for instruction 'cvt'"
+        choices = ".rni, .rzi, .rmi or .rpi" if i.dtype.is_int else ".rn, .rz, .rm or .rp"
+        return Problem("P1704", "Rounding modifier required for instruction 'cvt'", help=f"say how to round: {choices}")
     return None
 
 
 @cvt.rule("P1705")
-def bf16_registers_have_sixteen_bits(i):
+def bf16_registers_are_not_wider(i):
     """No register of a conversion from or to .bf16 is wider than its type."""
-    for operand in ("d", "a"):
-        shape, type = i.shape(operand), i.type_of(operand)
-        if (
-            bf16 in (i.dtype, i.atype)
-            and shape is not None
-            and shape.kind == "register"
-            and shape.type.bits > type.bits
-        ):
-            return "Arguments mismatch for instruction 'cvt'"
+    if bf16 not in (i.dtype, i.atype):
+        return None
+    for operand, type in (("d", i.dtype), ("a", i.atype)):
+        shape = i.shape(operand) or UNKNOWN
+        if shape.kind == "register" and shape.type is not None and shape.type.bits > type.bits:
+            said = f"a conversion from or to .bf16 takes no register wider than {type}"
+            return Problem("P1705", said, operand=operand, ptxas="Arguments mismatch for instruction 'cvt'")
     return None
 
 

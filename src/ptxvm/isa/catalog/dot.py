@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.derived.integers import elements
-from ptxvm.algebra.types import named_type
+from ptxvm.algebra.derived.integers import field
 from ptxvm.isa.model import alu
 
 
@@ -33,18 +32,17 @@ def dp4a(i, a, b, c):
     fixed=1,
 )
 def dp2a(i, a, b, c):
-    """Multiply the halves of one word by the lower or upper two bytes of another, and add the products to a third word."""
-    bytes_ = _parts(b, 8)
-    return _dot(c, _parts(a, 16), bytes_[2:] if i.mode == "hi" else bytes_[:2])
+    """Multiply the halves of one word by the lower or upper bytes of another, and add the products to a third word."""
+    return _dot(c, _parts(a, 16), _parts(b, 8)[2 if i.mode == "hi" else 0 :])
 
 
-def _parts(a, bits):
-    """The elements of so many bits, extended as the type of the word says."""
-    return [part.to(a.type) for part in elements(a, named_type(f"{a.type.kind}{bits}"))]
+def _parts(a, size):
+    """The parts of a word, extended as its type says."""
+    return [field(a, at, size) for at in range(0, 32, size)]
 
 
 def _dot(total, left, right):
     """The total plus the products, modulo 2**32."""
-    for x, y in zip(left, right, strict=True):
+    for x, y in zip(left, right, strict=False):
         total += x * y
     return total

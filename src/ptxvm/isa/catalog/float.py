@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.derived.floats import (
     absolute_value,
     canonical_nan,
@@ -20,7 +21,7 @@ from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic, finish
 from ptxvm.algebra.types import b64, f32, f64
 from ptxvm.algebra.value import select
-from ptxvm.isa.model import alu
+from ptxvm.isa.model import Problem, alu
 
 
 def flushed(i, *operands):
@@ -49,7 +50,7 @@ def computed(i, op, *operands):
     .type = { .f32, .f64 };
     """,
     section="9.7.3.1",
-    types="p: pred plain, a: type plain",
+    types="p: pred, a: type",
     needs={"": "PTX 2.0, sm_20"},
 )
 def testp(i, a):
@@ -167,7 +168,7 @@ def div(i, a, b):
     if i.rnd or i.full or i.type is f64:
         return computed(i, "div", a, b)
     ftz = flusher(i)
-    reciprocal = flush_subnormal(b.lift(1.0).floating("div", ftz(b)))
+    reciprocal = flush_subnormal(approximations.rcp(ftz(b)))
     return canonical_nan(ftz(ftz(a) * reciprocal))
 
 
@@ -249,9 +250,9 @@ def three_operands(i):
 def xorsign_goes_with_abs(i):
     """Of two operands, .xorsign and .abs are given together."""
     if i.xorsign and not i.abs:
-        return "Modifier '.xorsign' requires modifier '.abs'"
+        return Problem("P1202", "Modifier '.xorsign' requires modifier '.abs'", word="xorsign")
     if i.abs and not i.xorsign and len(i.form.operands) == 3:
-        return "Modifier '.abs' requires modifier '.xorsign'"
+        return Problem("P1202", "Modifier '.abs' requires modifier '.xorsign'", word="abs")
     return None
 
 
@@ -278,6 +279,8 @@ ROOT_NEEDS = {"": "PTX 1.0", ".approx .ftz .rnd": "PTX 1.4"}
 )
 def rcp(i, a):
     """The reciprocal."""
+    if i.type is f32 and not i.rnd:
+        return approximated(i, approximations.rcp, a)
     ftz = flusher(i)
     a = ftz(a)
     return canonical_nan(ftz(a.lift(1.0).floating("div", a, rounding=i.rnd or "rn")))
@@ -295,6 +298,8 @@ def rcp(i, a):
 )
 def sqrt(i, a):
     """The square root."""
+    if i.type is f32 and not i.rnd:
+        return approximated(i, approximations.sqrt, a)
     return canonical_nan(flusher(i)(a).floating("sqrt", rounding=i.rnd or "rn"))
 
 
@@ -336,8 +341,9 @@ def rcp_approx_ftz_f64(i, a):
 )
 def rsqrt(i, a):
     """The reciprocal of the square root."""
-    x = flusher(i)(a).to(f64)
-    return canonical_nan(x.lift(1.0).floating("div", x.floating("sqrt")).to(i.type))
+    if i.type is f32:
+        return approximated(i, approximations.rsqrt, a)
+    return canonical_nan(a.lift(1.0).floating("div", a.floating("sqrt")))
 
 
 @alu(
@@ -353,9 +359,9 @@ def rsqrt_approx_ftz_f64(i, a):
 
 
 def approximated(i, function, a):
-    """A function, to within the manual's error."""
+    """A function of f32 as silicon computes it (`algebra.derived.approximations`)."""
     ftz = flusher(i)
-    return canonical_nan(ftz(ftz(a).transcendental(function)))
+    return ftz(function(ftz(a)))
 
 
 FUNCTION = "OP{.approx}{.ftz}.f32  d, a;"
@@ -365,25 +371,25 @@ FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 @alu(FUNCTION.replace("OP", "sin"), section="9.7.3.18", needs=FUNCTION_NEEDS)
 def sin(i, a):
     """The sine of an angle in radians."""
-    return approximated(i, "sin", a)
+    return approximated(i, approximations.sin, a)
 
 
 @alu(FUNCTION.replace("OP", "cos"), section="9.7.3.19", needs=FUNCTION_NEEDS)
 def cos(i, a):
     """The cosine of an angle in radians."""
-    return approximated(i, "cos", a)
+    return approximated(i, approximations.cos, a)
 
 
 @alu(FUNCTION.replace("OP", "lg2"), section="9.7.3.20", needs=FUNCTION_NEEDS)
 def lg2(i, a):
     """The logarithm to base 2."""
-    return approximated(i, "lg2", a)
+    return approximated(i, approximations.lg2, a)
 
 
 @alu(FUNCTION.replace("OP", "ex2"), section="9.7.3.21", needs=FUNCTION_NEEDS)
 def ex2(i, a):
     """Two to the power `a`."""
-    return approximated(i, "ex2", a)
+    return approximated(i, approximations.ex2, a)
 
 
 @alu("tanh.approx.f32  d, a;", section="9.7.3.22", needs={"": "PTX 7.0, sm_75"})

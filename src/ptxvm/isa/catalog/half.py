@@ -17,7 +17,7 @@ from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic, finish
 from ptxvm.algebra.types import f32
 from ptxvm.algebra.value import select
-from ptxvm.isa.model import alu
+from ptxvm.isa.model import Problem, alu
 
 OOB_NAN = 0xFFFF  # what out-of-bounds elements of a tensor copy are filled with; PTX 5.5.3.3 does not give its bits
 
@@ -170,7 +170,7 @@ def xorsign_goes_with_abs(i):
     if bool(i.xorsign) == bool(i.abs):
         return None
     has, lacks = ("xorsign", "abs") if i.xorsign else ("abs", "xorsign")
-    return f"Modifier '.{has}' requires modifier '.{lacks}'"
+    return Problem("P1301", f"Modifier '.{has}' requires modifier '.{lacks}'", word=has)
 
 
 # ── 9.7.4.9 to 9.7.4.10: functions ──────────────────────────────────────────────────────

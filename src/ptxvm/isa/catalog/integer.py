@@ -444,7 +444,7 @@ def field_beyond_a_byte(i):
     needs={"": "PTX 7.6, sm_70"},
 )
 def szext(i, a, b):
-    """Sign- or zero-extend the lowest `b` bits of `a`; for `b` beyond 31, .clamp keeps all of `a`, .wrap takes `b` mod 32."""
+    """Sign- or zero-extend the lowest `b` bits of `a`; beyond 31, .clamp keeps all of them, .wrap takes `b` mod 32."""
     return extend(a, b & 31 if i.mode == "wrap" else b)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ptxvm.algebra.derived.integers import look_up, shift_amount
-from ptxvm.algebra.types import b32, b64
 from ptxvm.algebra.value import select
 from ptxvm.isa.model import Problem, alu
 from ptxvm.isa.operand_types import SINK
@@ -138,9 +137,9 @@ def shf(i, a, b, c):
 
     .clamp shifts by at most 32, .wrap by the amount mod 32.
     """
-    both = a.to(b64) | b.to(b64) << 32
-    n = shift_amount(c.min(32) if i.mode == "clamp" else c & 31, b64)
-    return (both << n >> 32 if i.dir == "l" else both >> n).to(b32)
+    n = c.min(32) if i.mode == "clamp" else c & 31
+    rest = n.lift(32) - n
+    return b << n | a >> rest if i.dir == "l" else b << rest | a >> n
 
 
 @alu(
@@ -204,12 +203,11 @@ def prmt(i, a, b, c):
         zero, one, two, three = (c.lift(word) for word in PERMUTATIONS[i.mode])
         odd, high = (c & 1).ne(0), (c & 2).ne(0)
         c = select(high, select(odd, three, two), select(odd, one, zero))
-    pool = a.to(b64) | b.to(b64) << 32
     d = a.lift(0)
     for n in range(4):
-        byte = (pool >> (c >> 4 * n & 7).to(b64) * 8).to(b32) & 0xFF
+        control = c >> 4 * n
+        byte = select((control & 4).ne(0), b, a) >> (control & 3) * 8 & 0xFF
         if not i.mode:
-            sign = -(byte >> 7) & 0xFF
-            byte = select((c >> 4 * n & 8).ne(0), sign, byte)
+            byte = select((control & 8).ne(0), -(byte >> 7) & 0xFF, byte)
         d |= byte << 8 * n
     return d

@@ -14,13 +14,13 @@ SUM = """
 NEEDS = {"": "PTX 8.6, sm_100"}
 
 
-@alu(SUM.replace("OP", "add"), section="9.7.5.1", types="d: f32 plain, a: atype plain, c: f32 plain", needs=NEEDS)
+@alu(SUM.replace("OP", "add"), section="9.7.5.1", types="a: atype, *: f32", needs=NEEDS)
 def add(i, a, c):
     """Add an f32 to a narrower number."""
     return finish(i, arithmetic("add", i.rnd or "rn", a.to(f32), c))
 
 
-@alu(SUM.replace("OP", "sub"), section="9.7.5.2", types="d: f32 plain, a: atype plain, c: f32 plain", needs=NEEDS)
+@alu(SUM.replace("OP", "sub"), section="9.7.5.2", types="a: atype, *: f32", needs=NEEDS)
 def sub(i, a, c):
     """Subtract an f32 from a narrower number."""
     return finish(i, arithmetic("sub", i.rnd or "rn", a.to(f32), c))
@@ -33,7 +33,7 @@ def sub(i, a, c):
     .rnd = { .rn, .rz, .rm, .rp };
     """,
     section="9.7.5.3",
-    types="d: f32 plain, a: abtype plain, b: abtype plain, c: f32 plain",
+    types="a: abtype, b: abtype, *: f32",
     needs=NEEDS,
 )
 def fma(i, a, b, c):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from ptxvm.algebra.derived.packed import pack
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.isa import special_registers
-from ptxvm.isa.model import instruction
+from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.operand_types import UNKNOWN
+
+MISMATCH = "Arguments mismatch for instruction 'mov'"
 
 
 @instruction(
@@ -31,16 +34,21 @@ def mov(i, a):
     return [(a >> n * size).to(Type.named[f"b{size}"]) for n in range(len(d.items))]
 
 
+def shape(i, operand):
+    """What stands for an operand."""
+    return i.shape(operand) or UNKNOWN
+
+
 def widths(i):
     """How many elements the destination and the source have; 0 for one that is no vector."""
-    return [width(i.shape("d")), width(i.shape("a"))]
+    return [width(shape(i, "d")), width(shape(i, "a"))]
 
 
-def width(shape):
+def width(operand):
     """The number of elements of a vector in braces, of a vector register, or of `%tid` as a whole; 0 of a scalar."""
-    if shape.kind == "register":
-        return shape.detail or 0
-    return len(shape.items) if shape.kind in ("vector", "special") else 0
+    if operand.kind == "register":
+        return operand.detail or 0
+    return len(operand.items) if operand.kind in ("vector", "special") else 0
 
 
 @mov.rule("P1601")
@@ -54,7 +62,7 @@ def one_vector_of_two_or_four(i):
 @mov.rule("P1602")
 def nothing_but_sinks(i):
     """At least one element of the destination is a register."""
-    d = i.shape("d")
+    d = shape(i, "d")
     if d.kind == "sink":
         return "Result discard mode is not allowed for instruction 'mov'"
     if d.kind == "vector" and all(item.kind == "sink" for item in d.items):
@@ -65,22 +73,22 @@ def nothing_but_sinks(i):
 @mov.rule("P1603")
 def not_is_for_predicates(i):
     """Only a predicate is negated."""
-    if i.shape("a").kind == "not" and i.type is not pred:
-        return "Arguments mismatch for instruction 'mov'"
+    if shape(i, "a").kind == "not" and i.type is not pred:
+        return Problem("P1603", "only a predicate is negated with '!'", operand="a", ptxas=MISMATCH)
     return None
 
 
 @mov.rule("P1604")
 def special_register_of_the_future(i):
     """A special register needs the version and target that brought it."""
-    if i.shape("a").kind != "special":
+    if shape(i, "a").kind != "special":
         return None
-    name, need = i.shape("a").detail, special_registers.SPECIAL[i.shape("a").detail].need
+    name, need = shape(i, "a").detail, special_registers.SPECIAL[shape(i, "a").detail].need
     if need.version > i.version:
         wanted = ".".join(map(str, need.version))
-        return f"Feature '%{name}' requires PTX ISA .version {wanted} or later"
+        return Problem("P1604", f"Feature '%{name}' requires PTX ISA .version {wanted} or later", operand="a")
     if not need.met_by(i.target):
-        return f"Feature '%{name}' requires .target {need.targets[0]} or higher"
+        return Problem("P1604", f"Feature '%{name}' requires .target {need.targets[0]} or higher", operand="a")
     return None
 
 
@@ -90,26 +98,27 @@ OPAQUE = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
 @mov.rule("P1605")
 def address_of_an_opaque_variable(i):
     """The address of a texture, sampler or surface is taken as .u64."""
-    a = i.shape("a")
+    a = shape(i, "a")
     what = OPAQUE.get(a.detail) if a.kind == "variable" else None
     if what and i.type is not u64:
-        return f"Indirect access to {what} requires .u64 type"
+        return Problem("P1605", f"Indirect access to {what} requires .u64 type", operand="a")
     return None
 
 
 @mov.rule("P1606")
 def address_of_an_argument(i):
     """The address of a .param variable declared within a function cannot be taken (since PTX 1.4)."""
-    a = i.shape("a")
+    a = shape(i, "a")
     if a.kind == "variable" and a.space == "param::local" and i.version >= (1, 4):
-        return "Arguments mismatch for instruction 'mov'"
+        said = "the address of a .param variable of the function's own cannot be taken"
+        return Problem("P1606", said, operand="a", ptxas=MISMATCH)
     return None
 
 
 @mov.needs_when("PTX 2.1")
 def function_address(i):
     """The address of a function."""
-    return i.shape("a") is not None and i.shape("a").kind == "function"
+    return shape(i, "a").kind == "function"
 
 
 @instruction(

@@ -1,0 +1,188 @@
+"""The end of a node: where its lanes go.
+
+Whole warps jump.  Where lanes part, each node has a mask of the lanes that stand at it (`%pending.N`), and the lowest
+node that anybody stands at runs next; a warp whose lanes have all met again goes on as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxvm.algebra.types import pred
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit.emitter import TRAP, Emitter
+from ptxvm.engine.jit.raw import Lin, Raw, text
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.kernel import Kernel
+
+EXIT = -1  # the end of the thread, as a place to go
+
+
+class Leaving:
+    """Writes the jumps at the end of a node."""
+
+    def __init__(self, kernel: Kernel, at: Emitter) -> None:
+        self.kernel, self.at, self.code, self.node = kernel, at, at.code, at.node
+
+    def run(self) -> None:
+        """By what the last instruction asked for."""
+        action, guard = self.at.action, self.at.guard
+        onward = self._onward()
+        verb = action.verb if action is not None else "next"
+        match verb:
+            case "next":
+                self.one(onward)
+            case "goto":
+                self.choose(guard, self.kernel.node_at(action.symbol.index), onward)  # type: ignore[union-attr]
+            case "exit":
+                self.choose(guard, EXIT, onward)
+            case "barrier":
+                self.choose(guard, self.node.wait, onward)
+            case "trap":
+                self.trap(guard, onward)
+            case _:
+                raise Unsupported(f"'{self.kernel.function.instructions[self.node.end - 1].i.mnemonic}' in the JIT")
+
+    def _onward(self) -> int:
+        """The node after this one in the code."""
+        if self.node.end >= len(self.kernel.function.instructions):
+            return EXIT
+        return self.kernel.node_at(self.node.end)
+
+    def trap(self, guard: Raw | None, onward: int) -> None:
+        """Stop the grid, if anybody is here."""
+        bits = self.at.active_text()
+        if guard is None:
+            self.at._fault(TRAP, bits)
+            return
+        bad, good = self.code.label(), self.code.label()
+        self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, bad)
+        self.code.block(bad)
+        self.at._fault(TRAP, bits)
+        self.code.block(good)
+        self.one(onward)
+
+    # ── whole warps ─────────────────────────────────────────────────────────────────────
+
+    def one(self, target: int) -> None:
+        """All go to one place."""
+        if self.at.full:
+            self.jump(target)
+        else:
+            self.pend(target, self.at.mask or "-1")
+            self.chain({target}, certain=target)
+
+    def jump(self, target: int) -> None:
+        """A whole warp to a node."""
+        if target == EXIT:
+            self.code.jump("done")
+        elif self.kernel.nodes[target].waits:
+            self.code.jump(f"suspend.F{target}")
+        else:
+            self.tick(target)
+            self.code.jump(f"F{target}")
+
+    def tick(self, target: int) -> None:
+        """A loop that runs for long lets the machine look."""
+        if self.kernel.nodes[target].rank > self.node.rank:
+            return
+        code = self.code
+        left = code.emit("load i32, ptr %ticks, align 4", pure=False)
+        less = code.emit(f"add i32 {left}, -1", pure=False)
+        code.run(f"store i32 {less}, ptr %ticks, align 4")
+        look, go = code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), look, go, likely=False)
+        code.block(look)
+        code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
+        answer = code.emit(f"call i32 {self.kernel.context(code, 'tick', pure=False)}()", pure=False)
+        code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), go, "fault", likely=True)
+        code.block(go)
+
+    def choose(self, guard: Raw | None, yes: int, no: int) -> None:
+        """Some here, the others there."""
+        if guard is None or yes == no:
+            self.one(yes)
+        elif isinstance(guard, Lin):
+            if guard.constant is not None:
+                self.one(yes if guard.constant & 1 else no)
+                return
+            first, second = self.code.label(), self.code.label()
+            self.code.branch(text("i1", guard.base), first, second)
+            for label, target in ((first, yes), (second, no)):
+                with self.code.scope():
+                    self.code.block(label)
+                    self.one(target)
+        else:
+            self.kernel.diverges(self.node.number)
+            bits = self.code.mask_bits(self.at.alg.vector(pred, guard))
+            if self.at.full:
+                self.part(bits, yes, no)
+            else:
+                self.pend(yes, self.code.emit(f"and i32 {bits}, {self.at.mask}"))
+                others = self.code.emit(f"xor i32 {bits}, -1")
+                self.pend(no, self.code.emit(f"and i32 {others}, {self.at.mask}"))
+                self.chain({yes, no})
+
+    def part(self, bits: str, yes: int, no: int) -> None:
+        """A whole warp, of which perhaps only some lanes go."""
+        code = self.code
+        all_, more, none, some = (code.label() for _ in range(4))
+        code.branch(code.emit(f"icmp eq i32 {bits}, -1"), all_, more)
+        with code.scope():
+            code.block(all_)
+            self.jump(yes)
+        code.block(more)
+        code.branch(code.emit(f"icmp eq i32 {bits}, 0"), none, some)
+        with code.scope():
+            code.block(none)
+            self.jump(no)
+        code.block(some)
+        self.pend(yes, bits)
+        self.pend(no, code.emit(f"xor i32 {bits}, -1"))
+        targets = sorted({yes, no} - {EXIT}, key=self.rank)
+        if targets:
+            self.enter(targets[0])
+        else:
+            code.jump("done")
+
+    # ── some lanes ──────────────────────────────────────────────────────────────────────
+
+    def rank(self, target: int) -> int:
+        """The place of a node in the order."""
+        return self.kernel.nodes[target].rank
+
+    def pend(self, target: int, bits: str) -> None:
+        """Lanes stand at a node."""
+        if target == EXIT:
+            return
+        place = f"%pending.{target}"
+        old = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
+        self.code.run(f"store i32 {self.code.emit(f'or i32 {old}, {bits}')}, ptr {place}, align 4")
+
+    def chain(self, targets: set[int], certain: int = EXIT) -> None:
+        """Run the lowest node that somebody stands at."""
+        code = self.code
+        candidates = sorted((self.node.waiting | targets) - {EXIT}, key=self.rank)
+        if certain == EXIT and len(candidates) == 1 and EXIT not in targets and not self.node.waiting:
+            certain = candidates[0]
+        for target in candidates:
+            if target == certain:
+                self.enter(target)
+                return
+            standing = code.emit(f"load i32, ptr %pending.{target}, align 4", pure=False)
+            here, onward = code.label(), code.label()
+            code.branch(code.emit(f"icmp eq i32 {standing}, 0", pure=False), onward, here)
+            with code.scope():
+                code.block(here)
+                self.enter(target)
+            code.block(onward)
+        code.jump("done")
+
+    def enter(self, target: int) -> None:
+        """Begin a node for those who stand there."""
+        if self.kernel.nodes[target].waits:
+            self.code.jump(f"suspend.M{target}")
+        else:
+            self.tick(target)
+            self.code.jump(f"M{target}")

@@ -1,0 +1,489 @@
+"""The functions around the nodes of a kernel: of a warp, which can stop at a barrier and go on, and of the grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.raw import Vec, W, vector_literal, vector_type
+from ptxvm.engine.jit.registers import CARRY, alignment, place
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.kernel import Kernel
+    from ptxvm.engine.jit.plan import Node
+
+PARAMETERS = "ptr %ctx, ptr noalias %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x, i32 %ctaid.y, i32 %ctaid.z"
+ARGUMENTS = PARAMETERS.replace(" noalias", "")
+MASKED = 1 << 16  # added to the state of a warp of which some lanes wait
+
+
+def module(kernel: Kernel) -> str:
+    """The whole text."""
+    warp = warp_function(kernel)
+    grid = grid_function(kernel)
+    unit = kernel.unit
+    unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
+    return "\n".join(
+        [
+            *(_immediates(d) for d in unit.declarations.values()),
+            *unit.helpers.values(),
+            warp,
+            grid,
+            'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }',
+            '!1 = !{!"branch_weights", i32 100000, i32 1}',
+            '!2 = !{!"branch_weights", i32 1, i32 100000}',
+            "",
+        ]
+    )
+
+
+def _immediates(declaration: str) -> str:
+    """Some arguments of intrinsics must be literals, and say so."""
+    for name in ("llvm.ctlz", "llvm.cttz"):
+        if name in declaration:
+            return declaration.replace("i1)", "i1 immarg)")
+    return declaration
+
+
+# ── a warp ──────────────────────────────────────────────────────────────────────────────
+
+
+def warp_function(kernel: Kernel) -> str:
+    """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
+    from ptxvm.engine.jit.kernel import FIELDS, RESUME, SHAPELESS  # noqa: PLC0415 - they know each other
+
+    waits = [node for node in kernel.nodes if node.waits and ((node.start, True) or True)]
+    bodies: list[str] = []
+    for (number, full), (emitter, lines) in sorted(kernel.texts.items(), key=lambda t: (not t[0][1], t[0][0])):
+        node = kernel.nodes[number]
+        head = [f"{'F' if full else 'M'}{number}:"]
+        if not full:
+            head += _masked_head(kernel, node)
+        bodies += head + lines
+        if emitter.leaves:
+            bodies += _leave(kernel, node, full=full)
+    states: list[str] = []
+    for node in waits:
+        for full in (True, False):
+            if (node.number, full) in kernel.texts:
+                bodies += suspend(kernel, node, full=full)
+                state = node.number + (0 if full else MASKED) + (SHAPELESS if kernel.shapeless else 0)
+                states.append(f"i32 {state}, label %resume.{'F' if full else 'M'}{node.number}")
+    if kernel.shapeless:
+        bodies += _resume_all(kernel)
+        states.append(f"i32 {RESUME}, label %resume.all")
+    entry = _entry(kernel)
+    name = "shapeless" if kernel.shapeless else "warp"
+    start = "F0" if (0, True) in kernel.texts and kernel.threads % W == 0 else "start"
+    if start == "start":
+        bodies += ["start:", *_partial_start(kernel)]
+    switch = f"  switch i32 %state, label %{start} [ {' '.join(states)} ]"
+    if not kernel.shapeless:
+        field = 8 * FIELDS.index("twin")
+        entry += [
+            f"  %other = icmp uge i32 %state, {SHAPELESS}",
+            "  br i1 %other, label %elsewhere, label %here",
+            "elsewhere:",
+            f"  %twin.place = getelementptr i8, ptr %ctx, i64 {field}",
+            "  %twin = load ptr, ptr %twin.place, align 8",
+            f"  %twin.answer = call i32 %twin({ARGUMENTS}, i32 %state)",
+            "  ret i32 %twin.answer",
+            "here:",
+        ]
+    return "\n".join(
+        [
+            f"define {'' if kernel.shapeless else 'internal '}i32 @{name}({PARAMETERS}, i32 %state) #0 {{",
+            "entry:",
+            *entry,
+            switch,
+            *bodies,
+            "fault:",
+            "  ret i32 -2",
+            "done:",
+            "  ret i32 -1",
+            "}",
+        ]
+    )
+
+
+def _entry(kernel: Kernel) -> list[str]:
+    from ptxvm.engine.jit.kernel import FIELDS  # noqa: PLC0415
+
+    lines = []
+    for key, part, llvm in kernel.registers.slots():
+        lines.append(f"  {place(key, part)} = alloca {llvm}, align {alignment(llvm)}")
+        if _starts_as_zero(kernel, key):
+            lines.append(f"  store {llvm} zeroinitializer, ptr {place(key, part)}, align {alignment(llvm)}")
+    for name, llvm in sorted(kernel.buffers.items()):
+        lines.append(f"  {name} = alloca {llvm}, align 64")
+    for number in sorted(kernel.masked | {node.number for node in kernel.nodes if node.waits} | {0}):
+        lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+    lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.TICKS}, ptr %ticks, align 4"]
+    for field, llvm, name in (
+        ("params", "i64", "params.address"), ("params", "ptr", "params"), ("shared", "i64", "shared.address"),
+        ("shared", "ptr", "shared"), ("local", "i64", "local.start"), ("nctaid.x", "i32", "nctaid.x"),
+        ("nctaid.y", "i32", "nctaid.y"), ("nctaid.z", "i32", "nctaid.z"),
+    ):  # fmt: skip
+        lines.append(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index(field)}")
+        lines.append(f"  %{name} = load {llvm}, ptr %{name}.place, align 8")
+    lines += [
+        "  %warp.wide = zext i32 %warp to i64",
+        f"  %local.offset = mul i64 %warp.wide, {W * kernel.local_stride}",
+        "  %local.address = add i64 %local.start, %local.offset",
+    ]
+    return lines
+
+
+def _starts_as_zero(kernel: Kernel, key: tuple[int, int]) -> bool:
+    return key == CARRY or bool(kernel.nodes[0].live_in >> key[0] & 1)
+
+
+def _partial_start(kernel: Kernel) -> list[str]:
+    """The last warp of a CTA may lack lanes."""
+    rest = kernel.threads % W
+    if not rest:
+        return ["  br label %F0"] if (0, True) in kernel.texts else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
+    return [
+        f"  %last = icmp eq i32 %warp, {kernel.warps - 1}",
+        f"  %live = select i1 %last, i32 {(1 << rest) - 1}, i32 -1",
+        "  store i32 %live, ptr %pending.0, align 4",
+        "  br label %M0",
+    ]
+
+
+def _masked_head(kernel: Kernel, node: Node) -> list[str]:
+    """Who stands here; if all do, they go on as a whole warp."""
+    mask, number = f"%M{node.number}.mask", node.number
+    lines = [
+        f"  {mask} = load i32, ptr %pending.{number}, align 4",
+        f"  store i32 0, ptr %pending.{number}, align 4",
+        f"  %M{number}.all = icmp eq i32 {mask}, -1",
+    ]
+    if (number, True) in kernel.texts:
+        lines += [f"  br i1 %M{number}.all, label %F{number}, label %N{number}", f"N{number}:"]
+    return [*lines, f"  %M{number}.lanes = bitcast i32 {mask} to <{W} x i1>"]
+
+
+# ── barriers ────────────────────────────────────────────────────────────────────────────
+
+
+def _move(code: Code, base: str, slot: str, llvm: str, at: int, *, save: bool) -> None:
+    """A stack slot to or from the record; predicates as a mask."""
+    where = code.emit(f"getelementptr i8, ptr {base}, i64 {at}")
+    align = alignment(llvm)
+    if save:
+        value = code.emit(f"load {llvm}, ptr {slot}, align {align}", pure=False)
+        if llvm == f"<{W} x i1>":
+            code.run(f"store i32 {code.mask_bits(value)}, ptr {where}, align 8")
+        else:
+            code.run(f"store {llvm} {value}, ptr {where}, align {align}")
+    elif llvm == f"<{W} x i1>":
+        bits = code.emit(f"load i32, ptr {where}, align 8", pure=False)
+        code.run(f"store {llvm} {code.emit(f'bitcast i32 {bits} to {llvm}')}, ptr {slot}, align {align}")
+    else:
+        value = code.emit(f"load {llvm}, ptr {where}, align {align}", pure=False)
+        code.run(f"store {llvm} {value}, ptr {slot}, align {align}")
+
+
+def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
+    """Keep what the warp needs and return; and the way back."""
+    from ptxvm.engine.jit.kernel import SHAPELESS  # noqa: PLC0415
+
+    code, letter = Code(kernel.unit), "F" if full else "M"
+    saved = kernel.saved(node)
+    code.block(f"suspend.{letter}{node.number}")
+    bit = 1 << kernel.barrier_numbers.get(node.start, 0)
+    barriers = kernel.field(code, "barriers")
+    old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
+    code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
+    for slot, llvm, at in saved:
+        _move(code, "%record", slot, llvm, at, save=True)
+    if not full:
+        mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
+        code.run(f"store i32 {mask}, ptr %record, align 8")
+    state = node.number + (0 if full else MASKED) + (SHAPELESS if kernel.shapeless else 0)
+    code.run(f"ret i32 {state}")
+    code.memo.clear()
+    code.block(f"resume.{letter}{node.number}")
+    for slot, llvm, at in saved:
+        _move(code, "%record", slot, llvm, at, save=False)
+    if not full:
+        mask = code.emit("load i32, ptr %record, align 8", pure=False)
+        code.run(f"store i32 {mask}, ptr %pending.{node.number}, align 4")
+    code.jump(f"{letter}{node.number}")
+    return code.lines
+
+
+# ── from the version with shapes to the one without ─────────────────────────────────────
+
+
+def _whole(kernel: Kernel, key: tuple[int, int]) -> int:
+    """The place of a register in the record that both versions know."""
+    order = {r.index: n for n, r in enumerate(kernel.function.registers)}
+    from ptxvm.engine.jit.kernel import WHOLE_RECORD  # noqa: PLC0415
+
+    start = -(-4 * len(kernel.nodes) // 64) * 64 + 64
+    number = 0 if key == CARRY else 1 + sum(r.count for r in kernel.function.registers[: order[key[0]]]) + key[1]
+    return start + number * WHOLE_RECORD
+
+
+def whole_record_size(kernel: Kernel) -> int:
+    """Bytes of that record."""
+    from ptxvm.engine.jit.kernel import WHOLE_RECORD  # noqa: PLC0415
+
+    count = 2 + sum(r.count for r in kernel.function.registers)
+    return -(-4 * len(kernel.nodes) // 64) * 64 + 64 + count * WHOLE_RECORD
+
+
+def _leave(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
+    """A linear value wraps: the warp begins this node again in the other version."""
+    from ptxvm.algebra.value import Value  # noqa: F401, PLC0415
+    from ptxvm.engine.jit.algebra import LlvmAlgebra  # noqa: PLC0415
+    from ptxvm.engine.jit.kernel import RESUME  # noqa: PLC0415
+
+    code, letter = Code(kernel.unit), "F" if full else "M"
+    alg = LlvmAlgebra(code)
+    code.block(f"{letter}{node.number}.leave")
+    for number in range(len(kernel.nodes)):
+        known = number in node.waiting and not full
+        mask = code.emit(f"load i32, ptr %pending.{number}, align 4", pure=False) if known else "0"
+        if number == node.number:
+            mask = "-1" if full else f"%M{number}.mask"
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
+        code.run(f"store i32 {mask}, ptr {where}, align 4")
+    needed = node.live_in
+    for number in node.waiting if not full else ():
+        needed |= kernel.nodes[number].live_in
+    for key, shape in sorted(kernel.registers.shapes.items()):
+        if key != CARRY and not needed >> key[0] & 1:
+            continue
+        type = kernel.registers.types[key]
+        names = {
+            part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
+            for part, llvm in kernel.registers.parts(key, shape)
+        }
+        vector, llvm = alg.vector(type, kernel.registers.raw(key, names)), vector_type(type)
+        if llvm == f"<{W} x i1>":
+            llvm, vector = "i32", code.emit(f"bitcast {llvm} {vector} to i32")
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {_whole(kernel, key)}")
+        code.run(f"store {llvm} {vector}, ptr {where}, align 64")
+    twin = kernel.context(code, "twin", pure=False)
+    answer = code.emit(f"call i32 {twin}({ARGUMENTS}, i32 {RESUME})", pure=False)
+    code.run(f"ret i32 {answer}")
+    return code.lines
+
+
+def _resume_all(kernel: Kernel) -> list[str]:
+    """Take a warp over from the other version."""
+    code = Code(kernel.unit)
+    code.block("resume.all")
+    for key, part, llvm in kernel.registers.slots():
+        type = kernel.registers.types[key]
+        vector = vector_type(type)
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {_whole(kernel, key)}")
+        if vector == f"<{W} x i1>":
+            bits = code.emit(f"load i32, ptr {where}, align 64", pure=False)
+            name = code.emit(f"bitcast i32 {bits} to {vector}")
+        else:
+            name = code.emit(f"load {vector}, ptr {where}, align 64", pure=False)
+        if part == "b":
+            name = code.emit(f"extractelement {vector} {name}, i64 0")
+        code.run(f"store {llvm} {name}, ptr {place(key, part)}, align {alignment(llvm)}")
+    for number in range(len(kernel.nodes)):
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
+        mask = code.emit(f"load i32, ptr {where}, align 4", pure=False)
+        code.run(f"store i32 {mask}, ptr %pending.{number}, align 4")
+    for node in sorted(kernel.nodes, key=lambda node: node.rank):
+        mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
+        here, onward = code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i32 {mask}, 0", pure=False), onward, here)
+        code.block(here)
+        code.jump(f"suspend.M{node.number}" if node.waits else f"M{node.number}")
+        code.block(onward)
+    code.jump("done")
+    return code.lines
+
+
+# ── helpers ─────────────────────────────────────────────────────────────────────────────
+
+
+def lane_loop(name: str, kind: str, llvm: str) -> str:
+    """Loads or stores lane by lane, of elements that the processor does not gather."""
+    vector, size = f"<{W} x {llvm}>", max(1, int(llvm[1:]) // 8)
+    loads = kind == "gather"
+    parameters = f"<{W} x ptr> %places, i32 %mask" if loads else f"{vector} %values, <{W} x ptr> %places, i32 %mask"
+    work = (
+        f"  %one = load {llvm}, ptr %place, align {size}\n  store {llvm} %one, ptr %element, align {min(size, 16)}"
+        if loads
+        else f"  %one = load {llvm}, ptr %element, align {min(size, 16)}\n  store {llvm} %one, ptr %place, align {size}"
+    )
+    first = "zeroinitializer" if loads else "%values"
+    last = f"  %made = load {vector}, ptr %buffer, align 64\n  ret {vector} %made" if loads else "  ret void"
+    return f"""define internal {vector if loads else "void"} @{name}({parameters}) noinline #0 {{
+entry:
+  %buffer = alloca {vector}, align 64
+  %pointers = alloca <{W} x ptr>, align 64
+  store {vector} {first}, ptr %buffer, align 64
+  store <{W} x ptr> %places, ptr %pointers, align 64
+  br label %head
+head:
+  %rest = phi i32 [ %mask, %entry ], [ %fewer, %body ]
+  %none = icmp eq i32 %rest, 0
+  br i1 %none, label %end, label %body
+body:
+  %lane = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %less = add i32 %rest, -1
+  %fewer = and i32 %rest, %less
+  %slot = getelementptr ptr, ptr %pointers, i32 %lane
+  %place = load ptr, ptr %slot, align 8
+  %element = getelementptr {llvm}, ptr %buffer, i32 %lane
+{work}
+  br label %head
+end:
+{last}
+}}"""
+
+
+def grid_function(kernel: Kernel) -> str:
+    """Some CTAs, one after the other; a CTA's warps in turn, until all have ended."""
+    if kernel.shapeless:
+        return ""
+    from ptxvm.engine.jit.kernel import FIELDS  # noqa: PLC0415
+
+    kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
+    kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
+
+    def at(field: str) -> int:
+        return 8 * FIELDS.index(field)
+
+    clear = ""
+    if kernel.shared_size:
+        clear += f"  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 {kernel.shared_size}, i1 false)\n"
+    if kernel.uses_local:
+        size = kernel.local_stride * kernel.threads
+        clear += f"  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 {size}, i1 false)\n"
+    arguments = "ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z"
+    kernel.record_size = max(getattr(kernel, "record_size", 64), whole_record_size(kernel))
+    kernel.record_size = -(-kernel.record_size // 64) * 64
+    size, warps = kernel.record_size, kernel.warps
+    head = f"""define i32 @grid(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #0 {{
+entry:
+  %shared.place = getelementptr i8, ptr %ctx, i64 {at("shared")}
+  %shared = load ptr, ptr %shared.place, align 8
+  %local.place = getelementptr i8, ptr %ctx, i64 {at("local")}
+  %local = load ptr, ptr %local.place, align 8
+  %gx.place = getelementptr i8, ptr %ctx, i64 {at("nctaid.x")}
+  %gx = load i32, ptr %gx.place, align 8
+  %gy.place = getelementptr i8, ptr %ctx, i64 {at("nctaid.y")}
+  %gy = load i32, ptr %gy.place, align 8
+  %cta.place = getelementptr i8, ptr %ctx, i64 {at("cta")}
+  %barriers = getelementptr i8, ptr %ctx, i64 {at("barriers")}
+  %tick.place = getelementptr i8, ptr %ctx, i64 {at("tick")}
+  %tick = load ptr, ptr %tick.place, align 8
+  %fault.place = getelementptr i8, ptr %ctx, i64 {at("fault")}
+  %fault = load ptr, ptr %fault.place, align 8
+  br label %cta
+cta:
+  %c = phi i64 [ %first, %entry ], [ %c.next, %cta.done ]
+  store i64 %c, ptr %cta.place, align 8
+  %c32 = trunc i64 %c to i32
+  %x = urem i32 %c32, %gx
+  %q = udiv i32 %c32, %gx
+  %y = urem i32 %q, %gy
+  %z = udiv i32 %q, %gy
+{clear}"""
+    end = """cta.done:
+  %c.next = add i64 %c, 1
+  %some = and i64 %c.next, 4095
+  %looks = icmp eq i64 %some, 0
+  br i1 %looks, label %look, label %onward
+look:
+  %answer = call i32 %tick()
+  %stop = icmp ne i32 %answer, 0
+  br i1 %stop, label %bad, label %onward
+onward:
+  %all = icmp eq i64 %c.next, %last
+  br i1 %all, label %good, label %cta
+good:
+  ret i32 0
+bad:
+  ret i32 1
+}"""
+    end = end.replace("[ %c.next, %cta.done ]", "[ %c.next, %onward ]")
+    head = head.replace("[ %c.next, %cta.done ]", "[ %c.next, %onward ]")
+    if not any(node.waits for node in kernel.nodes):
+        return f"""{head}  br label %warps
+warps:
+  %w = phi i32 [ 0, %cta ], [ %w.next, %warp.done ]
+  %own = getelementptr i8, ptr %records, i64 0
+  %r = call i32 @warp({arguments}, i32 0)
+  %wrong = icmp eq i32 %r, -2
+  br i1 %wrong, label %bad, label %warp.done
+warp.done:
+  %w.next = add i32 %w, 1
+  %w.all = icmp eq i32 %w.next, {warps}
+  br i1 %w.all, label %cta.done, label %warps
+{end}"""
+    return f"""{head}  call void @llvm.memset.p0.i64(ptr %states, i8 0, i64 {4 * warps}, i1 false)
+  br label %round
+round:
+  store i32 0, ptr %barriers, align 8
+  br label %warps
+warps:
+  %w = phi i32 [ 0, %round ], [ %w.next, %warp.next ]
+  %alive = phi i32 [ 0, %round ], [ %alive.next, %warp.next ]
+  %state.place = getelementptr i32, ptr %states, i32 %w
+  %state = load i32, ptr %state.place, align 4
+  %ended = icmp slt i32 %state, 0
+  br i1 %ended, label %warp.next, label %warp.run
+warp.run:
+  %w.wide = zext i32 %w to i64
+  %offset = mul i64 %w.wide, {size}
+  %own = getelementptr i8, ptr %records, i64 %offset
+  %r = call i32 @warp({arguments}, i32 %state)
+  store i32 %r, ptr %state.place, align 4
+  %waits = icmp sge i32 %r, 0
+  %waits.bit = zext i1 %waits to i32
+  %alive.more = or i32 %alive, %waits.bit
+  %wrong = icmp eq i32 %r, -2
+  br i1 %wrong, label %bad, label %warp.next
+warp.next:
+  %alive.next = phi i32 [ %alive, %warps ], [ %alive.more, %warp.run ]
+  %w.next = add i32 %w, 1
+  %w.all = icmp eq i32 %w.next, {warps}
+  br i1 %w.all, label %round.end, label %warps
+round.end:
+{_release(at)}
+{end}"""
+
+
+def _release(at: object) -> str:
+    """All warps that live wait: at one barrier they go on, at several nobody does."""
+    place = at  # the offset of a field
+    lines = []
+    for field in ("ayes", "voters"):
+        lines += [
+            f"  %{field}.place = getelementptr i8, ptr %ctx, i64 {place(field)}",  # type: ignore[operator]
+            f"  %{field} = load i32, ptr %{field}.place, align 8",
+            f"  %{field}.then = getelementptr i8, ptr %ctx, i64 {place(field + '_then')}",  # type: ignore[operator]
+            f"  store i32 %{field}, ptr %{field}.then, align 8",
+            f"  store i32 0, ptr %{field}.place, align 8",
+        ]
+    return "\n".join(
+        [
+            *lines,
+            "  %met = load i32, ptr %barriers, align 8",
+            "  %kinds = call i32 @llvm.ctpop.i32(i32 %met)",
+            "  %several = icmp ugt i32 %kinds, 1",
+            "  br i1 %several, label %deadlock, label %released",
+            "deadlock:",
+            "  call void %fault(i32 3, i32 %met, i32 0, i32 0)",
+            "  br label %bad",
+            "released:",
+            "  %more = icmp ne i32 %alive.next, 0",
+            "  br i1 %more, label %round, label %cta.done",
+        ]
+    )
+
+
+__all__ = ["Vec", "module", "vector_literal"]

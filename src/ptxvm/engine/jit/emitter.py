@@ -1,0 +1,436 @@
+"""One node of a kernel as LLVM IR: its instructions, what it leaves in registers, and where lanes go next."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from ptxvm.algebra.types import Type, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.shapes import VECTOR_PARTS
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit import ports
+from ptxvm.engine.jit.algebra import LlvmAlgebra
+from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.memory import Memory
+from ptxvm.engine.jit.operands import Operands
+from ptxvm.engine.jit.places import short
+from ptxvm.engine.jit.plan import Node, is_barrier, is_collective
+from ptxvm.engine.jit.raw import Lin, Raw, Scalar, Vec, W, scalar_type, text, vector_type, wrapped
+from ptxvm.engine.jit.registers import CARRY, Key
+from ptxvm.isa.model import PORTS, Decoded
+from ptxvm.syntax import tree
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.kernel import Kernel
+
+PORT: dict[str, Any] = {
+    "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
+    "cc": ports.ConditionCode,
+}  # fmt: skip
+FUNCTIONS = {"sin": 0, "cos": 1, "lg2": 2, "ex2": 3, "tanh": 4}
+TRAP, DIVERGED = 1, 2  # what the machine is told of
+NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
+
+
+class Emitter(Operands):
+    """Writes a node for whole warps (`full`), or for those lanes that stand there."""
+
+    def __init__(self, kernel: Kernel, node: Node, *, full: bool) -> None:
+        self.kernel, self.node, self.full = kernel, node, full
+        self.code = Code(kernel.unit)
+        self.alg = LlvmAlgebra(self.code, self._transcendental, self._extended)
+        self.prologue: list[str] = []
+        self.current: dict[Key, Value] = {}
+        self.loaded: dict[Key, Value] = {}
+        self.written: set[Key] = set()
+        self.guard: Raw | None = None
+        self.mask: str | None = None if full else "%" + self.name("mask")
+        self.dirty = False
+        self.nested = False
+        self.action: ports.Action | None = None
+        self.widened: dict[tuple[bool, Lin], Lin] = {}
+        self.leaves = False
+        self.bank_size = kernel.bank_size
+        self.local_stride = kernel.local_stride
+
+    def name(self, stem: str) -> str:
+        """A name of this node."""
+        return f"{'F' if self.full else 'M'}{self.node.number}.{stem}"
+
+    # ── instructions ────────────────────────────────────────────────────────────────────
+
+    def run(self) -> None:
+        """All instructions, in order."""
+        code = self.kernel.function.instructions
+        if not self.full:
+            self.code.memo[f"bitcast i32 {self.mask} to <{W} x i1>"] = "%" + self.name("lanes")
+        for bound in code[self.node.start : self.node.end]:
+            self.instruction(bound)
+
+    def instruction(self, bound: Bound) -> None:
+        """One instruction."""
+        i = bound.i
+        guard = self._guard_of(bound)
+        if self.node.waits:
+            guard = None  # who waited was not held off by it
+        effects = i.of.effects
+        if isinstance(guard, Lin) and guard.constant is None and effects & {"mem", "warp"} and not is_barrier(i):
+            self._conditional(bound, text("i1", guard.base))
+            return
+        if isinstance(guard, Lin) and guard.constant is not None and "flow" not in effects and not is_barrier(i):
+            if not guard.constant & 1:
+                return
+            guard = None
+        self.guard = guard
+        self._meaning(bound, i)
+
+    def _conditional(self, bound: Bound, condition: str) -> None:
+        """An instruction with effects under a guard that all lanes share: jumped over where it is false."""
+        code, before = self.code, dict(self.current)
+        do, skip, merge = code.label(), code.label(), code.label()
+        code.branch(condition, do, skip)
+        self.guard, self.nested = None, True
+        with code.scope():
+            code.block(do)
+            self._meaning(bound, bound.i)
+            changed = {k: v for k, v in self.current.items() if k in self.written and before.get(k) is not v}
+            olds = {k: before[k] if k in before else self._load(k, v.type) for k, v in changed.items()}
+            for key, old in olds.items():
+                before.setdefault(key, old)
+            plain = {
+                k: isinstance(v.raw, Lin) and isinstance(olds[k].raw, Lin) and not v.raw.terms and not olds[k].raw.terms
+                for k, v in changed.items()
+            }
+            new = {k: self._single(v, scalar=plain[k]) for k, v in changed.items()}
+            done = code.label()
+            code.jump(done)
+            code.block(done)
+            code.jump(merge)
+        with code.scope():
+            code.block(skip)
+            kept = {k: self._single(v, scalar=plain[k]) for k, v in olds.items()}
+            passed = code.label()
+            code.jump(passed)
+            code.block(passed)
+            code.jump(merge)
+        code.block(merge)
+        for key, value in changed.items():
+            llvm = scalar_type(value.type) if plain[key] else vector_type(value.type)
+            name = code.emit(f"phi {llvm} [ {new[key]}, %{done} ], [ {kept[key]}, %{passed} ]", pure=False)
+            loose = value.raw.loose or olds[key].raw.loose
+            raw = Lin(name, loose=loose) if plain[key] else Vec(name, loose=loose)
+            self.current[key] = Value(self.alg, value.type, raw)
+        self.nested = False
+
+    def _single(self, value: Value, *, scalar: bool) -> str:
+        if scalar:
+            return text(scalar_type(value.type), value.raw.base)
+        return self.alg.vector(value.type, value.raw)
+
+    def _meaning(self, bound: Bound, i: Decoded) -> None:
+        given = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
+        if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
+            raise Unsupported(f"'{i.mnemonic}' in the JIT", f"port {missing[0]}")
+        self._port = given.get("mem") or Memory(self, bound)
+        if "cc" in given:
+            given["cc"].read = lambda: self.slot(CARRY, pred)
+            given["cc"].write = lambda value: self.assign(CARRY, pred, value)
+        arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
+        result = i.of.meaning(i, *arguments)
+        if inspect.isgenerator(result):
+            request = next(result)
+            if is_barrier(i) and not self.node.waits:
+                self.kernel.barrier(bound, request)
+                self._vote(request.values[2])
+                self.action = ports.Action("barrier")
+                return
+            sent = ports.Votes(self, bound) if is_barrier(i) else self._collective(request)
+            try:
+                result.send(sent)
+            except StopIteration as end:
+                result = end.value
+            else:
+                raise Unsupported(f"'{i.mnemonic}' in the JIT")
+        if "flow" in given:
+            self.action = given["flow"].action
+        self._commit(bound, i, result)
+
+    def _collective(self, request: ports.Request) -> ports.Peers:
+        """The lanes that came; where one of the mask stands elsewhere, nobody knows when it comes."""
+        members, *payload = request.values
+        here = self.active_raw()
+        if not self.full or self.guard is not None:
+            others = self._elsewhere()
+            if others != "0":
+                asked = self.alg.integer("and", u32, members.raw, Lin(others))  # type: ignore[union-attr]
+                wrong = self.alg.compare("ne", u32, asked, Lin(0))
+                bits = self.code.emit(f"and i32 {self.bits_of(wrong)}, {self.active_text()}")
+                bad, good = self.code.label(), self.code.label()
+                self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
+                self.code.block(bad)
+                self._fault(DIVERGED, bits)
+                self.code.block(good)
+        return ports.Peers(self, self.alg.integer("and", u32, members.raw, here), tuple(p for p in payload if p))  # type: ignore[union-attr]
+
+    def _elsewhere(self) -> str:
+        """The lanes that have not ended and are not here, as a mask."""
+        total = "0"
+        for n in sorted(self.node.waiting):
+            standing = self.code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)
+            total = self.code.emit(f"or i32 {total}, {standing}")
+        if self.guard is not None:
+            aside = self.code.emit(f"xor i32 {self.active_text()}, {self.mask or -1}")
+            total = self.code.emit(f"or i32 {total}, {aside}")
+        return total
+
+    def _vote(self, vote: Value | None) -> None:
+        """Count the votes of these lanes at a barrier."""
+        if vote is None:
+            return
+        ayes = self.code.emit(f"and i32 {self.bits_of(vote.raw)}, {self.active_text()}")
+        for field, bits in (("ayes", ayes), ("voters", self.active_text())):
+            count = self.code.intrinsic("i32", "llvm.ctpop.i32", ("i32", bits))
+            place = self.kernel.field(self.code, field)
+            total = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
+            self.code.run(f"store i32 {self.code.emit(f'add i32 {total}, {count}')}, ptr {place}, align 4")
+
+    def _guard_of(self, bound: Bound) -> Raw | None:
+        guard = bound.guard()
+        if guard is None:
+            return None
+        value = self.slot((guard[0].index, 0), pred)
+        raw: Raw = (~value).raw if guard[1] else value.raw
+        return raw
+
+    # ── registers ───────────────────────────────────────────────────────────────────────
+
+    def slot(self, key: Key, type: Type) -> Value:
+        """What a register holds."""
+        if key not in self.current:
+            self.current[key] = self._load(key, type)
+        return self.current[key]
+
+    def _load(self, key: Key, type: Type) -> Value:
+        """What the register held when the node began."""
+        if key not in self.loaded:
+            raw = self.kernel.registers.load(key, type, self.prologue, self.code, (self.node.number, self.full))
+            self.loaded[key] = Value(self.alg, type, raw)
+        return self.loaded[key]
+
+    def assign(self, key: Key, type: Type, value: Value) -> None:
+        """Give a register a new value, where the guard holds."""
+        if value.type.bits != type.bits:
+            value = value.to(type.as_bits if type.is_float else type)
+        value = value.view(type) if value.type is not pred else value
+        if self.guard is not None:
+            old = self.slot(key, type)
+            value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
+        self.current[key] = value
+        self.written.add(key)
+
+    def _commit(self, bound: Bound, i: Decoded, result: Any) -> None:
+        """Write the results to the destinations."""
+        names = i.destinations()
+        if result is None or not names:
+            return
+        values = result if isinstance(result, tuple) else (result,)
+        for name, value in zip(names, values, strict=False):
+            node = bound.operands.get(name)
+            if node is not None:
+                self._write(bound, node, value)
+
+    def _write(self, bound: Bound, node: tree.Operand, value: Any) -> None:
+        if isinstance(node, tree.Vector):
+            for item, element in zip(node.items, value if isinstance(value, list) else [value], strict=True):
+                self._write(bound, item, element)
+            return
+        if not isinstance(node, tree.Name) or node.text == "_":
+            return
+        register = bound.scope.find(node.text)
+        if isinstance(value, list):
+            if register.count > 1:
+                for n, element in enumerate(value):
+                    self.assign((register.index, n), register.type, element)
+                return
+            (value,) = value
+        part = VECTOR_PARTS.get(node.component or "", 0) if register.count > 1 else 0
+        self.assign((register.index, part), register.type, value)
+
+    def store_registers(self) -> None:
+        """Leave what is needed later; lanes that are not here keep what they have."""
+        for key in sorted(self.written):
+            if key != CARRY and not self.node.live_out >> key[0] & 1:
+                continue
+            value = self.current[key]
+            raw = value.raw
+            if not self.full and self.kernel.kept_by_others(self.node, key):
+                old = self._load(key, value.type)
+                raw = self.alg.select(value.type, Vec(self._lanes()), raw, old.raw)
+            self.kernel.registers.store(key, value.type, raw, self.alg, (self.node.number, self.full))
+
+    # ── lanes ───────────────────────────────────────────────────────────────────────────
+
+    def _lanes(self) -> str:
+        return self.code.emit(f"bitcast i32 {self.mask} to <{W} x i1>")
+
+    def active_vector(self) -> str | None:
+        """The lanes that commit this instruction as predicates; None for all."""
+        guard = self.alg.vector(pred, self.guard) if self.guard is not None else None
+        if self.mask is None:
+            return guard
+        lanes = self._lanes()
+        return lanes if guard is None else self.code.emit(f"and <{W} x i1> {lanes}, {guard}")
+
+    def active_text(self) -> str:
+        """The same as a mask."""
+        if self.guard is None:
+            return self.mask or "-1"
+        bits = self.bits_of(self.guard)
+        return bits if self.mask is None else self.code.emit(f"and i32 {bits}, {self.mask}")
+
+    def active_raw(self) -> Lin:
+        """The same as a value."""
+        found = self.active_text()
+        return Lin(0xFFFF_FFFF) if found == "-1" else Lin(found)
+
+    def bits_of(self, raw: Raw) -> str:
+        """A predicate as a mask."""
+        if isinstance(raw, Lin):
+            if raw.constant is not None:
+                return "-1" if raw.constant & 1 else "0"
+            return self.code.emit(f"sext i1 {raw.base} to i32")
+        return self.code.mask_bits(raw.name)
+
+    # ── services ────────────────────────────────────────────────────────────────────────
+
+    def memory(self, bound: Bound) -> Memory:
+        """The port `mem`."""
+        return Memory(self, bound)
+
+    def memory_port(self) -> Memory:
+        """That of the instruction at hand."""
+        port: Memory = self._port
+        return port
+
+    def buffer(self, llvm: str, number: int) -> str:
+        """Scratch memory of the warp's function."""
+        return self.kernel.buffer(llvm, number)
+
+    def context(self, field: str) -> str:
+        """A field of the launch's record."""
+        return self.kernel.context(self.code, field)
+
+    def site(self, bound: Bound, space: str, size: int, *, writing: bool) -> int:
+        """The number of a place that accesses memory."""
+        return self.kernel.site(bound, space, size, writing=writing)
+
+    def site_pointer(self, site: int, offset: int) -> str:
+        """Where it remembers its last allocation."""
+        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 16 + offset}")
+
+    def window_size(self, space: str) -> int:
+        """Bytes of shared or local memory."""
+        return self.kernel.shared_size if space == "shared" else self.kernel.stack_size
+
+    def needs_local(self) -> None:
+        """The kernel uses local memory."""
+        self.kernel.uses_local = True
+
+    def gather(self, llvm: str, places: str, mask: str | None) -> str:
+        """Load from a place of each lane."""
+        vector = f"<{W} x {llvm}>"
+        predicate = mask or "splat (i1 true)"
+        size = 8 if llvm in ("i64", "double") else 4
+        if llvm not in NATIVE:
+            name = self.kernel.loop_helper("gather", llvm)
+            bits = "-1" if mask is None else self.code.mask_bits(mask)
+            return self.code.call(vector, name, (f"<{W} x ptr>", places), ("i32", bits), pure=False)
+        name = f"llvm.masked.gather.v{W}{short(llvm)}.v{W}p0"
+        self.code.unit.declarations[name] = (
+            f"declare {vector} @{name}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
+        )
+        given = [(f"<{W} x ptr>", places), ("i32", str(size)), (f"<{W} x i1>", predicate), (vector, "zeroinitializer")]
+        return self.code.call(vector, name, *given, pure=False)
+
+    def scatter(self, llvm: str, value: str, places: str, mask: str | None) -> None:
+        """Store to a place of each lane, in their order."""
+        vector = f"<{W} x {llvm}>"
+        size = 8 if llvm in ("i64", "double") else 4
+        if llvm not in NATIVE:
+            name = self.kernel.loop_helper("scatter", llvm)
+            bits = "-1" if mask is None else self.code.mask_bits(mask)
+            self.code.run(f"call void @{name}({vector} {value}, <{W} x ptr> {places}, i32 {bits})")
+            return
+        name = f"llvm.masked.scatter.v{W}{short(llvm)}.v{W}p0"
+        self.code.unit.declarations[name] = f"declare void @{name}({vector}, <{W} x ptr>, i32 immarg, <{W} x i1>)"
+        predicate = mask or "splat (i1 true)"
+        self.code.run(
+            f"call void @{name}({vector} {value}, <{W} x ptr> {places}, i32 {size}, <{W} x i1> {predicate})"
+        )
+
+    def _transcendental(self, alg: LlvmAlgebra, function: str, type: Type, a: Raw) -> Raw:
+        """NumPy computes it, for all lanes."""
+        uniform = isinstance(a, Lin)
+        vector = vector_type(type)
+        given, made = self.buffer(vector, 7), self.buffer(vector, 8)
+        self.code.run(f"store {vector} {alg.vector(type, a)}, ptr {given}, align 64")
+        which = FUNCTIONS[function] + (16 if type.bits == 64 else 0)
+        self.code.run(f"call void {self.context('function')}(i32 {which}, ptr {given}, ptr {made})")
+        result = self.code.emit(f"load {vector}, ptr {made}, align 64", pure=False)
+        if not uniform:
+            return Vec(result)
+        return Lin(self.code.emit(f"extractelement {vector} {result}, i64 0"))
+
+    def _fault(self, kind: int, bits: str) -> None:
+        """Tell the machine, and end."""
+        index = self.node.end - 1
+        self.code.run(f"call void {self.context('fault')}(i32 {kind}, i32 {bits}, i32 {index}, i32 %warp)")
+        self.code.jump("fault")
+
+    # ── linear values that are extended ─────────────────────────────────────────────────
+
+    def _extended(self, alg: LlvmAlgebra, source: Type, a: Lin) -> Lin | None:
+        """A linear s32 or u32 as 64 bits, where no lane wraps; where one does, the warp goes on without shapes."""
+        if self.kernel.shapeless or self.dirty:
+            return None
+        known = (source.is_signed, a)
+        if known in self.widened:
+            return self.widened[known]
+        code = self.code
+
+        def wide(u: Scalar, *, signed: bool) -> Scalar:
+            if isinstance(u, int):
+                return wrapped(u, 32) if signed else u
+            return code.emit(f"{'sext' if signed else 'zext'} i32 {u} to i64")
+
+        base = wide(a.base, signed=source.is_signed)
+        terms = tuple((k, wide(u, signed=True)) for k, u in a.terms)
+        low, high = base, base
+        for pattern, u in terms:
+            if isinstance(u, int):
+                ends = sorted((min(pattern) * u, max(pattern) * u))
+                least: Scalar = ends[0] & (1 << 64) - 1
+                most: Scalar = ends[1] & (1 << 64) - 1
+            else:
+                a0, a1 = (text("i64", alg.scalar("mul", 64, u, k & (1 << 64) - 1)) for k in (min(pattern), max(pattern)))
+                least = code.intrinsic("i64", "llvm.smin.i64", ("i64", a0), ("i64", a1))
+                most = code.intrinsic("i64", "llvm.smax.i64", ("i64", a0), ("i64", a1))
+            low, high = alg.scalar("add", 64, low, least), alg.scalar("add", 64, high, most)
+        tests = []
+        for end in (low, high):
+            moved = alg.scalar("add", 64, end, 1 << 31) if source.is_signed else end
+            tests.append(code.emit(f"icmp ult i64 {text('i64', moved)}, {1 << 32}"))
+        good = code.label()
+        code.branch(code.emit(f"and i1 {tests[0]}, {tests[1]}"), good, self.name("leave"), likely=True)
+        code.block(good)
+        self.leaves = True
+        made = Lin(base, tuple((k, u & (1 << 64) - 1 if isinstance(u, int) else u) for k, u in terms), shift=a.shift)
+        made = Lin(made.base, alg.collect(64, tuple((k, u, 1) for k, u in made.terms)), shift=a.shift)
+        if not self.nested:
+            self.widened[known] = made
+        return made
+
+
+__all__ = ["Emitter", "is_collective", "u64"]

@@ -1,0 +1,157 @@
+"""The JIT engine: kernels compiled when they are first launched with a shape of CTA."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import Crash, Unsupported
+from ptxvm.engine.jit import refusals
+from ptxvm.engine.jit.calls import Calls
+from ptxvm.engine.jit.kernel import FIELDS, Kernel
+from ptxvm.engine.jit.native import Native
+from ptxvm.engine.launch import Counters
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.window import Window
+
+GRID = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+
+
+@dataclass(eq=False)
+class Compiled:
+    """A kernel for one shape of CTA: its translation, and the code."""
+
+    kernel: Kernel
+    make_twin: Any
+    text: str
+
+    @cached_property
+    def native(self) -> Native:
+        """The code."""
+        return Native(self.text)
+
+    @cached_property
+    def grid(self) -> Any:
+        """The function that runs some CTAs."""
+        return GRID(self.native.address("grid"))
+
+    @cached_property
+    def twin(self) -> Native:
+        """The version without shapes, for warps in which a linear value wraps."""
+        return Native(self.make_twin().translate(), 1)
+
+
+class Jit:
+    """Runs the kernels of an image."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self._compiled: dict[Any, Compiled] = {}
+
+    @cached_property
+    def library(self) -> Library:
+        """The functions of the device, and what they printed."""
+        return Library(self.image.memory)
+
+    def supports(self, kernel: Function) -> str | None:
+        """Why this engine cannot run a kernel; None where it can."""
+        function = self.image.resolve(kernel)
+        reason = refusals.reason(self.image, function)
+        if reason is None:
+            try:
+                self.compiled(function, (32, 1, 1), 0)
+            except Unsupported as lacking:
+                return lacking.feature
+        return reason
+
+    def compiled(self, kernel: Function, block: tuple[int, int, int], shared: int) -> Compiled:
+        """The code of a kernel; `shared` is the dynamic shared memory in bytes."""
+        key = (kernel, block, shared)
+        if key not in self._compiled:
+            if (reason := refusals.reason(self.image, kernel)) is not None:
+                raise Unsupported(reason)
+            size = self.image.shared_size(kernel, shared)
+            stack = -(-self.image.frame(kernel).size // 16) * 16 + 32
+            constants = {"dynamic_smem_size": shared, "total_smem_size": size}
+
+            def make(*, shapeless: bool) -> Kernel:
+                return Kernel(self.image, kernel, block, size, stack, constants, shapeless=shapeless)
+
+            translation = make(shapeless=False)
+            self._compiled[key] = Compiled(translation, lambda: make(shapeless=True), translation.translate())
+        return self._compiled[key]
+
+    def launch(
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None
+    ) -> Counters:
+        """Run a grid to its end; `parameters` is the address of the parameter bank."""
+        function = self.image.resolve(kernel)
+        compiled = self.compiled(function, shape.block, shared)
+        translation, memory = compiled.kernel, self.image.memory
+        windows = {"shared": Window(memory, "shared", translation.shared_size, np.zeros(shape.threads, np.int64))}
+        if translation.uses_local:
+            windows["local"] = Window(memory, "local", translation.stack_size, np.arange(shape.threads))
+        try:
+            return self._run(compiled, shape, parameters, windows, budget)
+        finally:
+            for window in windows.values():
+                window.release()
+
+    def _run(
+        self, compiled: Compiled, shape: LaunchShape, parameters: int, windows: dict[str, Window], budget: int | None
+    ) -> Counters:
+        translation = compiled.kernel
+        calls = Calls(translation, shape, self.image.memory, windows, budget)
+        record = np.zeros(len(FIELDS), np.uint64)
+        twin = TWIN(lambda *arguments: self._twin(compiled, record, calls, arguments))
+        fields = {
+            "params": parameters,
+            "shared": windows["shared"].allocation.start,
+            "local": windows["local"].allocation.start if "local" in windows else 0,
+            "check": _address(calls.check),
+            "function": _address(calls.function),
+            "fault": _address(calls.fault),
+            "tick": _address(calls.tick),
+            "twin": _address(twin),
+            **dict(zip(("nctaid.x", "nctaid.y", "nctaid.z"), shape.grid, strict=True)),
+        }
+        for name, value in fields.items():
+            record[FIELDS.index(name)] = value
+        calls.current_cta = lambda: int(record[FIELDS.index("cta")])
+        warps = np.empty(translation.warps * translation.record_size + 64, np.uint8)
+        start = -(-warps.ctypes.data // 64) * 64
+        states = np.zeros(translation.warps, np.int32)
+        failed = compiled.grid(
+            record.ctypes.data, calls.sites.ctypes.data, start, states.ctypes.data, 0, shape.ctas
+        )
+        if calls.raised is not None:
+            raise calls.raised
+        if failed:
+            raise Crash(f"the compiled kernel '{translation.function.name}' stopped and nobody knows why")
+        return Counters(turns=calls.turns)
+
+    def _twin(self, compiled: Compiled, record: Any, calls: Calls, arguments: tuple[Any, ...]) -> int:
+        """The first warp that needs the version without shapes waits until that is compiled."""
+        try:
+            address = compiled.twin.address("shapeless")
+            record[FIELDS.index("twin")] = address
+            return int(TWIN(address)(*arguments))
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            calls.raised = calls.raised or error
+            return -2
+
+
+TWIN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
+
+
+def _address(function: Any) -> int:
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

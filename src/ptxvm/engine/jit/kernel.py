@@ -1,0 +1,203 @@
+"""A kernel as a module of LLVM IR, for CTAs of one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxvm.algebra.types import pred, u32
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit import driver, plan
+from ptxvm.engine.jit.code import Code, Unit
+from ptxvm.engine.jit.control import Leaving
+from ptxvm.engine.jit.emitter import Emitter
+from ptxvm.engine.jit.ports import Request
+from ptxvm.engine.jit.raw import Lin, W
+from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
+
+# The record of a launch: 8 bytes each.
+FIELDS = [
+    "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
+    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers",
+]  # fmt: skip
+POINTERS = {"check", "function", "fault", "tick", "twin"}
+WHOLE_RECORD = 512  # bytes of a register in the record that both versions of a kernel know
+SHAPELESS = 1 << 20  # added to the states of the version without shapes
+RESUME = 1 << 21  # the state of a warp that comes from the other version
+
+
+class Kernel:
+    """The translation of a kernel."""
+
+    TICKS = 1 << 22
+
+    def __init__(
+        self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int, stack_size: int,
+        constants: dict[str, int], *, shapeless: bool = False,
+    ) -> None:  # fmt: skip
+        self.image, self.function, self.block, self.constants = image, function, block, constants
+        self.shared_size, self.stack_size, self.shapeless = shared_size, stack_size, shapeless
+        self.local_stride = -(-max(stack_size, 1) // 256) * 256
+        self.bank_size = image.parameters(function).size
+        self.threads = block[0] * block[1] * block[2]
+        self.warps = -(-self.threads // W)
+        self.unit = Unit()
+        self.nodes = plan.nodes(function)
+        self._at = {node.start: node.number for node in reversed(self.nodes) if not node.waits}
+        self.registers = Registers(not shapeless, self._requeue)
+        self.divergent: set[int] = set()
+        self.masked: set[int] = set()
+        self.texts: dict[tuple[int, bool], tuple[Emitter, list[str]]] = {}
+        self.queue: set[tuple[int, bool]] = set()
+        self.buffers: dict[str, str] = {}
+        self.sites: list[tuple[Bound, str, int, bool]] = []
+        self._sites: dict[tuple[int, str, int, bool], int] = {}
+        self.uses_local = False
+        self.barrier_numbers: dict[int, int] = {}
+        self._index = {id(b): n for n, b in enumerate(function.instructions)}
+
+    # ── what nodes ask ──────────────────────────────────────────────────────────────────
+
+    def node_at(self, index: int) -> int:
+        """The node that begins at an instruction."""
+        return self._at.get(index, -1)
+
+    def field(self, code: Code, name: str) -> str:
+        """The place of a field of the launch's record."""
+        return code.emit(f"getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index(name)}")
+
+    def context(self, code: Code, name: str, *, pure: bool = True) -> str:
+        """A field of the launch's record."""
+        llvm = "ptr" if name in POINTERS else "i32"
+        where = self.field(code, name) if pure else code.emit(
+            f"getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index(name)}", pure=False
+        )  # fmt: skip
+        return code.emit(f"load {llvm}, ptr {where}, align 8", pure=pure)
+
+    def buffer(self, llvm: str, number: int) -> str:
+        """Scratch memory of the warp's function."""
+        name = f"%buffer.{number}.{llvm.replace(' ', '').strip('<>')}"
+        self.buffers[name] = llvm
+        return name
+
+    def site(self, bound: Bound, space: str, size: int, *, writing: bool) -> int:
+        """The number of a place that accesses memory."""
+        key = (self._index[id(bound)], space, size, writing)
+        if key not in self._sites:
+            self._sites[key] = len(self.sites)
+            self.sites.append((bound, space, size, writing))
+        return self._sites[key]
+
+    def barrier(self, bound: Bound, request: Request) -> None:
+        """Refuse barriers that are not for the whole CTA."""
+        number, threads, _ = request.values
+        if number is None or (n := _constant(number.raw)) is None or n >= 16:
+            raise Unsupported(f"'{bound.i.mnemonic}' of a barrier whose number is not constant, in the JIT")
+        if threads is not None and _constant(threads.raw) != self.warps * W:
+            raise Unsupported(f"'{bound.i.mnemonic}' of some threads in the JIT")
+        self.barrier_numbers[self._index[id(bound)]] = n
+
+    def kept_by_others(self, node: plan.Node, key: Key) -> bool:
+        """Do lanes that stand elsewhere need their value of a register?"""
+        if key == CARRY:
+            return bool(node.waiting)
+        return any(self.nodes[n].live_in >> key[0] & 1 for n in node.waiting)
+
+    def diverges(self, number: int) -> None:
+        """Lanes may part at the end of a node."""
+        self.divergent.add(number)
+
+    def loop_helper(self, kind: str, llvm: str) -> str:
+        """A function that gathers or scatters lane by lane."""
+        name = f"ptxvm.{kind}.{llvm}"
+        return self.unit.helper(name, driver.lane_loop(name, kind, llvm))
+
+    # ── the fixed point ─────────────────────────────────────────────────────────────────
+
+    def _requeue(self, user: tuple[int, bool]) -> None:
+        self.queue.add(user)
+
+    def translate(self) -> str:
+        """The module's text."""
+        self._initial_registers()
+        whole = self.threads % W == 0
+        everything = plan.reachable(self.nodes, {0})
+        self.queue = {(n, True) for n in everything}
+        if not whole or self.shapeless:
+            self._mask(everything if not self.shapeless else set(range(len(self.nodes))))
+        for _ in range(1000):
+            self._settle()
+            before = [node.waiting for node in self.nodes]
+            for node, others in zip(self.nodes, plan.waiting(self.nodes, self.divergent), strict=True):
+                node.waiting = others
+            starts = {s for n in self.divergent for s in self.nodes[n].successors}
+            self._mask(plan.reachable(self.nodes, starts))
+            self.queue |= {
+                (node.number, False)
+                for node, old in zip(self.nodes, before, strict=True)
+                if node.waiting != old and node.number in self.masked
+            }
+            if not self.queue:
+                break
+        self._check_barriers()
+        return driver.module(self)
+
+    def _mask(self, numbers: set[int]) -> None:
+        """These nodes may run for some lanes of a warp."""
+        self.queue |= {(n, False) for n in numbers - self.masked}
+        self.masked |= numbers
+
+    def _settle(self) -> None:
+        """Write nodes until no shape changes."""
+        while self.queue:
+            number, full = user = min(self.queue, key=lambda u: (not u[1], self.nodes[u[0]].rank))
+            self.queue.discard(user)
+            emitter = Emitter(self, self.nodes[number], full=full)
+            emitter.run()
+            emitter.store_registers()
+            Leaving(self, emitter).run()
+            self.texts[user] = (emitter, emitter.prologue + emitter.code.lines)
+
+    def _initial_registers(self) -> None:
+        first = self.nodes[0]
+        for register in self.function.registers:
+            if first.live_in >> register.index & 1:
+                for part in range(register.count):
+                    self.registers.initial((register.index, part), register.type)
+        if any("cc" in b.i.of.effects for b in self.function.instructions):
+            self.registers.initial(CARRY, pred)
+
+    def _check_barriers(self) -> None:
+        """Lanes of one warp wait at one barrier at a time."""
+        for node in self.nodes:
+            if node.waits and (any(self.nodes[n].waits for n in node.waiting)):
+                raise Unsupported("barriers at several places in diverged code, in the JIT")
+
+    # ── what lives across barriers ──────────────────────────────────────────────────────
+
+    def saved(self, node: plan.Node) -> list[tuple[str, str, int]]:
+        """The stack slots that a warp needs after a barrier, their types, and their places in its record."""
+        at, found = 64, []
+        for key, part, llvm in self.registers.slots():
+            if key != CARRY and not node.live_in >> key[0] & 1:
+                continue
+            step = alignment(llvm)
+            at = -(-at // step) * step
+            found.append((place(key, part), llvm, at))
+            at += size_of(llvm)
+        self.record_size = max(getattr(self, "record_size", 64), at)
+        return found
+
+
+def size_of(llvm: str) -> int:
+    """Bytes of a stack slot."""
+    if llvm.startswith("<"):
+        return W * size_of(llvm.split()[-1].rstrip(">")) if not llvm.endswith("i1>") else 64
+    return {"float": 4, "double": 8}.get(llvm) or max(1, int(llvm[1:]) // 8)
+
+
+def _constant(raw: Any) -> int | None:
+    return raw.constant if isinstance(raw, Lin) else None
+
+
+__all__ = ["FIELDS", "POINTERS", "RESUME", "SHAPELESS", "WHOLE_RECORD", "Kernel", "pred", "u32"]

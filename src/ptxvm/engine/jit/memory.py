@@ -1,0 +1,263 @@
+"""The port `mem`: checked loads, stores and atomics by the shape of the address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit import places
+from ptxvm.engine.jit.ports import Port
+from ptxvm.engine.jit.raw import Lin, Raw, Vec, W, scalar_type, text, vector_type
+
+if TYPE_CHECKING:
+    from ptxvm.analysis.program import Bound
+    from ptxvm.engine.jit.emitter import Emitter
+
+WINDOWS = ("shared", "local")
+
+
+class Memory(Port):
+    """`mem`."""
+
+    def __init__(self, at: Emitter, bound: Bound) -> None:
+        super().__init__(at, bound)
+        self.places = places.Places(at)
+
+    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+        """A scalar load and a broadcast, a contiguous one, pieces of these, or a gather."""
+        space, raw, size = self._where(space, address), address.raw, type.bytes * count
+        llvm = scalar_type(type)
+        if isinstance(raw, Lin) and not raw.terms and not isinstance(self.at.guard, Vec):
+            pointer = self._checked(space, raw, size, writing=False)
+            names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
+            return [Value(self.alg, type, Lin(name)) for name in names]
+        self._checked(space, raw, size, writing=False)
+        return [Value(self.alg, type, Vec(name)) for name in self.places.load(space, llvm, type.bytes, raw, count)]
+
+    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+        """A scalar store, a contiguous one, or a scatter."""
+        count = len(values)
+        space, raw, size = self._where(space, address), address.raw, type.bytes * count
+        values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
+        pointer = self._checked(space, raw, size, writing=True)
+        self.at.dirty = True
+        llvm = scalar_type(type)
+        uniform = all(isinstance(v.raw, Lin) and not v.raw.terms for v in values)
+        if uniform and pointer and not isinstance(self.at.guard, Vec):
+            for n, v in enumerate(values):
+                place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * type.bytes}")
+                self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {place}, align {min(type.bytes, 16)}")
+            return
+        vectors = [self.alg.vector(type, v.raw) for v in values]
+        self.places.store(space, llvm, type.bytes, raw, vectors)
+
+    def _where(self, space: str, address: Value) -> str:
+        """The space, without its sub-space."""
+        word = space.partition("::")[0]
+        if word == "local":
+            self.at.needs_local()
+        return word
+
+    def _load_one(self, llvm: str, pointer: str, offset: int, size: int) -> str:
+        place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
+        return self.code.emit(f"load {llvm}, ptr {place}, align {min(size, 16) if not offset else 1}", pure=False)
+
+    # ── the check ───────────────────────────────────────────────────────────────────────
+
+    def _checked(self, space: str, raw: Raw, size: int, *, writing: bool) -> str:
+        """Check an access; the pointer, where it is one for all lanes."""
+        code = self.code
+        if isinstance(raw, Lin) and raw.bank is not None and 0 <= raw.bank <= self.at.bank_size - size and not writing:
+            return code.emit(f"getelementptr i8, ptr %params, i64 {raw.bank}")
+        site = self.at.site(self.bound, space, size, writing=writing)
+        good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
+        slow, onward = code.label(), code.label()
+        code.branch(good, onward, slow, likely=True)
+        with code.scope():
+            code.block(slow)
+            self._slow(site, space, raw, size, onward)
+        code.block(onward)
+        if isinstance(raw, Lin) and not raw.terms:
+            return self.places.pointer(space, raw)
+        return ""
+
+    def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
+        """Ask the machine, which knows all allocations; where it refuses, the warp ends with a fault."""
+        code, vector = self.code, f"<{W} x i64>"
+        addresses = self.at.buffer(vector, 0)
+        code.run(f"store {vector} {self.alg.vector(u64, raw)}, ptr {addresses}, align 64")
+        check = self.at.context("check")
+        mask = self.at.active_text()
+        answer = code.emit(
+            f"call i32 {check}(i32 {site}, ptr {addresses}, i32 {mask}, i32 %warp)", pure=False
+        )
+        code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), onward, "fault", likely=True)
+
+    def _good_window(self, space: str, raw: Raw, size: int) -> str:
+        """Is the offset of every lane a multiple of the size and in the window?  One comparison tells both."""
+        room = self.at.window_size(space)
+        log = size.bit_length() - 1
+        bound = ((room - size) >> log) + 1 if room >= size else 0
+        low = self.alg.cast("resize", u64, u32, raw, "rn")
+        if isinstance(low, Lin) and (box := places.Box.of(low, 32)) is not None and box.fits(size):
+            first = self.alg.scalar("add", 32, low.base, box.least)
+            turned = self._turned("i32", text("i32", first), log)
+            return self.code.emit(f"icmp ult i32 {turned}, {max(bound - (box.span >> log), 0)}")
+        return self._all_lanes("i32", self.alg.vector(u32, low), log, f"splat (i32 {bound})")
+
+    def _good(self, site: int, raw: Raw, size: int) -> str:
+        """Is it in the allocation that this instruction met last?"""
+        code, log = self.code, size.bit_length() - 1
+        low = code.emit(f"load i64, ptr {self.at.site_pointer(site, 0)}, align 8", pure=False)
+        bound = code.emit(f"load i64, ptr {self.at.site_pointer(site, 8)}, align 8", pure=False)
+        if isinstance(raw, Lin):
+            box = places.Box.of(raw, 64)
+            if box is not None and box.fits(size):
+                first = self.alg.scalar("add", 64, raw.base, box.least)
+                offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
+                limit = code.intrinsic("i64", "llvm.usub.sat.i64", ("i64", bound), ("i64", str(box.span >> log)))
+                return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {limit}")
+            return self._good_box(raw, size, low, bound)
+        offsets = code.emit(f"sub <{W} x i64> {self.alg.vector(u64, raw)}, {code.splat('i64', low)}")
+        return self._all_lanes("i64", offsets, log, code.splat("i64", bound))
+
+    def _good_box(self, raw: Lin, size: int, low: str, bound: str) -> str:
+        """The same where the lanes' distances are known when the code runs."""
+        alg, code, log = self.alg, self.code, size.bit_length() - 1
+        first, span, bits = raw.base, 0, "0"
+        width: str | int = span
+        for pattern, u in raw.terms:
+            ends = [alg.scalar("mul", 64, u, k & (1 << 64) - 1) for k in (min(pattern), max(pattern))]
+            a, b = (text("i64", e) for e in ends)
+            least = code.intrinsic("i64", "llvm.smin.i64", ("i64", a), ("i64", b))
+            most = code.intrinsic("i64", "llvm.smax.i64", ("i64", a), ("i64", b))
+            first = alg.scalar("add", 64, first, least)
+            width = alg.scalar("add", 64, width, code.emit(f"sub i64 {most}, {least}"))
+            bits = code.emit(f"or i64 {bits}, {text('i64', u)}")
+        offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
+        limit = code.intrinsic(
+            "i64", "llvm.usub.sat.i64", ("i64", bound), ("i64", code.emit(f"lshr i64 {text('i64', width)}, {log}"))
+        )
+        inside = code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {limit}")
+        aligned = code.emit(f"icmp eq i64 {code.emit(f'and i64 {bits}, {size - 1}')}, 0")
+        return code.emit(f"and i1 {inside}, {aligned}")
+
+    def _turned(self, llvm: str, offset: str, log: int) -> str:
+        """The low bits moved to the top, where they make a number too large."""
+        if not log:
+            return offset
+        return self.code.intrinsic(llvm, f"llvm.fshr.{llvm}", (llvm, offset), (llvm, offset), (llvm, str(log)))
+
+    def _all_lanes(self, llvm: str, offsets: str, log: int, bound: str) -> str:
+        vector, code = f"<{W} x {llvm}>", self.code
+        if log:
+            amount = f"splat ({llvm} {log})"
+            name = f"llvm.fshr.v{W}{llvm}"
+            offsets = code.intrinsic(vector, name, (vector, offsets), (vector, offsets), (vector, amount))
+        wrong = code.mask_bits(code.emit(f"icmp uge {vector} {offsets}, {bound}"))
+        mask = self.at.active_text()
+        if mask != "-1":
+            wrong = code.emit(f"and i32 {wrong}, {mask}")
+        return code.emit(f"icmp eq i32 {wrong}, 0")
+
+    # ── atomics ─────────────────────────────────────────────────────────────────────────
+
+    def atomic(
+        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        **attributes: Any,
+    ) -> Value:  # fmt: skip
+        """One lane after the other, in their order."""
+        code, llvm, vector = self.code, scalar_type(type), vector_type(type)
+        space = self._where(space, address)
+        self._checked(space, address.raw, type.bytes, writing=True)
+        self.at.dirty = True
+        pointers = self.at.buffer(f"<{W} x ptr>", 1)
+        code.run(f"store <{W} x ptr> {self.places.pointers(space, address.raw)}, ptr {pointers}, align 64")
+        results = self.at.buffer(vector, 2)
+        given: list[tuple[Type, Raw, str]] = []
+        for n, operand in enumerate(operands):
+            raw, buffer = self.alg.tight(operand.type, operand.raw), ""
+            if isinstance(raw, Vec) or raw.terms:
+                buffer = self.at.buffer(vector_type(operand.type), 3 + n)
+                code.run(f"store {vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64")
+            given.append((operand.type, raw, buffer))
+        with code.scope():
+            code.memo.clear()
+            lane = self._begin_lanes()
+            place = code.emit(f"load ptr, ptr {code.emit(f'getelementptr ptr, ptr {pointers}, i32 {lane}')}, align 8")
+            old = Value(self.alg, type, Lin(code.emit(f"load {llvm}, ptr {place}, align {type.bytes}", pure=False)))
+            ones = [Value(self.alg, t, self._lane_of(t, raw, buffer, lane)) for t, raw, buffer in given]
+            new = update(old, *ones)
+            (_, _, (made,)) = self.alg.operands(type, self.alg.tight(type, new.raw))
+            code.run(f"store {llvm} {made}, ptr {place}, align {type.bytes}")
+            kept = code.emit(f"getelementptr {llvm}, ptr {results}, i32 {lane}")
+            code.run(f"store {llvm} {text(llvm, old.raw.base)}, ptr {kept}, align {min(type.bytes, 16)}")
+            self._end_lanes()
+        return Value(self.alg, type, Vec(code.emit(f"load {vector}, ptr {results}, align 64", pure=False)))
+
+    def _lane_of(self, type: Type, raw: Raw, buffer: str, lane: str) -> Raw:
+        if not buffer:
+            return raw
+        llvm = scalar_type(type)
+        place = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, i32 {lane}")
+        return Lin(self.code.emit(f"load {llvm}, ptr {place}, align 1"))
+
+    def _begin_lanes(self) -> str:
+        """A loop over the active lanes; the lane's number."""
+        code = self.code
+        rest = self.at.buffer("i32", 9)
+        code.run(f"store i32 {self.at.active_text()}, ptr {rest}, align 4")
+        self._head, self._done = code.label(), code.label()
+        body = code.label()
+        code.jump(self._head)
+        code.block(self._head)
+        left = code.emit(f"load i32, ptr {rest}, align 4", pure=False)
+        code.branch(code.emit(f"icmp eq i32 {left}, 0"), self._done, body)
+        code.block(body)
+        less = code.emit(f"add i32 {left}, -1")
+        code.run(f"store i32 {code.emit(f'and i32 {left}, {less}')}, ptr {rest}, align 4")
+        return code.intrinsic("i32", "llvm.cttz.i32", ("i32", left), ("i1", "true"))
+
+    def _end_lanes(self) -> None:
+        self.code.jump(self._head)
+        self.code.block(self._done)
+
+    # ── others ──────────────────────────────────────────────────────────────────────────
+
+    def fence(self, order: str, scope: str) -> None:
+        """One thread runs all lanes in order."""
+
+    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+        """Nothing to be seen."""
+
+    def to_generic(self, space: str, address: Value) -> Value:
+        """Add the base of the window."""
+        return self._moved("add", space, address)
+
+    def from_generic(self, space: str, address: Value) -> Value:
+        """Take the base of the window away."""
+        return self._moved("sub", space, address)
+
+    def _moved(self, op: str, space: str, address: Value) -> Value:
+        space = space.partition("::")[0]
+        if space not in WINDOWS:
+            return address
+        raw = address.raw
+        if op == "add":
+            raw = self.alg.integer("and", u64, raw, Lin(0xFFFF_FFFF)) if not isinstance(raw, Lin) or raw.constant is None else raw
+        return Value(self.alg, u64, self.alg.integer(op, u64, raw, self.places.base(space)))
+
+    def within(self, space: str, address: Value) -> Value:
+        """Is it there?"""
+        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")
+
+    def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
+        """Grow the frame."""
+        raise Unsupported("'alloca' in the JIT")
+
+    def stack_pointer(self, restore: Value | None = None) -> Value:
+        """Read or set the end of the frame."""
+        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")

@@ -1,0 +1,254 @@
+"""Where the lanes of an access go, by the shape of the address, and the LLVM loads and stores that fit it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptxvm.algebra.types import u32, u64
+from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, W, text
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.emitter import Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The constant distances of the lanes from a base: the least, how far the greatest is from it, and all."""
+
+    least: int
+    span: int
+    offsets: Pattern
+
+    @classmethod
+    def of(cls, raw: Lin, bits: int) -> Box | None:
+        """None where a distance is known only when the code runs."""
+        del bits
+        offsets = constant_offsets(raw)
+        if offsets is None:
+            return None
+        return cls(min(offsets), max(offsets) - min(offsets), offsets)
+
+    def fits(self, size: int) -> bool:
+        """Are all distances between lanes multiples of the size?"""
+        return all((n - self.least) % size == 0 for n in self.offsets)
+
+
+def constant_offsets(raw: Lin) -> Pattern | None:
+    """Each lane's distance from the base, where all are constant."""
+    total = [0] * W
+    for pattern, u in raw.terms:
+        if not isinstance(u, int):
+            return None
+        for n in range(W):
+            total[n] += pattern[n] * u
+    return tuple(total)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some lanes of an access: `first` to `first + count`, contiguous or all at one place."""
+
+    first: int
+    count: int
+    contiguous: bool
+    offset: int  # of its first lane, as far as it is constant
+    steps: tuple[tuple[int, str], ...]  # and what is added: factors of scalars
+
+
+def pieces(raw: Lin, size: int) -> list[Piece] | None:
+    """The access cut in as few pieces of equal length as do it; None where lanes go here and there."""
+    for count in (W, W // 2, W // 4):
+        found = [_piece(raw, first, count, size) for first in range(0, W, count)]
+        if all(p is not None for p in found):
+            return [p for p in found if p is not None]
+    return None
+
+
+def _piece(raw: Lin, first: int, count: int, size: int) -> Piece | None:
+    lanes = range(first, first + count)
+    total, steps = [0] * W, []
+    for pattern, u in raw.terms:
+        if isinstance(u, int):
+            for n in lanes:
+                total[n] += pattern[n] * u
+        elif any(pattern[n] != pattern[first] for n in lanes):
+            return None
+        elif pattern[first]:
+            steps.append((pattern[first], u))
+    distances = {total[n] - total[first] - size * (n - first) for n in lanes}
+    if distances == {0}:
+        return Piece(first, count, True, total[first], tuple(steps))
+    if all(total[n] == total[first] for n in lanes):
+        return Piece(first, count, False, total[first], tuple(steps))
+    return None
+
+
+class Places:
+    """Loads and stores of checked addresses, for the lanes that are active."""
+
+    def __init__(self, at: Emitter) -> None:
+        self.at, self.alg, self.code = at, at.alg, at.code
+
+    # ── pointers ────────────────────────────────────────────────────────────────────────
+
+    def base(self, space: str) -> Raw:
+        """The generic address of a window: one for the CTA, or one for each thread."""
+        if space == "shared":
+            return Lin("%shared.address", shift=8)
+        stride = self.at.local_stride
+        lanes = Lin("%local.address", ((tuple(range(W)), stride),))
+        return lanes
+
+    def flat(self, space: str, raw: Raw) -> Raw:
+        """A checked address as a generic one."""
+        if space not in ("shared", "local"):
+            return raw
+        if isinstance(raw, Lin) and not raw.terms:
+            offset: Raw = self.alg.cast("resize", u32, u64, self.alg.cast("resize", u64, u32, raw, "rn"), "rn")
+        else:
+            offset = self.alg.integer("and", u64, raw, Lin(0xFFFF_FFFF))
+        return self.alg.integer("add", u64, offset, self.base(space))
+
+    def pointer(self, space: str, raw: Lin) -> str:
+        """The place of an address that is the same in all lanes; empty where their windows differ."""
+        if space == "local":
+            return ""
+        if space == "shared":
+            low = self.alg.cast("resize", u64, u32, raw, "rn")
+            offset = text("i32", low.base)  # type: ignore[union-attr]
+            return self.code.emit(f"getelementptr i8, ptr %shared, i32 {offset}")
+        return self.code.emit(f"inttoptr i64 {text('i64', raw.base)} to ptr")
+
+    def pointers(self, space: str, raw: Raw) -> str:
+        """The places of all lanes."""
+        if space == "shared":
+            low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
+            return self.code.emit(f"getelementptr i8, ptr %shared, <{W} x i32> {low}")
+        flat = self.alg.vector(u64, self.flat(space, raw))
+        return self.code.emit(f"inttoptr <{W} x i64> {flat} to <{W} x ptr>")
+
+    def _linear(self, space: str, raw: Raw) -> Lin | None:
+        """The address where it is linear, relative to `%shared` in that space."""
+        if isinstance(raw, Vec):
+            return None
+        if space == "shared":
+            low = self.alg.cast("resize", u64, u32, raw, "rn")
+            return low if isinstance(low, Lin) else None
+        if space == "local":
+            return None
+        return raw
+
+    def _piece_pointer(self, space: str, raw: Lin, piece: Piece) -> str:
+        bits = 32 if space == "shared" else 64
+        place = self.alg.scalar("add", bits, raw.base, piece.offset & (1 << bits) - 1)
+        for factor, u in piece.steps:
+            place = self.alg.scalar("add", bits, place, self.alg.scalar("mul", bits, u, factor & (1 << bits) - 1))
+        if space == "shared":
+            return self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', place)}")
+        return self.code.emit(f"inttoptr i64 {text('i64', place)} to ptr")
+
+    # ── loads ───────────────────────────────────────────────────────────────────────────
+
+    def load(self, space: str, llvm: str, size: int, raw: Raw, count: int) -> list[str]:
+        """The elements of every lane's vector."""
+        linear = self._linear(space, raw)
+        cut = pieces(linear, size * count) if linear is not None else None
+        if linear is not None and cut is not None:
+            return self._load_pieces(space, llvm, size, linear, cut, count)
+        places = self.pointers(space, raw)
+        return [self.at.gather(llvm, self._element(places, n * size), self.at.active_vector()) for n in range(count)]
+
+    def _element(self, places: str, offset: int) -> str:
+        return self.code.emit(f"getelementptr i8, <{W} x ptr> {places}, i64 {offset}") if offset else places
+
+    def _load_pieces(
+        self, space: str, llvm: str, size: int, raw: Lin, cut: list[Piece], count: int
+    ) -> list[str]:
+        code = self.code
+        whole: list[list[str]] = []
+        kept: dict[tuple[str, bool], list[str]] = {}
+        for piece in cut:
+            pointer = self._piece_pointer(space, raw, piece)
+            if self.at.mask is None and (pointer, piece.contiguous) in kept:
+                whole.append(kept[pointer, piece.contiguous])
+                continue
+            if piece.contiguous:
+                loaded = self._contiguous(llvm, size, pointer, piece, count)
+            else:
+                loaded = self._broadcast(llvm, size, pointer, piece, count)
+            kept[pointer, piece.contiguous] = loaded
+            whole.append(loaded)
+        return [code.concatenate(llvm, [part[n] for part in whole], cut[0].count) for n in range(count)]
+
+    def _contiguous(self, llvm: str, size: int, pointer: str, piece: Piece, count: int) -> list[str]:
+        code, total = self.code, piece.count * count
+        vector = f"<{total} x {llvm}>"
+        if (mask := self._mask(piece, count)) is None:
+            loaded = code.emit(f"load {vector}, ptr {pointer}, align {size}", pure=False)
+        else:
+            name = f"llvm.masked.load.v{total}{short(llvm)}.p0"
+            code.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{total} x i1>, {vector})"
+            given = [("ptr", pointer), ("i32", str(size)), (f"<{total} x i1>", mask), (vector, "zeroinitializer")]
+            loaded = code.call(vector, name, *given, pure=False)
+        if count == 1:
+            return [loaded]
+        return [code.shuffle(llvm, total, loaded, "poison", list(range(n, total, count))) for n in range(count)]
+
+    def _broadcast(self, llvm: str, size: int, pointer: str, piece: Piece, count: int) -> list[str]:
+        """One place for some lanes; where none of them is active, somewhere harmless."""
+        code = self.code
+        mask = self.at.active_text()
+        if mask != "-1":
+            own = ((1 << piece.count) - 1) << piece.first
+            used = code.emit(f"icmp ne i32 {code.emit(f'and i32 {mask}, {own}')}, 0")
+            pointer = code.emit(f"select i1 {used}, ptr {pointer}, ptr {self.at.buffer(f'<{W} x i64>', 0)}")
+        found = []
+        for n in range(count):
+            place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * size}") if n else pointer
+            one = code.emit(f"load {llvm}, ptr {place}, align {min(size, 8)}", pure=False)
+            found.append(code.splat(llvm, one, piece.count))
+        return found
+
+    def _mask(self, piece: Piece, count: int) -> str | None:
+        """The predicate of the elements of a piece; None where all are active."""
+        vector = self.at.active_vector()
+        if vector is None:
+            return None
+        order = [piece.first + n // count for n in range(piece.count * count)]
+        if order == list(range(W)):
+            return vector
+        return self.code.shuffle("i1", W, vector, "poison", order)
+
+    # ── stores ──────────────────────────────────────────────────────────────────────────
+
+    def store(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
+        """Where lanes write to one place, the last one stays."""
+        count, code = len(vectors), self.code
+        linear = self._linear(space, raw)
+        cut = pieces(linear, size * count) if linear is not None else None
+        if linear is None or cut is None or not all(p.contiguous for p in cut):
+            places = self.pointers(space, raw)
+            for n, vector in enumerate(vectors):
+                self.at.scatter(llvm, vector, self._element(places, n * size), self.at.active_vector())
+            return
+        for piece in cut:
+            pointer = self._piece_pointer(space, linear, piece)
+            total, lanes = piece.count * count, list(range(piece.first, piece.first + piece.count))
+            if count == 1:
+                value = vectors[0] if piece.count == W else code.shuffle(llvm, W, vectors[0], "poison", lanes)
+            else:
+                rows = code.concatenate(llvm, vectors, W)
+                value = code.shuffle(llvm, W * count, rows, "poison", [n + W * k for n in lanes for k in range(count)])
+            vector = f"<{total} x {llvm}>"
+            if (mask := self._mask(piece, count)) is None:
+                code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
+                continue
+            name = f"llvm.masked.store.v{total}{short(llvm)}.p0"
+            code.unit.declarations[name] = f"declare void @{name}({vector}, ptr, i32 immarg, <{total} x i1>)"
+            code.run(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, <{total} x i1> {mask})")
+
+
+def short(llvm: str) -> str:
+    """How the name of an intrinsic says a type."""
+    return {"float": "f32", "double": "f64"}.get(llvm, llvm)

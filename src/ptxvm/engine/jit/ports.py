@@ -1,0 +1,215 @@
+"""The ports of the machine but memory, as the JIT sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ptxvm.algebra.types import Type, pred, u32
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit import host
+from ptxvm.engine.jit.raw import IOTA, Lin, Raw, Vec, W, from_lanes, known_lanes, scalar_type, text, vector_type
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.emitter import Emitter
+
+
+@dataclass(slots=True)
+class Action:
+    """What the last instruction of a node asked of the flow."""
+
+    verb: str
+    symbol: Any = None
+    index: Value | None = None
+
+
+class Port:
+    """What all ports share."""
+
+    def __init__(self, at: Emitter, bound: Bound) -> None:
+        self.at, self.alg, self.code, self.bound = at, at.alg, at.code, bound
+
+
+class Peers:
+    """The lanes of a collective; `members` is a mask, the same in all lanes or not."""
+
+    def __init__(self, at: Emitter, members: Raw, payload: tuple[Value, ...]) -> None:
+        self.emitter, self.alg, self.code = at, at.alg, at.code
+        self.mask, self.payload = members, payload
+
+    @property
+    def members(self) -> Value:
+        """Who takes part."""
+        return Value(self.alg, u32, self.mask)
+
+    def ballot(self, payload: int = 0) -> Value:
+        """The bits of a predicate."""
+        bits = self.code.mask_bits(self.alg.vector(pred, self.payload[payload].raw))
+        return Value(self.alg, u32, self.alg.integer("and", u32, Lin(bits), self.mask))
+
+    def at(self, lane: Value, payload: int = 0) -> Value:
+        """What another lane gave; the own value of this lane where that one takes no part."""
+        value = self.payload[payload]
+        if isinstance(value.raw, Lin) and not value.raw.terms:
+            return value
+        found = self._permuted(value.type, value.raw, lane.raw)
+        if known_lanes(u32, self.mask) != (0xFFFF_FFFF,) * W:
+            bit = self.alg.integer("and", u32, self.alg.integer("shr", u32, self.mask, lane.raw), Lin(1))
+            takes_part = self.alg.compare("ne", u32, bit, Lin(0))
+            found = self.alg.select(value.type, takes_part, found, value.raw)
+        return Value(self.alg, value.type, found)
+
+    def _permuted(self, type: Type, raw: Raw, lane: Raw) -> Raw:
+        llvm, vector = scalar_type(type), self.alg.vector(type, raw)
+        known = known_lanes(u32, lane)
+        if isinstance(lane, Lin) and not lane.terms:
+            index = str(lane.base & 31) if isinstance(lane.base, int) else self.code.emit(f"and i32 {lane.base}, 31")
+            return Lin(self.code.emit(f"extractelement {vector_type(type)} {vector}, i32 {index}"), loose=raw.loose)
+        if known is not None:
+            return Vec(self.code.shuffle(llvm, W, vector, "poison", [n & 31 for n in known]), loose=raw.loose)
+        index = self.alg.vector(u32, lane)
+        if llvm == "i32" and host.has("avx512f"):
+            return Vec(self._vpermi2(vector, index), loose=raw.loose)
+        buffer = self.emitter.buffer(vector_type(type), 0)
+        self.code.run(f"store {vector_type(type)} {vector}, ptr {buffer}, align 64")
+        offsets = self.code.emit(f"and <{W} x i32> {index}, splat (i32 31)")
+        places = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, <{W} x i32> {offsets}")
+        return Vec(self.emitter.gather(llvm, places, None), loose=raw.loose)
+
+    def _vpermi2(self, vector: str, index: str) -> str:
+        """Any permutation of 32 words by two instructions."""
+        half, name = "<16 x i32>", "llvm.x86.avx512.vpermi2var.d.512"
+        self.code.unit.declare(name, half, half, half, half)
+        low, high = (self.code.shuffle("i32", W, vector, "poison", list(range(n, n + 16))) for n in (0, 16))
+        parts = []
+        for first in (0, 16):
+            places = self.code.shuffle("i32", W, index, "poison", list(range(first, first + 16)))
+            parts.append(self.code.call(half, name, (half, low), (half, places), (half, high)))
+        return self.code.concatenate("i32", parts, 16)
+
+
+@dataclass(slots=True)
+class Request:
+    """What a yielded instruction waits for."""
+
+    verb: str
+    values: tuple[Value | None, ...]
+
+
+class Warp(Port):
+    """`warp`."""
+
+    @property
+    def lane(self) -> Value:
+        """The number of the lane."""
+        return Value(self.alg, u32, from_lanes(u32, IOTA))
+
+    def active(self) -> Value:
+        """Who runs this now."""
+        return Value(self.alg, u32, self.at.active_raw())
+
+    def converge(self, members: Value, *payload: Value) -> Request:
+        """Wait for the others."""
+        return Request("warp", (members, *payload))
+
+    def together(self, *payload: Value) -> Peers:
+        """Those who are here."""
+        return Peers(self.at, self.at.active_raw(), payload)
+
+
+class Votes(Port):
+    """The outcome of a barrier, which the warps have counted."""
+
+    def _counted(self) -> tuple[Lin, Lin]:
+        return Lin(self.at.context("ayes_then")), Lin(self.at.context("voters_then"))
+
+    def count(self) -> Value:
+        """How many voted for."""
+        return Value(self.alg, u32, self._counted()[0])
+
+    def all(self) -> Value:
+        """None voted against."""
+        return Value(self.alg, pred, self.alg.compare("eq", u32, *self._counted()))
+
+    def any(self) -> Value:
+        """One voted for."""
+        return Value(self.alg, pred, self.alg.compare("ne", u32, self._counted()[0], Lin(0)))
+
+
+class Cta(Port):
+    """`cta`."""
+
+    def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
+        """Wait for the others of the CTA."""
+        return Request("cta", (number, threads, vote))
+
+    def arrive(self, number: Value, threads: Value) -> None:
+        """Arrive and go on."""
+        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")
+
+
+class Flow(Port):
+    """`flow`: keeps what was asked for the end of the node."""
+
+    action: Action | None = None
+
+    def goto(self, target: Any) -> None:
+        """Go to a label."""
+        self.action = Action("goto", target)
+
+    def switch(self, index: Value, table: Any) -> None:
+        """Go to one of several."""
+        self.action = Action("switch", table, index)
+
+    def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
+        """Call a function."""
+        raise Unsupported("'call' in the JIT")
+
+    def leave(self) -> None:
+        """Return."""
+        self.action = Action("exit")
+
+    def exit(self) -> None:
+        """End."""
+        self.action = Action("exit")
+
+    def trap(self) -> None:
+        """Fault."""
+        self.action = Action("trap")
+
+    def breakpoint(self) -> None:
+        """Nobody debugs."""
+        self.action = Action("next")
+
+    def event(self, number: Value | None = None, mask: Value | None = None) -> None:
+        """Nobody counts."""
+        self.action = Action("next")
+
+
+class Clock(Port):
+    """`clock`."""
+
+    def sleep(self, nanoseconds: Value) -> None:
+        """Nobody of the warp has anything better to do."""
+
+
+class ConditionCode(Port):
+    """`cc`: the carry flag is a register of the node's."""
+
+    read: Callable[[], Value]
+    write: Callable[[Value], None]
+
+    @property
+    def carry(self) -> Value:
+        """The flag."""
+        return self.read()
+
+    @carry.setter
+    def carry(self, value: Value) -> None:
+        self.write(value)
+
+
+__all__ = ["Action", "Clock", "ConditionCode", "Cta", "Flow", "Peers", "Request", "Votes", "Warp", "text"]

@@ -1,0 +1,155 @@
+"""The registers that live from one node to another: stack slots of the warp's function, which LLVM turns to SSA.
+
+A register has one shape in the whole kernel, the least that all its values have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ptxvm.algebra.types import Type
+from ptxvm.engine.jit.algebra import LlvmAlgebra
+from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, scalar_type, text, vector_type
+
+Key = tuple[int, int]  # the index of the register, and the element of a vector one
+CARRY: Key = (-1, 0)
+User = tuple[int, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of a register: the constants of a linear value, None where they are known when the code runs; or `varies`."""
+
+    varies: bool = False
+    base: int | None = None
+    terms: tuple[tuple[Pattern, int | None], ...] = ()
+    loose: bool = False
+    shift: int = 64
+
+    @classmethod
+    def of(cls, raw: Raw) -> Shape:
+        """That of a value."""
+        if isinstance(raw, Vec):
+            return cls(varies=True, loose=raw.loose)
+        base = raw.base if isinstance(raw.base, int) else None
+        shift = raw.shift
+        if base is not None:
+            shift = (base & -base).bit_length() - 1 if base else 64
+        return cls(False, base, tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms), raw.loose, shift)
+
+    def join(self, other: Shape) -> Shape:
+        """What both are."""
+        loose = self.loose or other.loose
+        if self.varies or other.varies or [k for k, _ in self.terms] != [k for k, _ in other.terms]:
+            return Shape(varies=True, loose=loose)
+        terms = tuple((k, u if u == v else None) for (k, u), (_, v) in zip(self.terms, other.terms, strict=True))
+        base = self.base if self.base == other.base else None
+        return Shape(False, base, terms, loose, min(self.shift, other.shift))
+
+
+@dataclass(slots=True)
+class Registers:
+    """The shapes found so far, and who depends on them.  Without `linear` a register is uniform or varies."""
+
+    linear: bool
+    changed: Callable[[User], None]
+    shapes: dict[Key, Shape] = field(default_factory=dict)
+    types: dict[Key, Type] = field(default_factory=dict)
+    users: dict[Key, set[User]] = field(default_factory=dict)
+
+    def load(self, key: Key, type: Type, into: list[str], code: Code, user: User) -> Raw:
+        """What a register holds, read into lines."""
+        self.users.setdefault(key, set()).add(user)
+        self.types[key] = type
+        shape = self.shapes.get(key)
+        if shape is None:
+            return Lin(0)
+
+        def read(llvm: str, part: str) -> str:
+            name = code.name()
+            into.append(f"  {name} = load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}")
+            return name
+
+        if shape.varies:
+            return Vec(read(vector_type(type), "v"), loose=shape.loose)
+        one = scalar_type(type)
+        base = shape.base if shape.base is not None else read(one, "b")
+        terms = tuple((k, u if u is not None else read(one, f"u{n}")) for n, (k, u) in enumerate(shape.terms))
+        return Lin(base, terms, shape.loose, shift=min(shape.shift, 64))
+
+    def store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
+        """Give a register a value."""
+        self.users.setdefault(key, set()).add(user)
+        self.types[key] = type
+        shape = self._widen(key, Shape.of(raw), user)
+        one = scalar_type(type)
+        if shape.varies:
+            llvm = vector_type(type)
+            alg.code.run(f"store {llvm} {alg.vector(type, raw)}, ptr {place(key, 'v')}, align {alignment(llvm)}")
+            return
+        if not isinstance(raw, Lin):
+            raise TypeError(f"{raw} in a register of shape {shape}")
+        if shape.base is None:
+            alg.code.run(f"store {one} {text(one, raw.base)}, ptr {place(key, 'b')}, align {alignment(one)}")
+        for n, ((_, kept), (_, u)) in enumerate(zip(shape.terms, raw.terms, strict=True)):
+            if kept is None:
+                alg.code.run(f"store {one} {text(one, u)}, ptr {place(key, f'u{n}')}, align {alignment(one)}")
+
+    def _widen(self, key: Key, found: Shape, user: User) -> Shape:
+        if found.terms and not self.linear:
+            found = Shape(varies=True, loose=found.loose)
+        old = self.shapes.get(key)
+        new = found if old is None else old.join(found)
+        if new != old:
+            self.shapes[key] = new
+            for each in self.users.get(key, ()):
+                if each != user or old is not None:
+                    self.changed(each)
+        return new
+
+    def initial(self, key: Key, type: Type) -> None:
+        """A register that is read before anything is written to it holds zero."""
+        self.types[key] = type
+        zero = Shape(False, 0)
+        self.shapes[key] = self.shapes[key].join(zero) if key in self.shapes else zero
+
+    def slots(self) -> list[tuple[Key, str, str]]:
+        """Every stack slot: the register, the part of it and the LLVM type."""
+        found = []
+        for key, shape in sorted(self.shapes.items()):
+            found += [(key, part, llvm) for part, llvm in self.parts(key, shape)]
+        return found
+
+    def parts(self, key: Key, shape: Shape | None = None) -> list[tuple[str, str]]:
+        """The stack slots of one register."""
+        shape = shape or self.shapes[key]
+        type = self.types[key]
+        if shape.varies:
+            return [("v", vector_type(type))]
+        one = scalar_type(type)
+        found = [("b", one)] if shape.base is None else []
+        return found + [(f"u{n}", one) for n, (_, u) in enumerate(shape.terms) if u is None]
+
+    def raw(self, key: Key, names: dict[str, str]) -> Raw:
+        """A register's value of the parts that were read."""
+        shape = self.shapes[key]
+        if shape.varies:
+            return Vec(names["v"], loose=shape.loose)
+        base = shape.base if shape.base is not None else names["b"]
+        terms = tuple((k, u if u is not None else names[f"u{n}"]) for n, (k, u) in enumerate(shape.terms))
+        return Lin(base, terms, shape.loose)
+
+
+def place(key: Key, part: str) -> str:
+    """The name of a stack slot."""
+    return f"%r{key[0] + 1}.{key[1]}.{part}"
+
+
+def alignment(llvm: str) -> int:
+    """How a slot is aligned."""
+    return 64 if llvm.startswith("<") else 8
+
+
+__all__ = ["CARRY", "Key", "Registers", "Shape", "alignment", "place", "replace"]

@@ -1,0 +1,65 @@
+"""What the driver tells every thread of a grid: the special registers that are one for a whole launch (PTX 10)."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.memory import Memory
+
+LAUNCHES = count(1)
+WORKSPACE = 64  # bytes; CUDA's cooperative groups count the CTAs that have come to a barrier of the grid in the second word
+ZEROS = (
+    "is_explicit_cluster",
+    "current_graph_exec",
+    *(f"envreg{n}" for n in range(32)),
+    *(f"pm{n}{width}" for n in range(8) for width in ("", "_64")),  # nobody counts
+    *(f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")),  # the machine keeps none of it
+)
+
+
+def allocation_unit(architecture: int) -> int:
+    """Shared memory is given to a CTA in multiples of so many bytes (PTX 10.30)."""
+    return 256 if 30 <= architecture < 80 else 128
+
+
+class Environment:
+    """The special registers of one launch that do not depend on the thread.
+
+    A grid is always launched as a cooperative one: all its CTAs make progress, and `%envreg1` and `%envreg2` are the
+    halves of the address of a workspace for `grid.sync()`, as CUDA's runtime leaves it.
+    """
+
+    def __init__(self, memory: Memory, dynamic: int, total: int, architecture: int) -> None:
+        unit = allocation_unit(architecture)
+        shared = -(-total // unit) * unit
+        self.memory = memory
+        self._workspace: Allocation | None = None
+        self._known = {
+            "gridid": next(LAUNCHES),
+            "dynamic_smem_size": dynamic,
+            "total_smem_size": shared,
+            "aggr_smem_size": shared,
+        }
+
+    def get(self, name: str) -> int | None:
+        """The value of a special register; None for one that is not the launch's."""
+        match name:
+            case "envreg1":
+                return self.workspace.start >> 32
+            case "envreg2":
+                return self.workspace.start & 0xFFFF_FFFF
+        return 0 if name in ZEROS else self._known.get(name)
+
+    @property
+    def workspace(self) -> Allocation:
+        """Memory that the CTAs of the grid share, made when it is first asked for."""
+        if self._workspace is None:
+            self._workspace = self.memory.allocate(WORKSPACE, name="the workspace of the grid")
+        return self._workspace
+
+    def release(self) -> None:
+        """Give the workspace back: the grid has ended."""
+        if self._workspace is not None:
+            self.memory.release(self._workspace)
+            self._workspace = None

@@ -1,0 +1,103 @@
+"""Real modules by name, and the pairs of a module and a kernel that have a reference.
+
+A reference is a function `(kernel, rng)` that launches the kernel and compares what it did with CUDA's meaning of its
+source, in Python integers, fractions, `math` or NumPy.  The CUDA source is the same for all targets of one producer, so
+one reference serves many modules.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+FOLDER = Path(__file__).parents[3] / "shared" / "corpus"
+MISSING = f"the corpus is missing: no {FOLDER / 'corpus.tar.xz'}"
+SAMPLE = 6
+"""Of the modules that NVRTC wrote the default run takes one in six; `pytest -m long` takes the others."""
+
+Reference = Callable[[ptxvm.Kernel, np.random.Generator], None]
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The text of every module, but for those that ptxas 13.5 refused."""
+    index = {entry["file"]: entry["ptxas_13_5"] for entry in json.loads((FOLDER / "index.json").read_text())}
+    found = {}
+    with tarfile.open(FOLDER / "corpus.tar.xz") as archive:
+        for member in archive:
+            name = member.name.removeprefix("./").removeprefix("corpus/")
+            if not (index.get(name, "error") or "ok").startswith(("ok", "n/a")):
+                continue
+            if (file := archive.extractfile(member)) is not None:
+                found[name] = file.read().decode()
+    return dict(sorted(found.items()))
+
+
+@cache
+def module(name: str) -> ptxvm.Module:
+    """A module, loaded once."""
+    return ptxvm.load(texts()[name])
+
+
+def kernels(name: str) -> list[str]:
+    """The names of its kernels, found without ptxvm."""
+    return re.findall(r"\.entry\s+(\w+)", texts()[name])
+
+
+def cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str] = frozenset()) -> list[object]:
+    """A parameter for each kernel of each module whose name matches; a kernel without a reference is one that fails.
+
+    `lacking` are kernels that cannot run, with a reason where they are named.
+    """
+    if not (FOLDER / "corpus.tar.xz").is_file():
+        return [pytest.param("", "", marks=pytest.mark.skip(reason=MISSING))]
+    return list(_cases(pattern, references, lacking))
+
+
+def _cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str]) -> Iterator[object]:
+    names = [name for name in texts() if re.fullmatch(pattern, name)]
+    for number, name in enumerate(names):
+        marks = [] if name.startswith("nvcc/") or number % SAMPLE == 0 else [pytest.mark.long]
+        for kernel in kernels(name):
+            if f"{name} {kernel}" not in lacking:
+                yield pytest.param(name, kernel, id=f"{name.removesuffix('.ptx')}-{kernel}", marks=marks)
+    assert names, pattern
+
+
+def run(name: str, kernel: str, references: dict[str, Reference], rng: np.random.Generator) -> None:
+    """Run a kernel against its reference."""
+    assert kernel in references, f"{name} has a kernel '{kernel}' without a reference"
+    references[kernel](module(name).kernel(kernel), rng)
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────
+
+
+def signed(value: int, bits: int = 32) -> int:
+    """The two's complement number in the low bits."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> bits - 1 else value
+
+
+def unsigned(value: int, bits: int = 32) -> int:
+    """The unsigned number in the low bits."""
+    return value & (1 << bits) - 1
+
+
+def any_size(rng: np.random.Generator, count: int, bits: int) -> list[int]:
+    """Unsigned numbers of every length, so that small ones are not rare."""
+    return [int(rng.integers(0, 1 << 63)) * 2 + 1 >> int(rng.integers(64 - bits, 64)) for _ in range(count)]
+
+
+def whole(rng: np.random.Generator, shape: int | tuple[int, ...], low: int = -8, high: int = 9) -> np.ndarray:
+    """Small whole numbers as f32: their sums and products are exact in any order."""
+    return rng.integers(low, high, shape).astype(np.float32)

@@ -1,0 +1,103 @@
+"""`ptxvm bench`: the rates themselves are not tested, for a test machine is never quiet."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptxvm.cli import bench
+from ptxvm.cli.bench import load_suite, scaled
+
+
+@pytest.fixture
+def suite():
+    return load_suite()
+
+
+def test_the_collatz_kernel_agrees_with_numpy(ptxvm):
+    done = ptxvm("bench", "collatz", "--json", "--repeat", "1")
+    assert (done.code, done.err) == (0, "")
+    document = json.loads(done.out)
+    (measured,) = document["measurements"]
+    assert measured["correct"] is True
+    assert measured["unit"] == "thread-instructions/s"
+    assert measured["goal"] == 30e6
+    # 8 instructions a step, 5,8 million steps in all (OEIS A006577), and some 20 a thread besides
+    assert 8 * 6.9e6 < measured["work"] < 8 * 7.5e6
+    assert document["machine"]["numpy"]
+
+
+def test_a_table_for_people(ptxvm, monkeypatch, suite):
+    measured = suite.Measurement("name", "what it is of", [0.5, 1.0, 2.0], 1000, "things/s", 900, correct=True)
+    monkeypatch.setattr(bench, "measurements", lambda *_: [measured])
+    assert ptxvm("bench", "import").out == (
+        "      median    range       goal  result  of\n"
+        "name     1 k  0.5–2 k  ≥ 0.9 k ✓  right   what it is of\n"
+        "\n"
+        "Medians of 3 runs; rates are things/s.\n"
+    )
+
+
+def test_missing_data_is_named(ptxvm, tmp_path):
+    done = ptxvm("bench", "matmul", "check", "--shared", str(tmp_path))
+    assert done.code == 0
+    line = "is missing; name the folder of the reference data with --shared"
+    assert done.err.splitlines() == [
+        f"ptxvm bench: matmul is skipped: {tmp_path / 'kernels' / 'workloads.py'} {line}",
+        f"ptxvm bench: check is skipped: {tmp_path / 'corpus' / 'index.json'} {line}",
+    ]
+
+
+def test_without_the_repository_it_says_so(ptxvm, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    done = ptxvm("bench")
+    assert done.code == 2
+    assert done.err.startswith("ptxvm bench: the benchmarks are part of the repository, not of the package, and ")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["colatz"], "ptxvm bench: no benchmark is called 'colatz'; did you mean `collatz`?"),
+        (["x"], "ptxvm bench: no benchmark is called 'x'; there are import, check, matmul, collatz, kernels"),
+        (["--shared", "nix"], "ptxvm bench: --shared: 'nix' is not a folder"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(ptxvm, words, line):
+    done = ptxvm("bench", *words)
+    assert (done.code, done.out, done.err) == (2, "", line + "\n")
+
+
+def test_wrong_results_fail(ptxvm, monkeypatch, suite):
+    wrong = suite.Measurement("name", "what", [1.0], 1, "things/s", correct=False)
+    monkeypatch.setattr(bench, "measurements", lambda *_: [wrong])
+    done = ptxvm("bench", "import")
+    assert done.code == 1
+    assert done.err == "ptxvm bench: wrong results: name\n"
+
+
+def test_rates_count_and_times_do_not(suite):
+    rate = suite.Measurement("", "", [1.0, 2.0, 4.0], 8, "things/s", goal=4)
+    time = suite.Measurement("", "", [1.0, 2.0, 4.0], goal=1.5)
+    assert (rate.median, rate.is_met) == (4, True)
+    assert (time.median, time.is_met) == (2, False)
+    assert scaled(rate, 8, 4) == "8–4"
+    assert scaled(time, 0.25) == "0.25 s"
+
+
+def test_numpy_counts_collatz_steps(suite):
+    import numpy as np
+
+    # OEIS A006577: 0, 1, 7, 2, 5, 8, 16, 3, 19; 27 takes 111
+    assert suite.collatz_steps(np.array([*range(1, 10), 27], np.uint32)).tolist() == [0, 1, 7, 2, 5, 8, 16, 3, 19, 111]
+
+
+def test_the_suite_runs_as_a_script():
+    script = Path(bench.ROOT) / "benchmarks" / "suite.py"
+    done = subprocess.run([sys.executable, script, "x"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no benchmark is called 'x'" in done.stderr

@@ -1,0 +1,117 @@
+"""`ptxvm check`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from ptxvm.cli import check
+from ptxvm.diagnostics import Diagnostic, Severity
+
+GOOD = """\
+.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry k()
+{
+    .reg .b32 %r<3>;
+    add.u32 %r1, %r2, 1;
+    ret;
+}
+"""
+BAD = GOOD.replace("add.u32", "add.u31")
+
+
+def test_a_module_without_errors(ptxvm, module):
+    done = ptxvm("check", module(GOOD))
+    assert (done.code, done.out, done.err) == (0, "m.ptx: no errors\n", "")
+
+
+def test_an_error_with_its_place(ptxvm, module):
+    done = ptxvm("check", module(BAD))
+    assert done.code == 1
+    assert done.err == ""
+    assert done.out.startswith(
+        """\
+error[P0305]: '.u31' does not fit here in 'add'
+ --> m.ptx:7:8
+  |
+7 |     add.u31 %r1, %r2, 1;
+  |        ^^^^
+"""
+    )
+    assert done.out.endswith("\n\n1 error in m.ptx\n")
+
+
+def test_several_files_are_summed_up(ptxvm, module):
+    good, bad, worse = module(GOOD, "a.ptx"), module(BAD, "b.ptx"), module(BAD.replace("%r2", "%q"), "c.ptx")
+    assert ptxvm("check", good, good).out == "no errors in 2 files\n"
+    assert ptxvm("check", bad, worse).out.endswith("\n2 errors in 2 files\n")
+    assert ptxvm("check", good, bad, worse).out.endswith("\n2 errors in 2 of 3 files\n")
+
+
+def test_the_standard_input(ptxvm, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
+    done = ptxvm("check", "-")
+    assert done.code == 1
+    assert "--> <stdin>:7:8" in done.out
+
+
+def test_as_ptxas_prints_it(ptxvm, module):
+    done = ptxvm("check", "--format", "ptxas", module(BAD), module(GOOD, "good.ptx"))
+    assert done.code == 1
+    assert done.out == (
+        "ptxas m.ptx, line 7; error   : Illegal modifier '.u31' for instruction 'add'\n"
+        "ptxas fatal   : Ptx assembly aborted due to errors\n"
+    )
+
+
+@pytest.mark.parametrize("form", ["json", "sarif"])
+def test_formats_for_tools_are_one_document(ptxvm, module, form):
+    done = ptxvm("check", "--format", form, module(BAD), module(BAD, "other.ptx"))
+    assert done.code == 1
+    document = json.loads(done.out)
+    found = document if form == "json" else document["runs"][0]["results"]
+    assert len(found) == 2
+
+
+def test_a_target_takes_the_place_of_the_module_s_own(ptxvm, module):
+    # PTX 9.7.8.6: lop3 requires sm_50 or higher.
+    name = module(GOOD.replace("add.u32 %r1, %r2, 1", "lop3.b32 %r1, %r2, %r2, %r2, 1"))
+    assert ptxvm("check", name).code == 0
+    done = ptxvm("check", name, "--target", "sm_35")
+    assert done.code == 1
+    assert "requires .target sm_50" in done.out
+
+
+def test_a_warning_is_no_reason_to_fail(ptxvm, module, monkeypatch):
+    class Report:
+        diagnostics = (Diagnostic(Severity.WARNING, "P0999", "doubtful", line=1, column=1),)
+
+    monkeypatch.setattr(check, "analyse", lambda *_: (None, Report))
+    done = ptxvm("check", module(GOOD))
+    assert done.code == 0
+    assert done.out.endswith("\n1 warning in m.ptx\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["nix.ptx"], "ptxvm check: no such file: 'nix.ptx'"),
+        (["."], "ptxvm check: '.' is a directory, not a PTX module"),
+        (["m.ptx", "nix.ptx"], "ptxvm check: no such file: 'nix.ptx'"),
+        (["m.ptx", "--format", "jsn"], "ptxvm check: no such format: 'jsn'; did you mean `json`?"),
+        (["m.ptx", "--format", "x"], "ptxvm check: no such format: 'x'; there are text, ptxas, json, sarif"),
+        (
+            ["m.ptx", "--target", "turing"],
+            "ptxvm check: no target is called 'turing'; targets are written as sm_75 or sm_100a",
+        ),
+    ],
+)
+def test_a_wrong_call_gets_one_line(ptxvm, module, words, line):
+    module(BAD)
+    done = ptxvm("check", *words)
+    assert (done.code, done.out, done.err) == (2, "", line + "\n")

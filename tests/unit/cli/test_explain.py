@@ -1,0 +1,262 @@
+"""`ptxvm explain`.  What instructions compute here stands in the manual, at the section that is named."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+import pytest
+
+
+def block(text: str, label: str) -> list[str]:
+    """The lines behind a label, without it."""
+    lines = iter(text.splitlines())
+    first = next(line for line in lines if line.startswith(label))
+    return [line[13:] for line in (first, *takewhile(lambda line: line.startswith(" " * 13), lines))]
+
+
+# ── codes, registers, opcodes ───────────────────────────────────────────────────────────
+
+
+def test_a_code_of_the_syntax(ptxvm):
+    done = ptxvm("explain", "p0102")
+    assert done.code == 0
+    assert done.out.startswith("P0102: missing semicolon\n\nInstructions and declarations end with `;` (PTX 4.3).")
+    assert "\n    mov.u32 %r1, 5             // here\n" in done.out  # examples keep their lines
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_a_code_of_a_rule_names_its_instructions(ptxvm):
+    done = ptxvm("explain", "P1501")
+    assert done.out == (
+        "P1501: The predicate result of lop3 comes with .and or .or, and only then.\n"
+        "\n"
+        "a rule of    lop3  PTX ISA 9.7.8.6\n"
+    )
+
+
+def test_a_code_that_nobody_has(ptxvm):
+    done = ptxvm("explain", "P9999")
+    assert (done.code, done.out, done.err) == (1, "", "ptxvm explain: no diagnostic has the code P9999\n")
+
+
+def test_a_special_register(ptxvm):
+    assert ptxvm("explain", "%tid.x").out.splitlines() == [
+        "%tid.x, a special register, .u32; PTX ISA 10.1",
+        "",
+        "The place of the thread in its CTA.",
+        "",
+        "needs        PTX 1.0",
+    ]
+    done = ptxvm("explain", "%laned")
+    assert (done.code, done.err) == (
+        1,
+        "ptxvm explain: no special register is called '%laned'; did you mean `laneid`?\n",
+    )
+
+
+def test_an_opcode_alone_is_its_page(ptxvm):
+    assert ptxvm("explain", "prmt.b32.f4e").out == ptxvm("isa", "prmt").out
+    assert ptxvm("explain", "ret").out.startswith("ret;\n")  # is a whole instruction
+
+
+# ── instructions in words ───────────────────────────────────────────────────────────────
+
+PRMT = "prmt.b32 %r1, %r2, %r3, 0x5250;"
+
+
+def test_an_instruction_in_words(ptxvm):
+    assert ptxvm("explain", PRMT).out == (
+        """\
+prmt.b32 %r1, %r2, %r3, 0x5250;
+
+Build a word from any four of the eight bytes of two words.
+
+Each four bits of `c` choose a byte, or with the fourth bit set its sign eight
+times; a mode takes two bits of `c` and chooses as its table says.
+
+form         prmt.b32{.mode} d, a, b, c;
+             PTX ISA 9.7.9.7; needs PTX 2.0, sm_20
+modifiers    .b32  32 bits of any kind
+operands     d  %r1     result, .b32
+             a  %r2     source, .b32
+             b  %r3     source, .b32
+             c  0x5250  constant, .b32
+
+bytes        byte of d        3       2       1       0
+             selector         5       2       5       0
+             taken from  %r3.b1  %r2.b2  %r3.b1  %r2.b0
+
+result       depends on values: --set %r2=VALUE --set %r3=VALUE
+"""
+    )
+
+
+def test_words_need_no_quotes_and_no_semicolon(ptxvm):
+    assert ptxvm("explain", *PRMT.rstrip(";").split()).out == ptxvm("explain", PRMT).out
+
+
+def test_each_modifier_is_said_in_words(ptxvm):
+    out = ptxvm("explain", "cvt.rzi.ftz.sat.s8.f32 %r1, %f1").out
+    assert block(out, "modifiers") == [
+        ".rzi  round to an integer, toward zero",
+        ".ftz  flush subnormal operands and results to zero of the same sign",
+        ".sat  saturate: integers to the range of the type, floats to [0, 1]",
+        "      with NaN as 0",
+        ".s8   of the destination: 8-bit signed integer",
+        ".f32  of the source: 32-bit floating-point number",
+    ]
+
+
+def test_memory_is_explained_without_values(ptxvm):
+    out = ptxvm("explain", "@!%p1 ld.global.v2.f32 {%f1, %f2}, [%rd1+8];").out
+    assert block(out, "operands") == [
+        "d      {%f1, %f2}  result, .f32",
+        "a      [%rd1+8]    address",
+        "guard  %p1         only lanes where it is false do this",
+    ]
+    assert block(out, "effects") == ["accesses memory"]
+    assert "\nresult" not in out
+    done = ptxvm("explain", "ld.u32 %r1, [%rd1];", "--set", "rd1=5")
+    assert done.code == 2
+    assert done.err == "ptxvm explain: --set has no use here: 'ld.u32 %r1, [%rd1];' accesses memory\n"
+
+
+def test_what_only_old_versions_take_is_read_as_they_do(ptxvm):
+    # PTX 9.7.3.7: mad.f32 without a rounding modifier is for targets before sm_20.
+    out = ptxvm("explain", "mad.f32 %f1, %f2, %f3, %f4").out
+    assert block(out, "note")[0].startswith("read as PTX 3.1, sm_20; later ones refuse it: Rounding modifier")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prmtt.b32 %r1, %r2;", "error[P0301]: unknown instruction 'prmtt'"),
+        ("add.u31 %r1, %r2, %r3;", "error[P0305]: '.u31' does not fit here in 'add'"),
+        ("add.u32 %r1, %r2;", "error[P0302]: 'add' takes 3 operands here, not 2"),
+        ("add.u32 %r1, , %r2;", "error[P0112]: expected an operand, found `,`"),
+        ("add.u32 %r1, %r2, %r3; ret;", "error[P0101]: one instruction at a time can be explained"),
+        (".reg .b32 %r;", "error[P0101]: this is not an instruction"),
+    ],
+)
+def test_what_is_no_instruction(ptxvm, text, message):
+    done = ptxvm("explain", text)
+    assert (done.code, done.out) == (1, "")
+    first, arrow, *_ = done.err.splitlines()
+    assert first == message
+    assert arrow.startswith(" --> <instruction>:1:")
+
+
+def test_a_misspelt_instruction_has_a_suggestion(ptxvm):
+    assert ptxvm("explain", "prmtt.b32 %r1, %r2;").err.endswith("= help: did you mean `prmt`?\n")
+    assert ptxvm("explain", "prmtt").err == "ptxvm explain: no instruction is called 'prmtt'; did you mean `prmt`?\n"
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_prmt_byte_by_byte(ptxvm):
+    # PTX 9.7.9.7: {b, a} is {b7 … b0}; 0x5250 picks b5, b2, b5, b0, and b5 is byte 1 of b.
+    out = ptxvm("explain", PRMT, "--set", "%r2=0x80818283", "--set", "%r3=0x40414243").out
+    assert block(out, "bytes")[-1] == "value         0x42    0x81    0x42    0x83"
+    assert block(out, "values") == [
+        "%r2     0x80818283  2155971203",
+        "%r3     0x40414243  1078018627",
+        "0x5250  0x00005250  21072",
+    ]
+    assert block(out, "result") == ["%r1  0x42814283  1115767427; 64.629906 as .f32"]
+
+
+def test_prmt_replicates_signs(ptxvm):
+    # PTX 9.7.9.7: with the msb of a selector set, the sign of the byte fills it.
+    out = ptxvm("explain", "prmt.b32 d, a, b, 0x9898", "--set", "a=0x00008001", "--set", "b=0").out
+    assert block(out, "bytes")[2].split("  ")[-1] == "sign a.b0"
+    assert block(out, "result")[0].startswith("d  0xff00ff00")
+
+
+def test_prmt_with_a_mode(ptxvm):
+    # PTX 9.7.9.7, the table: rc16 with selector 1 takes bytes 3 2 3 2.
+    out = ptxvm("explain", "prmt.b32.rc16 d, a, b, c", "--set", "a=0x11223344", "--set", "b=0", "--set", "c=5").out
+    assert block(out, "bytes")[1] == "taken from  a.b3  a.b2  a.b3  a.b2"
+    assert block(out, "result")[0].startswith("d  0x11221122")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("0x80", "0x80 is d = a & b & c"),  # PTX 9.7.8.6, the examples
+        ("0xFE", "0xFE is d = a | b | c"),
+        ("0x40", "0x40 is d = a & b & ~c"),
+        ("0x1A", "0x1A is d = ((a & b) | c) ^ a"),
+        ("0x96", "0x96 is d = a ^ b ^ c, the parity of a, b and c"),
+        ("0xE8", "0xE8 is d = (a & b) | (a & c) | (b & c), the majority of a, b and c"),
+        ("0xCA", "0xCA is d = (a & b) | (~a & c), a ? b : c"),
+    ],
+)
+def test_lop3_has_its_table_and_its_expression(ptxvm, table, said):
+    out = ptxvm("explain", f"lop3.b32 %r1, %r2, %r3, %r4, {table}").out
+    *rows, last = block(out, "truth")
+    assert rows[:3] == ["a  0  0  0  0  1  1  1  1", "b  0  0  1  1  0  0  1  1", "c  0  1  0  1  0  1  0  1"]
+    bits = f"{int(table, 16):08b}"[::-1]
+    assert rows[3] == "d  " + "  ".join(bits)
+    assert last == said
+
+
+def test_lop3_computes(ptxvm):
+    # PTX 9.7.8.6: 0x1A is (a & b | c) ^ a
+    sets = [f"--set=r{n}={value:#x}" for n, value in ((2, 0x00FF00FF), (3, 0x0F0F0F0F), (4, 0x33333333))]
+    out = ptxvm("explain", "lop3.b32 %r1, %r2, %r3, %r4, 0x1A", *sets).out
+    expected = (0x00FF00FF & 0x0F0F0F0F | 0x33333333) ^ 0x00FF00FF
+    assert block(out, "result")[0].startswith(f"%r1  0x{expected:08x}  {expected}")
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "result"),
+    [
+        ("add.s32 %r1, %r2, -7", ["r2=3"], "%r1  0xfffffffc  4294967292 unsigned, -4 signed; nan as .f32"),
+        # PTX 9.7.1.1: .sat limits to MININT and MAXINT
+        ("add.sat.s32 %r1, %r2, 1", ["r2=0x7fffffff"], "%r1  0x7fffffff  2147483647; nan as .f32"),
+        ("fma.rn.f32 %f1, %f2, 2.0, 0f3F800000", ["f2=1.5"], "%f1  0x40800000  4.0 as .f32; 1082130432"),
+        ("add.f16x2 %r1, %r2, %r3", ["r2=1,2.5", "r3=0x3c003c00"], "%r1  0x43004000  2.0, 3.5 as .f16; 1124089856"),
+        ("mul.wide.s32 %rd1, %r1, -4", ["r1=3"], "%rd1  0xfffffffffffffff4  18446744073709551604 unsigned, -12"),
+        ("not.pred %p1, %p2", ["p2=true"], "%p1  false"),
+        ("selp.b32 %r1, 1, 2, %p1", ["p1=false"], "%r1  0x00000002  2; 3e-45 as .f32"),
+        ("popc.b32 %r1, 0xF0F", [], "%r1  0x00000008  8; 1.1e-44 as .f32"),
+    ],
+)
+def test_results(ptxvm, text, values, result):
+    done = ptxvm("explain", text, *(f"--set={value}" for value in values))
+    assert (done.code, done.err) == (0, "")
+    assert block(done.out, "result")[0] == result
+
+
+def test_the_carry_goes_in_and_comes_out(ptxvm):
+    # PTX 9.7.2.2: d = a + b + CC.CF, and .cc writes the carry out.
+    out = ptxvm("explain", "addc.cc.u32 %r1, %r2, 5", "--set", "%r2=0xffffffff", "--set", "CC.CF=1").out
+    assert [line.split()[:2] for line in block(out, "result")] == [["%r1", "0x00000005"], ["CC.CF", "true"]]
+
+
+def test_what_is_approximate_says_so(ptxvm):
+    out = ptxvm("explain", "rcp.approx.f32 %f1, %f2", "--set", "f2=2").out
+    assert block(out, "exact")[0].startswith("with .approx or .full the ISA bounds the error only")
+    assert block(out, "result")[0].startswith("%f1  0x3f000000  0.5 as .f32")
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "line"),
+    [
+        ("add.u32 %r1, %r2, %r3", ["r2=5"], "values are missing: --set %r3=VALUE"),
+        ("add.u32 %r1, %r2, %r3", ["r9=5"], "the instruction does not read %r9; it reads %r2, %r3"),
+        ("add.u32 %r1, %r2, %r3", ["r2"], "--set takes NAME=VALUE, not 'r2'"),
+        ("add.u32 %r1, %r2, %r3", ["r2=x"], "%r2: 'x' is not a number"),
+        ("add.u32 %r1, %r2, %r3", ["r2=2.5"], "%r2: '2.5' is not an integer, and .u32 is wanted"),
+        ("add.u32 %r1, %r2, %r3", ["r2=0x100000000"], "%r2: '0x100000000' does not fit the 32 bits of .u32"),
+        ("not.pred %p1, %p2", ["p2=5"], "%p2: '5' is no predicate: give true or false"),
+        ("add.f16x2 %r1, %r2, %r3", ["r2=1,2,3"], "%r2: .f16x2 has 2 elements, and '1,2,3' has 3"),
+        ("mov.u64 %rd1, buffer", ["buffer=1"], "--set has no use here: 'mov.u64 %rd1, buffer;' takes an address"),
+    ],
+)
+def test_a_wrong_value_gets_one_line(ptxvm, text, values, line):
+    done = ptxvm("explain", text, *(f"--set={value}" for value in values))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"ptxvm explain: {line}")
+    assert done.err.count("\n") == 1

@@ -1,0 +1,104 @@
+"""Reference pages, codes and modifiers in words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ptxvm
+from ptxvm.algebra.types import Type
+from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.model import ISA
+from ptxvm.reference import modifiers
+from ptxvm.reference.codes import every_code, page_of
+from ptxvm.reference.page import Page, find, pages
+
+load_catalog()
+
+
+@pytest.mark.parametrize(
+    ("name", "titles"),
+    [
+        ("prmt", ["prmt"]),
+        ("mul.wide", ["mul.wide"]),
+        ("ld.global.nc", ["ld.global.nc"]),
+        ("ld.global.nc.f32", ["ld.global.nc"]),
+        ("add.cc.u32;", ["add.cc"]),
+        ("nix", []),
+        ("add.nix", []),
+    ],
+)
+def test_pages_are_found_by_their_words(name, titles):
+    assert [page.title for page in find(name)] == titles
+
+
+def test_every_instruction_has_a_page():
+    found = [page.of for of_family in pages().values() for page in of_family]
+    assert len(found) == len(set(found)) == len(ISA.instructions)
+    for page in map(Page, found):
+        assert page.headline, page.title
+        assert page.needs, page.title
+        assert page.operands or not page.of.sources, page.title
+
+
+def test_needs_are_of_modifiers_that_the_instruction_has():
+    (page,) = find("ld.global.nc")
+    words = " ".join(what for what, _ in page.needs)
+    assert ".L2::cache_hint" in words
+    assert ".shared::cta" not in words
+
+
+def test_exactness_is_of_what_computes():
+    assert find("add")[0].exactness == "the ISA defines every bit of the result, and ptxvm computes it"
+    assert find("ex2")[0].exactness.startswith("with .approx or .full the ISA bounds the error only")
+    assert find("ld")[0].exactness == ""
+
+
+def test_every_code_in_the_source_has_a_page():
+    package = Path(ptxvm.__file__).parent
+    used = {code for path in package.rglob("*.py") for code in re.findall(r'"(P\d{4})"', path.read_text())}
+    assert used <= set(every_code())
+    for code in used:
+        assert page_of(code).title, code
+
+
+def test_a_code_is_found_in_either_case():
+    assert page_of("p0102") == page_of("P0102")
+    assert page_of("P9999") is None
+
+
+def test_a_rule_that_several_instructions_share_names_them_all():
+    assert {"ld", "st", "atom"} <= {i.name for i in page_of("P1801").instructions}
+
+
+def test_every_modifier_has_words():
+    """Those that stand alone are explained; a choice without words is listed with the others."""
+    for instruction in ISA.instructions:
+        for form in instruction.forms:
+            for slot in (*form.slots, *form.marks):
+                for word in slot.order:
+                    assert modifiers.meaning(slot, word) or slot.literal or len(slot.order) == 1, (
+                        instruction.name,
+                        word,
+                    )
+
+
+@pytest.mark.parametrize(
+    ("type", "words"),
+    [
+        ("u32", "32-bit unsigned integer"), ("b64", "64 bits of any kind"), ("f16x2", "2 × .f16, packed in 32 bits"),
+        ("f64", "64-bit floating-point number"), ("pred", "a predicate: true or false"),
+        ("s8x4", "4 × .s8, packed in 32 bits"),
+    ],
+)  # fmt: skip
+def test_types_in_words(type, words):
+    assert modifiers.type_in_words(Type.named[type]) == words
+
+
+def test_parts_of_words():
+    assert modifiers.selector_in_words("b0") == "byte 0"
+    assert modifiers.selector_in_words("h10") == "halves 0, 1"
+    assert modifiers.selector_in_words("b32") == "bytes 2, 3"
+    assert modifiers.selector_in_words("bfly") == ""
