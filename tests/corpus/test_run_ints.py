@@ -60,6 +60,7 @@ def intops(kernel, rng):
         a, b = ([signed(v) for v in any_size(rng, 16, 32)], any_size(rng, 16, 32))
         c, d = ([signed(v, 64) for v in any_size(rng, 16, 64)], any_size(rng, 16, 64))
         a, c = ([v * int(rng.choice([-1, 1])) for v in values] for values in (a, c))
+        a, b, c, d = ([v or 1 for v in values] for values in (a, b, c, d))  # they divide each other
         arrays = [words(a, np.int32), words(b, np.uint32), words(c, np.int64), words(d, np.uint64)]
         kernel.launch(1, 1, arrays)
         x, y = a[0], a[1]
@@ -254,7 +255,8 @@ def bitf(kernel, rng):
         b[0] = signed(b[1], two & 31) if two & 31 else 0
         a[10] = unsigned(funnel(one, two) >> 8 * (three & 3))
         a[11] = (one >> 16 * (three & 1) & 0xFFFF) * 0x10001
-        a[12] = (unsigned(one + two) + three + (one + two >> 32)) >> 32
+        twice = unsigned(one + two) + three + (one + two >> 32)  # add.cc, addc.cc
+        a[12] = unsigned(twice) + (twice >> 32)  # addc t, 0
         a[13] = (one * two + 0 >> 32) + three + (unsigned(one * two) + three >> 32)
         a[14] = unsigned(one - two) - three - (one < two)
         b[3] = clamp(signed(b[1], 8) + signed(b[2] >> 16, 16), -(1 << 31), (1 << 31) - 1)

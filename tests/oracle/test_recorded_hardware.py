@@ -16,6 +16,7 @@ import pytest
 import ptxvm
 
 HEAD = ".version 7.0\n.target sm_75\n.address_size 64\n"
+CARD = ".version 8.7\n.target sm_120\n.address_size 64\n"
 FUNCTIONS = ("rcp", "sqrt", "rsqrt", "lg2", "ex2", "sin", "cos")
 REGISTERS = {"pred": "pred", "f16": "b16", "f32": "f32", "s32": "s32", "u32": "u32", "b32": "b32", "s64": "s64", "u64": "u64"}
 
@@ -34,7 +35,7 @@ def single(case: dict[str, str]) -> str:
         setup, sources = f"mov.b16 %h, {sources[0]};", ["%h"]
     result = {"pred": "selp.u64 %rd2, 1, 0, %d;", "f16": "cvt.u64.u16 %rd2, %d;", "f32": "mov.b32 %r, %d; cvt.u64.u32 %rd2, %r;"}
     wide = "mov.b64 %rd2, %d;" if case["type"].endswith("64") else "mov.b32 %r, %d; cvt.u64.u32 %rd2, %r;"
-    return f"""{HEAD}.visible .entry k(.param .u64 p) {{
+    return f"""{CARD}.visible .entry k(.param .u64 p) {{
         .reg .{REGISTERS[case["type"]]} %d; .reg .b16 %h; .reg .b32 %r; .reg .b64 %rd<3>;
         ld.param.u64 %rd1, [p];
         {setup} {head} %d, {", ".join(sources)};

@@ -75,15 +75,14 @@ class Recogniser:
         if isinstance(places, Problem):
             return Verdict(decoded, problems=(places,))
         named, at, selectors = places
-        if selectors:
-            decoded = Decoded(decoded.of, decoded.form, {**decoded.bound, **selectors})
+        bound = {**decoded.bound, **selectors}
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
-        judged = Judged(decoded.of, decoded.form, decoded.bound, named, constants)
+        judged = Judged(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target = self.version, self.target
         problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
-        if any(shape.kind in ("vector", "sink") for shape in named.values()):
-            decoded = Decoded(decoded.of, decoded.form, decoded.bound, named)
-        return Verdict(decoded, at, tuple(problems), judged.asked)
+        shaped = named if any(shape.kind in ("vector", "sink") for shape in named.values()) else {}
+        found = Decoded(decoded.of, decoded.form, bound, shaped, self.version, self.target)
+        return Verdict(found, at, tuple(problems), judged.asked)
 
     def demands(self, decoded: Decoded) -> list[Problem]:
         """The versions and targets that the instruction needs and the module does not have."""

@@ -98,8 +98,11 @@ def report_undeclared(bound: Bound, report: Report) -> None:
 def unknown_name(name: tree.Name, bound: Bound, report: Report) -> None:
     """A name that is not declared, with one that is like it."""
     full = name.text + (f".{name.component}" if name.component else "")
-    report.error("P0201", f"'{full}' is not declared", name, help=did_you_mean(name.text, bound.scope.spellings()),
-                 ptxas=f"Unknown symbol '{full}'")  # fmt: skip
+    if bound.scope.declares_later(name.text):
+        help = "it is declared further down: a declaration stands above what uses it"
+    else:
+        help = did_you_mean(name.text, bound.scope.spellings())
+    report.error("P0201", f"'{full}' is not declared", name, help=help, ptxas=f"Unknown symbol '{full}'")
 
 
 def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Report) -> None:

@@ -95,8 +95,11 @@ def multiply(product: Product, architecture: Architecture, a: Any, b: Any, c: An
 
 # ── floats ──────────────────────────────────────────────────────────────────────────────
 
-MAXIMUM = {f16: 65504.0, f32: float(np.finfo(np.float32).max)}
-NAN = {f16: np.uint16(0x7FFF), f32: np.uint32(0x7FFF_FFFF)}
+# How an accumulator is held, its bits, its largest number, its NaN.
+ACCUMULATORS: dict[Type, tuple[Any, Any, float, int]] = {
+    f16: (np.float16, np.uint16, 65504.0, 0x7FFF),
+    f32: (np.float32, np.uint32, float(np.finfo(np.float32).max), 0x7FFF_FFFF),
+}
 AT_ONCE = 1 << 15  # products: what the caches hold
 
 
@@ -118,9 +121,10 @@ def chain(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
         values, powers = (products(x[:, :, part], y[:, part]) for x, y in zip(left, right, strict=True))
         total = rounded(accumulated, unit.kept, aligned_sum(values, powers, total, accumulated, unit.fraction))
     if unit.converted:
-        total = total.astype(held(accumulated)) + added.astype(held(accumulated))
+        total = total.astype(ACCUMULATORS[accumulated][0]) + added.astype(ACCUMULATORS[accumulated][0])
     if product.finite:
-        total = np.where(np.isnan(total), 0.0, np.clip(total, -MAXIMUM[product.d.type], MAXIMUM[product.d.type]))
+        largest = ACCUMULATORS[product.d.type][2]
+        total = np.where(np.isnan(total), 0.0, np.clip(total, -largest, largest))
     return encoded(product.d.type, total)
 
 
@@ -152,7 +156,7 @@ def aligned_sum(values: Any, powers: Any, total: Any, accumulated: Type, fractio
 
 
 SMALLEST = 2.0**-600  # below every product
-LEAST_POWER = {f32: 2.0**-126, f16: 2.0**-14}  # subnormal numbers have the least exponent
+LEAST_POWER = {f32: 2.0**-126, f16: 2.0**-14}  # of accumulators; subnormal numbers have it
 EXPONENT = np.uint64(0x7FF0_0000_0000_0000)
 
 
@@ -177,18 +181,18 @@ def rounded(type: Type, kept: int, value: Any) -> Any:
 
 # ── formats ─────────────────────────────────────────────────────────────────────────────
 
-FORMATS: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn,
-    "e5m2": ml_dtypes.float8_e5m2, "e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn,
-    "e2m1": ml_dtypes.float4_e2m1fn,
+# How NumPy holds numbers of small formats, and their least exponent.
+FORMATS: dict[str, tuple[Any, int]] = {
+    "f16":  (np.float16, -14),
+    "bf16": (ml_dtypes.bfloat16, -126),
+    "e4m3": (ml_dtypes.float8_e4m3fn, -6),
+    "e5m2": (ml_dtypes.float8_e5m2, -14),
+    "e3m2": (ml_dtypes.float6_e3m2fn, -2),
+    "e2m3": (ml_dtypes.float6_e2m3fn, 0),
+    "e2m1": (ml_dtypes.float4_e2m1fn, 0),
 }  # fmt: skip
 SHIFT = {"e2m1": 2}  # where the bits stand in their byte (PTX 9.7.14.5.14)
 TF32 = np.uint32(0xFFFF_E000)
-
-
-def held(type: Type) -> Any:
-    """How NumPy holds numbers of an accumulator's type."""
-    return {f16: np.float16, f32: np.float32}[type]
 
 
 def decoded(type: Type, bits: Any, converted: bool = False) -> tuple[Any, Any]:
@@ -203,17 +207,17 @@ def decoded(type: Type, bits: Any, converted: bool = False) -> tuple[Any, Any]:
 @lru_cache(maxsize=None)
 def table(type: Type, converted: bool) -> tuple[Any, Any]:
     """The value of every bit pattern of a small float, and the power of two of its exponent."""
+    held, least = FORMATS[type.name]
     container = max(8, type.bits)
     patterns = np.arange(1 << container) >> SHIFT.get(type.name, 0) & (1 << type.bits) - 1
-    values = patterns.astype(f"u{container // 8}").view(FORMATS[type.name]).astype(np.float64)
-    least = LEAST_POWER[f16] if converted else float(ml_dtypes.finfo(FORMATS[type.name]).smallest_normal)
-    return values, power(values, least)
+    values = patterns.astype(f"u{container // 8}").view(held).astype(np.float64)
+    return values, power(values, LEAST_POWER[f16] if converted else 2.0**least)
 
 
 def encoded(type: Type, value: Any) -> Any:
     """The bits of f16 or f32 results; NaN has one pattern."""
-    bits = value.astype(held(type)).view(NAN[type].dtype)
-    return np.where(np.isnan(value), NAN[type], bits)
+    held, bits, _, nan = ACCUMULATORS[type]
+    return np.where(np.isnan(value), bits(nan), value.astype(held).view(bits))
 
 
 # ── f64 ─────────────────────────────────────────────────────────────────────────────────
@@ -224,8 +228,8 @@ def doubles(product: Product, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> 
     left, right, total = (x.view(np.float64) for x in (a, b, c))
     total = total.ravel()
     for k in range(a.shape[2]):
-        factors = np.broadcast_arrays(left[:, :, k, None], right[:, k, None, :])
-        total = fma(product.rounding, *(x.ravel() for x in factors), total)
+        x, y = np.broadcast_arrays(left[:, :, k, None], right[:, k, None, :])
+        total = fma(product.rounding, x.ravel(), y.ravel(), total)
     return total.view(np.uint64).reshape(c.shape)
 
 

@@ -23,9 +23,8 @@ def multiply(
     product: Product, architecture: Architecture, a: Registers, b: Registers, c: Registers, *, fma: FusedMultiplyAdd
 ) -> list[Any]:
     """The registers of D = A * B + C."""
-    pairs = ((product.a, a), (product.b, b), (product.c, c))
-    stacks = [matrices(fragment, registers) for fragment, registers in pairs]
-    return registers_of(product.d, tensor_core.multiply(product, architecture, *stacks, fma))
+    left, right, added = matrices(product.a, a), matrices(product.b, b), matrices(product.c, c)
+    return registers_of(product.d, tensor_core.multiply(product, architecture, left, right, added, fma))
 
 
 def matrices(fragment: Fragment, registers: Registers) -> Any:

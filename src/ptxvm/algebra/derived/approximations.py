@@ -207,24 +207,25 @@ def normalised(total: Value, weight: int, cut: int = 0) -> Value:
     return select(size.eq(0), fraction.lift(0).view(f32), assemble(sign, exponent, fraction))
 
 
-def sin(a: Value) -> Value:
-    """The sine of radians."""
-    bits, quadrant, fraction = quarter_turns(a)
+def sin(a: Value, *, nearest: bool = False) -> Value:
+    """The sine of radians; `nearest` as `quarter_turns` has it."""
+    bits, quadrant, fraction = quarter_turns(a, nearest=nearest)
     sign = (bits ^ quadrant << 30) & SIGN
     return _wave(bits, sign, select((quadrant & 1).ne(0), fraction ^ FRACTION, fraction))
 
 
-def cos(a: Value) -> Value:
-    """The cosine of radians."""
-    bits, quadrant, fraction = quarter_turns(a)
+def cos(a: Value, *, nearest: bool = False) -> Value:
+    """The cosine of radians; `nearest` as `quarter_turns` has it."""
+    bits, quadrant, fraction = quarter_turns(a, nearest=nearest)
     sign = (quadrant + 1 << 30) & SIGN
     return _wave(bits, sign, select((quadrant & 1).eq(0), fraction ^ FRACTION, fraction))
 
 
-def quarter_turns(a: Value) -> tuple[Value, Value, Value]:
+def quarter_turns(a: Value, *, nearest: bool) -> tuple[Value, Value, Value]:
     """The bits of the argument, its quadrant (0 to 3), and 23 bits of a quarter turn.
 
-    The argument is multiplied by 2/pi in the precision of f32, truncated, so a large one has no fraction left.
+    The argument is multiplied by 2/pi in the precision of f32, truncated, so a large one has no fraction left.  `nearest`
+    rounds the fraction instead of cutting it: what the one sine that was recorded on sm_120 shows.
     """
     bits = a.view(u32)
     exponent = bits >> 23 & 0xFF
@@ -235,6 +236,8 @@ def quarter_turns(a: Value) -> tuple[Value, Value, Value]:
     power = exponent.max(1).view(s32) - spare.to(u32).view(s32) - 150  # of the last of them
     right = (power.lift(-23) - power).max(0).min(31).view(u32)
     left = (power + 23).max(0).min(63).view(u32).to(u64)
+    if nearest:
+        kept = kept + ((right.lift(1) << right) >> 1)
     fixed = (kept >> right).to(u64) << left
     return bits, (fixed >> 23).to(u32) & 3, fixed.to(u32) & FRACTION
 

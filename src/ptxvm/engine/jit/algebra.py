@@ -420,6 +420,25 @@ class LlvmAlgebra:
         found: Raw = self._transcendental(self, function, type, a)
         return found
 
+    def lookup(self, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
+        """An entry of a table, which is a constant of the module."""
+        llvm, code = scalar_type(type), self.code
+        if (known := known_lanes(u32, index)) is not None:
+            return from_lanes(type, tuple(table[n] for n in known))
+        name = code.unit.table(llvm, table)
+        varies, _, (place,) = self.operands(u32, index)
+        if not varies:
+            where = code.emit(f"getelementptr {llvm}, ptr @{name}, i32 {place}")
+            return Lin(code.emit(f"load {llvm}, ptr {where}, align {type.bytes}"))
+        places = code.emit(f"getelementptr {llvm}, ptr @{name}, <{W} x i32> {place}")
+        vector = vector_type(type)
+        gather = f"llvm.masked.gather.v{W}{llvm}.v{W}p0"
+        code.unit.declarations[gather] = f"declare {vector} @{gather}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
+        given = [
+            (f"<{W} x ptr>", places), ("i32", str(type.bytes)), (f"<{W} x i1>", "splat (i1 true)"), (vector, "zeroinitializer"),
+        ]  # fmt: skip
+        return Vec(code.call(vector, gather, *given))
+
     # ── derived operations, quicker ─────────────────────────────────────────────────────
 
     def derived_is_nan(self, a: Value) -> Value:

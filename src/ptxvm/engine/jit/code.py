@@ -27,6 +27,13 @@ class Unit:
         return name
 
 
+    def table(self, llvm: str, entries: tuple[int, ...]) -> str:
+        """A constant array; returns its name."""
+        name = f"ptxvm.table.{llvm}.{hash(entries) & (1 << 64) - 1:x}"
+        items = ", ".join(f"{llvm} {n & (1 << int(llvm[1:])) - 1}" for n in entries)
+        return self.helper(name, f"@{name} = internal constant [{len(entries)} x {llvm}] [{items}], align 64")
+
+
 class Code:
     """Lines of one function under construction."""
 

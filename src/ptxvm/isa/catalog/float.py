@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.derived.floats import (
     absolute_value,
@@ -364,6 +366,7 @@ def approximated(i, function, a):
     return ftz(function(ftz(a)))
 
 
+RTX_BLACKWELL = 120  # sm_120 rounds the reduced angle where those before it cut it
 FUNCTION = "OP{.approx}{.ftz}.f32  d, a;"
 FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 
@@ -371,13 +374,13 @@ FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 @alu(FUNCTION.replace("OP", "sin"), section="9.7.3.18", needs=FUNCTION_NEEDS)
 def sin(i, a):
     """The sine of an angle in radians."""
-    return approximated(i, approximations.sin, a)
+    return approximated(i, partial(approximations.sin, nearest=i.target.number >= RTX_BLACKWELL), a)
 
 
 @alu(FUNCTION.replace("OP", "cos"), section="9.7.3.19", needs=FUNCTION_NEEDS)
 def cos(i, a):
     """The cosine of an angle in radians."""
-    return approximated(i, approximations.cos, a)
+    return approximated(i, partial(approximations.cos, nearest=i.target.number >= RTX_BLACKWELL), a)
 
 
 @alu(FUNCTION.replace("OP", "lg2"), section="9.7.3.20", needs=FUNCTION_NEEDS)
