@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ptxvm.engine.interp.engine import Interpreter
+    from ptxvm.engine.jit.engine import Jit
     from ptxvm.machine.image import Image
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
 
 Extent = int | Sequence[int]
-ENGINES = ("auto", "interp")
-PLANNED_ENGINES = ("jit",)
+ENGINES = ("auto", "interp", "jit")
 PLANNED_CHECKS = ("init", "sync", "race")
 LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
@@ -82,6 +82,7 @@ class Module:
         self.programs = list(programs)
         self._image: Image | None = None
         self._interpreter: Interpreter | None = None
+        self._jit: Jit | None = None
 
     @property
     def memory(self) -> Memory:
@@ -109,6 +110,15 @@ class Module:
 
             self._interpreter = Interpreter(self.image)
         return self._interpreter
+
+    @property
+    def jit(self) -> Jit:
+        """The engine that compiles, with what it has compiled of this module."""
+        if self._jit is None:
+            from ptxvm.engine.jit.engine import Jit  # noqa: PLC0415 - LLVM comes with the first launch that wants it
+
+            self._jit = Jit(self.image)
+        return self._jit
 
     @property
     def kernels(self) -> dict[str, Kernel]:
@@ -166,13 +176,12 @@ class Kernel:
         del seed  # the interpreter's schedule has no choice to make yet
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
-        return launch(self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps)
+        chosen = self.module.jit if engine == "jit" else self.module.interpreter
+        return launch(chosen, self.function, grid, block, args, shared=shared, steps=steps)
 
 
 def wanted(engine: str, check: Collection[str], cluster: Extent | None) -> None:
     """Refuse what a launch cannot do, by name."""
-    if engine in PLANNED_ENGINES:
-        raise Unsupported(f"the engine '{engine}'")
     if engine not in ENGINES:
         raise ValueError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
     for each in (check,) if isinstance(check, str) else check:

@@ -24,7 +24,8 @@ def vectors() -> dict[tuple[str, str], list[list[np.ndarray]]]:
     for key in file.files:
         architecture, kind, name, matrix = key.split("|")
         if matrix == "A":
-            found.setdefault((architecture, kind), []).append([file[f"{architecture}|{kind}|{name}|{m}"] for m in "ABCD"])
+            product = [file[f"{architecture}|{kind}|{name}|{m}"] for m in "ABCD"]
+            found.setdefault((architecture, kind), []).append(product)
     return found
 
 
@@ -114,13 +115,12 @@ def test_f64_rounds_at_each_step(rounding):
 
 
 def test_small_floats_of_hopper_go_through_f16():
-    """ptxas for sm_90 sums the products of the lower halves, those of the upper halves, then adds C, rounded to nearest."""
+    """For sm_90, ptxas sums the products of the lower halves, those of the upper ones, then adds C, rounded."""
     one = 0x38  # of e4m3
     a, b, c = np.zeros((1, 16, 32), np.uint8), np.zeros((1, 32, 8), np.uint8), np.zeros((1, 16, 8), np.float32)
     a[0, 0, :3], b[0, :, 0], c[0, 0, 0] = one, one, 2.0**25
     types = "f32.e4m3.e4m3.f32"
-    hopper, ada = (
-        multiply((16, 8, 32), types, a, b, c.view(np.uint32), target=t).view(np.float32)[0, 0, 0] for t in ("sm_90", "sm_89")
-    )
+    results = [multiply((16, 8, 32), types, a, b, c.view(np.uint32), target=t)[0] for t in ("sm_90", "sm_89")]
+    hopper, ada = (bits.view(np.float32)[0, 0] for bits in results)
     assert hopper == 2.0**25 + 4
     assert ada == 2.0**25

@@ -1,7 +1,7 @@
 """`mma` through the public interface, with the fragments put together by the manual's own formulas (PTX 9.7.14.5).
 
-`g` is the number of the lane's group of four, `t` that of the lane in it, `i` that of the element; each formula gives the
-row and column of an element.
+`g` is the number of the lane's group of four, `t` that of the lane in it, `i` that of the element; each formula gives
+the row and column of an element.
 """
 
 from __future__ import annotations

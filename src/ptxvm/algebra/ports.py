@@ -79,7 +79,10 @@ class Peers(Protocol):
         """One bit (u32) for each participating lane whose predicate is true."""
 
     def multiply(self, product: Any, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
-        """The registers of D = A * B + C, an `isa.fragments.Product` of what whole warps hold; faults where one is not whole."""
+        """The registers of D = A * B + C, an `isa.fragments.Product` of what whole warps hold.
+
+        Faults where a warp is not whole.
+        """
 
     @property
     def members(self) -> Value:

@@ -1,19 +1,20 @@
 """How the matrices of the warp-level matrix instructions lie in the registers of a warp (PTX 9.7.14).
 
-A layout is a small function `(lane, element) -> (row, column)`.  It reckons with a lane number and with a `Value` alike, so
-that `wmma.load` and `wmma.store` find their addresses by the function that `mma` finds its elements by.
+A layout is a small function `(lane, element) -> (row, column)`.  It reckons with a lane number and with a `Value`
+alike, so that `wmma.load` and `wmma.store` find their addresses by the function that `mma` finds its elements by.
 
-Most fragments are tiles of 8 rows.  In a tile, lanes 4n to 4n+3 hold row n, a run of neighbours each: as many as a register
-holds of a multiplicand, two of an accumulator.  B lies as A does, transposed.  The manual specifies the fragments of `mma`
-and leaves those of `wmma` open; the ones here are those of the machine code that ptxas 13.5 makes for sm_75 and later.
+Most fragments are tiles of 8 rows.  In a tile, lanes 4n to 4n+3 hold row n, a run of neighbours each: as many as a
+register holds of a multiplicand, two of an accumulator.  B lies as A does, transposed.  The manual specifies the
+fragments of `mma` and leaves those of `wmma` open; the ones here are those of the machine code that ptxas 13.0 makes
+for sm_75 and later.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from ptxvm.algebra.types import Type, bf16, f16, f32
@@ -28,7 +29,7 @@ NARROW = frozenset({"e2m1", "e2m3", "e3m2"})  # which stand in a byte each
 
 @dataclass(frozen=True)
 class Tiles:
-    """A layout of tiles: each lane holds a run of `run` neighbours of each tile; `corners` are their upper left elements."""
+    """A layout of tiles: each lane holds `run` neighbours of each; `corners` are their upper left elements."""
 
     run: int
     corners: tuple[tuple[int, int], ...]
@@ -50,8 +51,8 @@ class Tiles:
 class Fragment:
     """A matrix in the registers of a warp.
 
-    `elements` is how many different ones a lane holds; its registers may hold them more than once.  A warp may hold several
-    `matrices` of the shape; then lane `n` has to do with the one numbered `n // 4 % matrices`.
+    `elements` is how many different ones a lane holds; its registers may hold them more than once.  A warp may hold
+    several `matrices` of the shape; then lane `n` has to do with the one numbered `n // 4 % matrices`.
     """
 
     type: Type
@@ -77,7 +78,7 @@ class Fragment:
         return self.register // self.width
 
     def element(self, number: int) -> int:
-        """Which of the elements stands at a place of the registers: the upper ones of a `wmma` fragment repeat the lower."""
+        """Which element stands at a place of the registers: the upper ones of a `wmma` fragment repeat the lower."""
         return number % self.elements
 
 
@@ -85,8 +86,8 @@ class Fragment:
 class Product:
     """What a matrix instruction computes: D = A * B + C.
 
-    `operation` is `mul`, or `xor` or `and` for the bits of `.b1`, whose ones are then counted; `finite` is `.satfinite`;
-    `rounding` is for f64.
+    `operation` is `mul`, or `xor` or `and` for the bits of `.b1`, whose ones are then counted; `finite` is
+    `.satfinite`; `rounding` is for f64.
     """
 
     a: Fragment
@@ -108,7 +109,7 @@ def dimensions(shape: str) -> tuple[int, int, int]:
 
 
 def multiplicand(rows: int, depth: int, run: int, *, pairs: bool, transposed: bool) -> Tiles:
-    """The tiles of A, or of B transposed: along the depth, for each 8 rows, or for each 16 in which two tiles alternate."""
+    """The tiles of A, or of B transposed: along the depth, 8 rows at a time, or 16 in which two tiles alternate."""
     step = 16 if pairs else HEIGHT
     corners = tuple(
         (top, left)
@@ -126,7 +127,7 @@ def accumulator(rows: int, columns: int, *, transposed: bool = False) -> Tiles:
 
 
 def tiles(matrix: str, type: Type, shape: str, *, flipped: bool) -> Tiles:
-    """The layout of matrix `a`, `b`, `c` or `d`; flipped, the instruction computes the transposed product of swapped matrices."""
+    """The layout of matrix `a`, `b`, `c` or `d`; flipped, the instruction computes the transposed product."""
     m, n, k = dimensions(shape)
     run = max(1, 32 // (8 if type.name in NARROW else type.bits))
     if matrix == "a":
@@ -137,21 +138,21 @@ def tiles(matrix: str, type: Type, shape: str, *, flipped: bool) -> Tiles:
 
 
 def of_tiles(matrix: str, type: Type, shape: str, *, flipped: bool = False, registers: int = 0) -> Fragment:
-    """A fragment of tiles, in so many registers."""
+    """A fragment of tiles, in so many registers or as many as it needs."""
     m, n, k = dimensions(shape)
     extent = {"a": (m, k), "b": (k, n)}.get(matrix, (m, n))
     layout = tiles(matrix, type, shape, flipped=flipped)
     fragment = Fragment(type, extent, layout, layout.elements, registers)
-    return fragment if registers else Fragment(type, extent, layout, layout.elements, layout.elements // fragment.packed)
+    return fragment if registers else replace(fragment, registers=layout.elements // fragment.packed)
 
 
-@lru_cache(maxsize=None)
+@cache
 def mma_fragment(matrix: str, type: Type, shape: str) -> Fragment:
     """The fragment of `mma` (PTX 9.7.14.5)."""
     return of_tiles(matrix, type, shape)
 
 
-@lru_cache(maxsize=None)
+@cache
 def wmma_fragment(matrix: str, type: Type, shape: str) -> Fragment:
     """The fragment of `wmma` (PTX 9.7.14.4).
 
@@ -165,23 +166,18 @@ def wmma_fragment(matrix: str, type: Type, shape: str) -> Fragment:
 
 # ── mma.m8n8k4 ──────────────────────────────────────────────────────────────────────────
 #
-# Four products at once, of quarters of the warp: lanes 4q to 4q+3 have the upper or left half of the matrices of product q,
-# lanes 16+4q to 16+4q+3 the rest (PTX 9.7.14.5.1).
+# Four products at once, of quarters of the warp: lanes 4q to 4q+3 have the upper or left half of the matrices of
+# product q, lanes 16+4q to 16+4q+3 the rest (PTX 9.7.14.5.1).
 
 
 def along_k(lane: Any, element: int) -> tuple[Any, Any]:
-    """A in rows, or B in columns transposed: a lane holds the four elements of a row."""
+    """A in rows, B in columns transposed, C and D of f16: a lane holds the elements of a row."""
     return (lane & 3) + (lane >> 4) * 4, element
 
 
 def across_k(lane: Any, element: int) -> tuple[Any, Any]:
     """A in columns, or B in rows transposed: a lane holds four elements of a column."""
     return (lane >> 4) * 4 + element, lane & 3
-
-
-def half_rows(lane: Any, element: int) -> tuple[Any, Any]:
-    """C and D of f16: a lane holds the eight elements of a row."""
-    return (lane & 3) + (lane >> 4) * 4, element
 
 
 def float_quads(lane: Any, element: int) -> tuple[Any, Any]:
@@ -199,14 +195,14 @@ def swapped(layout: Layout) -> Layout:
     return swap
 
 
-@lru_cache(maxsize=None)
+@cache
 def quarter_fragment(matrix: str, type: Type, order: str = "row") -> Fragment:
     """The fragment of `mma.m8n8k4` with `.f16`, where A or B is in the order `row` or `col`."""
     if matrix == "a":
         return Fragment(f16, (8, 4), along_k if order == "row" else across_k, 4, 2, matrices=4)
     if matrix == "b":
         return Fragment(f16, (4, 8), swapped(along_k if order == "col" else across_k), 4, 2, matrices=4)
-    layout, registers = (half_rows, 4) if type is f16 else (float_quads, 8)
+    layout, registers = (along_k, 4) if type is f16 else (float_quads, 8)
     return Fragment(type, (8, 8), layout, 8, registers, matrices=4)
 
 

@@ -1,4 +1,4 @@
-"""What the warp-level matrix instructions have in common: fragments as operands, tables of shapes, whole warps (PTX 9.7.14).
+"""What the warp-level matrix instructions have in common: fragments as operands, tables of shapes (PTX 9.7.14).
 
 Their forms name the slots alike: `.mnk` the shape, `.dtype`, `.atype`, `.btype` and `.ctype` the types of the matrices,
 `.alayout` and `.blayout` the order of A and B.
@@ -52,9 +52,10 @@ def of_shapes(table: Shapes, type_of: Callable[[Any], Type]) -> Callable[[Instru
             known = shapes_of(table, type_of(i))
             if i.mnk in known:
                 return None
-            return Problem("P2701", f"there is no '.{i.mnk}' of {type_of(i)} here", word=i.mnk,
-                           help=f"{type_of(i)} has the shapes {', '.join(known)}" if known else "",
-                           ptxas=f"Incorrect instruction type specified for {opcode(i)} with shape '.{i.mnk}'")  # fmt: skip
+            wrong = f"there is no '.{i.mnk}' of {type_of(i)} here"
+            others = f"{type_of(i)} has the shapes {', '.join(known)}" if known else ""
+            said = f"Incorrect instruction type specified for {opcode(i)} with shape '.{i.mnk}'"
+            return Problem("P2701", wrong, word=i.mnk, help=others, ptxas=said)
 
         instruction.rule("P2701")(shape_without_type)
         for types, shapes in table.items():
@@ -88,7 +89,7 @@ HOLDERS = {f16: f16x2, bf16: bf16x2, tf32: tf32, f32: f32, f64: f64}
 
 
 def of_fragments(fragments: Fragments, *, loose: str = "") -> Callable[[Instruction], Instruction]:
-    """The operands are vectors of the registers of fragments; any sort of register holds a multiplicand of a `loose` type."""
+    """The operands are vectors of the registers of fragments; any sort of register holds a `loose` type."""
 
     def give(instruction: Instruction) -> Instruction:
         def number_of_registers(i: Any) -> Problem | None:
@@ -134,7 +135,8 @@ def wrong_sort(i: Any, operand: str, type: Type) -> Problem | None:
     items = i.shape(operand).items or (i.shape(operand),)
     said = f"Arguments mismatch for instruction '{opcode(i)}'"
     if type.is_float and all(item.kind == "integer" for item in items):
-        return Problem("P2703", f"integer constants stand where {type} operands are needed", operand=operand, ptxas=said)
+        wrong = f"integer constants stand where {type} operands are needed"
+        return Problem("P2703", wrong, operand=operand, ptxas=said)
     spec = OperandType(type.name if type.is_int else "")
     for item in items:
         if item.kind == "register" and (wrong := problem(item, type, spec, destination=False)):

@@ -1,21 +1,21 @@
 """The matrix products of the tensor cores, bit for bit, by architecture (`fidelity/mma_vectors.npz`).
 
-Floats: so many products at once are added to the accumulator as integers.  The products are exact; products and accumulator
-are aligned to the largest exponent among them (that of a product being the sum of its factors' exponents, whether or not the
-significand carries), cut off a number of bits below it, and summed exactly.  Zeros have no exponent.  An accumulator of f32
-is truncated, one of f16 rounded to nearest even.  A longer product is a chain of such sums.
+Floats: so many products at once are added to the accumulator as integers.  The products are exact; products and
+accumulator are aligned to the largest exponent among them (that of a product being the sum of its factors' exponents,
+whether or not the significand carries), cut off a number of bits below it, and summed exactly.  Zeros have no exponent.
+An accumulator of f32 is truncated, one of f16 rounded to nearest even.  A longer product is a chain of such sums.
 
 f64 is a chain of fused multiply-adds, integers are exact and wrap or saturate, and bits are counted.
 
-All is done on stacks of matrices: arrays `(matrices, rows, columns)` of the elements' bits.  An f64 holds every product and
-every cut-off sum exactly, so the "integers" are f64 numbers.
+All is done on stacks of matrices: arrays `(matrices, rows, columns)` of the elements' bits.  An f64 holds every product
+and every cut-off sum exactly, so the "integers" are f64 numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -48,9 +48,9 @@ def architecture_of(target: int) -> Architecture:
 class Unit(NamedTuple):
     """How a tensor core adds products of floats.
 
-    `length` products are added at once, cut off `fraction` bits below the largest exponent; `kept` is how many bits of the
-    fraction an f32 result has.  A `converted` unit takes fp8 as f16: it sums the lower, then the upper halves of the
-    registers from zero on, and adds the accumulator at last, with an ordinary addition.
+    `length` products are added at once, cut off `fraction` bits below the largest exponent; `kept` is how many bits of
+    the fraction an f32 result has.  A `converted` unit takes fp8 as f16: it sums the lower, then the upper halves of
+    the registers from zero on, and adds the accumulator at last, with an ordinary addition.
     """
 
     length: int
@@ -114,8 +114,11 @@ def floats(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
 def chain(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
     """The products in steps of what the unit adds at once; in f32, unless C and D are both f16."""
     accumulated = f16 if product.c.type is product.d.type is f16 else f32
-    left, right = (decoded(f.type, bits, unit.converted) for f, bits in ((product.a, a), (product.b, b)))
-    added, _ = decoded(product.c.type, c)
+    left, right = (
+        decoded(type, bits, f16 if unit.converted else type)
+        for type, bits in ((product.a.type, a), (product.b.type, b))
+    )
+    added, _ = decoded(product.c.type, c, product.c.type)
     total = np.zeros_like(added) if unit.converted else added
     for part in steps(a.shape[2], unit):
         values, powers = (products(x[:, :, part], y[:, part]) for x, y in zip(left, right, strict=True))
@@ -139,7 +142,7 @@ def steps(depth: int, unit: Unit) -> Iterator[Any]:
 
 
 def products(a: Any, b: Any) -> Any:
-    """Each element of a row times each of a column, the sum along the depth being left to do: `(depth, n, rows, columns)`."""
+    """Each element of a row times that of a column, the sum left to do: `(depth, n, rows, columns)`."""
     return np.moveaxis(a, 2, 0)[..., None] * np.moveaxis(b, 1, 0)[:, :, None, :]
 
 
@@ -167,7 +170,7 @@ def power(value: Any, least: float) -> Any:
 
 
 def rounded(type: Type, kept: int, value: Any) -> Any:
-    """The exact sum as an accumulator of a type, still in f64: f16 to nearest even, f32 truncated; beyond it infinity."""
+    """The exact sum as an accumulator, still in f64: f16 to nearest even, f32 truncated; beyond it infinity."""
     if type is f16:
         return value.astype(np.float16).astype(np.float64)
     mask = np.uint64(-(1 << 52 - kept) & 0xFFFF_FFFF_FFFF_FFFF)
@@ -195,23 +198,23 @@ SHIFT = {"e2m1": 2}  # where the bits stand in their byte (PTX 9.7.14.5.14)
 TF32 = np.uint32(0xFFFF_E000)
 
 
-def decoded(type: Type, bits: Any, converted: bool = False) -> tuple[Any, Any]:
-    """The values of floats as f64, and the powers of two of their exponents: those of f16, where they are `converted`."""
+def decoded(type: Type, bits: Any, exponents: Type) -> tuple[Any, Any]:
+    """The values of floats as f64, and the powers of two of their exponents in a format."""
     if type.bits == 32:
         value = (bits if type is f32 else bits & TF32).view(np.float32).astype(np.float64)
         return value, power(value, LEAST_POWER[f32])
-    values, powers = table(type, converted)
+    values, powers = table(type, exponents)
     return values[bits], powers[bits]
 
 
-@lru_cache(maxsize=None)
-def table(type: Type, converted: bool) -> tuple[Any, Any]:
-    """The value of every bit pattern of a small float, and the power of two of its exponent."""
-    held, least = FORMATS[type.name]
+@cache
+def table(type: Type, exponents: Type) -> tuple[Any, Any]:
+    """The value of every bit pattern of a small float, and the power of two of its exponent in a format."""
+    held = FORMATS[type.name][0]
     container = max(8, type.bits)
     patterns = np.arange(1 << container) >> SHIFT.get(type.name, 0) & (1 << type.bits) - 1
     values = patterns.astype(f"u{container // 8}").view(held).astype(np.float64)
-    return values, power(values, LEAST_POWER[f16] if converted else 2.0**least)
+    return values, power(values, 2.0 ** FORMATS[exponents.name][1])
 
 
 def encoded(type: Type, value: Any) -> Any:
@@ -237,7 +240,7 @@ def doubles(product: Product, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> 
 
 
 def integers(product: Product, a: Any, b: Any, c: Any) -> Any:
-    """A product of small integers, or the count of the ones of `a op b`: exact in f32 matrices, as no sum reaches 2**24."""
+    """A product of small integers, or the count of the ones of `a op b`; in f32, as no sum reaches 2**24."""
     left, right = number(product.a.type, a), number(product.b.type, b)
     total = left @ right
     if product.operation == "xor":

@@ -6,7 +6,7 @@ Registers are arrays of words of 32 or 64 bits, one for each lane, warp after wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def split(width: int, bytes_: Any) -> Any:
     return bytes_.view(f"u{width // 8}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def where(fragment: Fragment) -> Any:
     """For each element of the matrices of a warp its place among the elements that the lanes hold."""
     table = np.full((fragment.matrices, *fragment.shape), -1)
@@ -61,7 +61,7 @@ def where(fragment: Fragment) -> Any:
     return table
 
 
-@lru_cache(maxsize=None)
+@cache
 def whence(fragment: Fragment) -> Any:
     """For each lane and place of its registers the element of the matrices of the warp."""
     rows, columns = fragment.shape

@@ -6,6 +6,8 @@ casts only to .s64 and .u64, `%` apart from the word after it, exact floats (`0f
 
 from __future__ import annotations
 
+import re
+
 from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST, NAME_START, Cursor, Recover
@@ -20,6 +22,7 @@ PRECEDENCE = {
 
 _UNARY = frozenset("+-!~")
 _DIGITS = frozenset("0123456789")
+_DECIMAL = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CASTS = frozenset((".s64", ".u64"))
 _CAST_TYPES = frozenset(f".{letter}{bits}" for letter in "busf" for bits in (8, 16, 32, 64))
 
@@ -75,7 +78,7 @@ class Expressions(Cursor):
         if value is not None:
             self.at += 1
             return tree.Integer(value[0], text, value[1], start=start, end=end)
-        if not text.isdigit() and ("." in text or "e" in text or "E" in text) and len(text) < LONGEST_NUMBER:
+        if not text.isdigit() and len(text) < LONGEST_NUMBER and _DECIMAL.fullmatch(text):
             self.at += 1
             bits, width = float_bits(text)
             return tree.Float(bits, width, text, start=start, end=end)
@@ -85,6 +88,8 @@ class Expressions(Cursor):
                 f"{self.describe(at)} is not an octal number",
                 help="a leading 0 means octal, with digits up to 7",
             )
+        if text[0] == "." or len(text) < LONGEST_NUMBER:
+            raise self.fail(codes.BAD_NUMBER, f"{self.describe(at)} is not a number")
         raise self.fail(codes.BAD_NUMBER, "this number is too long")
 
     def _exact_float(self) -> tree.Float:

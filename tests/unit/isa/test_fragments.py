@@ -34,8 +34,13 @@ FRAGMENTS = {
 }
 FRAGMENTS |= {
     f"mma.{matrix}.{shape}.{name}": mma_fragment(matrix, named_type(name), shape)
-    for name, shapes in (("f32", ("m16n8k8",)), ("f16", ("m16n8k8",)), ("s32", ("m8n8k16", "m16n8k16")), ("f64", ("m8n8k4",)))
-    for shape in shapes
+    for name, shape in (
+        ("f32", "m16n8k8"),
+        ("f16", "m16n8k8"),
+        ("s32", "m8n8k16"),
+        ("s32", "m16n8k16"),
+        ("f64", "m8n8k4"),
+    )
     for matrix in "cd"
 }
 FRAGMENTS |= {f"quarter.{m}.{o}": quarter_fragment(m, named_type("f16"), o) for m in "ab" for o in ("row", "col")}

@@ -104,9 +104,13 @@ class LlvmAlgebra:
             return raw
         varies, llvm, (a,) = self.operands(type, raw)
         wrong = self.code.emit(f"fcmp uno {llvm} {a}, {a}")
-        nan = splat_literal("float", CANONICAL) if varies else literal("float", CANONICAL)
+        word = vector_type(type.as_bits) if varies else "i32"
+        nan = splat_literal("i32", CANONICAL) if varies else str(CANONICAL)
         condition = f"<{W} x i1>" if varies else "i1"
-        return self.result(varies, self.code.emit(f"select {condition} {wrong}, {llvm} {nan}, {llvm} {a}"))
+        # among integers: to LLVM one NaN is as good as another
+        bits = self.code.emit(f"bitcast {llvm} {a} to {word}")
+        made = self.code.emit(f"select {condition} {wrong}, {word} {nan}, {word} {bits}")
+        return self.result(varies, self.code.emit(f"bitcast {word} {made} to {llvm}"))
 
     # ── integers ────────────────────────────────────────────────────────────────────────
 

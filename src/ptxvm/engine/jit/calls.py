@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Place, Unsupported
 from ptxvm.engine.jit.raw import W
@@ -20,6 +21,7 @@ from ptxvm.machine.window import Window
 CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 FAULT = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint, ctypes.c_int, ctypes.c_int)
+OUTSIDE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 TICK = ctypes.CFUNCTYPE(ctypes.c_int)
 FUNCTIONS: list[Callable[[Any], Any]] = [np.sin, np.cos, np.log2, np.exp2, np.tanh]
 WORDS = {16: (np.dtype(np.float64), 8), 0: (np.dtype(np.float32), 4)}
@@ -43,6 +45,8 @@ class Calls:
         self.function = FUNCTION(self._function)
         self.fault = FAULT(self._fault)
         self.tick = TICK(self._tick)
+        self.outside = OUTSIDE(self._outside)
+        self.library: Any = None
         self.current_cta: Callable[[], int] = lambda: 0
 
     # ── checks ──────────────────────────────────────────────────────────────────────────
@@ -60,6 +64,8 @@ class Calls:
         bound, space, size, writing = self.kernel.sites[site]
         lanes = np.flatnonzero(mask >> np.arange(W) & 1)
         threads, wanted = lanes + warp * W, addresses[lanes]
+        if not len(lanes):
+            return
         try:
             if space in self.windows:
                 offsets = wanted & np.uint64(0xFFFF_FFFF)
@@ -97,6 +103,51 @@ class Calls:
         with np.errstate(all="ignore"):
             target[:] = FUNCTIONS[which & 15](source.astype(np.float64)).astype(held)
 
+    def _outside(self, number: int, room: int, mask: int, warp: int) -> int:
+        """Something that Python does."""
+        try:
+            self._work(number, room, mask, warp)
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self.raised = self.raised or error
+            return 1
+        return 0
+
+    def _work(self, number: int, room: int, mask: int, warp: int) -> None:
+        bound, work, inputs, outputs = self.kernel.works[number]
+        lanes = np.flatnonzero(mask >> np.arange(W) & 1)
+        if not len(lanes):
+            return
+        threads = lanes + warp * W
+
+        def column(n: int, type: Type) -> Any:
+            held = np.dtype(f"{'i' if type.is_signed else 'u'}{type.bytes}")
+            words = (ctypes.c_ubyte * (W * type.bytes)).from_address(room + 16 * W * n)
+            return np.frombuffer(words, held)
+
+        try:
+            found = work(self, bound, threads, [column(n, type)[lanes] for n, type in enumerate(inputs)])
+        except AccessFault as wrong:
+            place = self.place(bound, int(threads[wrong.lane_index]))
+            raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
+        for n, type in enumerate(outputs):
+            target = column(n, type)
+            values = None if found is None else found[n]
+            target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
+
+    @property
+    def cohort(self) -> Calls:
+        """As the library wants to know the threads."""
+        return self
+
+    @property
+    def layout(self) -> Calls:
+        """As the library wants to know the threads."""
+        return self
+
+    def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The CTA and the thread of a lane."""
+        return _unfold(self.current_cta(), self.shape.grid), _unfold(lane, self.shape.block)
+
     def _tick(self) -> int:
         """Time has passed: the user may have interrupted, or the budget be spent."""
         try:
@@ -111,7 +162,7 @@ class Calls:
     def _fault(self, kind: int, bits: int, index: int, warp: int) -> None:
         """What is wrong at an instruction, for some lanes."""
         lane = (bits & -bits).bit_length() - 1 if kind != 3 else 0
-        bound = self.kernel.function.instructions[index]
+        bound = self.kernel.places[index]
         place = self.place(bound, warp * W + max(lane, 0))
         if kind == 1:
             error: BaseException = Fault("trap", "the kernel executed trap", place=place)

@@ -34,7 +34,11 @@ class Leaving:
             case "next":
                 self.one(onward)
             case "goto":
-                self.choose(guard, self.kernel.node_at(action.symbol.index), onward)  # type: ignore[union-attr]
+                self.choose(guard, self.node.frame.at.get(action.symbol.index, self._end()), onward)  # type: ignore[union-attr]
+            case "leave":
+                self.choose(guard, self.node.frame.back, onward)
+            case "call":
+                self.choose(guard, self._callee(onward), onward)
             case "exit":
                 self.choose(guard, EXIT, onward)
             case "barrier":
@@ -42,13 +46,18 @@ class Leaving:
             case "trap":
                 self.trap(guard, onward)
             case _:
-                raise Unsupported(f"'{self.kernel.function.instructions[self.node.end - 1].i.mnemonic}' in the JIT")
+                raise Unsupported(f"'{self.node.code[-1].i.mnemonic}' in the JIT")
 
     def _onward(self) -> int:
         """The node after this one in the code."""
-        if self.node.end >= len(self.kernel.function.instructions):
-            return EXIT
-        return self.kernel.node_at(self.node.end)
+        return self.node.frame.at.get(self.node.end, self._end())
+
+    def _end(self) -> int:
+        """Past the last instruction lanes return."""
+        return self.node.frame.back
+
+    def _callee(self, onward: int) -> int:
+        return self.node.callee.at[0] if self.node.callee is not None else onward
 
     def trap(self, guard: Raw | None, onward: int) -> None:
         """Stop the grid, if anybody is here."""

@@ -52,7 +52,7 @@ def warp_function(kernel: Kernel) -> str:
     """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
     from ptxvm.engine.jit.kernel import FIELDS, RESUME, SHAPELESS  # noqa: PLC0415 - they know each other
 
-    waits = [node for node in kernel.nodes if node.waits and ((node.start, True) or True)]
+    waits = [node for node in kernel.nodes if node.waits]
     bodies: list[str] = []
     for (number, full), (emitter, lines) in sorted(kernel.texts.items(), key=lambda t: (not t[0][1], t[0][0])):
         node = kernel.nodes[number]
@@ -192,7 +192,7 @@ def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
     code, letter = Code(kernel.unit), "F" if full else "M"
     saved = kernel.saved(node)
     code.block(f"suspend.{letter}{node.number}")
-    bit = 1 << kernel.barrier_numbers.get(node.start, 0)
+    bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)
     barriers = kernel.field(code, "barriers")
     old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
     code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
@@ -219,19 +219,17 @@ def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
 
 def _whole(kernel: Kernel, key: tuple[int, int]) -> int:
     """The place of a register in the record that both versions know."""
-    order = {r.index: n for n, r in enumerate(kernel.function.registers)}
     from ptxvm.engine.jit.kernel import WHOLE_RECORD  # noqa: PLC0415
 
     start = -(-4 * len(kernel.nodes) // 64) * 64 + 64
-    number = 0 if key == CARRY else 1 + sum(r.count for r in kernel.function.registers[: order[key[0]]]) + key[1]
-    return start + number * WHOLE_RECORD
+    return start + WHOLE_RECORD * kernel.order(key)
 
 
 def whole_record_size(kernel: Kernel) -> int:
     """Bytes of that record."""
     from ptxvm.engine.jit.kernel import WHOLE_RECORD  # noqa: PLC0415
 
-    count = 2 + sum(r.count for r in kernel.function.registers)
+    count = 1 + kernel.order(None)
     return -(-4 * len(kernel.nodes) // 64) * 64 + 64 + count * WHOLE_RECORD
 
 

@@ -9,8 +9,9 @@ from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import VECTOR_PARTS
+from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import ports
+from ptxvm.engine.jit import inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.memory import Memory
@@ -23,7 +24,7 @@ from ptxvm.isa.model import PORTS, Decoded
 from ptxvm.syntax import tree
 
 if TYPE_CHECKING:
-    from ptxvm.engine.jit.kernel import Kernel
+    from ptxvm.engine.jit.kernel import Kernel, Outside
 
 PORT: dict[str, Any] = {
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
@@ -63,10 +64,11 @@ class Emitter(Operands):
 
     def run(self) -> None:
         """All instructions, in order."""
-        code = self.kernel.function.instructions
         if not self.full:
             self.code.memo[f"bitcast i32 {self.mask} to <{W} x i1>"] = "%" + self.name("lanes")
-        for bound in code[self.node.start : self.node.end]:
+        if self.node.returns is not None:
+            calls.hand_back(self, self.node.returns)
+        for bound in self.node.code:
             self.instruction(bound)
 
     def instruction(self, bound: Bound) -> None:
@@ -146,7 +148,7 @@ class Emitter(Operands):
                 self._vote(request.values[2])
                 self.action = ports.Action("barrier")
                 return
-            sent = ports.Votes(self, bound) if is_barrier(i) else self._collective(request)
+            sent = ports.Votes(self, bound) if is_barrier(i) else self._collective(bound, request)
             try:
                 result.send(sent)
             except StopIteration as end:
@@ -155,9 +157,11 @@ class Emitter(Operands):
                 raise Unsupported(f"'{i.mnemonic}' in the JIT")
         if "flow" in given:
             self.action = given["flow"].action
+            if self.action is not None and self.action.verb == "call":
+                calls.call(self, bound, self.action)
         self._commit(bound, i, result)
 
-    def _collective(self, request: ports.Request) -> ports.Peers:
+    def _collective(self, bound: Bound, request: ports.Request) -> ports.Peers:
         """The lanes that came; where one of the mask stands elsewhere, nobody knows when it comes."""
         members, *payload = request.values
         here = self.active_raw()
@@ -172,7 +176,8 @@ class Emitter(Operands):
                 self.code.block(bad)
                 self._fault(DIVERGED, bits)
                 self.code.block(good)
-        return ports.Peers(self, self.alg.integer("and", u32, members.raw, here), tuple(p for p in payload if p))  # type: ignore[union-attr]
+        given = tuple(p for p in payload if p)
+        return ports.Peers(self, bound, self.alg.integer("and", u32, members.raw, here), given)  # type: ignore[union-attr]
 
     def _elsewhere(self) -> str:
         """The lanes that have not ended and are not here, as a mask."""
@@ -200,11 +205,15 @@ class Emitter(Operands):
         guard = bound.guard()
         if guard is None:
             return None
-        value = self.slot((guard[0].index, 0), pred)
+        value = self.slot(self.key(guard[0]), pred)
         raw: Raw = (~value).raw if guard[1] else value.raw
         return raw
 
     # ── registers ───────────────────────────────────────────────────────────────────────
+
+    def key(self, register: Register, part: int = 0) -> Key:
+        """A register of this node's function among those of the kernel."""
+        return register.index + self.node.frame.registers, part
 
     def slot(self, key: Key, type: Type) -> Value:
         """What a register holds."""
@@ -252,11 +261,11 @@ class Emitter(Operands):
         if isinstance(value, list):
             if register.count > 1:
                 for n, element in enumerate(value):
-                    self.assign((register.index, n), register.type, element)
+                    self.assign(self.key(register, n), register.type, element)
                 return
             (value,) = value
         part = VECTOR_PARTS.get(node.component or "", 0) if register.count > 1 else 0
-        self.assign((register.index, part), register.type, value)
+        self.assign(self.key(register, part), register.type, value)
 
     def store_registers(self) -> None:
         """Leave what is needed later; lanes that are not here keep what they have."""
@@ -383,9 +392,41 @@ class Emitter(Operands):
             return Vec(result)
         return Lin(self.code.emit(f"extractelement {vector} {result}, i64 0"))
 
+    def outside(
+        self, bound: Bound, work: Outside, inputs: list[tuple[Type, Raw]], outputs: list[Type]
+    ) -> list[Value]:
+        """Ask the machine for something: values of all lanes go to Python, and values come back."""
+        code = self.code
+        number = self.kernel.outside(bound, work, [t for t, _ in inputs], outputs)
+        room = self.buffer(f"[{max(1, max(len(inputs), len(outputs)))} x <{W} x i128>]", 6)
+        for n, (type, raw) in enumerate(inputs):
+            llvm = vector_type(type)
+            vector = self.alg.vector(type, self.alg.tight(type, raw))
+            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * W * n}")
+            if type is pred:
+                llvm, vector = f"<{W} x i8>", code.emit(f"zext {llvm} {vector} to <{W} x i8>")
+            code.run(f"store {llvm} {vector}, ptr {place}, align 64")
+        answer = code.emit(
+            f"call i32 {self.context('outside')}(i32 {number}, ptr {room}, i32 {self.active_text()}, i32 %warp)",
+            pure=False,
+        )
+        good = code.label()
+        code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), good, "fault", likely=True)
+        code.block(good)
+        self.dirty = True
+        found = []
+        for n, type in enumerate(outputs):
+            llvm = vector_type(type) if type is not pred else f"<{W} x i8>"
+            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * W * n}")
+            name = code.emit(f"load {llvm}, ptr {place}, align 64", pure=False)
+            if type is pred:
+                name = code.emit(f"icmp ne {llvm} {name}, zeroinitializer")
+            found.append(Value(self.alg, type, Vec(name)))
+        return found
+
     def _fault(self, kind: int, bits: str) -> None:
         """Tell the machine, and end."""
-        index = self.node.end - 1
+        index = self.kernel.place_of(self.node.frame.code[self.node.end - 1])
         self.code.run(f"call void {self.context('fault')}(i32 {kind}, i32 {bits}, i32 {index}, i32 %warp)")
         self.code.jump("fault")
 

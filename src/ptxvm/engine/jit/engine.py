@@ -80,11 +80,10 @@ class Jit:
             if (reason := refusals.reason(self.image, kernel)) is not None:
                 raise Unsupported(reason)
             size = self.image.shared_size(kernel, shared)
-            stack = -(-self.image.frame(kernel).size // 16) * 16 + 32
             constants = {"dynamic_smem_size": shared, "total_smem_size": size}
 
             def make(*, shapeless: bool) -> Kernel:
-                return Kernel(self.image, kernel, block, size, stack, constants, shapeless=shapeless)
+                return Kernel(self.image, kernel, block, size, constants, shapeless=shapeless)
 
             translation = make(shapeless=False)
             self._compiled[key] = Compiled(translation, lambda: make(shapeless=True), translation.translate())
@@ -111,6 +110,7 @@ class Jit:
     ) -> Counters:
         translation = compiled.kernel
         calls = Calls(translation, shape, self.image.memory, windows, budget)
+        calls.library = self.library
         record = np.zeros(len(FIELDS), np.uint64)
         twin = TWIN(lambda *arguments: self._twin(compiled, record, calls, arguments))
         fields = {
@@ -122,6 +122,7 @@ class Jit:
             "fault": _address(calls.fault),
             "tick": _address(calls.tick),
             "twin": _address(twin),
+            "outside": _address(calls.outside),
             **dict(zip(("nctaid.x", "nctaid.y", "nctaid.z"), shape.grid, strict=True)),
         }
         for name, value in fields.items():

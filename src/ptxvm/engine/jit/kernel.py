@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
-from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import driver, plan
@@ -14,16 +14,24 @@ from ptxvm.engine.jit.emitter import Emitter
 from ptxvm.engine.jit.ports import Request
 from ptxvm.engine.jit.raw import Lin, W
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
+from ptxvm.machine.builtins import Library
 
 # The record of a launch: 8 bytes each.
 FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
-    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers",
+    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside",
 ]  # fmt: skip
-POINTERS = {"check", "function", "fault", "tick", "twin"}
+POINTERS = {"check", "function", "fault", "tick", "twin", "outside"}
 WHOLE_RECORD = 512  # bytes of a register in the record that both versions of a kernel know
 SHAPELESS = 1 << 20  # added to the states of the version without shapes
 RESUME = 1 << 21  # the state of a warp that comes from the other version
+
+
+class Outside(Protocol):
+    """What Python does for compiled code: from values of the active lanes to values."""
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any] | None:
+        """`threads` are the numbers of the lanes in their CTA; what is returned is for them."""
 
 
 class Kernel:
@@ -32,18 +40,19 @@ class Kernel:
     TICKS = 1 << 22
 
     def __init__(
-        self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int, stack_size: int,
+        self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False,
     ) -> None:  # fmt: skip
         self.image, self.function, self.block, self.constants = image, function, block, constants
-        self.shared_size, self.stack_size, self.shapeless = shared_size, stack_size, shapeless
-        self.local_stride = -(-max(stack_size, 1) // 256) * 256
+        self.shared_size, self.shapeless = shared_size, shapeless
         self.bank_size = image.parameters(function).size
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // W)
         self.unit = Unit()
-        self.nodes = plan.nodes(function)
-        self._at = {node.start: node.number for node in reversed(self.nodes) if not node.waits}
+        self.plan = plan.Plan(image, function)
+        self.nodes = self.plan.nodes
+        self.stack_size = -(-max(frame.end for frame in self.plan.frames) // 16) * 16 + 32
+        self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
         self.registers = Registers(not shapeless, self._requeue)
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
@@ -53,14 +62,26 @@ class Kernel:
         self.sites: list[tuple[Bound, str, int, bool]] = []
         self._sites: dict[tuple[int, str, int, bool], int] = {}
         self.uses_local = False
+        self._order: dict[Key, int] | None = None
         self.barrier_numbers: dict[int, int] = {}
-        self._index = {id(b): n for n, b in enumerate(function.instructions)}
+        self.places = [b for frame in self.plan.frames for b in frame.code]
+        self._index = {id(b): n for n, b in enumerate(self.places)}
+        self.works: list[tuple[Bound, Outside, list[Type], list[Type]]] = []
 
     # ── what nodes ask ──────────────────────────────────────────────────────────────────
 
-    def node_at(self, index: int) -> int:
-        """The node that begins at an instruction."""
-        return self._at.get(index, -1)
+    def place_of(self, bound: Bound) -> int:
+        """The number of an instruction among those of the kernel and of what it calls."""
+        return self._index[id(bound)]
+
+    def has_library(self, name: str) -> bool:
+        """Does the device provide a function of that name?"""
+        return Library(self.image.memory).get(name) is not None
+
+    def outside(self, bound: Bound, work: Outside, inputs: list[Type], outputs: list[Type]) -> int:
+        """The number of something that Python does."""
+        self.works.append((bound, work, inputs, outputs))
+        return len(self.works) - 1
 
     def field(self, code: Code, name: str) -> str:
         """The place of a field of the launch's record."""
@@ -95,7 +116,7 @@ class Kernel:
             raise Unsupported(f"'{bound.i.mnemonic}' of a barrier whose number is not constant, in the JIT")
         if threads is not None and _constant(threads.raw) != self.warps * W:
             raise Unsupported(f"'{bound.i.mnemonic}' of some threads in the JIT")
-        self.barrier_numbers[self._index[id(bound)]] = n
+        self.barrier_numbers[id(bound)] = n
 
     def kept_by_others(self, node: plan.Node, key: Key) -> bool:
         """Do lanes that stand elsewhere need their value of a register?"""
@@ -160,11 +181,12 @@ class Kernel:
 
     def _initial_registers(self) -> None:
         first = self.nodes[0]
-        for register in self.function.registers:
-            if first.live_in >> register.index & 1:
-                for part in range(register.count):
-                    self.registers.initial((register.index, part), register.type)
-        if any("cc" in b.i.of.effects for b in self.function.instructions):
+        for frame in self.plan.frames:
+            for register in frame.function.registers:
+                if first.live_in >> register.index + frame.registers & 1:
+                    for part in range(register.count):
+                        self.registers.initial((register.index + frame.registers, part), register.type)
+        if any("cc" in b.i.of.effects for b in self.places):
             self.registers.initial(CARRY, pred)
 
     def _check_barriers(self) -> None:
@@ -172,6 +194,15 @@ class Kernel:
         for node in self.nodes:
             if node.waits and (any(self.nodes[n].waits for n in node.waiting)):
                 raise Unsupported("barriers at several places in diverged code, in the JIT")
+
+    def order(self, key: Key | None) -> int:
+        """The place of a register among those that live across nodes; None asks for their number."""
+        if self._order is None:
+            kept = sorted((n, part) for frame in self.plan.frames for r in frame.function.registers
+                          for n in (r.index + frame.registers,) for part in range(r.count)
+                          if any(node.live_in >> n & 1 for node in self.nodes))  # fmt: skip
+            self._order = {CARRY: 0, **{k: 1 + n for n, k in enumerate(kept)}}
+        return len(self._order) if key is None else self._order[key]
 
     # ── what lives across barriers ──────────────────────────────────────────────────────
 

@@ -13,10 +13,13 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import specials
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.plan import Node
 from ptxvm.engine.jit.raw import Lin
+from ptxvm.isa.special_registers import COMPONENTS, SPECIAL
 from ptxvm.syntax import tree
 
 SPACES = {"global", "shared", "local", "const", "param"}
@@ -28,9 +31,14 @@ class Operands:
     alg: LlvmAlgebra
     code: Code
     kernel: Any
+    node: Node
 
     def slot(self, key: tuple[int, int], type: Type) -> Value:
         """What a register holds."""
+        raise NotImplementedError
+
+    def key(self, register: Register, part: int = 0) -> tuple[int, int]:
+        """A register of this node's function among those of the kernel."""
         raise NotImplementedError
 
     def memory(self, bound: Bound) -> Any:
@@ -95,9 +103,9 @@ class Operands:
         """A register's value; a vector register is a list of its elements."""
         if register.count > 1:
             parts = range(register.count) if component is None else [VECTOR_PARTS[component]]
-            found = [self.fit(self.slot((register.index, n), register.type), type) for n in parts]
+            found = [self.fit(self.slot(self.key(register, n), register.type), type) for n in parts]
             return found if component is None else found[0]
-        return self.fit(self.slot((register.index, 0), register.type), type)
+        return self.fit(self.slot(self.key(register), register.type), type)
 
     def fit(self, value: Value, type: Type | None) -> Value:
         """A register's bits as an operand of a type: the low ones of a wider register."""
@@ -107,11 +115,15 @@ class Operands:
             value = value.view(value.type.as_unsigned).to(type.as_unsigned)
         return value.view(type)
 
-    def _special(self, node: tree.Name, type: Type | None) -> Value:
+    def _special(self, node: tree.Name, type: Type | None) -> Any:
+        """A special register; a vector as a whole is a list."""
         found = special(node.text, node.component)
-        name = node.text.removeprefix("%") + (f".{node.component}" if node.component else "")
-        kind = found.type if found is not None else u32
-        return self.fit(specials.value(self, name, kind), type)
+        if found is None:
+            raise Unsupported(f"the special register {node.text}")
+        if node.component is None and found.name in SPECIAL and SPECIAL[found.name].count > 1:
+            return [self._special(tree.Name(node.text, part), type) for part in "xyzw"]
+        name = found.name + (f".{'xyzw'[COMPONENTS[found.component]]}" if found.component else "")
+        return self.fit(specials.value(self, name, found.type), type)
 
     def _u64(self, n: int) -> Value:
         return Value(self.alg, u64, self.alg.const(u64, n))
@@ -120,10 +132,11 @@ class Operands:
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """Where a variable is, in its own space; parameters are at generic addresses."""
-        where, at = self.kernel.image.place(variable, self.kernel.function)
+        frame = self.node.frame
+        where, at = self.kernel.image.place(variable, frame.function)
         if where == "parameter":
             return Value(self.alg, u64, Lin("%params.address", bank=0)) + (at + offset)
-        place = self._u64(at + offset)
+        place = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
         if where == "generic frame":
             return Value(self.alg, u64, self.memory_port().places.flat("local", place.raw))
         return place

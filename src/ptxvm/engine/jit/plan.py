@@ -9,26 +9,69 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxvm.analysis.flow import Segment, cut_points, live, successors
+from typing import Any
+
+from ptxvm.analysis.flow import cut_points, reads_and_writes, successors
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Register
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.model import Decoded
+from ptxvm.machine.image import Image
+from ptxvm.syntax import tree
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A function where it is called: calls are part of the code around them.
+
+    `registers` is the number of its first register among those of all frames, `offset` where its variables begin in the
+    local memory of a thread; `back` is the node that those who return from it come to.
+    """
+
+    function: Function
+    number: int
+    registers: int
+    offset: int
+    end: int
+    parent: Frame | None = None
+    call: Bound | None = None
+    back: int = -1
+    at: dict[int, int] = field(default_factory=dict)  # nodes by the instruction at which they begin
+
+    @property
+    def code(self) -> list[Bound]:
+        """Its instructions."""
+        return self.function.instructions
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A piece of code that a group of lanes runs in one go; `waits` where they come out of a barrier."""
+    """A piece of code that a group of lanes runs in one go.
+
+    `waits` where they come out of a barrier; `returns` is the frame of the function that they come back from.
+    """
 
     number: int
+    frame: Frame
     start: int
     end: int
-    rank: int
-    live_in: int
-    live_out: int
+    rank: int = 0
+    gen: int = 0
+    kill: int = 0
+    live_in: int = 0
+    live_out: int = 0
     waits: bool = False
     barrier: bool = False
     successors: list[int] = field(default_factory=list)
     wait: int = -1  # of a barrier, the node that follows the wait
+    callee: Frame | None = None  # of a call
+    returns: Frame | None = None
     waiting: frozenset[int] = frozenset()  # nodes at which other lanes may stand meanwhile
+
+    @property
+    def code(self) -> list[Bound]:
+        """Its instructions."""
+        return [] if self.returns is not None else self.frame.code[self.start : self.end]
 
 
 def is_barrier(i: Decoded) -> bool:
@@ -41,43 +84,163 @@ def is_collective(i: Decoded) -> bool:
     return "waits" in i.of.effects and "warp" in i.of.effects
 
 
-def nodes(function: Function) -> list[Node]:
-    """The nodes of a kernel: the segments in the order of the code, then the ends of barriers."""
-    code = function.instructions
-    found = _segments(function)
-    total = len(code) + 1
-    made: list[Node] = []
-    for n, segment in enumerate(found):
-        first = code[segment.start].i
-        rank = segment.start + (total if is_collective(first) else 0)
-        node = Node(n, segment.start, segment.end, rank, segment.live_in, segment.live_out)
-        node.successors = list(segment.successors)
-        node.barrier = is_barrier(first)
-        made.append(node)
-    for node in [node for node in made if node.barrier]:
-        bound = code[node.start]
-        following = node.successors
-        after = Node(len(made), node.start, node.end, 2 * total + node.start, 0, node.live_out, waits=True)
-        # what the instruction itself writes is written after the wait, under its guard as well
-        after.live_in = node.live_in | node.live_out
-        after.successors = list(following)
-        node.wait = after.number
-        node.successors = [after.number, *(following if bound.node.guard is not None else [])]
-        made.append(after)
-    return made
+class Plan:
+    """The nodes of a kernel, with the functions that it calls in their places."""
+
+    def __init__(self, image: Image, kernel: Function) -> None:
+        self.image = image
+        self.nodes: list[Node] = []
+        self.frames: list[Frame] = []
+        self.order: list[Node] = []
+        self.count = 0
+        self._enter(kernel, None, None)
+        self._rank()
+        self._live()
+
+    # ── frames ──────────────────────────────────────────────────────────────────────────
+
+    def _enter(self, function: Function, parent: Frame | None, call: Bound | None) -> Frame:
+        above = parent
+        while above is not None:
+            if above.function is function:
+                raise Unsupported("recursion in the JIT")
+            above = above.parent
+        if len(self.frames) >= MOST_FRAMES:
+            raise Unsupported(f"more than {MOST_FRAMES} calls in a kernel in the JIT")
+        size = self.image.frame(function).size
+        start = 0 if parent is None else -(-parent.end // 16) * 16
+        end = size if parent is None else start + max(size, 16)
+        frame = Frame(function, len(self.frames), self.count, start, end, parent, call)
+        self.frames.append(frame)
+        self.count += len(function.registers)
+        self._nodes(frame)
+        return frame
+
+    def _nodes(self, frame: Frame) -> None:
+        code = frame.code
+        cuts = sorted({0, len(code), *cut_points(frame.function), *_after_stores(code)})
+        own: list[Node] = []
+        for start, end in zip(cuts, cuts[1:], strict=False):
+            node = self._node(frame, start, end)
+            own.append(node)
+            last = code[end - 1]
+            if last.node.opcode == "call" and "flow" in last.i.of.effects:
+                callee = self._callee(last)
+                if callee is not None:
+                    node.callee = self._enter(callee, frame, last)
+                    back = self._node(frame, end, end)
+                    back.returns, node.callee.back = node.callee, back.number
+            if is_barrier(last.i):
+                node.barrier = True
+                after = self._node(frame, start, end)
+                after.waits, node.wait = True, after.number
+        for node in own:
+            frame.at[node.start] = node.number
+        for node in own:
+            following = [frame.at[at] for at in successors(frame.function, code[node.end - 1], node.end)]
+            if any("leave" in _verbs(b) for b in code[node.end - 1 : node.end]) and frame.back >= 0:
+                following.append(frame.back)
+            if node.barrier:
+                self.nodes[node.wait].successors = list(following)
+                following = [node.wait, *(following if code[node.start].node.guard is not None else [])]
+            if node.callee is not None:
+                self.nodes[node.callee.back].successors = list(following)
+                guarded = code[node.end - 1].node.guard is not None
+                following = [node.callee.at[0], *(following if guarded else [])]
+            node.successors = following
+
+    def _node(self, frame: Frame, start: int, end: int) -> Node:
+        node = Node(len(self.nodes), frame, start, end)
+        self.nodes.append(node)
+        self.order.append(node)
+        return node
+
+    def _callee(self, bound: Bound) -> Function | None:
+        """The function that a call names, if it has a body."""
+        node = bound.operands.get("func")
+        symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+        if not isinstance(symbol, Function):
+            raise Unsupported("a call through a pointer in the JIT")
+        function = self.image.resolve(symbol)
+        return function if function.defined else None
+
+    # ── order and liveness ──────────────────────────────────────────────────────────────
+
+    def _rank(self) -> None:
+        total = len(self.order)
+        for place, node in enumerate(self.order):
+            later = 2 if node.waits else 1 if node.code and is_collective(node.code[0].i) else 0
+            node.rank = place + later * total
+        for frame in self.frames:  # who returns from a function finds the node that it returns to
+            for node in self.nodes:
+                if node.frame is frame and frame.back >= 0 and node.code and "leave" in _verbs(node.code[-1]):
+                    if frame.back not in node.successors:
+                        node.successors.append(frame.back)
+
+    def _live(self) -> None:
+        """Backward data flow to a fixed point, of the registers of all frames."""
+        for node in self.nodes:
+            self._uses(node)
+        work = [node.number for node in self.nodes]
+        before: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for s in node.successors:
+                before[s].append(node.number)
+        while work:
+            node = self.nodes[work.pop()]
+            node.live_out = 0
+            for s in node.successors:
+                node.live_out |= self.nodes[s].live_in
+            needed = node.gen | (node.live_out & ~node.kill)
+            if needed != node.live_in:
+                node.live_in = needed
+                work += before[node.number]
+
+    def _uses(self, node: Node) -> None:
+        if node.returns is not None:
+            self._returned(node)
+            return
+        shift = node.frame.registers
+        for bound in node.code:
+            reads, writes = reads_and_writes(bound)
+            if node.callee is not None and bound is node.code[-1]:
+                writes = 0
+            if node.barrier or node.waits:
+                writes = 0
+            node.gen |= reads << shift & ~node.kill
+            node.kill |= writes << shift
+        if node.callee is not None and node.code[-1].node.guard is None:
+            for formal in node.callee.function.signature.parameters:
+                if isinstance(formal, Register):
+                    node.kill |= 1 << formal.index + node.callee.registers
+
+    def _returned(self, node: Node) -> None:
+        callee = node.returns
+        if callee is None or callee.call is None:
+            return
+        for formal, target in zip(callee.function.signature.results, results_of(callee.call), strict=False):
+            if isinstance(formal, Register):
+                node.gen |= 1 << formal.index + callee.registers
+            if isinstance(target, Register):
+                node.kill |= 1 << target.index + node.frame.registers
 
 
-def _segments(function: Function) -> list[Segment]:
-    """The segments of a kernel, cut where an address is made after a store too: there the code can be left."""
-    code = function.instructions
-    cuts = sorted({0, len(code), *cut_points(function), *_after_stores(code)})
-    found = [Segment(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
-    number = {s.start: n for n, s in enumerate(found)}
-    for segment in found:
-        following = successors(function, code[segment.end - 1], segment.end)
-        segment.successors = [number[at] for at in following]
-    live(function, found)
-    return found
+MOST_FRAMES = 200
+RESULT_NAMES = {"results", "ret", "ret_param", "result"}
+
+
+def _verbs(bound: Bound) -> set[str]:
+    return {"leave"} if bound.node.opcode == "ret" else set()
+
+
+def results_of(bound: Bound) -> list[Any]:
+    """Where a call wants its results: registers or `.param` variables."""
+    for name in bound.i.destinations() + bound.i.of.sources:
+        if name in RESULT_NAMES:
+            node = bound.operands.get(name)
+            if isinstance(node, tree.Group):
+                return [bound.scope.find(item.text) for item in node.items if isinstance(item, tree.Name)]
+    return []
 
 
 def widens(bound: Bound) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import host
+from ptxvm.engine.jit import host, tensor
 from ptxvm.engine.jit.raw import IOTA, Lin, Raw, Vec, W, from_lanes, known_lanes, scalar_type, text, vector_type
+from ptxvm.isa.fragments import Product
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
@@ -24,6 +25,7 @@ class Action:
     verb: str
     symbol: Any = None
     index: Value | None = None
+    extra: Any = None
 
 
 class Port:
@@ -36,8 +38,8 @@ class Port:
 class Peers:
     """The lanes of a collective; `members` is a mask, the same in all lanes or not."""
 
-    def __init__(self, at: Emitter, members: Raw, payload: tuple[Value, ...]) -> None:
-        self.emitter, self.alg, self.code = at, at.alg, at.code
+    def __init__(self, at: Emitter, bound: Bound, members: Raw, payload: tuple[Value, ...]) -> None:
+        self.emitter, self.bound, self.alg, self.code = at, bound, at.alg, at.code
         self.mask, self.payload = members, payload
 
     @property
@@ -61,6 +63,13 @@ class Peers:
             takes_part = self.alg.compare("ne", u32, bit, Lin(0))
             found = self.alg.select(value.type, takes_part, found, value.raw)
         return Value(self.alg, value.type, found)
+
+    def multiply(self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+        """A product of matrices, by the tensor cores of the module's target."""
+        inputs = [(v.type, v.raw) for part in (a, b, c) for v in part]
+        type = Type.named[f"b{product.d.register}"]
+        work = tensor.Multiplication.of(self.bound, product, (len(a), len(b), len(c)))
+        return self.emitter.outside(self.bound, work, inputs, [type] * product.d.registers)
 
     def _permuted(self, type: Type, raw: Raw, lane: Raw) -> Raw:
         llvm, vector = scalar_type(type), self.alg.vector(type, raw)
@@ -117,7 +126,7 @@ class Warp(Port):
 
     def together(self, *payload: Value) -> Peers:
         """Those who are here."""
-        return Peers(self.at, self.at.active_raw(), payload)
+        return Peers(self.at, self.bound, self.at.active_raw(), payload)
 
 
 class Votes(Port):
@@ -166,11 +175,13 @@ class Flow(Port):
 
     def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
         """Call a function."""
-        raise Unsupported("'call' in the JIT")
+        if isinstance(function, Value):
+            raise Unsupported("a call through a pointer in the JIT")
+        self.action = Action("call", function, None, (arguments or [], results or []))
 
     def leave(self) -> None:
         """Return."""
-        self.action = Action("exit")
+        self.action = Action("leave")
 
     def exit(self) -> None:
         """End."""

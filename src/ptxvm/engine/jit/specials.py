@@ -24,11 +24,13 @@ CONSTANTS = {
     "cluster_ctaid.x": 0, "cluster_ctaid.y": 0, "cluster_ctaid.z": 0, "cluster_ctaid.w": 0,
     "cluster_nctaid.x": 1, "cluster_nctaid.y": 1, "cluster_nctaid.z": 1, "cluster_nctaid.w": 1,
 }  # fmt: skip
-CLOCKS = {"clock": 0, "clock64": 0, "clock_hi": 32}
+CLOCKS = {"clock": 0, "clock_hi": 32}
 
 
 def value(at: Any, name: str, type: Type) -> Value:
     """A special register, as its type."""
+    if name == "clock64":
+        return Value(at.alg, u64, Lin(_cycles(at)))
     raw = _raw(at, name)
     if raw is None:
         raise Unsupported(f"the special register %{name} in the JIT")
@@ -59,14 +61,18 @@ def _raw(at: Any, name: str) -> Raw | None:
             return Lin("%warp")
         case "nwarpid":
             return Lin(-(-block[0] * block[1] * block[2] // W))
-        case "clock" | "clock64" | "clock_hi":
-            at.code.unit.declare("llvm.readcyclecounter", "i64")
-            now = at.code.emit("call i64 @llvm.readcyclecounter()", pure=False)
-            moved = at.code.emit(f"lshr i64 {now}, {CLOCKS[register]}")
+        case "clock" | "clock_hi":
+            moved = at.code.emit(f"lshr i64 {_cycles(at)}, {CLOCKS[register]}")
             return Lin(at.code.emit(f"trunc i64 {moved} to i32"))
     if register in MASKS:
         return from_lanes(u32, tuple(MASKS[register](n) for n in IOTA))
     return None
+
+
+def _cycles(at: Any) -> str:
+    at.code.unit.declare("llvm.readcyclecounter", "i64")
+    now: str = at.code.emit("call i64 @llvm.readcyclecounter()", pure=False)
+    return now
 
 
 def _thread(at: Any, axis: int) -> Raw:

@@ -1,4 +1,9 @@
-"""Extended-precision integer arithmetic: chains that carry through CC.CF (PTX 9.7.2)."""
+"""Extended-precision integer arithmetic: chains that carry through CC.CF (PTX 9.7.2).
+
+CC.CF is one flag for carry and borrow, and a subtraction is the addition of ~b and 1: it leaves 0 where it borrows, and
+`subc` takes one more away where the flag is 0.  The manual does not say so, but a chain that mixes both tells: ptxas
+hands the carry of `sub.cc` to `addc` as it is, and the 128-bit division that nvcc emits relies on that.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +53,9 @@ def addc(i, a, b, cc):
     needs={"": "PTX 1.3", ".u64 .s64": "PTX 4.3, sm_20"},
 )
 def sub_cc(i, a, b, cc):
-    """Subtract one value from another; the borrow goes to CC.CF."""
-    d, cc.carry = sub_borrowing(a, b)
+    """Subtract one value from another; CC.CF becomes 0 where that borrows, else 1."""
+    d, borrow = sub_borrowing(a, b)
+    cc.carry = ~borrow
     return d
 
 
@@ -62,12 +68,13 @@ def sub_cc(i, a, b, cc):
     needs={"": "PTX 1.3"},
 )
 def subc(i, a, b, cc):
-    """Subtract one value and the borrow of CC.CF from another; with .cc, the new borrow goes there."""
+    """Subtract one value, and 1 where CC.CF is 0, from another; with .cc, the new borrow goes there like that."""
+    borrow = ~cc.carry
     if i.sat:
-        return saturate(widened(a) - widened(b) - cc.carry.to(widened(a).type), a.type)
-    d, borrow = sub_borrowing(a, b, cc.carry)
+        return saturate(widened(a) - widened(b) - borrow.to(widened(a).type), a.type)
+    d, borrow = sub_borrowing(a, b, borrow)
     if i.cc:
-        cc.carry = borrow
+        cc.carry = ~borrow
     return d
 
 

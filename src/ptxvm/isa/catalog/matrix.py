@@ -160,16 +160,17 @@ def matrices(i: Any, kinds: dict[str, Kind], operand: str) -> Problem | None:
         return Problem("P2730", f"there is no {format} in '.{i.mnk}' here", word=i.mnk,
                        ptxas=f"Incorrect instruction type specified for {name} with shape '.{i.mnk}'")  # fmt: skip
     if i.trans not in kind.transposed:
-        said = f"Modifier .trans not allowed for shape '.{i.mnk}'"
-        return Problem("P2730", said if i.trans else f"Modifier '.trans' require for instruction {name} with shape '.{i.mnk}'")
+        refused = f"Modifier .trans not allowed for shape '.{i.mnk}'"
+        required = f"Modifier '.trans' require for instruction {name} with shape '.{i.mnk}'"
+        return Problem("P2730", refused if i.trans else required)
     if i.num not in kind.counts:
         return Problem("P2730", f"Incorrect no. of matrix: {i.num[1:]} for {name} with shape '.{i.mnk}'", word=i.num)
     wanted = int(i.num[1:]) * kind.registers
     shape = i.shape(operand)
     if shape.kind == "vector" and elements(shape) == wanted:
         return None
-    return Problem("P2730", f"a vector of {wanted} registers is needed", operand=operand,
-                   ptxas=f"Vector of size {wanted} is expected for argument {operand == 'b':d} of instruction '{name}'")  # fmt: skip
+    expected = f"Vector of size {wanted} is expected for argument {operand == 'b':d} of instruction '{name}'"
+    return Problem("P2730", f"a vector of {wanted} registers is needed", operand=operand, ptxas=expected)
 
 
 @ldmatrix.rule("P2730")

@@ -101,7 +101,7 @@ SUMS = {"f": (f16, f32), "s": (s32,), "u": (s32,), "b": (s32,)}
 
 @mma.rule("P2720")
 def types_that_do_not_go_together(i):
-    """A and B are of one kind; integers and bits are added up in s32, bf16 and tf32 in f32, other floats in f16 or f32."""
+    """A and B are of one kind; integers and bits add up in s32, bf16 and tf32 in f32, other floats in f16 or f32."""
     alike = next(types.split() for types in ALIKE if i.atype.name in types.split())
     sums = (f32,) if i.atype.name in ("bf16", "tf32") else SUMS[i.atype.kind]
     if i.btype.name in alike and i.dtype in sums and i.ctype in sums:
@@ -143,7 +143,8 @@ def bits_without_an_operation(i):
 @mma.rule("P2725")
 def narrow_floats_without_a_kind(i):
     """Floats of less than a byte need .kind::f8f6f4, which is for floats of a byte or less."""
-    if (NARROW & {i.atype.name, i.btype.name} and not i.kind) or (i.kind and not (i.atype.is_float and i.atype.bits <= 8)):
+    small = i.atype.is_float and i.atype.bits <= 8
+    if (i.kind and not small) or (NARROW & {i.atype.name, i.btype.name} and not i.kind):
         return "Unexpected instruction types specified for 'mma'"
     return None
 

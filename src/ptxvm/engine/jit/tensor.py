@@ -1,0 +1,42 @@
+"""Products of matrices, which the machine's tensor cores compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.isa.fragments import Product
+from ptxvm.machine import warp_matrix
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.tensor_core import Architecture, architecture_of
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplication:
+    """A product, the tensor cores that compute it, and how many registers each matrix has."""
+
+    product: Product
+    architecture: Architecture
+    counts: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, bound: Bound, product: Product, counts: tuple[int, int, int]) -> Multiplication:
+        """For an instruction."""
+        if product.d.register == 64:
+            raise Unsupported(f"'{bound.i.mnemonic}' in the JIT")
+        program = bound.function.program if bound.function is not None else None
+        return cls(product, architecture_of(program.target.number if program is not None else 0), counts)
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any]:
+        """D = A * B + C."""
+        if len(threads) < 32:
+            raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
+        a, b, _ = self.counts
+        parts = (values[:a], values[a : a + b], values[a + b :])
+        return warp_matrix.multiply(self.product, self.architecture, *parts, fma=_no_fma)
+
+
+def _no_fma(rounding: str, a: Any, b: Any, c: Any) -> Any:
+    raise Unsupported("a product of f64 matrices in the JIT")
