@@ -23,7 +23,7 @@ LAZY = {"DeviceArray": "ptxvm.machine.device_array", "LaunchResult": "ptxvm.mach
 def __getattr__(name: str) -> Any:
     """What needs NumPy is imported when it is named."""
     if name in LAZY:
-        import importlib  # noqa: PLC0415
+        import importlib
 
         return getattr(importlib.import_module(LAZY[name]), name)
     raise AttributeError(f"module 'ptxvm' has no attribute '{name}'")

@@ -1,7 +1,7 @@
 """The machine against what silicon computed: single operations and shuffles of a card, and the `.approx` functions.
 
-Sources: `fidelity/single_ops_rtx_pro_6000.json` (recorded on sm_120), `fidelity/sfu_random.npz` and the sweeps (a model that its
-author validated exhaustively against sm_50 to sm_75).
+Sources: `fidelity/single_ops_rtx_pro_6000.json` (recorded on sm_120), `fidelity/sfu_random.npz` and the sweeps (a model
+that its author validated exhaustively against sm_50 to sm_75).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def recorded(shared: Path) -> dict[str, list[dict[str, str]]]:
 def single(case: dict[str, str]) -> str:
     """A kernel that executes the instruction and stores 64 bits; `cvt.f32.f16` takes its half from a register."""
     head, operands = case["ptx"].split(" ", 1)
-    destination, *sources = operands.split(",")
+    _, *sources = operands.split(",")
     setup = ""
     if head == "cvt.f32.f16":
         setup, sources = f"mov.b16 %h, {sources[0]};", ["%h"]

@@ -261,3 +261,13 @@ def test_nvcc_bits_and_nibbles(rng):
     signed = [np.where(x < 8, x, x - 16) for x in nibbles]
     product = signed[0] @ signed[1].T
     assert (out[1].T - product == 1).all()
+
+
+def test_nvcc_ldmatrix_and_movmatrix(rng):
+    """All lanes store to the same words, where the last one stays: lane 31, which has the end of the last row."""
+    words = rng.integers(0, 1 << 32, 32, np.uint32)
+    memory = words.copy()
+    floats, integers_ = np.zeros(4, np.float32), np.zeros(2, np.int32)
+    nvcc().kernel("mma_75").launch(grid=1, block=32, args=[memory, floats, integers_])
+    transposed = words[27] >> 16 | words[31] >> 16 << 16
+    assert memory[9:13].tolist() == [words[31], transposed, words[31], transposed]

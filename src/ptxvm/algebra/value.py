@@ -21,6 +21,10 @@ Rounding = Literal["rn", "rz", "rm", "rp", "odd"]
 """To nearest even, to zero, down, up; `odd` keeps what was lost as the lowest bit, for a second rounding."""
 
 
+# From whether the source and the target are floats.
+CONVERSIONS = {(True, True): "ftof", (True, False): "ftoi", (False, True): "itof", (False, False): "resize"}
+
+
 class Algebra(Protocol):
     """What an engine must know how to do.  `Any` is the engine's own representation of a value."""
 
@@ -186,10 +190,7 @@ class Value:
             return self
         if target is pred:
             return self.ne(0)
-        if self.type.is_float:
-            op = "ftof" if target.is_float else "ftoi"
-        else:
-            op = "itof" if target.is_float else "resize"
+        op = CONVERSIONS[self.type.is_float, target.is_float]
         return Value(self.alg, target, self.alg.cast(op, self.type, target, self.raw, rounding))
 
     def view(self, target: Type) -> Value:

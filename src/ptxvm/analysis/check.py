@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ptxvm.analysis.bind import bind
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
@@ -16,22 +12,9 @@ from ptxvm.syntax.source import Source
 
 def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]:
     """Parse, bind and validate; `target` overrides that of the module, as `ptxas -arch` does."""
-    with uncollected():
-        module, found = parse(source)
-        report = Report(source, list(found))
-        program = bind(module, source, report, target)
-        validate(program, report)
+    module, found = parse(source)
+    report = Report(source, list(found))
+    program = bind(module, source, report, target)
+    validate(program, report)
     report.diagnostics.sort(key=lambda d: d.span.start)
     return program, report
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without the cycle collector: it would walk the growing tree again and again and find nothing (a fifth of the time)."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 
 from ptxvm.analysis import codes
-from ptxvm.analysis.checks import Checks, Place
+from ptxvm.analysis.checks import Checks
 from ptxvm.syntax import tree
 from ptxvm.syntax.lexer import integer
 
@@ -15,6 +15,7 @@ Line = tuple[int, int, int]
 
 WIDTHS = {".b8": 8, ".b16": 16, ".b32": 32, ".b64": 64}
 HOLDS_LABELS = (".b32", ".b64")
+DIGITS = frozenset("-0123456789")
 
 
 def file(checks: Checks, node: tree.Directive) -> None:
@@ -62,60 +63,57 @@ def location(checks: Checks, node: tree.Location, known: set[Line]) -> None:
 
 def section(checks: Checks, node: tree.Section, labels: set[str]) -> None:
     """`.section .debug_info {…}`, or lines of `@@DWARF`; `labels` are those of all sections above."""
-    place = checks.word(node, ".section", "@@DWARF")
     if node.name == "@@DWARF":
-        checks.needs("@@DWARF", place)
+        checks.needs("@@DWARF", checks.word(node, "@@DWARF"))
         return
-    checks.needs(".section", place)
+    used = {".section": ".section"}  # what the section needs, and the first line that does
     for text in node.lines:
-        at = checks.word(node, text)
+        type, _, rest = text.partition(" ")
+        for feature in features(type, rest):
+            used.setdefault(feature, text)
         if text.endswith(":"):
-            label(checks, text[:-1], at, labels)
-        else:
-            data(checks, text, at)
+            label(checks, node, text, labels)
+        elif wrong := wrong_data(type, rest):
+            said, ptxas = wrong
+            checks.error(codes.BAD_SECTION, said, checks.word(node, text), ptxas=ptxas)
+    for feature, text in used.items():
+        checks.needs(feature, checks.word(node, text))
 
 
-def label(checks: Checks, name: str, place: Place, labels: set[str]) -> None:
+def label(checks: Checks, node: tree.Section, text: str, labels: set[str]) -> None:
     """`name:` within a section."""
-    checks.needs("section label", place)
+    name = text[:-1]
     if name in labels:
-        checks.error(
-            codes.DUPLICATE,
-            f"the label '{name}' is declared already",
-            place,
-            ptxas=f"Duplicate definition of label '{name}'",
-        )
+        place, ptxas = checks.word(node, text), f"Duplicate definition of label '{name}'"
+        checks.error(codes.DUPLICATE, f"the label '{name}' is declared already", place, ptxas=ptxas)
     labels.add(name)
 
 
-def data(checks: Checks, text: str, place: Place) -> None:
-    """`.b8 1, 2` or `.b32 label` or `.b64 .debug_abbrev+4`"""
-    type, _, rest = text.partition(" ")
-    symbolic = not re.match(r"[\d-]", rest)
-    if type not in WIDTHS or (symbolic and type not in HOLDS_LABELS):
-        said = "labels and sections are .b32 or .b64" if type in WIDTHS else f"a section holds no {type}"
-        checks.error(codes.BAD_SECTION, said, place, ptxas="Illegal type for dwarf data")
-    elif symbolic:
-        for sign, feature in (("+", "section offset"), ("-", "section difference")):
-            if sign in rest:
-                checks.needs(feature, place)
-    else:
-        numbers(checks, type, rest, place)
+def features(type: str, rest: str) -> Iterator[str]:
+    """What came after sections themselves did."""
+    if type.endswith(":"):
+        yield "section label"
+    elif rest[:1] in DIGITS:
+        if "-" in rest:
+            yield "section negative"
+    elif "+" in rest:
+        yield "section offset"
+    elif "-" in rest:
+        yield "section difference"
 
 
-def numbers(checks: Checks, type: str, rest: str, place: Place) -> None:
-    """Each number fits into its bits, signed or unsigned; of large ones ptxas asks .b8 and .b16 alone."""
-    if "-" in rest:
-        checks.needs("section negative", place)
-    bits = WIDTHS[type]
-    for word in rest.replace(" ", "").split(","):
+def wrong_data(type: str, rest: str) -> tuple[str, str] | None:
+    """What is wrong with `.b8 1, 2` or `.b32 label` or `.b64 .debug_abbrev+4`: in our words, and in those of ptxas."""
+    bits = WIDTHS.get(type, 0)
+    symbolic = rest[:1] not in DIGITS
+    if not bits or (symbolic and type not in HOLDS_LABELS):
+        said = "labels and sections are .b32 or .b64" if bits else f"a section holds no {type}"
+        return said, "Illegal type for dwarf data"
+    for word in () if symbolic else rest.replace(" ", "").split(","):
         literal = integer(word.lstrip("-"))
         value = literal[0] * (-1 if word.startswith("-") else 1) if literal else 0
         too_small, too_large = value < -(1 << bits - 1), value >= 1 << bits
-        if (too_small and type != ".b64") or (too_large and bits <= 16):
-            checks.error(
-                codes.BAD_SECTION,
-                f"{word} does not fit into {bits} bits",
-                place,
-                ptxas=f"Value out of range for type {type} {word}",
-            )
+        # Of .b64 ptxas asks nothing, and a large .b32 it takes modulo 2^32.
+        if (too_small and bits < 64) or (too_large and bits < 32):
+            return f"{word} does not fit into {bits} bits", f"Value out of range for type {type} {word}"
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from ptxvm.analysis import codes
@@ -129,31 +129,38 @@ def out_of_range(node: tree.Float) -> bool:
 def operands(checks: Checks, node: tree.Instruction) -> None:
     """The constants among the operands of an instruction."""
     for operand in node.operands:
-        kind = type(operand)
-        if kind is tree.Name:
-            continue
-        if kind is tree.Integer or kind is tree.Float:
-            literal(checks, operand)
-        elif kind is tree.Address:
-            for item in operand.items:  # type: ignore[union-attr]
-                constant(checks, item)
-        elif kind is not tree.Vector and kind is not tree.Group:
-            constant(checks, operand)
+        check = OPERANDS.get(type(operand))
+        if check is not None:
+            check(checks, operand)
+
+
+def address(checks: Checks, node: tree.Address) -> None:
+    """`[gv+4]`, `[tex, {x, y}]`"""
+    for item in node.items:
+        expression(checks, item)
+
+
+def expression(checks: Checks, node: tree.Operand) -> None:
+    """An operand that may be a constant expression, or hold one behind a base."""
+    if isinstance(node, tree.Binary) and isinstance(node.left, tree.Name) and node.left.text != "WARP_SZ":
+        offset = value_of(checks, node.right, nothing)
+        if offset is not None and not isinstance(offset, int):
+            said = "Integer constant expression expected"
+            checks.error(codes.BAD_CONSTANT, "an offset is an integer", node.right, ptxas=said)
+    elif isinstance(node, EXPRESSIONS) and not any(
+        isinstance(p, tree.Name) and p.text != "WARP_SZ" for p in parts(node)
+    ):
+        value_of(checks, node, nothing)
 
 
 def nothing(name: str) -> None:
     """The lookup of expressions that name no symbol."""
 
 
-def constant(checks: Checks, node: tree.Operand) -> None:
-    """An operand that may be a constant expression, or hold one behind a base: `[gv+4]`."""
-    if isinstance(node, tree.Binary) and isinstance(node.left, tree.Name) and node.left.text != "WARP_SZ":
-        offset = value_of(checks, node.right, nothing)
-        if offset is not None and not isinstance(offset, int):
-            checks.error(
-                codes.BAD_CONSTANT, "an offset is an integer", node.right, ptxas="Integer constant expression expected"
-            )
-    elif isinstance(node, EXPRESSIONS) and not any(
-        isinstance(p, tree.Name) and p.text != "WARP_SZ" for p in parts(node)
-    ):
-        value_of(checks, node, nothing)
+OPERANDS: Mapping[type, Callable[..., None]] = {
+    tree.Integer: literal,
+    tree.Float: literal,
+    tree.Address: address,
+    **dict.fromkeys(EXPRESSIONS, expression),
+}
+"""Where an operand may be wrong as a constant, by its node; names, vectors and the arguments of calls are not."""

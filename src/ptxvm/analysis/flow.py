@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
@@ -30,7 +31,7 @@ def segments(function: Function) -> list[Segment]:
     """The segments of a function, in the order of the code, with successors and live registers."""
     code = function.instructions
     cuts = sorted({0, len(code), *cut_points(function)})
-    found = [Segment(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    found = [Segment(a, b) for a, b in pairwise(cuts)]
     number = {s.start: n for n, s in enumerate(found)}
     for segment in found:
         following = successors(function, code[segment.end - 1], segment.end)

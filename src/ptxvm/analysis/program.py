@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
 from ptxvm.analysis.scope import Scope
 from ptxvm.analysis.symbols import Label, Register, Signature, Variable
 from ptxvm.isa.model import Decoded

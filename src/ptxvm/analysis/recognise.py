@@ -34,9 +34,9 @@ class Verdict:
 class Recogniser:
     """Recognises instructions for one version and target."""
 
-    def __init__(self, version: Version, target: Target) -> None:
+    def __init__(self, version: Version, target: Target, options: tuple[str, ...] = ()) -> None:
         load_catalog()
-        self.version, self.target = version, target
+        self.version, self.target, self.options = version, target, options
         self.known: dict[object, Verdict] = {}
 
     def recognise(
@@ -78,7 +78,7 @@ class Recogniser:
         bound = {**decoded.bound, **selectors}
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
         judged = Judged(decoded.of, decoded.form, bound, named, constants)
-        judged.version, judged.target = self.version, self.target
+        judged.version, judged.target, judged.options = self.version, self.target, self.options
         problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
         shaped = named if any(shape.kind in ("vector", "sink") for shape in named.values()) else {}
         found = Decoded(decoded.of, decoded.form, bound, shaped, self.version, self.target)
@@ -201,11 +201,13 @@ def assign(
 def assign_items(
     operand: Operand, shape: Shape, n: int, named: dict[str, Shape], at: dict[str, tuple[int, ...]]
 ) -> Problem | None:
-    """`[a, b]` or `{a, b}` written out in the form."""
+    """`[a, b]` or `{a, b}` written out in the form; of `[a{, b}, c]` the optional ones are filled from the left."""
     needed = sum(not o.optional for o in operand.items)
     if not needed <= len(shape.items) <= len(operand.items):
         return mismatch(operand.name, f"{len(shape.items)} parts stand where {needed} are expected")
-    for k, (inner, item) in enumerate(zip(operand.items, shape.items, strict=False)):
+    spare = len(shape.items) - needed
+    present = [o for o in operand.items if not o.optional or (spare := spare - 1) >= 0]
+    for k, (inner, item) in enumerate(zip(present, shape.items, strict=True)):
         named[inner.name] = item
         at[inner.name] = (n, k)
     return None

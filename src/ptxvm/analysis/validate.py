@@ -23,7 +23,7 @@ def validate(program: Program, report: Report) -> None:
     """Recognise all instructions, and report what is wrong with them."""
     version: Version = program.version
     target: Target = program.target
-    known = recogniser(version, target)
+    known = recogniser(version, target, program.target_options)
     for function in program.functions.values():
         for bound in function.instructions:
             check_instruction(bound, known, report)

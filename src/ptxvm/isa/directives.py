@@ -113,7 +113,7 @@ LAST_BANK = 10
 """The last of the old constant banks (PTX 5.1.3)."""
 
 SYSTEM_FUNCTIONS = frozenset("malloc free vprintf __assertfail".split())
-"""What every device has, so that ptxas asks for neither `.extern` nor a definition (CUDA programming guide, 10.33 to 10.35)."""
+"""What every device has: ptxas asks for neither `.extern` nor a definition."""
 
 # ── parameters of kernels (PTX 5.1.6.1) ─────────────────────────────────────────────────
 

@@ -66,7 +66,8 @@ class OperandType:
 
     `2*type` is the type of twice the size.  Marks (see `isa.operand_types`): `wide` a register may be wider, `bits`
     any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
-    the type, `plain` one register or constant only (no vector, no special register, no variable without an offset, no
+    the type, `index` the first one may be an integer beside floats, `packed` they hold one
+    value together (which a rule checks), `plain` one register or constant only (no vector, no special register, no variable without an offset, no
     `_` without the mark `sink`), `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
     """
 
@@ -219,8 +220,8 @@ class Decoded:
 
     `i.sat` is True or False for a flag, a Type for a type, a word for a choice, and None for an optional choice left
     out or a slot that only other forms have; a name that no form has is an AttributeError.
-    `shapes` maps operands to what stands there, while rules run; `version` and `target` are the module's, for the rules
-    that differ by them.
+    `shapes` maps operands to what stands there, while rules run; `version`, `target` and its
+    `options` are the module's, for the rules that differ by them.
     """
 
     of: Instruction
@@ -229,6 +230,7 @@ class Decoded:
     shapes: Mapping[str, Any] = field(default_factory=dict)
     version: Version = (99, 0)
     target: Target = Target(999)
+    options: tuple[str, ...] = ()  # of .target: `texmode_independent`
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 
@@ -249,4 +249,4 @@ class OperandReader:
 
 def optional(o: Operand) -> Operand:
     """The same operand, but it may be left out."""
-    return Operand(o.name, True, o.negatable, o.address, o.second, o.second_optional, o.group, o.items, o.selector)
+    return replace(o, optional=True)

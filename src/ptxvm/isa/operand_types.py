@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ptxvm.algebra.types import Type, f32, f64, pred
+from ptxvm.algebra.types import Type, f32, f64, pred, u32
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
@@ -188,14 +188,23 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         if rest or f"b{bits}" not in Type.named:
             return f"{len(shape.items)} elements do not make up a {type} operand"
         type = Type.named[f"b{bits}"]
+    if "packed" in spec.marks:
+        return ""
     if wrong := disparity(shape.items):
-        return wrong
+        if "index" not in spec.marks or not is_index(shape.items[0]):
+            return wrong
+        shape = shape._replace(items=shape.items[1:])
     for item in shape.items:
         if item.kind == "register" and type.is_float and item.type.is_int and item.type.bits == type.bits:
             continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong
     return ""
+
+
+def is_index(shape: Shape) -> bool:
+    """May it be the index into an array of textures: an integer of 32 bits?"""
+    return shape.kind == "integer" or (shape.type is not None and shape.type.is_int and shape.type.bits == u32.bits)
 
 
 def disparity(items: Sequence[Shape]) -> str:

@@ -1,7 +1,7 @@
 """The `.approx` functions as silicon computes them: piecewise quadratics in fixed point.
 
-The top bits of the significand choose a row of coefficients, the low bits x enter as c0*2**p0 ± c1*x*2**p1 ± c2*sq(x), a bias is
-added, and the result is cut out of the sum.  Coefficients: `coefficients`, found by `tools/derive_approximations.py`
+The top bits of the significand choose a row of coefficients, the low bits x enter as c0*2**p0 ± c1*x*2**p1 ± c2*sq(x), a
+bias is added, and the result is cut out of the sum.  Coefficients: `coefficients`, found by `tools/derive_approximations.py`
 from exhaustive sweeps of sm_50 to sm_75.  Each function takes an f32 Value with subnormals as they are and gives one;
 `.ftz` is the caller's.
 """

@@ -204,10 +204,7 @@ def assign(held: Any, lanes: Any, value: Any, size: int) -> Any:
     """A per-lane quantity with a new value for some lanes; uniform ones stay so where all lanes agree."""
     if lanes is None:
         return value
-    if np.ndim(held):
-        whole = held
-    else:
-        whole = np.full(size, held)
+    whole = held if np.ndim(held) else np.full(size, held)
     whole[lanes] = value
     return whole
 

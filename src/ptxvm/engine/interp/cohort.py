@@ -89,7 +89,7 @@ class Cohort:
         try:
             if (window := self._window(access.space)) is not None:
                 return window.load(access.held, _offset(address), access.count, lanes)
-            if self.memory.address_bits == 32:  # noqa: PLR2004
+            if self.memory.address_bits == 32:
                 address = address & np.uint64(0xFFFF_FFFF)
             return self.memory.load(access.held, address, access.count, space=access.space, lanes=lanes)
         except AccessFault as fault:
@@ -109,7 +109,7 @@ class Cohort:
             if (window := self._window(access.space)) is not None:
                 window.store(access.held, _offset(address), given, access.count, lanes)
             else:
-                if self.memory.address_bits == 32:  # noqa: PLR2004
+                if self.memory.address_bits == 32:
                     address = address & np.uint64(0xFFFF_FFFF)
                 self.memory.store(access.held, address, given, access.count, space=access.space, lanes=lanes)
         except AccessFault as fault:

@@ -296,6 +296,3 @@ class ConditionCode(Port):
     @carry.setter
     def carry(self, value: Value) -> None:
         self.write(value)
-
-
-__all__ = ["Access", "Action", "Clock", "ConditionCode", "Cta", "Flow", "Memory", "Peers", "Request", "Update", "Votes", "Warp", "b64"]

@@ -15,8 +15,8 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.interp.barriers import CtaBarriers, Key, Waiting, WarpWaits, release_whole
 from ptxvm.engine.interp.calls import Calls
-from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.cohort import Cohort
+from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Compiled
@@ -233,8 +233,9 @@ class Schedule:
     def arrive_cta(self, key: Key, lanes: Any, raws: Any) -> None:
         """A barrier of a CTA."""
         number, threads, votes = raws
-        if np.max(number) >= 16:  # noqa: PLR2004 - PTX 9.7.13.1: barriers 0 to 15
-            raise self.refuse("invalid-barrier", f"there is no barrier {np.max(number)}: they are 0 to 15", self.last(key), lanes)
+        if np.max(number) >= 16:  # PTX 9.7.13.1
+            said = f"there is no barrier {np.max(number)}: they are 0 to 15"
+            raise self.refuse("invalid-barrier", said, self.last(key), lanes)
         cohort = self.cohort
         enough = threads is None or (not np.ndim(threads) and -(-cohort.layout.threads // 32) * 32 == int(threads))
         if lanes is None and not np.ndim(number) and enough and not self.barriers.barriers:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxvm.algebra.types import Type, b8, f32, f64, pred, u32, u64
+from ptxvm.algebra.types import Type, f32, f64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis import constants
 from ptxvm.analysis.flow import Segment, reads_and_writes, registers_in
@@ -145,7 +145,8 @@ class Tracer:
         if guard is None:
             return None
         value = self.slot(self.slots.of(guard[0]), pred)
-        return (~value).raw if guard[1] else value.raw
+        raw: str = (~value).raw if guard[1] else value.raw
+        return raw
 
     def commit(self, bound: Bound, i: Decoded, result: Any) -> None:
         """Write the results to the destinations."""
@@ -206,9 +207,9 @@ class Tracer:
         node = bound.operands.get(name)
         if node is None:
             return None
-        return self.value(bound, node, bound.i.type_of(name), "split" in bound.i.operand_type(name).marks)
+        return self.value(bound, node, bound.i.type_of(name), split="split" in bound.i.operand_type(name).marks)
 
-    def value(self, bound: Bound, node: tree.Operand, type: Type | None, split: bool = False) -> Any:
+    def value(self, bound: Bound, node: tree.Operand, type: Type | None, *, split: bool = False) -> Any:
         """The value of an operand, as its type."""
         match node:
             case tree.Address():
@@ -304,7 +305,7 @@ class Tracer:
             symbol = bound.scope.find(node.text)
             if isinstance(symbol, Variable):
                 return self.in_space(bound, symbol, offset)
-            value = self.named(bound, node, None)
+            value: Value = self.named(bound, node, None)
             return value.view(value.type.as_unsigned).to(u64) + offset if offset else value.view(value.type.as_unsigned).to(u64)
         if isinstance(node, tree.Index):
             symbol = bound.scope.find(node.name.text)
@@ -432,5 +433,3 @@ def trace_wait(function: Function, segment: Segment, slots: Slots, image: Any, *
     run, more = after.finish("None, None", segment.live_out)
     return Compiled(run, source + more, None, request, arrive)
 
-
-__all__ = ["Compiled", "Slots", "b8", "trace"]

@@ -295,7 +295,8 @@ class LlvmAlgebra:
     def floating(self, op: str, type: Type, rounding: Rounding, *args: Raw) -> Raw:
         """Correctly rounded arithmetic; any NaN will do."""
         varies, llvm, given = self.operands(type, *args)
-        if rounding != "rn":
+        if rounding != "rn" or (op == "sqrt" and type is f32):
+            # LLVM takes `select(x < 0, NaN, sqrt(x))` for sqrt(x), as if there were one NaN: it must not see the root
             return rounded.arithmetic(self, op, type, rounding, args)
         if op in ("sqrt", "fma"):
             name = f"llvm.{op}.{self.suffix(varies, llvm)}"

@@ -41,6 +41,8 @@ def hand_back(at: Emitter, callee: Frame) -> None:
     if callee.call is None:
         return
     for formal, target in zip(callee.function.signature.results, results_of(callee.call), strict=False):
+        if target is None:
+            continue
         give(at, callee.call, at.node.frame, target, actual_value(at, callee.call, callee, formal, target))
 
 
@@ -64,6 +66,8 @@ def actual_value(at: Emitter, bound: Bound, frame: Frame, node: Any, formal: Any
 
 def give(at: Emitter, bound: Bound, frame: Frame, target: Any, values: list[Value]) -> None:
     """To a register, or to a `.param` variable."""
+    if target is None:  # `_`: nobody wants it
+        return
     if isinstance(target, Register):
         (value,) = values
         value = value.view(value.type.as_bits)

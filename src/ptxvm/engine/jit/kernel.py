@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Protocol
 
 from ptxvm.algebra.types import Type, pred, u32
@@ -97,7 +98,7 @@ class Kernel:
 
     def buffer(self, llvm: str, number: int) -> str:
         """Scratch memory of the warp's function."""
-        name = f"%buffer.{number}.{llvm.replace(' ', '').strip('<>')}"
+        name = f"%buffer.{number}." + re.sub(r"\W+", "_", llvm)
         self.buffers[name] = llvm
         return name
 

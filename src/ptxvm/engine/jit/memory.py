@@ -30,7 +30,7 @@ class Memory(Port):
         """A scalar load and a broadcast, a contiguous one, pieces of these, or a gather."""
         space, raw, size = self._where(space, address), address.raw, type.bytes * count
         llvm = scalar_type(type)
-        if isinstance(raw, Lin) and not raw.terms and not isinstance(self.at.guard, Vec):
+        if space != "local" and isinstance(raw, Lin) and not raw.terms and not isinstance(self.at.guard, Vec):
             pointer = self._checked(space, raw, size, writing=False)
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
             return [Value(self.alg, type, Lin(name)) for name in names]

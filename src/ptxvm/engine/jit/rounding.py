@@ -50,7 +50,7 @@ def _to_odd(alg: LlvmAlgebra, type: Type, low: str, high: str) -> str:
 
 
 def _directed(alg: LlvmAlgebra, op: str, type: Type, mode: str, args: list[str]) -> str:
-    if host.has("avx512f") and mode != "rn":
+    if host.has("avx512f"):
         return _embedded(alg, op, type, mode, args)
     vector = vector_type(type)
     names = [f"%a{n}" for n in range(len(args))]

@@ -1,0 +1,69 @@
+"""What texture and surface instructions have in common: opaque variables and vectors of coordinates (PTX 5.3).
+
+Rule codes: P2820 the handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxvm.isa.access import Trait, elements
+from ptxvm.isa.model import Problem
+
+VECTOR_SIZES = (1, 2, 4)
+
+
+def is_independent(i: Any) -> bool:
+    """Has the module samplers apart from its textures (PTX 9.7.10.1)?"""
+    return "texmode_independent" in i.options
+
+
+def handle(opaque: Callable[[Any], str]) -> Callable[[Any], Problem | None]:
+    """The rule on the handle `a`; `opaque` tells the type that it has to be."""
+
+    def wrong_handle(i: Any) -> Problem | None:
+        """A texture, sampler or surface is named by its variable, or by a 64-bit register with its address."""
+        shape, wanted = i.shape("a"), opaque(i)
+        if shape.kind == "address":
+            (shape,) = shape.items
+        if shape.kind == "register" and shape.type is not None and not shape.detail:
+            fits = shape.type.kind in "bsu" and shape.type.bits == 64  # noqa: PLR2004 - the size of a handle
+        else:
+            fits = shape.kind == "variable" and (shape.detail == wanted or (wanted, shape.space) == ("texref", "tex"))
+        if fits:
+            return None
+        return Problem("P2820", f"a .{wanted} variable or a 64-bit register with the handle of one is needed", operand="a",
+                       ptxas=f"Argument 1 of instruction '{i.form.opcode}': .{wanted} or .u64 register expected")  # fmt: skip
+
+    return wrong_handle
+
+
+def indirect_access(i: Any) -> bool:
+    """Is the texture or surface named by a register?"""
+    shape = i.shape("a")
+    return bool((shape.items[0] if shape.kind == "address" else shape).kind == "register")
+
+
+def HANDLE(opaque: str, of: Callable[[Any], str] | None = None) -> Trait:  # noqa: N802 - a trait, with a parameter
+    """An operand `a` that is an opaque variable, or holds the handle of one."""
+    return Trait(rules=[("P2820", handle(of or (lambda _: opaque)))], needs=[("PTX 3.1, sm_20", indirect_access)])
+
+
+def size_problem(i: Any, code: str, operand: str, least: int, opcode: str, shape: Any = None) -> Problem | None:
+    """What is wrong with the size of a vector of coordinates or offsets, which may have more elements than are used.
+
+    A register that is no vector passes, whatever the geometry: ptxas does not look at those.
+    """
+    shape = shape or i.shape(operand)
+    if shape.kind != "vector" and not isinstance(shape.detail, int):
+        return None
+    found = elements(shape)
+    if found not in VECTOR_SIZES:
+        return Problem(code, f"a vector has 1, 2 or 4 elements, not {found}", operand=operand,
+                       ptxas=f"Illegal vector size: {found}")  # fmt: skip
+    if found >= least:
+        return None
+    return Problem(code, f"'.{i.geom}' takes {least} elements here, not {found}", operand=operand,
+                   help="what is not used may be anything: {x, y, z, z}" if least == VECTOR_SIZES[-1] else "",
+                   ptxas=f"Operand vector size doesn't match geometry for instruction '{opcode}'")  # fmt: skip
