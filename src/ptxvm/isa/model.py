@@ -66,9 +66,10 @@ class OperandType:
 
     `2*type` is the type of twice the size.  Marks (see `isa.operand_types`): `wide` a register may be wider, `bits`
     any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
-    the type, `index` the first one may be an integer beside floats, `packed` they hold one
-    value together (which a rule checks), `plain` one register or constant only (no vector, no special register, no variable without an offset, no
-    `_` without the mark `sink`), `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
+    the type, `packed` they hold one value together (a rule says how), `coordinates` they are a point: the first one may
+    be an integer beside floats, and where one is bits all may be, `plain` one register or constant only (no vector, no
+    special register, no variable without an offset, no `_` without the mark `sink`), `element` an address may be `a[2]`,
+    `label`, `function`, `table`, `any`.
     """
 
     type: str

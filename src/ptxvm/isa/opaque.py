@@ -19,19 +19,21 @@ def is_independent(i: Any) -> bool:
     return "texmode_independent" in i.options
 
 
+def is_handle(shape: Any, opaque: str) -> bool:
+    """Is it a variable of an opaque type (or of the old `.tex`), or a register that may hold the handle of one?"""
+    if shape.kind == "register":
+        known = shape.type is not None and not shape.detail
+        return bool(known and shape.type.kind in "bsu" and shape.type.bits == 64)  # noqa: PLR2004 - the size of a handle
+    return bool(shape.kind == "variable" and (shape.detail == opaque or (opaque, shape.space) == ("texref", "tex")))
+
+
 def handle(opaque: Callable[[Any], str]) -> Callable[[Any], Problem | None]:
     """The rule on the handle `a`; `opaque` tells the type that it has to be."""
 
     def wrong_handle(i: Any) -> Problem | None:
         """A texture, sampler or surface is named by its variable, or by a 64-bit register with its address."""
         shape, wanted = i.shape("a"), opaque(i)
-        if shape.kind == "address":
-            (shape,) = shape.items
-        if shape.kind == "register" and shape.type is not None and not shape.detail:
-            fits = shape.type.kind in "bsu" and shape.type.bits == 64  # noqa: PLR2004 - the size of a handle
-        else:
-            fits = shape.kind == "variable" and (shape.detail == wanted or (wanted, shape.space) == ("texref", "tex"))
-        if fits:
+        if is_handle(shape.items[0] if shape.kind == "address" and len(shape.items) == 1 else shape, wanted):
             return None
         return Problem("P2820", f"a .{wanted} variable or a 64-bit register with the handle of one is needed", operand="a",
                        ptxas=f"Argument 1 of instruction '{i.form.opcode}': .{wanted} or .u64 register expected")  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ptxvm.algebra.types import Type, f32, f64, pred, u32
+from ptxvm.algebra.types import Type, f32, f64, pred
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
@@ -190,10 +190,13 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         type = Type.named[f"b{bits}"]
     if "packed" in spec.marks:
         return ""
+    if "coordinates" in spec.marks:
+        if any(item.type is type.as_bits for item in shape.items) and all(has_size(item, type.bits) for item in shape.items):
+            return ""
+        if disparity(shape.items) and has_size(shape.items[0], type.bits) and not is_float(shape.items[0]):
+            shape = shape._replace(items=shape.items[1:])
     if wrong := disparity(shape.items):
-        if "index" not in spec.marks or not is_index(shape.items[0]):
-            return wrong
-        shape = shape._replace(items=shape.items[1:])
+        return wrong
     for item in shape.items:
         if item.kind == "register" and type.is_float and item.type.is_int and item.type.bits == type.bits:
             continue  # only within braces may integers of the same size hold floats
@@ -202,9 +205,14 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
     return ""
 
 
-def is_index(shape: Shape) -> bool:
-    """May it be the index into an array of textures: an integer of 32 bits?"""
-    return shape.kind == "integer" or (shape.type is not None and shape.type.is_int and shape.type.bits == u32.bits)
+def has_size(shape: Shape, bits: int) -> bool:
+    """Is it a constant, or a register of that size?"""
+    return shape.kind in ("integer", "float") or (shape.kind == "register" and shape.type is not None and shape.type.bits == bits)
+
+
+def is_float(shape: Shape) -> bool:
+    """Is it a floating-point constant or register?"""
+    return shape.kind == "float" or (shape.type is not None and shape.type.is_float)
 
 
 def disparity(items: Sequence[Shape]) -> str:

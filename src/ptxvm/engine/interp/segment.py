@@ -292,7 +292,7 @@ class Tracer:
             return Value(self.alg, u64, self.alg.const(u64, at + offset))
         base = {"parameter": "C.parameters(L)", "frame": "C.frame(L)", "generic frame": "C.generic_frame(L)"}[where]
         raw = self.code.emit(base, pure=where == "parameter")
-        return Value(self.alg, u64, raw) + (at + offset)
+        return Value(self.alg, u64, raw) + int(at + offset)
 
     def address(self, bound: Bound, node: tree.Operand) -> Value:
         """The address that `[…]` names, before the base of its window is added."""

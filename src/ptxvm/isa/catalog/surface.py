@@ -151,7 +151,7 @@ def split(value: Value, types: tuple[Type, ...]) -> list[Value]:
     """
     + SURFACE_SLOTS,
     section="9.7.11.1",
-    types="d: dtype wide packed, a: u64, b: s32",
+    types="d: dtype wide packed, a: u64, b: s32 coordinates",
     needs={"": "PTX 1.5"},
     fixed=1,
 )
@@ -171,7 +171,7 @@ def suld(i, a, b, tex):
     """
     + SURFACE_SLOTS,
     section="9.7.11.1",
-    types="d: dtype wide, a: u64, b: s32",
+    types="d: dtype wide, a: u64, b: s32 coordinates",
     needs={"": "PTX 1.5"},
     fixed=1,
 )
@@ -237,7 +237,7 @@ def in_one(i: Any, c: Any) -> Value:
 @instruction(
     SUST % "",
     section="9.7.11.2",
-    types="a: u64, b: s32, c: dtype wide packed",
+    types="a: u64, b: s32 coordinates, c: dtype wide packed",
     needs={"": "PTX 1.5"},
     fixed=1,
 )
@@ -250,7 +250,7 @@ def sust(i, a, b, c, tex):
 @instruction(
     SUST % ".vec",
     section="9.7.11.2",
-    types="a: u64, b: s32, c: dtype wide",
+    types="a: u64, b: s32 coordinates, c: dtype wide",
     needs={"": "PTX 1.5"},
     fixed=1,
 )
@@ -263,7 +263,7 @@ def sust_vector(i, a, b, c, tex):
 @instruction(
     SUST_P % "",
     section="9.7.11.2",
-    types="a: u64, b: s32, c: dtype wide packed",
+    types="a: u64, b: s32 coordinates, c: dtype wide packed",
     needs={"": "PTX 2.0, sm_20"},
     fixed=1,
 )
@@ -276,7 +276,7 @@ def sust_formatted(i, a, b, c, tex):
 @instruction(
     SUST_P % ".vec",
     section="9.7.11.2",
-    types="a: u64, b: s32, c: dtype wide",
+    types="a: u64, b: s32 coordinates, c: dtype wide",
     needs={"": "PTX 2.0, sm_20"},
     fixed=1,
 )
@@ -329,7 +329,7 @@ REDUCTION = Trait(rules=[("P2907", wrong_reduction)], needs=[("PTX 8.1, sm_50", 
     .clamp = { .trap, .clamp, .zero };
     """,
     section="9.7.11.3",
-    types="a: u64, b: s32, c: ctype wide plain",
+    types="a: u64, b: s32 coordinates, c: ctype wide plain",
     needs={"": "PTX 2.0, sm_20"},
     fixed=1,
 )
@@ -349,7 +349,7 @@ def sured(i, a, b, c, tex):
     .clamp = { .trap, .clamp, .zero };
     """,
     section="9.7.11.3",
-    types="a: u64, b: s32, c: ctype wide plain",
+    types="a: u64, b: s32 coordinates, c: ctype wide plain",
     needs={"": "PTX 2.0, sm_20"},
     fixed=1,
 )

@@ -9,7 +9,7 @@ from ptxvm.algebra.derived.packed import pack
 from ptxvm.isa.access import as_list, elements, has, result_vector
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.operand_types import disparity
-from ptxvm.isa.opaque import HANDLE, is_independent, size_problem
+from ptxvm.isa.opaque import HANDLE, is_handle, is_independent, size_problem
 
 # ── geometries ──────────────────────────────────────────────────────────────────────────
 
@@ -100,14 +100,15 @@ def opcode(i: Any) -> str:
     return f"{i.form.opcode}.{mode}" if mode else str(i.form.opcode)
 
 
-def sampler_of_independent_mode(i: Any) -> Problem | None:
-    """Where the module is `texmode_independent`, the sampler is named beside the texture."""
-    if is_independent(i) and i.shape("b") is None:
-        return Problem("P2804", "a sampler is needed: the module is texmode_independent", operand="a",
-                       help="write [texture, sampler, coordinates]",
-                       ptxas=f"Argument 2 of instruction '{i.form.opcode}': .samplerref or .u64 register expected",
-                      )  # fmt: skip
-    return None
+def wrong_sampler(i: Any) -> Problem | None:
+    """In independent mode a sampler is named beside the texture, by its variable or a 64-bit register."""
+    shape = i.shape("b")
+    wanted = "samplerref" if is_independent(i) else "texref"
+    if is_handle(shape, wanted) if shape is not None else not is_independent(i):
+        return None
+    return Problem("P2804", "a sampler is needed: a .samplerref variable or a 64-bit register", operand="a" if shape is None else "b",
+                   help="write [texture, sampler, coordinates]",
+                   ptxas=f"Argument 2 of instruction '{i.form.opcode}': .samplerref or .u64 register expected")  # fmt: skip
 
 
 def size_of_coordinates(i: Any) -> Problem | None:
@@ -122,7 +123,8 @@ def array_index(i: Any) -> Problem | None:
     if shape.kind != "vector":
         return None
     if not GEOMETRY[i.geom].is_array:
-        if i.shape("c").kind == "vector" and disparity(i.shape("c").items):
+        c = i.shape("c")
+        if c.kind == "vector" and disparity(c.items) and not any(item.type is i.ctype.as_bits for item in c.items):
             return Problem("P2806", f"the coordinates of '.{i.geom}' are all {i.ctype}", operand="c",
                            ptxas="Vector with elements of different types are not allowed in tex instruction")  # fmt: skip
         return None
@@ -201,7 +203,7 @@ RULES = {
     "P2801": wrong_coordinate_type,
     "P2802": wrong_vector,
     "P2803": samples_have_no_levels,
-    "P2804": sampler_of_independent_mode,
+    "P2804": wrong_sampler,
     "P2805": size_of_coordinates,
     "P2806": array_index,
     "P2807": size_of_gradients,
@@ -231,7 +233,7 @@ RULES = {
     .ctype = { .s32, .f32 };
     """,
     section="9.7.10.3",
-    types="d: dtype, p: pred plain, a b: u64, c: ctype index, lod: ctype, dPdx dPdy: f32, e: s32, f: f32 plain",
+    types="d: dtype, p: pred plain, a b: u64, c: ctype coordinates, lod: ctype, dPdx dPdy: f32, e: s32, f: f32 plain",
     needs={
         "": "PTX 1.0",
         ".a1d .a2d": "PTX 2.3",
@@ -300,7 +302,7 @@ tex.needs_when("PTX 7.1, sm_60")(optional_predicate_result)
     .ctype = { .f32 };
     """,
     section="9.7.10.4",
-    types="d: dtype, p: pred plain, a b: u64, c: ctype index, e: s32, f: f32 plain",
+    types="d: dtype, p: pred plain, a b: u64, c: ctype coordinates, e: s32, f: f32 plain",
     needs={"": "PTX 2.2, sm_20", ".a2d .cube .acube": "PTX 4.3, sm_30", ".uni": "PTX 3.2, sm_20"},
 )
 def tld4(i, a, b, c, e, f, tex):
