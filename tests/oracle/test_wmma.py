@@ -62,8 +62,7 @@ def kernel(types, shape, target, orders, space, operation=""):
     dotted = f".{space}" if space else ""
     named = kinds["d"] + "." + kinds["c"] if kinds["a"] == "f16" else types
     loads = "\n".join(
-        f"wmma.load.{m}.sync.aligned.{order[m]}.{shape}{dotted}.{kinds[m]} {vector(m, size[m])}, [%p{m}], %s{m};"
-        for m in "abc"
+        f"wmma.load.{m}.sync.aligned.{order[m]}.{shape}{dotted}.{kinds[m]} {vector(m, size[m])}, [%p{m}], %s{m};" for m in "abc"
     )
     bits = {m: 64 if kinds[m] == "f64" else 32 for m in size}
     registers = " ".join(f".reg .b{bits[m]} %{m}<{size[m]}>; .reg .b64 %p{m}; .reg .u32 %s{m};" for m in size)
@@ -125,9 +124,7 @@ def orders_of(any_order):
     return list(itertools.product(both if any_order else ("row",), both if any_order else ("col",), both, both))
 
 
-@pytest.mark.parametrize(
-    ("types", "shape", "target", "any_order"), [(t, s, a, o) for t, shapes, a, o in CASES for s in shapes]
-)
+@pytest.mark.parametrize(("types", "shape", "target", "any_order"), [(t, s, a, o) for t, shapes, a, o in CASES for s in shapes])
 def test_small_integers_are_exact_in_every_order(types, shape, target, any_order, rng):
     for n, orders in enumerate(orders_of(any_order)):
         got, given = run(rng, types, shape, target, orders, gap=16 * (n % 2))

@@ -29,7 +29,8 @@ PARAMETERS = (Where.KERNEL, Where.FUNCTION, Where.PROTOTYPE)
 
 def declaration(checks: Checks, node: tree.Variable, where: Where, *, in_kernel: bool = False) -> None:
     """All of a declaration but its names and its initial values."""
-    space(checks, node, where, in_kernel=in_kernel)
+    if node.declarators:
+        space(checks, node, where, in_kernel=in_kernel)
     type_(checks, node)
     vector(checks, node)
     predicates(checks, node)

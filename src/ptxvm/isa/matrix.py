@@ -60,19 +60,20 @@ def of_shapes(table: Shapes, type_of: Callable[[Any], Type]) -> Callable[[Instru
         instruction.rule("P2701")(shape_without_type)
         for types, shapes in table.items():
             for names, need in shapes.items():
-                instruction.needs_when(need)(condition(types.split(), names.split(), type_of))
+                for shape in names.split():
+                    instruction.needs_when(need)(condition(types.split(), shape, type_of))
         return instruction
 
     return give
 
 
-def condition(types: list[str], shapes: list[str], type_of: Callable[[Any], Type]) -> Callable[[Any], bool]:
-    """Is it one of the types in one of the shapes?"""
+def condition(types: list[str], shape: str, type_of: Callable[[Any], Type]) -> Callable[[Any], bool]:
+    """Is it one of the types in the shape?"""
 
     def holds(i: Any) -> bool:
-        return type_of(i).name in types and i.mnk in shapes
+        return type_of(i).name in types and bool(i.mnk == shape)
 
-    holds.__name__ = f"{' or '.join(shapes)} of {' or '.join(types)}"
+    holds.__name__ = f".{shape} of {' or '.join(f'.{t}' for t in types)}"
     return holds
 
 

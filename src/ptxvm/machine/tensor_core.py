@@ -115,8 +115,7 @@ def chain(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
     """The products in steps of what the unit adds at once; in f32, unless C and D are both f16."""
     accumulated = f16 if product.c.type is product.d.type is f16 else f32
     left, right = (
-        decoded(type, bits, f16 if unit.converted else type)
-        for type, bits in ((product.a.type, a), (product.b.type, b))
+        decoded(type, bits, f16 if unit.converted else type) for type, bits in ((product.a.type, a), (product.b.type, b))
     )
     added, _ = decoded(product.c.type, c, product.c.type)
     total = np.zeros_like(added) if unit.converted else added

@@ -262,7 +262,10 @@ class Schedule:
         """Finish it for one group."""
         depth, routine = -key[0], self.code.routines[key[1]]
         before, self.cohort.depth = self.cohort.depth, depth
-        routine.compiled(key[2], whole=lanes is None).run(self.file(routine, depth), lanes, self.cohort)
+        try:
+            routine.compiled(key[2], whole=lanes is None).run(self.file(routine, depth), lanes, self.cohort)
+        except AccessFault as fault:
+            raise self.fault(fault) from None
         self.cohort.depth = before
         self.push((key[0], key[1], key[2] + 1), lanes)
 

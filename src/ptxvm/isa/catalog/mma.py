@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxvm.algebra.types import Type, b1, f16, f32, s32
+from ptxvm.algebra.types import Type, f16, f32
 from ptxvm.isa.fragments import NARROW, Fragment, Product, mma_fragment, quarter_fragment
 from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes
-from ptxvm.isa.model import instruction
+from ptxvm.isa.model import Problem, instruction
 
 SHAPES = {
     "f16":       {"m8n8k4": "PTX 6.4, sm_70", "m16n8k8": "PTX 6.5, sm_75", "m16n8k16": "PTX 7.0, sm_80"},
@@ -20,7 +20,6 @@ SHAPES = {
     "b1":        {"m8n8k128": "PTX 7.0, sm_75", "m16n8k128 m16n8k256": "PTX 7.0, sm_80"},
     "f64":       {"m8n8k4": "PTX 7.0, sm_80", "m16n8k4 m16n8k8 m16n8k16": "PTX 7.8, sm_90"},
 }  # fmt: skip
-LOOSE = "s8 u8 s4 u4 b1 e4m3 e5m2 e3m2 e2m3 e2m1"  # any register holds them
 MNK = """
     .m8n8k4, .m8n8k16, .m8n8k32, .m8n8k128, .m16n8k4, .m16n8k8, .m16n8k16, .m16n8k32, .m16n8k64, .m16n8k128, .m16n8k256
 """
@@ -45,32 +44,76 @@ def fragments(i: Any) -> dict[str, Fragment]:
     return {matrix: mma_fragment(matrix, type, i.mnk) for matrix, type in types.items()}
 
 
+def product(i: Any, **how: Any) -> Product:
+    """What the instruction computes."""
+    return Product(**fragments(i), **how)
+
+
+# ── floats ──────────────────────────────────────────────────────────────────────────────
+
+
 @of_shapes(SHAPES, multiplicand_type)
-@of_fragments(fragments, loose=LOOSE)
+@of_fragments(fragments)
 @instruction(
     f"""
-    mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype               d, a, b, c;
-    mma.sync.aligned.mnk.alayout.blayout.kind.dtype.atype.btype.ctype          d, a, b, c;
-    mma.sync.aligned.mnk.alayout.blayout.satfinite.dtype.atype.btype.ctype     d, a, b, c;
-    mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype.op.popc       d, a, b, c;
+    mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype  d, a, b, c;
     .mnk     = {{ {MNK} }};
     .alayout = .blayout = {{ .row, .col }};
-    .kind    = {{ .kind::f8f6f4 }};
-    .dtype   = .ctype = {{ .f16, .f32, .s32 }};
-    .atype   = .btype = {{ .f16, .bf16, .tf32, .e4m3, .e5m2, .e3m2, .e2m3, .e2m1, .s8, .u8, .s4, .u4, .b1 }};
-    .op      = {{ .xor, .and }};
+    .dtype   = .ctype = {{ .f16, .f32 }};
+    .atype   = .btype = {{ .f16 }};
     """,
     section="9.7.14.5.14",
     types="*: b32",
-    needs={"": "PTX 6.4, sm_70", ".and": "PTX 7.1, sm_80", ".kind": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
+    needs={"": "PTX 6.4, sm_70"},
 )
 def mma(i, a, b, c, warp):
-    """Multiply two matrices and add a third, all in the registers of a warp; for bits, count the ones of A op B.
+    """Multiply two matrices of f16 and add a third, all in the registers of a warp.
 
     `.m8n8k4` computes four products, of the quarters of the warp.
     """
     peers = yield warp.converge(all_lanes(warp))
-    return peers.multiply(Product(**fragments(i), operation=i.op or "mul", finite=i.satfinite), a, b, c)
+    return peers.multiply(product(i), a, b, c)
+
+
+@of_shapes(SHAPES, multiplicand_type)
+@of_fragments(fragments)
+@instruction(
+    f"""
+    mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype  d, a, b, c;
+    .mnk     = {{ {MNK} }};
+    .alayout = .blayout = {{ .row, .col }};
+    .dtype   = .ctype = {{ .f32 }};
+    .atype   = .btype = {{ .bf16, .tf32 }};
+    """,
+    section="9.7.14.5.14",
+    types="*: b32",
+    needs={"": "PTX 7.0, sm_80"},
+)
+def mma_alternate(i, a, b, c, warp):
+    """Multiply two matrices of bf16 or tf32 and add a third of f32, all in the registers of a warp."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(product(i), a, b, c)
+
+
+@of_shapes(SHAPES, multiplicand_type)
+@of_fragments(fragments, loose="e4m3 e5m2 e3m2 e2m3 e2m1")
+@instruction(
+    f"""
+    mma.sync.aligned.mnk.alayout.blayout{{.kind}}.dtype.atype.btype.ctype  d, a, b, c;
+    .mnk     = {{ {MNK} }};
+    .alayout = .blayout = {{ .row, .col }};
+    .kind    = {{ .kind::f8f6f4 }};
+    .dtype   = .ctype = {{ .f16, .f32 }};
+    .atype   = .btype = {{ .e4m3, .e5m2, .e3m2, .e2m3, .e2m1 }};
+    """,
+    section="9.7.14.5.14",
+    types="*: b32",
+    needs={"": "PTX 8.4, sm_89", ".kind": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
+)
+def mma_small(i, a, b, c, warp):
+    """Multiply two matrices of floats of a byte or less and add a third, all in the registers of a warp."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(product(i), a, b, c)
 
 
 @of_shapes(SHAPES, multiplicand_type)
@@ -88,28 +131,75 @@ def mma(i, a, b, c, warp):
     needs={"": "PTX 7.0, sm_80"},
 )
 def mma_f64(i, a, b, c, warp):
-    """Multiply two matrices of f64 and add a third, all in the registers of a warp."""
+    """Multiply two matrices of f64 and add a third, all in the registers of a warp: a chain of `fma`."""
     peers = yield warp.converge(all_lanes(warp))
-    return peers.multiply(Product(**fragments(i), rounding=i.rounding or "rn"), a, b, c)
+    return peers.multiply(product(i, rounding=i.rounding or "rn"), a, b, c)
+
+
+# ── integers and bits ───────────────────────────────────────────────────────────────────
+
+
+@of_shapes(SHAPES, multiplicand_type)
+@of_fragments(fragments, loose="s8 u8 s4 u4")
+@instruction(
+    f"""
+    mma.sync.aligned.mnk.alayout.blayout{{.satfinite}}.dtype.atype.btype.ctype  d, a, b, c;
+    .mnk     = {{ {MNK} }};
+    .alayout = .blayout = {{ .row, .col }};
+    .dtype   = .ctype = {{ .s32 }};
+    .atype   = .btype = {{ .s8, .u8, .s4, .u4 }};
+    """,
+    section="9.7.14.5.14",
+    types="*: b32",
+    needs={"": "PTX 6.5, sm_75"},
+)
+def mma_integer(i, a, b, c, warp):
+    """Multiply two matrices of bytes or half bytes and add a third of s32; the result wraps, or with .satfinite is limited."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(product(i, finite=i.satfinite), a, b, c)
+
+
+@of_shapes(SHAPES, multiplicand_type)
+@of_fragments(fragments, loose="b1")
+@instruction(
+    f"""
+    mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype.op.popc  d, a, b, c;
+    .mnk     = {{ {MNK} }};
+    .alayout = .blayout = {{ .row, .col }};
+    .dtype   = .ctype = {{ .s32 }};
+    .atype   = .btype = {{ .b1 }};
+    .op      = {{ .xor, .and }};
+    """,
+    section="9.7.14.5.14",
+    types="*: b32",
+    needs={"": "PTX 7.0, sm_75", ".and": "PTX 7.1, sm_80"},
+)
+def mma_bits(i, a, b, c, warp):
+    """Combine the bits of each row of A with those of each column of B, count the ones, and add C."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(product(i, operation=i.op), a, b, c)
 
 
 # ── rules ───────────────────────────────────────────────────────────────────────────────
 
-ALIKE = ("e4m3 e5m2 e3m2 e2m3 e2m1", "s8 u8", "s4 u4", "f16", "bf16", "tf32", "b1")
-SUMS = {"f": (f16, f32), "s": (s32,), "u": (s32,), "b": (s32,)}
+ILLEGAL_TYPES = "Unexpected instruction types specified for 'mma'"
+ALIKE = ("e4m3 e5m2 e3m2 e2m3 e2m1", "s8 u8", "s4 u4", "bf16", "tf32")
 
 
-@mma.rule("P2720")
+@mma_alternate.rule("P2720")
+@mma_small.rule("P2720")
+@mma_integer.rule("P2720")
 def types_that_do_not_go_together(i):
-    """A and B are of one kind; integers and bits add up in s32, bf16 and tf32 in f32, other floats in f16 or f32."""
+    """A and B are of one kind: both of bytes, both of half bytes, both small floats, else both of one type."""
     alike = next(types.split() for types in ALIKE if i.atype.name in types.split())
-    sums = (f32,) if i.atype.name in ("bf16", "tf32") else SUMS[i.atype.kind]
-    if i.btype.name in alike and i.dtype in sums and i.ctype in sums:
+    if i.btype.name in alike:
         return None
-    return "Unexpected instruction types specified for 'mma'"
+    return Problem("P2720", f"A is of {i.atype} and B of {i.btype}, which do not go together", word=i.btype.name,
+                   help=f"B can be of {' or '.join(f'.{t}' for t in alike)}", ptxas=ILLEGAL_TYPES)  # fmt: skip
 
 
 @mma.rule("P2721")
+@mma_small.rule("P2721")
 def different_accumulators(i):
     """C and D have one type; only .m8n8k4 also adds f16 up in f32."""
     if i.dtype is i.ctype or (in_quarters(i) and i.dtype is f32):
@@ -117,9 +207,7 @@ def different_accumulators(i):
     return f".dtype must be '{i.ctype}' when .ctype is '{i.ctype}' for 'mma' instruction with shape '.{i.mnk}'"
 
 
-@mma.rule("P2722")
-@mma_f64.rule("P2722")
-def order_of_matrices(i):
+def order_of_matrices(i: Any) -> str | None:
     """A lies in rows and B in columns; only .m8n8k4 of f16 has the other orders."""
     if in_quarters(i) or (i.alayout, i.blayout) == ("row", "col"):
         return None
@@ -127,29 +215,18 @@ def order_of_matrices(i):
     return f"Illegal {wrong} '.{i.bound[wrong]}' for instruction 'mma'"
 
 
-@mma.rule("P2723")
-def saturated_floats(i):
-    """.satfinite is for integers."""
-    integers = i.dtype is s32 and i.atype is not b1
-    return "Illegal modifier '.satfinite' for instruction 'mma'" if i.satfinite and not integers else None
+for each in (mma, mma_alternate, mma_small, mma_f64, mma_integer, mma_bits):
+    each.rule("P2722")(order_of_matrices)
 
 
-@mma.rule("P2724")
-def bits_without_an_operation(i):
-    """Bits have an operation, .xor.popc or .and.popc, and nothing else has."""
-    return "Unexpected instruction types specified for 'mma'" if bool(i.op) != (i.atype is b1) else None
-
-
-@mma.rule("P2725")
+@mma_small.rule("P2725")
 def narrow_floats_without_a_kind(i):
-    """Floats of less than a byte need .kind::f8f6f4, which is for floats of a byte or less."""
-    small = i.atype.is_float and i.atype.bits <= 8
-    if (i.kind and not small) or (NARROW & {i.atype.name, i.btype.name} and not i.kind):
-        return "Unexpected instruction types specified for 'mma'"
-    return None
+    """Floats of less than a byte need .kind::f8f6f4."""
+    if i.kind or not NARROW & {i.atype.name, i.btype.name}:
+        return None
+    return Problem("P2725", "floats of less than a byte need .kind::f8f6f4", ptxas=ILLEGAL_TYPES)
 
 
-@mma.needs_when("PTX 8.7, sm_89")
-def narrow_sums(i):
-    """Are small floats added up in f16?"""
-    return i.dtype is f16 and i.atype.is_float and i.atype.bits <= 8
+@mma_small.needs_when("PTX 8.7")
+def sums_in_f16(i):
+    return i.dtype is f16

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ptxvm.algebra.types import Type, b1, f16, f32, s32, u64
+from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.isa.access import ADDRESS, has, vector_of_sinks, window
 from ptxvm.isa.fragments import Fragment, Product, wmma_fragment
 from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes, opcode
-from ptxvm.isa.model import instruction
+from ptxvm.isa.model import Problem, instruction
 
 MULTIPLICANDS = {
     "f16":   {"m16n16k16": "PTX 6.0, sm_70", "m8n32k16 m32n8k16": "PTX 6.1, sm_70"},
@@ -206,38 +206,107 @@ def address(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, eleme
 
 
 def multiplicand_type(i: Any) -> Type:
-    """The type of A: f16 where none is named."""
-    return i.atype or f16
+    """The type of A and B: f16 where none is named."""
+    return i.atype if "atype" in i.bound else f16
 
 
 def fragments(i: Any) -> dict[str, Fragment]:
     """The four fragments of `wmma.mma`."""
-    types = {"d": i.dtype, "a": multiplicand_type(i), "b": i.btype or f16, "c": i.ctype}
+    type = multiplicand_type(i)
+    types = {"d": i.dtype, "a": type, "b": type, "c": i.ctype}
     return {matrix: wmma_fragment(matrix, type, i.mnk) for matrix, type in types.items()}
+
+
+def product(i: Any, **how: Any) -> Product:
+    """What the instruction computes."""
+    return Product(**fragments(i), **how)
+
+
+@of_shapes(MULTIPLICANDS, multiplicand_type)
+@of_fragments(fragments)
+@instruction(
+    f"""
+    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.ctype{{.satfinite}}  d, a, b, c;
+    .alayout = .blayout = {{ .row, .col }};
+    .mnk     = {{ {SHAPES} }};
+    .dtype   = .ctype = {{ .f16, .f32 }};
+    """,
+    section="9.7.14.4.5",
+    types="*: b32",
+    needs={"": "PTX 6.0, sm_70"},
+    fixed=1,
+)
+def wmma_mma(i, a, b, c, warp):
+    """Multiply two matrices of f16 and add a third, all in the registers of a warp.
+
+    With .satfinite infinities become the largest finite numbers, and NaN becomes zero.
+    """
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(product(i, finite=i.satfinite), a, b, c)
+
+
+@of_shapes(MULTIPLICANDS, multiplicand_type)
+@of_fragments(fragments)
+@instruction(
+    f"""
+    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype{{.satfinite}}  d, a, b, c;
+    .alayout = .blayout = {{ .row, .col }};
+    .mnk     = {{ {SHAPES} }};
+    .dtype   = .ctype = {{ .f32 }};
+    .atype   = .btype = {{ .bf16, .tf32 }};
+    """,
+    section="9.7.14.4.5",
+    types="*: b32",
+    needs={"": "PTX 7.0, sm_80"},
+    fixed=1,
+)
+def wmma_mma_alternate(i, a, b, c, warp):
+    """Multiply two matrices of bf16 or tf32 and add a third of f32, all in the registers of a warp."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(product(i), a, b, c)
 
 
 @of_shapes(MULTIPLICANDS, multiplicand_type)
 @of_fragments(fragments, loose=LOOSE)
 @instruction(
     f"""
-    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.ctype{{.satfinite}}              d, a, b, c;
     wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype{{.satfinite}}  d, a, b, c;
-    wmma.mma.op.popc.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype        d, a, b, c;
-    .op      = {{ .xor, .and }};
     .alayout = .blayout = {{ .row, .col }};
     .mnk     = {{ {SHAPES} }};
-    .dtype   = .ctype = {{ .f16, .f32, .s32 }};
-    .atype   = .btype = {{ .s8, .u8, .s4, .u4, .b1, .bf16, .tf32 }};
+    .dtype   = .ctype = {{ .s32 }};
+    .atype   = .btype = {{ .s8, .u8, .s4, .u4 }};
     """,
     section="9.7.14.4.5",
     types="*: b32",
-    needs={"": "PTX 6.0, sm_70", ".and": "PTX 7.1, sm_80"},
+    needs={"": "PTX 6.3, sm_72"},
     fixed=1,
 )
-def wmma_mma(i, a, b, c, warp):
-    """Multiply two matrices and add a third, all in the registers of a warp; for bits, count the ones of A op B."""
+def wmma_mma_integer(i, a, b, c, warp):
+    """Multiply two matrices of bytes or half bytes and add a third of s32; the result wraps, or with .satfinite is limited."""
     peers = yield warp.converge(all_lanes(warp))
-    return peers.multiply(Product(**fragments(i), operation=i.op or "mul", finite=i.satfinite), a, b, c)
+    return peers.multiply(product(i, finite=i.satfinite), a, b, c)
+
+
+@of_shapes(MULTIPLICANDS, multiplicand_type)
+@of_fragments(fragments, loose=LOOSE)
+@instruction(
+    f"""
+    wmma.mma.op.popc.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype  d, a, b, c;
+    .op      = {{ .xor, .and }};
+    .alayout = .blayout = {{ .row, .col }};
+    .mnk     = {{ {SHAPES} }};
+    .dtype   = .ctype = {{ .s32 }};
+    .atype   = .btype = {{ .b1 }};
+    """,
+    section="9.7.14.4.5",
+    types="*: b32",
+    needs={"": "PTX 6.3, sm_75", ".and": "PTX 7.1, sm_80"},
+    fixed=1,
+)
+def wmma_mma_bits(i, a, b, c, warp):
+    """Combine the bits of each row of A with those of each column of B, count the ones, and add C."""
+    peers = yield warp.converge(all_lanes(warp))
+    return peers.multiply(product(i, operation=i.op), a, b, c)
 
 
 @of_shapes(MULTIPLICANDS, multiplicand_type)
@@ -258,36 +327,30 @@ def wmma_mma(i, a, b, c, warp):
 def wmma_mma_f64(i, a, b, c, warp):
     """Multiply two matrices of f64 and add a third, all in the registers of a warp."""
     peers = yield warp.converge(all_lanes(warp))
-    return peers.multiply(Product(**fragments(i), rounding=i.rounding or "rn"), a, b, c)
+    return peers.multiply(product(i, rounding=i.rounding or "rn"), a, b, c)
 
 
 # ── rules ───────────────────────────────────────────────────────────────────────────────
 
 
-@wmma_mma.rule("P2704")
+@wmma_mma_alternate.rule("P2704")
+@wmma_mma_integer.rule("P2704")
 def types_that_do_not_go_together(i):
-    """A and B have one type; integers and bits are added up in s32, bf16 and tf32 in f32, f16 in either f16 or f32."""
-    sums = {"f": (f32,), "s": (s32,), "u": (s32,), "b": (s32,)}[i.atype.kind] if i.atype else (f16, f32)
-    if i.atype is i.btype and i.dtype in sums and i.ctype in sums:
+    """A and B have one type."""
+    if i.atype is i.btype:
         return None
-    return "Unexpected instruction types specified for 'wmma.mma'"
-
-
-@wmma_mma.rule("P2705")
-def bits_without_an_operation(i):
-    """Bits have an operation, .xor.popc or .and.popc, and nothing else has."""
-    return "Unexpected instruction types specified for 'wmma.mma'" if bool(i.op) != (i.atype is b1) else None
+    return Problem("P2704", f"A is of {i.atype} and B of {i.btype}: they must have one type", word=i.btype.name,
+                   ptxas="Unexpected instruction types specified for 'wmma.mma'")  # fmt: skip
 
 
 @wmma_mma.rule("P2707")
+@wmma_mma_alternate.rule("P2707")
 def saturated_floats(i):
-    """.satfinite is for integers, and up to PTX 6.4 for f16 and f32 too."""
-    if i.satfinite and i.dtype is not s32 and i.version >= (6, 5):
-        return (
-            "Instruction ''wmma.mma' with floating point type' with '.satfinite' is not supported "
-            "starting from PTX ISA version 6.5"
-        )
-    return None
+    """.satfinite is for integers, and up to PTX 6.4 for f16 too."""
+    if not i.satfinite or i.version < (6, 5):
+        return None
+    kind = "'wmma.mma' with floating point type"
+    return f"Instruction '{kind}' with '.satfinite' is not supported starting from PTX ISA version 6.5"
 
 
 def aligned_since(i: Any) -> str | None:
@@ -312,11 +375,13 @@ def small_elements_loaded(i):
     return columns_of_small_elements(i, i.matrix, i.type, i.layout)
 
 
-@wmma_mma.rule("P2706")
+@wmma_mma_integer.rule("P2706")
+@wmma_mma_bits.rule("P2706")
 def small_elements_multiplied(i):
     """Elements of less than a byte lie in rows in A, and in columns in B."""
-    type = multiplicand_type(i)
-    return columns_of_small_elements(i, "a", type, i.alayout) or columns_of_small_elements(i, "b", type, i.blayout)
+    orders = {"a": i.alayout, "b": i.blayout}
+    wrong = (columns_of_small_elements(i, matrix, i.atype, order) for matrix, order in orders.items())
+    return next(filter(None, wrong), None)
 
 
 @wmma_load.rule("P2709")
@@ -324,13 +389,6 @@ def small_elements_multiplied(i):
 def nothing_loaded(i):
     """Of the registers that are loaded at least one is a register."""
     return vector_of_sinks(i, "d")
-
-
-@wmma_mma.rule("P2710")
-@wmma_mma_f64.rule("P2710")
-def result_thrown_away(i):
-    """Each register of the result is a register, and not `_`."""
-    return "Sink '_' not allowed as a source operand" if any(x.kind == "sink" for x in i.shape("d").items) else None
 
 
 @wmma_load.rule("P2711")
@@ -342,5 +400,13 @@ def loaded_type(i):
     return None
 
 
-for each in (wmma_load, wmma_load_f64, wmma_store, wmma_store_f64, wmma_mma, wmma_mma_f64):
+def result_thrown_away(i: Any) -> str | None:
+    """Each register of the result is a register, and not `_`."""
+    return "Sink '_' not allowed as a source operand" if any(x.kind == "sink" for x in i.shape("d").items) else None
+
+
+PRODUCTS = (wmma_mma, wmma_mma_alternate, wmma_mma_integer, wmma_mma_bits, wmma_mma_f64)
+for each in PRODUCTS:
+    each.rule("P2710")(result_thrown_away)
+for each in (wmma_load, wmma_load_f64, wmma_store, wmma_store_f64, *PRODUCTS):
     each.rule("P2708")(aligned_since)

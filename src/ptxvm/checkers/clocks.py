@@ -1,0 +1,174 @@
+"""Who knows what: the vector clocks of all threads of a grid, compressed by CTA and warp.
+
+Every thread has a clock, with which its accesses are stamped.  Thread t *knows* an access of thread u stamped c if
+the access is base-causality-ordered before what t does next (PTX 8.9.5).  A barrier of a whole CTA lets everybody know
+everything of the CTA: one number per thread, not one per pair.  The same holds for a whole warp.  What is known beyond
+that, by release and acquire or by barriers of some of the threads, is in `Knowledge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.machine.events import Threads
+
+Ints = npt.NDArray[np.int64]
+Knowledge = dict[int, Ints]  # by CTA: the last clock known of each of its threads; never changed once made
+
+WARP = 32
+LIMIT = 1 << 22  # of a clock
+
+
+def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
+    """What two know together."""
+    if a is None or a is b:
+        return b
+    together = dict(a)
+    for cta, row in b.items():
+        mine = a.get(cta)
+        if mine is not row:
+            together[cta] = row if mine is None else np.maximum(mine, row)
+    return together
+
+
+class Clocks:
+    """The clocks of the threads of a grid."""
+
+    def __init__(self, ctas: int, threads: int) -> None:
+        self.threads = threads
+        self.now = np.ones(ctas * threads, np.int64)
+        self.cta_known = np.zeros(ctas * threads, np.int64)  # every access of one's CTA with a stamp up to here is known
+        self.warp_known = np.zeros(ctas * threads, np.int64)  # and of one's warp
+        self.warps_used = False
+        self.further: dict[int, Knowledge] = {}
+
+    # ── questions ───────────────────────────────────────────────────────────────────────
+
+    def unknown(self, threads: Threads, others: Threads, stamps: Ints) -> npt.NDArray[np.bool_]:
+        """Which of some accesses (of `others`, stamped `stamps`) does each thread not know?"""
+        same = others // self.threads == threads // self.threads
+        known = same & (stamps <= self.cta_known[threads])
+        if self.warps_used:
+            mates = same & (others % self.threads // WARP == threads % self.threads // WARP)
+            known |= mates & (stamps <= self.warp_known[threads])
+        if self.further and not known.all():
+            self._ask_further(known, threads, others, stamps)
+        return ~known
+
+    def _ask_further(
+        self, known: npt.NDArray[np.bool_], threads: Threads, others: Threads, stamps: Ints
+    ) -> None:
+        rest = np.flatnonzero(~known)
+        groups: dict[int, tuple[Knowledge, list[int]]] = {}
+        for n in rest.tolist():
+            knowledge = self.further.get(int(threads[n]))
+            if knowledge is not None:
+                groups.setdefault(id(knowledge), (knowledge, []))[1].append(n)
+        for knowledge, members in groups.values():
+            at = np.array(members)
+            ctas = others[at] // self.threads
+            for cta in np.unique(ctas).tolist():
+                row = knowledge.get(cta)
+                if row is not None:
+                    mine = at[ctas == cta]
+                    known[mine] = stamps[mine] <= row[others[mine] % self.threads]
+
+    def knows(self, thread: int, other: int, stamp: int) -> bool:
+        """Does a thread know one access?  It knows its own."""
+        if thread == other:
+            return True
+        return not self.unknown(np.array([thread]), np.array([other]), np.array([stamp]))[0]
+
+    # ── what is learnt ──────────────────────────────────────────────────────────────────
+
+    def snapshot(self, threads: Threads) -> Knowledge:
+        """What some threads of one CTA know together, their own accesses included."""
+        cta, within = int(threads[0]) // self.threads, threads % self.threads
+        row = np.full(self.threads, self.cta_known[threads].max())
+        if self.warps_used:
+            for warp in np.unique(within // WARP).tolist():
+                mates = slice(warp * WARP, (warp + 1) * WARP)
+                row[mates] = np.maximum(row[mates], self.warp_known[threads[within // WARP == warp]].max())
+        row[within] = self.now[threads]
+        return joined(self._further_of(threads), {cta: row})
+
+    def _further_of(self, threads: Iterable[int]) -> Knowledge | None:
+        found: Knowledge | None = None
+        if self.further:
+            seen: set[int] = set()
+            for thread in threads:
+                knowledge = self.further.get(int(thread))
+                if knowledge is not None and id(knowledge) not in seen:
+                    seen.add(id(knowledge))
+                    found = joined(found, knowledge)
+        return found
+
+    def learn(self, threads: Iterable[int], knowledge: Knowledge) -> None:
+        """Threads get to know something; those who knew the same before share what they know."""
+        made: dict[int, Knowledge] = {}
+        for thread in threads:
+            before = self.further.get(int(thread))
+            if id(before) not in made:
+                made[id(before)] = joined(before, knowledge)
+            self.further[int(thread)] = made[id(before)]
+
+    def tick(self, threads: Threads | int) -> None:
+        """What these do from now on is not what they did before."""
+        self.now[threads] += 1
+        if int(np.max(self.now[threads])) >= LIMIT:
+            raise Unsupported(f"the check 'race' of a thread that synchronises {LIMIT:,} times")
+
+    # ── meetings ────────────────────────────────────────────────────────────────────────
+
+    def meet_ctas(self, first: int, ctas: int) -> None:
+        """All threads of some CTAs have met, CTA by CTA."""
+        mine = slice(first * self.threads, (first + ctas) * self.threads)
+        latest = self.now[mine].reshape(ctas, self.threads).max(axis=1).repeat(self.threads)
+        self.cta_known[mine] = latest
+        self.now[mine] = latest
+        self.tick(np.arange(mine.start, mine.stop))
+        if self.further:
+            for cta in range(first, first + ctas):
+                self._share(range(cta * self.threads, (cta + 1) * self.threads), cta)
+
+    def meet_warps(self, first: int, count: int) -> None:
+        """All lanes of all warps of some threads have met, warp by warp; `first` begins a CTA."""
+        self.warps_used = True
+        ctas, whole = count // self.threads, -(-self.threads // WARP) * WARP
+        mine = slice(first, first + count)
+        for held in (self.cta_known, self.now):
+            padded = np.zeros((ctas, whole), np.int64)
+            padded[:, : self.threads] = held[mine].reshape(ctas, self.threads)
+            latest = padded.reshape(ctas, -1, WARP).max(axis=2).repeat(WARP, axis=1)[:, : self.threads]
+            held[mine] = latest.ravel()
+        self.warp_known[mine] = self.now[mine]
+        self.tick(np.arange(first, first + count))
+        if self.further:
+            for start in range(first, first + count, self.threads):
+                for warp in range(start, start + self.threads, WARP):
+                    self._share(range(warp, min(warp + WARP, start + self.threads)), None)
+
+    def meet(self, threads: Threads, more: Knowledge | None = None) -> None:
+        """Some threads of a CTA have met, and learn `more` besides."""
+        together = self.snapshot(threads)
+        if more is not None:
+            together = joined(more, together)
+        self.learn(threads.tolist(), together)
+        self.tick(threads)
+
+    def _share(self, threads: range, cta: int | None) -> None:
+        """All of them know what any of them knew; of their own CTA (if given) all is known anyway."""
+        found = self._further_of(threads)
+        if found is None:
+            return
+        if cta is not None:
+            found = {other: row for other, row in found.items() if other != cta}
+        for thread in threads:
+            if found:
+                self.further[thread] = found
+            else:
+                self.further.pop(thread, None)

@@ -1,0 +1,190 @@
+"""What an engine tells those who watch a launch, and what they find.
+
+Threads are numbered through the whole grid: CTA by CTA, and by their linear number in it.  A place in memory is an
+allocation and the offset of a byte in it, counted from `Allocation.origin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics import Diagnostic, Severity
+from ptxvm.diagnostics.diagnostic import Span
+from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.launch import LaunchShape
+
+Threads = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int64]
+
+
+class Access(Protocol):
+    """A place in the code that touches memory: the instruction, its elements, and its order and scope."""
+
+    bound: Bound
+    space: str
+    type: Type
+    count: int
+    attributes: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """One of the accesses of a finding."""
+
+    operation: str  # read, write or atomic
+    place: Place
+    address: int = 0
+    offset: int = 0  # of its first byte in what it touches
+    size: int = 0
+    where: str = ""  # what it touches
+    strength: str = "weak"
+
+    @property
+    def line(self) -> int:
+        """The PTX line."""
+        return self.place.line
+
+    @property
+    def source(self) -> str:
+        """FILE:LINE of the high-level source, from `.loc`."""
+        return self.place.source
+
+    @property
+    def cta(self) -> tuple[int, int, int] | None:
+        """The CTA as (x, y, z)."""
+        return self.place.cta
+
+    @property
+    def thread(self) -> tuple[int, int, int] | None:
+        """The thread as (x, y, z)."""
+        return self.place.thread
+
+    @property
+    def bytes(self) -> range:
+        """Which bytes of what it touches."""
+        return range(self.offset, self.offset + self.size)
+
+    def __str__(self) -> str:
+        first, last = self.offset, self.offset + self.size - 1
+        touched = f" of byte{'s' if self.size > 1 else ''} {first}" + (f" to {last}" if self.size > 1 else "")
+        how = f"{self.strength} {self.operation}{touched} of {self.where}" if self.size else self.operation
+        line = f"{how} at line {self.line} ({self.place.text}) by CTA {self.cta}, thread {self.thread}"
+        return f"{line}, from {self.source}" if self.source else line
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with a kernel.
+
+    `kind` is `race`, `uninitialised-read`, `barrier-divergence`, `deadlock`, or that of a fault (`out-of-bounds`, …).  Of a
+    race, `hazard` is RAW, WAR or WAW, `accesses` are the earlier and the later one of the run that showed it, `missing`
+    says what would order them, and `mixed_size` that they do not cover the same bytes (PTX 8.7.1).  `schedule` is the
+    number of that run, and `seed` repeats its schedule; None is the usual schedule.
+    """
+
+    kind: str
+    message: str
+    accesses: tuple[Party, ...] = ()
+    hazard: str = ""
+    space: str = ""
+    missing: str = ""
+    mixed_size: bool = False
+    schedule: int = 0
+    seed: int | None = None
+    kernel: str = ""
+    grid: int = 0  # %gridid
+    span: Span = field(default=Span(0, 0), repr=False)
+    related: Span = field(default=Span(0, 0), repr=False)
+
+    @property
+    def line(self) -> int:
+        """The PTX line of the last access."""
+        return self.accesses[-1].line if self.accesses else 0
+
+    def diagnostic(self) -> Diagnostic:
+        """For the renderers: text, JSON and SARIF."""
+        last = self.accesses[-1] if self.accesses else None
+        earlier = self.accesses[0] if len(self.accesses) > 1 else None
+        notes = [str(each) for each in self.accesses]
+        if self.seed is not None:
+            notes.append(f"the schedule of seed {self.seed} shows it")
+        return Diagnostic(
+            Severity.ERROR, self.kind, self.message, self.span, last.line if last else 0, 1,
+            note="; ".join(notes), help=self.missing,
+            related=((f"the earlier {earlier.operation}", self.related),) if earlier else (),
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind}: {self.message}", *(f"  {each}" for each in self.accesses)]
+        return "\n".join([*lines, f"  missing: {self.missing}"] if self.missing else lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The launch that is watched."""
+
+    kernel: str
+    shape: LaunchShape
+
+    def place(self, bound: Bound, thread: int) -> Place:
+        """Where an instruction stands, and which thread ran it."""
+        cta, within = divmod(thread, self.shape.threads)
+        program = bound.function.program if bound.function is not None else None
+        name = bound.function.name if bound.function is not None else ""
+        where = {"cta": unfold(cta, self.shape.grid), "thread": unfold(within, self.shape.block)}
+        if program is None:
+            return Place(self.kernel, 0, bound.node.head, function=name, **where)
+        line, _ = program.source.location(bound.node.start)
+        text = " ".join(program.source.text[bound.node.start : bound.node.end].split()).rstrip(";")
+        origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}" if bound.location else ""
+        return Place(self.kernel, line, text, function=name, file=program.source.name, source=origin, **where)
+
+
+def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
+    """A linear number as (x, y, z)."""
+    return number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])
+
+
+class Watcher(Protocol):
+    """Who watches a launch.  Every method is called after the fact, by threads of one or more CTAs at once."""
+
+    def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
+        """A run of the grid begins."""
+
+    def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have read."""
+
+    def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have written."""
+
+    def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have read and written in one step, one after the other."""
+
+    def fenced(self, threads: Threads, order: str, scope: str) -> None:
+        """Threads have executed a fence."""
+
+    def met(self, first: int, ctas: int) -> None:
+        """All threads of some CTAs, from a first one on, have met at a barrier."""
+
+    def arrived(self, key: Any, threads: Threads) -> None:
+        """Threads have arrived at a barrier of their CTA without waiting; `key` names it."""
+
+    def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
+        """A barrier of a CTA lets those go on who wait there, by the instruction at which they do."""
+
+    def warp_met(self, bound: Bound, groups: Iterator[Threads] | None, first: int, count: int) -> None:
+        """Lanes of warps have met: groups of lanes, or (None) all warps of some threads, from a first one on."""
+
+    def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
+        """Something is wrong: false raises it; true goes on without the thread's access, if that is possible."""
+
+
+__all__ = ["Access", "Finding", "Party", "Scene", "Watcher", "unfold"]

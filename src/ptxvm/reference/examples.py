@@ -1,0 +1,202 @@
+"""Worked examples: what an instruction gives for values that a reader can check, computed when it is asked for.
+
+An instruction that depends on its operands alone is computed by `reference.result`; any other runs in a kernel of one
+CTA through `ptxvm.load` and `launch`, as a user's would.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, pred
+from ptxvm.api import load
+from ptxvm.isa.model import Instruction
+from ptxvm.reference.example_table import COMPUTED, RUN
+from ptxvm.reference.reading import read
+from ptxvm.reference.result import Quantity, bits_of, compute, floats, is_computable, signed, wanted
+
+Rows = tuple[tuple[str, ...], ...]
+
+VERSIONS = {"sm_60": "6.0"}  # of PTX, where a target is too old for the newest
+NEWEST, TARGET = "9.0", "sm_100"
+DATA = np.arange(100, 1124, dtype=np.uint32)
+KINDS = {"r": ("b32", "u4"), "rd": ("b64", "u8"), "f": ("f32", "f4"), "fd": ("f64", "f8"), "p": ("pred", "?")}
+"""What registers hold by their first letters: the type that they are declared with, and NumPy's."""
+
+REGISTERS = 16
+ABSENT = np.uint64(0xAAAA_AAAA_AAAA_AAAA)  # stays where a lane writes nothing
+
+
+@dataclass(frozen=True)
+class Worked:
+    """An example with its result: the text, the head of a table, and its rows."""
+
+    text: str
+    head: tuple[str, ...]
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Computation:
+    """One instruction on given values: `add.u16 d, a, b;` with a=1 and b=2."""
+
+    text: str
+    values: tuple[tuple[str, str], ...]
+
+    def work(self) -> Worked:
+        """The operands that went in, and those that came out."""
+        reading = read(self.text)
+        types = wanted(reading)
+        result = compute(reading, {name: bits_of(value, types[name]) for name, value in self.values})
+        rows = [*(("in", q) for q in result.inputs), *(("out", q) for q in result.outputs)]
+        return Worked(
+            self.text,
+            ("", "operand", "type", "bits", "value"),
+            tuple((way, q.text, f".{q.type.name}", hexadecimal(q), number(q)) for way, q in rows),
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A kernel of one CTA: its text, how many threads it has, and which of their registers are shown.
+
+    `%r0` is the number of the thread, `%rd0` points to the words 100, 101, ... in global memory.  What stands before
+    a line `---` goes before the kernel.
+    """
+
+    text: str
+    threads: int
+    shown: int
+    registers: tuple[str, ...]
+    target: str = TARGET
+
+    @property
+    def module(self) -> str:
+        """The module around it."""
+        before, _, body = self.text.rpartition("---\n")
+        declared = " ".join(f".reg .{type} %{letters}<{REGISTERS}>;" for letters, (type, _) in KINDS.items())
+        return f"""
+            .version {VERSIONS.get(self.target, NEWEST)}
+            .target {self.target}
+            .address_size 64
+            {before}
+            .visible .entry example (.param .u64 data, .param .u64 results)
+            {{
+                .reg .b64 %at; {declared}
+                mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [data];
+                {body}
+                mov.u32 %r15, %tid.x; ld.param.u64 %at, [results];
+                mad.wide.u32 %at, %r15, {8 * len(self.registers)}, %at;
+                {" ".join(self._stores())}
+                ret;
+            }}
+            """
+
+    def _stores(self) -> Iterator[str]:
+        for n, register in enumerate(self.registers):
+            type, name = KINDS[_letters(register)][0], register
+            if type == "pred":
+                yield f"selp.b32 %r14, 1, 0, {register};"
+                type, name = "b32", "%r14"
+            yield f"st.global.{type} [%at+{8 * n}], {name};"
+
+    def work(self) -> Worked:
+        """The registers of the first lanes, once the kernel has ended."""
+        out = np.full((self.threads, len(self.registers)), ABSENT)
+        load(self.module).kernel().launch(block=self.threads, args=[DATA.copy(), out])
+        columns = [_shown(out[: self.shown, n], register) for n, register in enumerate(self.registers)]
+        head = ("register", *(f"thread {lane}" for lane in range(self.shown)))
+        rows = zip(self.registers, columns, strict=True)
+        return Worked(self.text, head, tuple((register, *column) for register, column in rows))
+
+
+Example = Computation | Run
+
+
+def _letters(register: str) -> str:
+    """`fd` of `%fd3`."""
+    return register.strip("%0123456789")
+
+
+def _shown(column: np.ndarray[tuple[int], np.dtype[np.uint64]], register: str) -> list[str]:
+    """The values of one register in the lanes."""
+    kind = KINDS[_letters(register)][1]
+    words = np.ascontiguousarray(column)
+    values = words.view(np.uint32)[::2] != 0 if kind == "?" else words.view(kind)[:: 8 // np.dtype(kind).itemsize]
+    present = words != ABSENT
+    return [_text(value) if there else "-" for value, there in zip(values.tolist(), present, strict=True)]
+
+
+def _text(value: float | bool) -> str:  # noqa: FBT001 - it is a value, not a choice
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"0x{value:x}" if isinstance(value, int) and value > 0xFFFF else f"{value:g}"
+
+
+# ── the table ───────────────────────────────────────────────────────────────────────────
+
+
+def example_of(instruction: Instruction) -> Example | None:
+    """The example of a declaration; None where it has none."""
+    return _table().get(f"{instruction.family}.{instruction.meaning.__name__}")
+
+
+@cache
+def _table() -> dict[str, Example]:
+    """Every example, by family and name of the declaration."""
+    found: dict[str, Example] = {}
+    for line in filter(None, map(str.strip, COMPUTED.splitlines())):
+        key, _, rest = line.partition(" ")
+        text, _, values = rest.strip().rpartition(";")
+        pairs = tuple((name, value) for name, _, value in (each.partition("=") for each in values.split()))
+        found[key] = Computation(f"{text};", pairs)
+    for key, lanes, registers, body in RUN:
+        extent, _, target = lanes.partition(" ")
+        threads, _, shown = extent.partition("/")
+        found[key] = Run(_laid_out(body), int(threads), int(shown or threads), tuple(registers.split()), target or TARGET)
+    return found
+
+
+def _laid_out(body: str) -> str:
+    """One statement a line; comments and blocks stay."""
+    lines = (line if "{ " in line or "//" in line else re.sub(r"; (?=\S)", ";\n", line) for line in body.splitlines())
+    return "\n".join(lines)
+
+
+def is_possible(example: Example) -> bool:
+    """Can it be computed by what it is?  A line for an instruction with effects cannot."""
+    return isinstance(example, Run) or is_computable(read(example.text))
+
+
+# ── values in words ─────────────────────────────────────────────────────────────────────
+
+
+def hexadecimal(quantity: Quantity) -> str:
+    """The bits, all of them."""
+    if quantity.type is pred:
+        return str(bool(quantity.bits)).lower()
+    return f"0x{quantity.bits:0{-(-quantity.type.bits // 4)}x}"
+
+
+def number(quantity: Quantity) -> str:
+    """The bits as the type has them; for untyped ones, unsigned."""
+    type, bits = quantity.type, quantity.bits
+    if type is pred:
+        return ""
+    if type.is_float:
+        return ", ".join(floats(bits, type))
+    if type.is_packed:
+        return ", ".join(str(part) for part in _parts(bits, type))
+    return str(signed(bits, type.bits) if type.is_signed else bits)
+
+
+def _parts(bits: int, type: Type) -> list[int]:
+    """The elements of a packed value, the lowest first."""
+    width = type.element.bits
+    parts = [bits >> width * n & (1 << width) - 1 for n in range(type.lanes)]
+    return [signed(part, width) for part in parts] if type.element.is_signed else parts
