@@ -33,7 +33,19 @@ def c_library() -> ctypes.CDLL:
     """`kernels.c`, compiled."""
     made = Path(tempfile.mkdtemp()) / "kernels.so"
     source = KERNELS / "kernels.c"
-    command = ["gcc", "-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC", "-o", str(made), str(source), "-lm"]
+    command = [
+        "gcc",
+        "-O3",
+        "-march=native",
+        "-ffast-math",
+        "-fopenmp",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(made),
+        str(source),
+        "-lm",
+    ]
     subprocess.run(command, check=True)  # noqa: S603
     library = ctypes.CDLL(str(made))
     library.set_threads(1)
@@ -95,9 +107,7 @@ def row(module: ptxvm.Module, library: ctypes.CDLL, name: str, w: dict[str, Any]
         plain.append(timed(c, reset))
     mine, theirs = statistics.median(jit), statistics.median(plain)
     slow = timed(lambda: run("interp"), reset) if chosen.interp else float("nan")
-    return (
-        f"{name:10}{first:9.1f}{mine:9.2f}{theirs:9.2f}{theirs / mine:7.2f}{slow:10.1f}{slow / mine:7.0f}  {check}"
-    )
+    return f"{name:10}{first:9.1f}{mine:9.2f}{theirs:9.2f}{theirs / mine:7.2f}{slow:10.1f}{slow / mine:7.0f}  {check}"
 
 
 if __name__ == "__main__":

@@ -15,9 +15,12 @@ from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsup
 if TYPE_CHECKING:
     from ptxvm.machine.device_array import DeviceArray
     from ptxvm.machine.result import LaunchResult
+    from ptxvm.machine.texture import Sampler, Surface, Texture
 
 __version__ = "0.1.0"
-LAZY = {"DeviceArray": "ptxvm.machine.device_array", "LaunchResult": "ptxvm.machine.result"}
+LAZY = {"DeviceArray": "ptxvm.machine.device_array", "LaunchResult": "ptxvm.machine.result"} | dict.fromkeys(
+    ("Sampler", "Surface", "Texture"), "ptxvm.machine.texture"
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -39,6 +42,9 @@ __all__ = [
     "LaunchResult",
     "Module",
     "PTXVMError",
+    "Sampler",
+    "Surface",
+    "Texture",
     "Unsupported",
     "check",
     "link",

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
     from ptxvm.engine.interp.engine import Interpreter
     from ptxvm.engine.jit.engine import Jit
+    from ptxvm.engine.launch import Watch
     from ptxvm.machine.image import Image
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
+    from ptxvm.machine.texture import Sampler, Surface, Texture
 
 Extent = int | Sequence[int]
 ENGINES = ("auto", "interp", "jit")
-PLANNED_CHECKS = ("init", "sync", "race")
+CHECKS = ("memory", "init", "sync", "race")
 LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
 
@@ -139,6 +141,14 @@ class Module:
         """The values of a module variable, to read and to write; KeyError lists what there is."""
         return self.image.symbol(name)
 
+    def bind(self, name: str, bound: Texture | Sampler | Surface) -> None:
+        """Let the `.texref`, `.samplerref` or `.surfref` variable of that name stand for a texture, sampler or surface."""
+        variable = self.image.variables.get(name)
+        if variable is None or not variable.opaque:
+            opaque = sorted(each for each, found in self.image.variables.items() if found.opaque)
+            raise KeyError(f"the module has no texture or surface '{name}'; it has {', '.join(opaque) or 'none'}")
+        self.image.bind(variable, bound)
+
 
 class Kernel:
     """An `.entry` of a module."""
@@ -160,6 +170,7 @@ class Kernel:
         cluster: Extent | None = None,
         engine: str = "auto",
         check: Collection[str] = ("memory",),
+        schedules: int = 1,
         seed: int | None = None,
         steps: int | None = None,
     ) -> LaunchResult:
@@ -168,28 +179,48 @@ class Kernel:
         `grid` and `block` are extents in CTAs and threads, one number or up to three (x, y, z); `shared` is bytes of dynamic
         shared memory.  `args`: NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their
         bytes, Python numbers are converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
+        `check` names what to look for beside wrong accesses, which are faults: uninitialised reads (`init`), misused barriers
+        (`sync`), data `race`s.  What is found, faults included, is then in the result's `findings`.  `schedules` runs
+        the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.
         `steps` bounds how long the interpreter runs.  Raises `Fault` for what the kernel does wrong, with the place,
         TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
         """
         wanted(engine, check, cluster)
-        del seed  # the interpreter's schedule has no choice to make yet
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
+        watch = watching(engine, check, schedules, seed)
         chosen = self.module.jit if engine == "jit" else self.module.interpreter
-        return launch(chosen, self.function, grid, block, args, shared=shared, steps=steps)
+        return launch(chosen, self.function, grid, block, args, shared=shared, steps=steps, watch=watch)
 
 
 def wanted(engine: str, check: Collection[str], cluster: Extent | None) -> None:
     """Refuse what a launch cannot do, by name."""
     if engine not in ENGINES:
         raise ValueError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
-    for each in (check,) if isinstance(check, str) else check:
-        if each in PLANNED_CHECKS:
-            raise Unsupported(f"the check '{each}'")
-        if each != "memory":
-            raise ValueError(f"there is no check '{each}'; there are memory, {', '.join(PLANNED_CHECKS)}")
+    for each in names(check):
+        if each not in CHECKS:
+            raise ValueError(f"there is no check '{each}'; there are {', '.join(CHECKS)}")
     if cluster not in (None, 1, (1,), (1, 1), (1, 1, 1)):
         raise Unsupported("a cluster of several CTAs")
+
+
+def names(check: Collection[str]) -> set[str]:
+    """The checks that are asked for; one may stand alone."""
+    return {check} if isinstance(check, str) else set(check)
+
+
+def watching(engine: str, check: Collection[str], schedules: int, seed: int | None) -> Watch | None:
+    """Who is to watch the launch, if more than memory is checked."""
+    if schedules < 1:
+        raise ValueError(f"a launch is run 1 or more times, not {schedules}")
+    if names(check) <= {"memory"} and schedules == 1:
+        return None
+    if engine == "jit":
+        raise Unsupported(f"checking for {', '.join(sorted(names(check)))} on the JIT")
+    from ptxvm.checkers.checker import Checker  # noqa: PLC0415 - NumPy comes with the first launch
+    from ptxvm.engine.launch import Watch  # noqa: PLC0415
+
+    return Watch(Checker(names(check)), schedules, seed)
 
 
 __all__ = ["Kernel", "Module", "check", "link", "load"]

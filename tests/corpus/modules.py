@@ -22,7 +22,9 @@ import ptxvm
 FOLDER = Path(__file__).parents[3] / "shared" / "corpus"
 MISSING = f"the corpus is missing: no {FOLDER / 'corpus.tar.xz'}"
 SAMPLE = 6
-"""Of the modules that NVRTC wrote the default run takes one in six; `pytest -m long` takes the others."""
+"""Of the modules that NVRTC wrote the default run takes one in six; `pytest -m long` takes the others ..."""
+SLOW = {"nvcc/fp_sm_100a.ptx", "nvcc/fp_sm_120a.ptx"}
+"""... and these, whose libdevice the other targets have as well."""
 
 Reference = Callable[[ptxvm.Kernel, np.random.Generator], None]
 
@@ -66,7 +68,8 @@ def cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str
 def _cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str]) -> Iterator[object]:
     names = [name for name in texts() if re.fullmatch(pattern, name)]
     for number, name in enumerate(names):
-        marks = [] if name.startswith("nvcc/") or number % SAMPLE == 0 else [pytest.mark.long]
+        quick = name.startswith("nvcc/") or number % SAMPLE == 0
+        marks = [] if quick and name not in SLOW else [pytest.mark.long]
         for kernel in kernels(name):
             if f"{name} {kernel}" not in lacking:
                 yield pytest.param(name, kernel, id=f"{name.removesuffix('.ptx')}-{kernel}", marks=marks)

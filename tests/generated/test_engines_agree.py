@@ -39,7 +39,7 @@ INSTRUCTIONS = """
     fma.rn.f16x2 rxxx  fma.rn.bf16 hhhh  cvt.rni.s32.f32 rf  cvt.rzi.u32.f32 rf  cvt.rmi.s64.f64 dg  cvt.rn.f32.s32 fr
     cvt.rp.f32.u64 fd  cvt.rn.f64.s64 gd  cvt.rz.f32.f64 fg  cvt.f64.f32 gf    cvt.rn.f16.f32 hf  cvt.rz.f16.f32 hf
     cvt.f32.f16 fh    cvt.rn.bf16.f32 hf  cvt.s64.s32 dr    cvt.u64.u32 dr     cvt.u32.u64 rd    cvt.sat.s32.s64 rd
-    cvt.s32.s8 rr     cvt.rpi.f32.f32 ff  mov.b32 rf        mov.b32 fr         mov.b64 dg        mov.b64 gd
+    cvt.s32.s8 rr     cvt.rpi.f32.f32 ff  mov.b32 rf        mov.b32 fr         mov.b64 gd
     setp.lt.s32 prr   setp.hi.u32 prr    setp.eq.f32 pff    setp.ltu.f64 pgg   setp.ge.and.u32 prrp  selp.b32 rrrp
     selp.f32 fffp     slct.s32.f32 rrrf  and.pred ppp       xor.pred ppp       not.pred pp       set.gt.u32.f32 rff
     vote.sync.ballot.b32 rp*   vote.sync.any.pred pp*   shfl.sync.bfly.b32 rrrm*   shfl.sync.idx.b32 rrrm*
@@ -70,7 +70,9 @@ class Writer:
         if letter == "r" and self.rng.random() < 0.2:
             return str(int(self.rng.choice([0, 1, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 5, 64])))
         if letter == "f" and self.rng.random() < 0.1:
-            return str(self.rng.choice(["0f7FC00001", "0fFF800000", "0f00000001", "0f3F800000", "0f80000000", "0f7F7FFFFF"]))
+            return str(
+                self.rng.choice(["0f7FC00001", "0fFF800000", "0f00000001", "0f3F800000", "0f80000000", "0f7F7FFFFF"])
+            )
         return f"%{letter}{self.rng.integers(REGISTERS[letter][1])}"
 
     def register(self, letter: str) -> str:
@@ -88,7 +90,9 @@ class Writer:
             operands.append(f"0x{self.rng.integers(256):x}")
         if shape.endswith("*"):
             operands.append("0xffffffff")
-        guard = "" if shape.endswith("*") or self.rng.random() < 0.8 else f"@{self.rng.choice(['', '!'])}{self.pick('p')} "
+        guard = (
+            "" if shape.endswith("*") or self.rng.random() < 0.8 else f"@{self.rng.choice(['', '!'])}{self.pick('p')} "
+        )
         self.lines.append(f"    {guard}{name} {', '.join(operands)};")
 
     def memory(self) -> None:
@@ -108,9 +112,15 @@ class Writer:
                 self.lines += [f"    and.b32 %t0, {self.pick('r')}, 12;", "    add.u32 %t0, %t0, %counts;",
                                f"    red.shared.{UPDATES[at]} [%t0+{16 * at}], {self.register('r')};"]  # fmt: skip
             case 4:
-                self.lines += [f"    st.local.b64 [%stack+8], {self.register('d')};", f"    ld.local.u8 {r}, [%stack+{self.rng.integers(8, 16)}];"]
+                self.lines += [
+                    f"    st.local.b64 [%stack+8], {self.register('d')};",
+                    f"    ld.local.u8 {r}, [%stack+{self.rng.integers(8, 16)}];",
+                ]
             case _:
-                self.lines += ["    ld.global.v2.u32 {%r1, %r2}, [%mine];", f"    ld.global.b64 {self.register('d')}, [%mine+8];"]
+                self.lines += [
+                    "    ld.global.v2.u32 {%r1, %r2}, [%mine];",
+                    f"    ld.global.b64 {self.register('d')}, [%mine+8];",
+                ]
 
     def block(self, depth: int, together: bool) -> None:
         """Some statements; `together` where all lanes of the warp are sure to be here."""
@@ -144,10 +154,18 @@ class Writer:
         self.labels += 1
         n, uniform = self.labels, self.rng.random() < 0.4
         count = f"%c{n % 8}"
-        self.lines.append(f"    mov.u32 {count}, {self.rng.integers(1, 5)};" if uniform else f"    and.b32 {count}, {self.register('r')}, 3;")
+        self.lines.append(
+            f"    mov.u32 {count}, {self.rng.integers(1, 5)};"
+            if uniform
+            else f"    and.b32 {count}, {self.register('r')}, 3;"
+        )
         self.lines.append(f"LOOP{n}:")
         self.block(depth - 1, together=together and uniform)
-        self.lines += [f"    sub.u32 {count}, {count}, 1;", f"    setp.gt.s32 %q0, {count}, 0;", f"    @%q0 bra LOOP{n};"]
+        self.lines += [
+            f"    sub.u32 {count}, {count}, 1;",
+            f"    setp.gt.s32 %q0, {count}, 0;",
+            f"    @%q0 bra LOOP{n};",
+        ]
 
     def kernel(self) -> str:
         """The module."""
@@ -222,7 +240,18 @@ TEMPLATE = """.version 8.6
 }}
 """
 SHAPES = [(32,), (64,), (48,), (16, 4), (5, 3, 2), (128,), (1,), (8, 8), (33,)]
-STRANGE = np.array([0, 1, 0x80000000, 0x7F800000, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x00000001, 0x80000001, 0x3F800000, 0x7F7FFFFF], np.uint32)
+STRANGE = np.array(
+    [0, 1, 0x80000000, 0x7F800000, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x00000001, 0x80000001, 0x3F800000, 0x7F7FFFFF],
+    np.uint32,
+)
+
+
+def one_nan(results: np.ndarray) -> np.ndarray:
+    """The results with one NaN of f64 in `%g`: which payload comes out of an operation on two NaNs is open."""
+    doubles = np.ascontiguousarray(results[:, 80:104]).view(np.float64)
+    doubles[np.isnan(doubles)] = np.nan
+    results[:, 80:104] = doubles.view(np.uint8)
+    return results
 
 
 @pytest.mark.parametrize("number", range(KERNELS))
@@ -240,7 +269,7 @@ def test_random_kernel(number: int, rng: np.random.Generator) -> None:
     for engine in ("interp", "jit"):
         out = np.zeros(grid * threads * SIZE, np.uint8)
         kernel.launch(grid=grid, block=block, args=[data, out], engine=engine)
-        found.append(out.reshape(-1, SIZE))
+        found.append(one_nan(out.reshape(-1, SIZE)))
     wrong = np.argwhere(found[0] != found[1])
     if len(wrong):
         thread, byte = wrong[0]

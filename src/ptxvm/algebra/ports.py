@@ -162,3 +162,41 @@ class Clock(Protocol):
 
     def sleep(self, nanoseconds: Value) -> None:
         """Let others run for about so long."""
+
+
+class Textures(Protocol):
+    """`tex`: textures, samplers and surfaces (PTX 9.7.10, 9.7.11).
+
+    `handle` is a u64 Value: the address of an opaque variable, or what such a variable holds.  `geometry` is a word of PTX
+    (`1d`, `a2d`, `cube`, …), and `coordinates` are its operand, 32-bit Values: s32 where `integers`, else f32.
+    """
+
+    def fetch(self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Any) -> tuple[list[Value], Value]:
+        """The four components as u32, which are integers or the bits of f32; and whether the texel is resident.
+
+        `integers`, `sampler` (a handle), `lod`, `gradients` (two lists), `offset`, `compare` (a depth), and `component`,
+        of which the four elements around the point are gathered (`tld4`), are as the instruction has them, or None.
+        """
+
+    def query(self, kind: str, attribute: str, handle: Value, level: Value | None = None) -> Value:
+        """An attribute of a `texture`, `sampler` or `surface`, as `txq` and `suq` name it, u32."""
+
+    def is_a(self, kind: str, handle: Value) -> Value:
+        """Is it a pointer to a `texref`, `samplerref` or `surfref`?"""
+
+    def load(
+        self, geometry: str, type: Type, count: int, handle: Value, coordinates: Sequence[Value], *, clamp: str
+    ) -> list[Value]:
+        """Adjacent elements of a surface; outside of it `clamp` says `trap`, `clamp` or `zero`."""
+
+    def store(
+        self, geometry: str, type: Type, handle: Value, coordinates: Sequence[Value], values: Sequence[Value], *,
+        clamp: str, formatted: bool = False,
+    ) -> None:  # fmt: skip
+        """Write adjacent elements, or components that are converted to the format of the surface."""
+
+    def reduce(
+        self, operation: str, geometry: str, type: Type, handle: Value, coordinates: Sequence[Value], value: Value, *,
+        clamp: str, formatted: bool = False,
+    ) -> None:  # fmt: skip
+        """Replace what is there by the outcome of `add min max and or` with it."""

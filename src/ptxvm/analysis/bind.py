@@ -139,8 +139,9 @@ class Binder:
         return list(self.variables(node, declarator, function))
 
     def enter(self, symbol: Any, scope: Scope, place: Place) -> None:
-        """Enter a symbol into a block, where its name is free."""
-        if symbol.name in scope.names or scope.family_of(symbol.name) is not None:
+        """Enter a symbol into a block, where its name is free; a label further down is then the one too many."""
+        known = scope.names.get(symbol.name)
+        if not is_ahead(known) and (known is not None or scope.family_of(symbol.name) is not None):
             self.duplicate(symbol.name, place, scope)
         scope.declare(symbol)
 
@@ -208,9 +209,7 @@ class Binder:
             program.functions[name] = function
             self.declare_in_module(function)
 
-    def signature(
-        self, node: tree.Function | tree.Prototype, scope: Scope, function: str, *, defined: bool
-    ) -> Signature:
+    def signature(self, node: tree.Function | tree.Prototype, scope: Scope, function: str, *, defined: bool) -> Signature:
         """The results and parameters; those of a definition are entered into the scope of its body."""
         results, parameters = (
             [symbol for formal in group for symbol in self.formal(formal, scope, function, defined=defined)]
@@ -219,9 +218,7 @@ class Binder:
         variadic = bool(parameters) and isinstance(parameters[-1], Variable) and parameters[-1].is_unsized
         return Signature(tuple(results), tuple(parameters), variadic)
 
-    def formal(
-        self, node: tree.Variable, scope: Scope, function: str, *, defined: bool
-    ) -> Sequence[Register | Variable]:
+    def formal(self, node: tree.Variable, scope: Scope, function: str, *, defined: bool) -> Sequence[Register | Variable]:
         """One parameter or result; a declaration alone may have two of one name."""
         declarator = node.declarators[0]
         found = self.symbols(node, declarator, scope, function)
@@ -281,10 +278,10 @@ class Binder:
     def labels_ahead(self, block: tree.Block, scope: Scope) -> None:
         """Enter the labels of a block ahead of its code, but for names that stand for something else until then."""
         for node in block.statements:
-            if isinstance(node, tree.Label) and (node.name in scope.names or not passed_already(scope, node.name)):
-                if node.name in scope.names:
+            if isinstance(node, tree.Label) and (node.name in scope.names or not stands_already(scope, node.name)):
+                if isinstance(scope.names.get(node.name), Label):
                     self.duplicate(node.name, node, scope)
-                scope.declare(Label(node.name))
+                scope.names.setdefault(node.name, Label(node.name))
 
     def label(self, node: tree.Label, scope: Scope, function: Function) -> Scope:
         """Pass a label; one that hides an outer name is declared only now."""
@@ -295,11 +292,13 @@ class Binder:
         if isinstance(symbol, Label):
             symbol.index = len(function.instructions)
             function.labels[node.name] = symbol
+        else:
+            self.duplicate(node.name, node, scope)
         return scope
 
     def labelled(self, symbol: Any, node: tree.Prototype | tree.Targets, scope: Scope) -> None:
         """A list of targets or a prototype: its name is a label too."""
-        if symbol.name in scope.names:
+        if symbol.name in scope.names and not is_ahead(scope.names[symbol.name]):
             self.duplicate(symbol.name, node, scope)
         scope.declare(symbol)
 
@@ -356,10 +355,15 @@ class Binder:
         )
 
 
-def passed_already(scope: Scope, name: str) -> bool:
+def stands_already(scope: Scope, name: str) -> bool:
     """Does the name stand for something where a block begins, other than a label further down?"""
     symbol = scope.outer.look(name) if scope.outer else None
-    return symbol is not None and not (isinstance(symbol, Label) and symbol.index < 0)
+    return symbol is not None and not is_ahead(symbol)
+
+
+def is_ahead(symbol: Any) -> bool:
+    """Is it a label that was not passed yet?"""
+    return isinstance(symbol, Label) and symbol.index < 0
 
 
 def is_label(symbol: Any) -> bool:

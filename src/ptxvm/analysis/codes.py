@@ -112,9 +112,7 @@ NEEDS_VERSION = register(
     "P0506", "the version lacks this", "A directive, type or form that came with a later version than `.version` names."
 )
 NEEDS_TARGET = register("P0507", "the target lacks this", "A directive, type or form that the `.target` does not have.")
-GONE = register(
-    "P0508", "no longer part of PTX", "A directive or form that was withdrawn before the version of this module."
-)
+GONE = register("P0508", "no longer part of PTX", "A directive or form that was withdrawn before the version of this module.")
 
 # ── P051x: variables (PTX 5.1 to 5.4) ───────────────────────────────────────────────────
 
@@ -191,18 +189,14 @@ BAD_ATTRIBUTE = register(
     `ptxas --compile-only` does (PTX 5.4.8).
     """,
 )
-CONSTANT_BANK = register(
-    "P0522", "too much constant memory", "The .const variables of a module have 64 KiB (PTX 5.1.3)."
-)
+CONSTANT_BANK = register("P0522", "too much constant memory", "The .const variables of a module have 64 KiB (PTX 5.1.3).")
 
 # ── P052x: functions (PTX 5.1.6, 7.1, 11.2, 11.3) ───────────────────────────────────────
 
 BAD_RESULT = register(
     "P0523", "results that cannot be", "A function returns one .param variable, or any number of registers (PTX 7.1)."
 )
-BAD_NORETURN = register(
-    "P0524", ".noreturn with results", "A function that does not return has no results (PTX 11.4.6)."
-)
+BAD_NORETURN = register("P0524", ".noreturn with results", "A function that does not return has no results (PTX 11.4.6).")
 KERNELS_ONLY = register(
     "P0525",
     "only for parameters of kernels",
@@ -224,9 +218,7 @@ BAD_PARAMETER_USE = register(
 
 # ── P053x: tuning, pragmas and debugging (PTX 11.4, 11.5, 11.7, 12) ─────────────────────
 
-NOT_POSITIVE = register(
-    "P0530", "a number out of range", "The bounds of a kernel are positive numbers below 2^32 (PTX 11.4)."
-)
+NOT_POSITIVE = register("P0530", "a number out of range", "The bounds of a kernel are positive numbers below 2^32 (PTX 11.4).")
 EXCLUSIVE = register(
     "P0531",
     "directives that do not go together",
@@ -247,9 +239,7 @@ BAD_PRAGMA = register(
     """,
 )
 BAD_FILE = register("P0540", "a wrong .file", "Each index is given to one file, at module level (PTX 11.5.3).")
-BAD_LOCATION = register(
-    "P0541", "a wrong .loc", "The place that `inlined_at` names has a .loc of its own above (PTX 11.5.4)."
-)
+BAD_LOCATION = register("P0541", "a wrong .loc", "The place that `inlined_at` names has a .loc of its own above (PTX 11.5.4).")
 BAD_SECTION = register(
     "P0542",
     "wrong data of a section",

@@ -27,9 +27,7 @@ def file(checks: Checks, node: tree.Directive) -> None:
     if len(node.arguments) > len((index, name)):
         checks.needs("file times", node)
     if index.value >= OVERFLOW:
-        checks.error(
-            codes.BAD_FILE, f"{index.value} is too large for the index of a file", index, ptxas="Constant overflow"
-        )
+        checks.error(codes.BAD_FILE, f"{index.value} is too large for the index of a file", index, ptxas="Constant overflow")
     elif index.value in files:
         checks.error(
             codes.BAD_FILE,

@@ -151,9 +151,7 @@ def constant_bank(checks: Checks, node: tree.Variable, bank: int) -> None:
     """`.extern .const[3] .b32 a[];` (PTX 5.1.3)"""
     checks.needs("const[n]" if bank else "const[0]", node)
     if bank > LAST_BANK:
-        checks.error(
-            codes.WRONG_SPACE, f"the banks of .const are 0 to {LAST_BANK}", node, ptxas=f"Illegal bank number: {bank}"
-        )
+        checks.error(codes.WRONG_SPACE, f"the banks of .const are 0 to {LAST_BANK}", node, ptxas=f"Illegal bank number: {bank}")
     if bank and not (node.linkage == "extern" and all(is_open(d) for d in node.declarators)):
         checks.error(
             codes.WRONG_SPACE,
@@ -207,14 +205,10 @@ def dimensions(checks: Checks, node: tree.Variable, declarator: tree.Declarator,
     place = name_of(declarator)
     name = declarator.name
     if any(not size_of(d) for d in declarator.dimensions[1:]):
-        checks.error(
-            codes.INCOMPLETE, f"the rows of '{name}' have no elements", declarator, ptxas="Array of incomplete type"
-        )
+        checks.error(codes.INCOMPLETE, f"the rows of '{name}' have no elements", declarator, ptxas="Array of incomplete type")
     if where in PARAMETERS:
         if any((size_of(d) or 0) >= OVERFLOW for d in declarator.dimensions):
-            checks.error(
-                codes.PARAMETER_SPACE, f"'{name}' is too large for a parameter", declarator, ptxas="Constant overflow"
-            )
+            checks.error(codes.PARAMETER_SPACE, f"'{name}' is too large for a parameter", declarator, ptxas="Constant overflow")
     elif is_open(declarator) and node.linkage != "extern" and not sized_by(declarator.initial):
         checks.error(
             codes.INCOMPLETE,
@@ -386,9 +380,7 @@ def linkage(checks: Checks, node: tree.Variable) -> None:
             ptxas=".common variables must be declared in .global space",
         )
     elif node.type in OPAQUE and any(not d.dimensions for d in node.declarators):
-        checks.error(
-            codes.BAD_LINKAGE, f"a .{node.type} cannot be .common", node, ptxas="Illegal type for .common symbol"
-        )
+        checks.error(codes.BAD_LINKAGE, f"a .{node.type} cannot be .common", node, ptxas="Illegal type for .common symbol")
 
 
 def initial(checks: Checks, node: tree.Variable, declarator: tree.Declarator) -> None:

@@ -147,9 +147,7 @@ def expression(checks: Checks, node: tree.Operand) -> None:
         if offset is not None and not isinstance(offset, int):
             said = "Integer constant expression expected"
             checks.error(codes.BAD_CONSTANT, "an offset is an integer", node.right, ptxas=said)
-    elif isinstance(node, EXPRESSIONS) and not any(
-        isinstance(p, tree.Name) and p.text != "WARP_SZ" for p in parts(node)
-    ):
+    elif isinstance(node, EXPRESSIONS) and not any(isinstance(p, tree.Name) and p.text != "WARP_SZ" for p in parts(node)):
         value_of(checks, node, nothing)
 
 

@@ -17,20 +17,25 @@ HAS_F64 = 13  # sm_13 is the first target with f64
 UNCLEAR = "at start of file"
 
 
+MISSING = (
+    ("version", codes.VERSION, "the first line is `.version 6.4` or so"),
+    ("target", codes.TARGET, "the second line is `.target sm_75` or so"),
+)
+
+
 def header(checks: Checks) -> None:
     """Read the head of the module; what is missing is reported at its first character."""
     found: dict[str, list[tree.Directive]] = {"version": [], "target": [], "address_size": []}
     for statement in checks.program.tree.statements:
         if isinstance(statement, tree.Directive) and statement.name in found:
             found[statement.name].append(statement)
+    checks.program.version = VERSIONS[-1]  # so that a missing version is not reported again at each instruction
     for node in found["version"][:1]:
         version(checks, node)
     for node in found["target"]:
         target(checks, node)
     for node in found["address_size"][:1]:
         address_size(checks, node)
-    if not found["version"]:
-        checks.program.version = VERSIONS[-1]  # so that no missing version is reported again at each instruction
     if not checks.program.target.number:
         checks.program.target = ASSUMED
     for name, code, help in MISSING:
@@ -40,12 +45,6 @@ def header(checks: Checks) -> None:
             )
 
 
-MISSING = (
-    ("version", codes.VERSION, "the first line is `.version 6.4` or so"),
-    ("target", codes.TARGET, "the second line is `.target sm_75` or so"),
-)
-
-
 def version(checks: Checks, node: tree.Directive) -> None:
     """`.version 6.4`"""
     argument = node.arguments[0]
@@ -53,9 +52,9 @@ def version(checks: Checks, node: tree.Directive) -> None:
     if not re.fullmatch(r"\d{1,4}\.\d{1,4}", text):
         checks.error(codes.VERSION, "a version is written as `6.4`", argument)
         return
-    checks.program.version = parse_version(text)
-    if checks.program.version not in VERSIONS:
-        near = max((v for v in VERSIONS if v < checks.program.version), default=VERSIONS[0])
+    asked = parse_version(text)
+    checks.program.version = near = max((v for v in VERSIONS if v <= asked), default=VERSIONS[0])
+    if near != asked:
         checks.error(
             codes.VERSION,
             f"there is no PTX {text}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ptxvm.algebra.types import f16, f32, f64, u8, u32, u64
 from ptxvm.analysis import codes
@@ -37,9 +37,7 @@ def mismatch(checks: Checks, message: str, node: tree.Node, help: str = "") -> N
     checks.error(codes.BAD_INITIALISER, message, node, help=help, ptxas=MISMATCH)
 
 
-def elements(
-    checks: Checks, node: tree.Operand, variable: Variable, dimensions: Sequence[int | None], scope: Scope
-) -> None:
+def elements(checks: Checks, node: tree.Operand, variable: Variable, dimensions: Sequence[int | None], scope: Scope) -> None:
     """A value, or one for each element: each dimension has its braces, and the elements of a vector have."""
     if dimensions:
         if not isinstance(node, tree.Vector):
@@ -54,12 +52,20 @@ def elements(
                 ptxas="Greater number of elements in array initializer",
             )
             return
-        for item in node.items:
-            elements(checks, item, variable, dimensions[1:], scope)
+        until_wrong(checks, node.items, lambda item: elements(checks, item, variable, dimensions[1:], scope))
     elif variable.vector > 1:
         vector(checks, node, variable, scope)
     else:
         scalar(checks, node, variable, scope)
+
+
+def until_wrong(checks: Checks, items: Sequence[tree.Operand], check: Callable[[tree.Operand], None]) -> None:
+    """Check the items of a list up to the first that is wrong: what is wrong with one is so mostly with all."""
+    before = len(checks.report.diagnostics)
+    for item in items:
+        check(item)
+        if len(checks.report.diagnostics) > before:
+            return
 
 
 def vector(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope) -> None:
@@ -74,8 +80,7 @@ def vector(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope)
             ptxas="Incorrect number of elements in vector initializer",
         )
     else:
-        for item in node.items:
-            scalar(checks, item, variable, scope)
+        until_wrong(checks, node.items, lambda item: scalar(checks, item, variable, scope))
 
 
 def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope) -> None:

@@ -39,11 +39,18 @@ def check_parameter(symbol: Variable, bound: Bound, report: Report, *, is_own: b
     if i.form.opcode == "st" and is_own:
         report.error(WRITTEN_PARAMETER, f"'{symbol.name}' is a parameter, which cannot be written", place,
                      ptxas=f"Illegal to write to function input parameter '{symbol.name}'")  # fmt: skip
-    elif i.ss.partition("::")[2] == ("func" if is_own and of_kernel else "entry"):
+    elif i.ss in wrong_sorts(is_own=is_own, of_kernel=of_kernel):
         sort = "a parameter of the kernel" if is_own and of_kernel else "no parameter of the kernel"
         report.error(OTHER_PARAMETER, f"'{symbol.name}' is {sort}", place,
                      ptxas=f"Illegal state space for address operand '{i.ss[5:]}' with instruction '{i.form.opcode}'",
                     )  # fmt: skip
+
+
+def wrong_sorts(*, is_own: bool, of_kernel: bool) -> tuple[str, ...]:
+    """The spaces in which a parameter is not; those of a function ptxas lets be accessed by either."""
+    if not is_own:
+        return ("param::entry",)
+    return ("param::func",) if of_kernel else ()
 
 
 def addressed(bound: Bound) -> Any:

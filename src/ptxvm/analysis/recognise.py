@@ -80,8 +80,7 @@ class Recogniser:
         judged = Judged(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target, judged.options = self.version, self.target, self.options
         problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
-        shaped = named if any(shape.kind in ("vector", "sink") for shape in named.values()) else {}
-        found = Decoded(decoded.of, decoded.form, bound, shaped, self.version, self.target)
+        found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
         return Verdict(found, at, tuple(problems), judged.asked)
 
     def demands(self, decoded: Decoded) -> list[Problem]:

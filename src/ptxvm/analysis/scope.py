@@ -54,9 +54,7 @@ class Scope:
 
     def split(self) -> Scope:
         """The rest of a block, behind instructions that do not see what it goes on to declare (PTX 5.4.1)."""
-        self.rest = Scope(
-            self.outer, dict(self.names), dict(self.families), self.registers, dict(self.places), self.seen
-        )
+        self.rest = Scope(self.outer, dict(self.names), dict(self.families), self.registers, dict(self.places), self.seen)
         return self.rest
 
     def see(self, places: int) -> None:

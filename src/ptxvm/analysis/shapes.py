@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.constants import ConstantError, evaluate
+from ptxvm.analysis.constants import COMPARISONS, ConstantError, evaluate
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.symbols import Register
 from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape
@@ -71,6 +71,8 @@ def _binary(node: tree.Binary, scope: Scope) -> Shape:
     left, right = shape_of(node.left, scope), shape_of(node.right, scope)
     if UNKNOWN in (left, right):
         return UNKNOWN
+    if node.op in COMPARISONS:
+        return INTEGER
     if left.kind == "integer" and right.kind != "integer":
         left = right
     return left._replace(detail="offset") if left.kind in ("variable", "label") else left

@@ -70,9 +70,7 @@ def noreturn(checks: Checks, results: Sequence[tree.Variable], directives: Seque
 # ── parameters and results ──────────────────────────────────────────────────────────────
 
 
-def formals(
-    checks: Checks, results: Sequence[tree.Variable], parameters: Sequence[tree.Variable], where: Where
-) -> None:
+def formals(checks: Checks, results: Sequence[tree.Variable], parameters: Sequence[tree.Variable], where: Where) -> None:
     """Each parameter and result, and what they are together."""
     for node in (*results, *parameters):
         declaration(checks, node, where)
@@ -91,9 +89,7 @@ def formals(
         )
     for node in results:
         if is_open(node.declarators[0]):
-            checks.error(
-                codes.INCOMPLETE, "a result has a size", node, ptxas="Output parameter cannot be an incomplete array."
-            )
+            checks.error(codes.INCOMPLETE, "a result has a size", node, ptxas="Output parameter cannot be an incomplete array.")
     open_parameters(checks, parameters, where)
 
 

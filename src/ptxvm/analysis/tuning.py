@@ -29,9 +29,7 @@ def numbers(checks: Checks, node: tree.Directive) -> None:
     for argument in node.arguments:
         value = argument.value if isinstance(argument, tree.Integer) else 0
         if value >= OVERFLOW:
-            checks.error(
-                codes.NOT_POSITIVE, f"{value} is too large for .{node.name}", argument, ptxas="Constant overflow"
-            )
+            checks.error(codes.NOT_POSITIVE, f"{value} is too large for .{node.name}", argument, ptxas="Constant overflow")
         elif not value and node.name in POSITIVE:
             checks.error(
                 codes.NOT_POSITIVE,

@@ -50,14 +50,14 @@ class Clocks:
 
     def unknown(self, threads: Threads, others: Threads, stamps: Ints) -> npt.NDArray[np.bool_]:
         """Which of some accesses (of `others`, stamped `stamps`) does each thread not know?"""
-        same = others // self.threads == threads // self.threads
+        same: npt.NDArray[np.bool_] = others // self.threads == threads // self.threads
         known = same & (stamps <= self.cta_known[threads])
         if self.warps_used:
             mates = same & (others % self.threads // WARP == threads % self.threads // WARP)
             known |= mates & (stamps <= self.warp_known[threads])
         if self.further and not known.all():
             self._ask_further(known, threads, others, stamps)
-        return ~known
+        return np.logical_not(known)
 
     def _ask_further(
         self, known: npt.NDArray[np.bool_], threads: Threads, others: Threads, stamps: Ints

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.device_array import DeviceArray
+from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape, pack_arguments
 from ptxvm.machine.result import LaunchResult
@@ -43,8 +47,37 @@ class Engine(Protocol):
         ...
 
 
+class WatchedEngine(Engine, Protocol):
+    """An engine that can be watched."""
+
+    def watched(
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None, watcher: Watcher,
+        seed: int | None,
+    ) -> Counters:  # fmt: skip
+        """Run a grid to its end and tell a watcher what it does; `seed` shuffles the schedule."""
+        ...
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who watches a launch, and how often it is run: once as usual, then in random schedules from a seed on."""
+
+    watcher: Watcher
+    schedules: int = 1
+    seed: int | None = None
+
+    @property
+    def seeds(self) -> Iterator[int | None]:
+        """The seeds of the runs; one run of a seed is that seed's."""
+        if self.schedules == 1:
+            yield self.seed
+            return
+        yield None
+        yield from range(self.seed or 0, (self.seed or 0) + self.schedules - 1)
+
+
 def launch(
-    engine: Engine,
+    engine: Any,
     kernel: Function,
     grid: Any,
     block: Any,
@@ -52,8 +85,9 @@ def launch(
     *,
     shared: int = 0,
     steps: int | None = None,
+    watch: Watch | None = None,
 ) -> LaunchResult:
-    """Run a kernel to its end."""
+    """Run a kernel to its end: on an `Engine`, or a `WatchedEngine` where somebody watches."""
     memory, printed = engine.image.memory, engine.library.output
     shape = LaunchShape.of(grid, block)
     shape.check(kernel)
@@ -63,7 +97,11 @@ def launch(
     began = time.perf_counter()
     try:
         bank.bytes[: len(packed.buffer)] = packed.buffer
-        counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
+        if watch is None:
+            counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
+        else:
+            watch.watcher.launched(known(memory.table.items, args))
+            counters = rehearse(engine, kernel, shape, bank.start, (shared, steps), watch)
     finally:
         packed.release()
         memory.release(bank)
@@ -75,4 +113,54 @@ def launch(
         steps=counters.turns,
         seconds=time.perf_counter() - began,
         output="".join(printed),
+        schedules=watch.schedules if watch is not None else 1,
+        findings=list(watch.watcher.findings) if watch is not None else [],
     )
+
+
+def known(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
+    """The memory that has a value: all but the device arrays that nobody has given one."""
+    fresh = {each.address for each in args if isinstance(each, DeviceArray) and not each.given}
+    return [each for each in allocations if each.start not in fresh]
+
+
+def rehearse(
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch
+) -> Counters:
+    """Run the grid again and again from the same memory; leave what the first run did."""
+    memory, printed = engine.image.memory, engine.library.output
+    (shared, steps), counted, output = how, Counters(), 0
+    before = Snapshot(memory.table.items) if watch.schedules > 1 else None
+    after: Snapshot | None = None
+    for number, seed in enumerate(watch.seeds):
+        if number and before is not None:
+            before.restore()
+        watch.watcher.begin(Scene(kernel.name, shape), number, seed)
+        try:
+            counters = engine.watched(
+                kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed
+            )
+        except Fault as fault:  # of which nothing can go on
+            if not watch.watcher.refused(fault, None, 0):
+                raise
+            counters = Counters()
+        if not number:
+            counted, output = counters, len(printed)
+            after = Snapshot(memory.table.items) if before is not None else None
+    del printed[output:]
+    if after is not None:
+        after.restore()
+    return counted
+
+
+class Snapshot:
+    """What memory holds."""
+
+    def __init__(self, allocations: Sequence[Allocation]) -> None:
+        self._held = [(each, each.bytes.copy()) for each in allocations if each.writable and each.space == "global"]
+
+    def restore(self) -> None:
+        """Let it hold that again."""
+        for allocation, values in self._held:
+            if allocation.live:
+                allocation.bytes[:] = values

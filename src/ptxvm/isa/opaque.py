@@ -44,6 +44,8 @@ def handle(opaque: Callable[[Any], str]) -> Callable[[Any], Problem | None]:
 def indirect_access(i: Any) -> bool:
     """Is the texture or surface named by a register?"""
     shape = i.shape("a")
+    if shape is None:
+        return False
     return bool((shape.items[0] if shape.kind == "address" else shape).kind == "register")
 
 

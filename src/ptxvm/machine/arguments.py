@@ -12,12 +12,12 @@ import numpy as np
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.symbols import Register, Variable
-from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.initialise import number_bits
 from ptxvm.machine.layout import parameter_bank
 from ptxvm.machine.memory import Adopted, Memory
+from ptxvm.machine.texture import Opaque
 from ptxvm.syntax import tree
 
 RAW = (
@@ -81,8 +81,10 @@ class _Argument:
 
     def encode(self, value: Any) -> bytes:
         """Its bytes in the parameter bank."""
+        if isinstance(value, Opaque):
+            return self._handle(value)
         if self.parameter.opaque:
-            raise Unsupported(f"a .{self.parameter.opaque} parameter ({self})")
+            raise TypeError(f"{self} is a .{self.parameter.opaque}; pass a Texture, Sampler or Surface")
         match value:
             case None:
                 return self._pointer(0)
@@ -116,6 +118,15 @@ class _Argument:
 
     def _count(self) -> int:
         return self.parameter.vector * prod(d or 0 for d in self.parameter.dimensions)
+
+    def _handle(self, value: Opaque) -> bytes:
+        """The handle of a texture or surface: of an opaque parameter, or as 64 bits."""
+        parameter = self.parameter
+        if parameter.opaque not in ("", value.kind):
+            raise TypeError(f"{self} is a .{parameter.opaque} and takes no {type(value).__name__}")
+        if parameter.type.is_float or parameter.type.bits != 64 or self._count() != 1:  # noqa: PLR2004 - the size of a handle
+            raise TypeError(f"{self} cannot hold the handle of a {type(value).__name__}, which has 64 bits")
+        return value.handle.to_bytes(8, "little")
 
     # ── pointers ────────────────────────────────────────────────────────────────────────
 

@@ -25,6 +25,7 @@ class DeviceArray:
         if self.dtype.hasobject:
             raise TypeError("Python objects cannot be on the device")
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.given = False  # has the host ever looked at it, and so perhaps given it a value?
         self._allocation = self.memory.allocate(
             self.nbytes, name="a DeviceArray", detail=f"{self.dtype.name}{list(self.shape)}"
         )
@@ -40,6 +41,7 @@ class DeviceArray:
     @property
     def array(self) -> npt.NDArray[Any]:
         """A view of the values, valid as long as this object is."""
+        self.given = True
         return self._allocation.bytes.view(self.dtype).reshape(self.shape)
 
     @property

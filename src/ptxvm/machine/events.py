@@ -6,7 +6,7 @@ allocation and the offset of a byte in it, counted from `Allocation.origin`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -139,13 +139,13 @@ class Scene:
         cta, within = divmod(thread, self.shape.threads)
         program = bound.function.program if bound.function is not None else None
         name = bound.function.name if bound.function is not None else ""
-        where = {"cta": unfold(cta, self.shape.grid), "thread": unfold(within, self.shape.block)}
+        at = unfold(cta, self.shape.grid), unfold(within, self.shape.block)
         if program is None:
-            return Place(self.kernel, 0, bound.node.head, function=name, **where)
+            return Place(self.kernel, 0, bound.node.head, *at, name)
         line, _ = program.source.location(bound.node.start)
         text = " ".join(program.source.text[bound.node.start : bound.node.end].split()).rstrip(";")
         origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}" if bound.location else ""
-        return Place(self.kernel, line, text, function=name, file=program.source.name, source=origin, **where)
+        return Place(self.kernel, line, text, *at, name, program.source.name, origin)
 
 
 def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -155,6 +155,14 @@ def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
 
 class Watcher(Protocol):
     """Who watches a launch.  Every method is called after the fact, by threads of one or more CTAs at once."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found so far."""
+        ...
+
+    def launched(self, known: Collection[Allocation]) -> None:
+        """The launch begins; `known` is the memory that has a value."""
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
         """A run of the grid begins."""
@@ -180,8 +188,11 @@ class Watcher(Protocol):
     def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier of a CTA lets those go on who wait there, by the instruction at which they do."""
 
-    def warp_met(self, bound: Bound, groups: Iterator[Threads] | None, first: int, count: int) -> None:
-        """Lanes of warps have met: groups of lanes, or (None) all warps of some threads, from a first one on."""
+    def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+        """Lanes of warps have met at a collective, group by group."""
+
+    def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
+        """All lanes of all warps of some CTAs have met, warp by warp."""
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: false raises it; true goes on without the thread's access, if that is possible."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.constants import Address, ConstantError
+from ptxvm.analysis.constants import Address, ConstantError, evaluate
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import InvalidPTX
@@ -17,6 +17,8 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
 from ptxvm.machine.layout import Layout, SharedLayout, frame, parameter_bank, shared_memory
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.texture import Opaque, Sampler, Unbound
+from ptxvm.syntax import tree
 
 CONST_BANK = 1 << 16  # bytes of a bank of .const[n] (PTX 5.1.3.1)
 FUNCTION_SIZE = 16  # functions have addresses this far apart
@@ -40,6 +42,7 @@ class Image:
         self.variables = self._link_variables()
         self.functions = self._link_functions()
         self.allocations: dict[Variable, Allocation] = {}
+        self.bound: dict[Variable, Opaque] = {}
         self._banks: dict[int, Allocation] = {}
         self._frames: dict[Function, Layout] = {}
         self._banks_of: dict[Function, Layout] = {}
@@ -205,6 +208,15 @@ class Image:
         self.allocations[variable] = self.memory.allocate(
             size, variable.alignment, space, f"`{variable.name}`", writable=not constant, detail="a variable"
         )
+        if variable.opaque:
+            self.bind(variable, initial_object(variable))
+
+    def bind(self, variable: Variable, bound: Opaque) -> None:
+        """Let an opaque variable stand for a texture, sampler or surface."""
+        if bound.kind != variable.opaque:
+            raise TypeError(f"'{variable.name}' is a .{variable.opaque} and takes no {type(bound).__name__}")
+        self.bound[variable] = bound
+        self.allocations[variable].bytes[:8].view(np.uint64)[:] = bound.handle
 
     def _bank(self, number: int) -> Allocation:
         """A whole bank of constant memory: every open array of the bank begins there (PTX 5.1.3.1)."""
@@ -234,6 +246,18 @@ class Image:
         self._code = self.memory.allocate(
             FUNCTION_SIZE * len(everything), 256, "function", "the code", writable=False, zero=True
         )
+
+
+def initial_object(variable: Variable) -> Opaque:
+    """What an opaque variable stands for before anything is bound to it: a sampler is made of its initialiser (PTX 5.3)."""
+    if variable.opaque != "samplerref" or not isinstance(variable.initial, tree.Vector):
+        return Unbound(variable.opaque, variable.name)
+    fields: dict[str, str | int] = {}
+    for item in variable.initial.items:
+        if isinstance(item, tree.Binary) and isinstance(item.left, tree.Name):
+            value = item.right
+            fields[item.left.text] = value.text if isinstance(value, tree.Name) else int(evaluate(value))  # type: ignore[arg-type]
+    return Sampler.of_fields(fields)
 
 
 def _defined_twice(name: str) -> InvalidPTX:

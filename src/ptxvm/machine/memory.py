@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine import atomics, backing
 from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Addresses, Allocation, AllocationTable, Lanes
 from ptxvm.machine.backing import address_of, bytes_at, world
@@ -63,8 +64,11 @@ class Memory:
         zero: bool = True,
         detail: str = "",
     ) -> Allocation:
-        """New memory, with guards around it."""
-        owner = self._backing(size + alignment + 2 * GUARD, zero=zero)
+        """New memory, with guards around it; a Fault where the host has no more."""
+        try:
+            owner = self._backing(size + alignment + 2 * GUARD, zero=zero)
+        except (MemoryError, OverflowError, ValueError) as wrong:  # NumPy's words for more than there can be
+            raise Fault("out-of-memory", f"{name or 'an allocation'} needs {size} bytes: {wrong}") from None
         start = -(-(address_of(owner) + GUARD) // alignment) * alignment
         allocation = Allocation(start, size, space, name, writable, detail, [owner])
         self.table.insert(allocation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxvm.diagnostics import Diagnostic
+from ptxvm.machine.events import Finding
 
 
 @dataclass(slots=True)
@@ -12,7 +12,8 @@ class LaunchResult:
     """The counters and the findings of a launch that has ended well.
 
     `instructions` counts those that a group of lanes executed together, `thread_instructions` those of every thread,
-    `steps` the segments that were scheduled; `output` is what the kernel printed.
+    `steps` the segments that were scheduled; `output` is what the kernel printed.  `findings` is what the checks found, in
+    `schedules` runs of the grid; the counters, the output and what is in memory are those of the first.
     """
 
     grid: tuple[int, int, int]
@@ -22,4 +23,5 @@ class LaunchResult:
     steps: int = 0
     seconds: float = 0.0
     output: str = ""
-    findings: list[Diagnostic] = field(default_factory=list)
+    schedules: int = 1
+    findings: list[Finding] = field(default_factory=list)

@@ -268,8 +268,8 @@ RUN: tuple[tuple[str, str, str, str], ...] = (
         ".shared .b32 s[32];\nmov.u32 %r2, s; mad.lo.u32 %r3, %r0, 4, %r2; st.shared.u32 [%r3], %r0;\n"
         "bar.warp.sync -1;\nxor.b32 %r4, %r0, 31; mad.lo.u32 %r3, %r4, 4, %r2; ld.shared.u32 %r1, [%r3];",
     ),
-    ("barrier.membar", "1", "%r1", "st.global.u32 [%rd0], 1; membar.gl; ld.global.u32 %r1, [%rd0+4];"),
-    ("barrier.fence", "1", "%r1", "st.global.u32 [%rd0], 1; fence.sc.gpu; ld.global.u32 %r1, [%rd0+4];"),
+    ("barrier.membar", "1", "%r1", "st.global.u32 [%rd0], 1; membar.gl; ld.global.u32 %r1, [%rd0];"),
+    ("barrier.fence", "1", "%r1", "st.global.u32 [%rd0], 1; fence.sc.gpu; ld.global.u32 %r1, [%rd0];"),
     ("barrier.fence_proxy", "1", "%r1", "st.global.u32 [%rd0], 7; fence.proxy.alias; ld.global.u32 %r1, [%rd0];"),
     ("barrier.membar_proxy", "1", "%r1", "st.global.u32 [%rd0], 7; membar.proxy.alias; ld.global.u32 %r1, [%rd0];"),
     (

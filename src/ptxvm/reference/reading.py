@@ -14,7 +14,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import Decoded, candidates
-from ptxvm.isa.targets import LOWEST, VERSIONS, Target, Version
+from ptxvm.isa.targets import LOWEST, VERSIONS, Target, Version, parse_need
 from ptxvm.reference.inference import Names, anything, infer
 from ptxvm.syntax import tree
 from ptxvm.syntax.parser import parse
@@ -95,8 +95,9 @@ def _guesses(node: tree.Instruction) -> Iterator[tuple[Names, Decoded]]:
 def _settings(decoded: Decoded) -> Iterator[tuple[Version, Target]]:
     """Versions and targets to try, the newest first; a feature of one chip needs that chip."""
     yield NEWEST
-    for _, need in decoded.requirements():
-        for target in need.targets:
+    needs = [*decoded.of.needs.values(), *(need for _, need in decoded.of.conditional_needs)]
+    for need in dict.fromkeys(needs):
+        for target in parse_need(need).targets:
             if target.suffix and target in LOWEST:
                 yield NEWEST[0], target
     yield from OLDER

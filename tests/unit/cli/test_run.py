@@ -151,9 +151,10 @@ def test_a_wrong_module_is_shown_as_check_does(ptxvm, module):
     assert done.err.endswith("\n1 error in m.ptx\n")
 
 
-def test_what_ptxvm_lacks_is_named(ptxvm, scale):
-    done = ptxvm("run", scale, *LAUNCH, "--engine", "jit", "0", "0", "1", "0")
-    assert (done.code, done.err) == (1, "ptxvm run: the engine 'jit' is not supported yet\n")
+def test_what_ptxvm_lacks_is_named(ptxvm, module):
+    text = ".version 8.6\n.target sm_100a\n.address_size 64\n.entry k() { tcgen05.fence::before_thread_sync; ret; }\n"
+    done = ptxvm("run", module(text), *LAUNCH)
+    assert (done.code, done.err) == (1, "ptxvm run: 'tcgen05' is not supported yet (m.ptx:4)\n")
 
 
 # ── wrong calls ─────────────────────────────────────────────────────────────────────────

@@ -59,17 +59,18 @@ class WarpWaits:
         ready = here & (wanted & ~present == 0)
         if not ready.any():
             return []
-        released = []
+        released: dict[Key, list[Any]] = {}
         left = []
         for waiting in pool:
             go = ready[waiting.lanes]
             if go.any():
-                released.append(Waiting(waiting.key, waiting.lanes[go]))
+                released.setdefault(waiting.key, []).append(waiting.lanes[go])
             if not go.all():
                 left.append(Waiting(waiting.key, waiting.lanes[~go]))
         self.pools[mnemonic] = left
         cohort.members[ready] = wanted[ready]
-        return released
+        cohort.warps_met(mnemonic, np.flatnonzero(ready))
+        return [Waiting(key, together(parts)) for key, parts in released.items()]
 
     def __bool__(self) -> bool:
         return any(self.pools.values())
@@ -118,6 +119,7 @@ class CtaBarriers:
         for waiting in barrier.waiting:
             cohort.votes_for[waiting.lanes] = barrier.ayes
             cohort.voters[waiting.lanes] = barrier.voters
+        cohort.barrier_opened(cta, number, barrier.waiting)
         return barrier.waiting
 
     def settle_all(self) -> list[Waiting]:
@@ -142,9 +144,15 @@ class CtaBarriers:
         return any(b.waiting for b in self.barriers.values())
 
 
+def together(parts: list[Any]) -> Any:
+    """Lanes that came one part after the other, in order."""
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+
+
 def release_whole(cohort: Cohort, votes: Any) -> None:
     """All threads of all CTAs are at one barrier: count their votes."""
     layout = cohort.layout
+    cohort.all_met()
     cohort.voters[...] = layout.threads
     if votes is not None:
         ballots = np.broadcast_to(votes, cohort.size).reshape(-1, layout.threads).sum(axis=1)

@@ -16,8 +16,8 @@ from ptxvm.algebra.types import b32
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.lanes import WARP, Layout, at, spread
-from ptxvm.engine.interp.ports import Access, Multiplication, Update
-from ptxvm.machine import warp_matrix
+from ptxvm.engine.interp.ports import Access, Multiplication, TextureAccess, Update
+from ptxvm.machine import texture_unit, warp_matrix
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.launch import LaunchShape
@@ -177,6 +177,25 @@ class Cohort:
         """`isspacep`."""
         return self.memory.within(space.partition("::")[0], address)
 
+    def texture(self, access: TextureAccess, lanes: Any, guard: Any, operands: dict[str, Sequence[Any]]) -> list[Any]:
+        """Ask the texture unit; lanes whose guard is false get zeros."""
+        count = self._count(lanes)
+        chosen, those = self._chosen(lanes, guard) if guard is not None else (None, lanes)
+        every = np.arange(count) if chosen is None else chosen
+        if not len(every):
+            return texture_unit.no_results(access.held, count)
+        given = {name: [spread(each, every) for each in values] for name, values in operands.items()}
+        try:
+            found = access.work(self.memory, given)
+        except AccessFault as fault:
+            raise self._placed(fault, Access(access.bound, "", b32), those) from None
+        if chosen is None:
+            return found
+        results = texture_unit.no_results(access.held, count)
+        for result, value in zip(results, found, strict=True):
+            result[chosen] = value
+        return results
+
     # ── the stack ───────────────────────────────────────────────────────────────────────
 
     def parameters(self, lanes: Any) -> Any:
@@ -298,6 +317,20 @@ class Cohort:
         pick = slice(None) if chosen is None else chosen
         every = np.zeros(self._count(lanes), np.uint32)
         self.arrivals.append((those, (every + number)[pick], (every + threads)[pick]))
+
+    # ── what only those who watch want to know ──────────────────────────────────────────
+
+    def fence(self, lanes: Any, guard: Any, order: str, scope: str) -> None:
+        """A fence: one lane's accesses are in order as it is."""
+
+    def all_met(self) -> None:
+        """All lanes have met at the barriers of their CTAs."""
+
+    def barrier_opened(self, cta: int, number: int, waiting: Sequence[Any]) -> None:
+        """Those who wait at a barrier go on."""
+
+    def warps_met(self, mnemonic: str, lanes: Any) -> None:
+        """Lanes have met those of their warps that `members` names; None for all lanes."""
 
     # ── special registers ───────────────────────────────────────────────────────────────
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,11 @@ from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.engine.interp.watched import RandomSchedule, WatchedCohort
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
+from ptxvm.machine.events import Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.syntax import tree
@@ -47,6 +50,28 @@ class Interpreter:
         self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None
     ) -> Counters:
         """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns."""
+        return self._run(kernel, shape, parameters, shared, budget, begin)
+
+    def watched(
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None, watcher: Watcher,
+        seed: int | None,
+    ) -> Counters:  # fmt: skip
+        """The same, telling a watcher what the grid does; `seed` shuffles the schedule."""
+
+        def begin_watched(cohort_of: tuple[Any, ...], code: Executable, routine: Routine) -> Schedule:
+            cohort = WatchedCohort(*cohort_of)
+            number = int(cohort.layout.ctas[0])
+            schedule = Schedule(cohort, code, routine) if seed is None else RandomSchedule(
+                cohort, code, routine, [seed, number]
+            )  # fmt: skip
+            cohort.watch(watcher, schedule)
+            return schedule
+
+        return self._run(kernel, shape, parameters, shared, budget, begin_watched)
+
+    def _run(
+        self, kernel: Function, shape: LaunchShape, parameters: int, shared: int, budget: int | None, begin: Begin
+    ) -> Counters:
         routine = self.executable.routine(kernel)
         if routine is None:
             raise ValueError(f"the kernel '{kernel.name}' has no body")
@@ -55,13 +80,14 @@ class Interpreter:
         program = kernel.program
         environment = Environment(self.image.memory, shared, size, program.target.number if program is not None else 0)
 
-        def begin(ctas: range) -> Schedule:
-            cohort = Cohort(shape, ctas, self.image.memory, parameters, size, stack, environment)
-            return Schedule(cohort, self.executable, routine)
-
+        memory, code = self.image.memory, self.executable
+        schedules = (
+            begin((shape, ctas, memory, parameters, size, stack, environment), code, routine)
+            for ctas in cohorts(shape, stack)
+        )
         try:
             with np.errstate(all="ignore"):
-                return run_all((begin(ctas) for ctas in cohorts(shape, stack)), kernel.name, budget)
+                return run_all(schedules, kernel.name, budget)
         finally:
             environment.release()
 
@@ -90,6 +116,14 @@ class Interpreter:
                     return None
                 below = max(below, need)
         return -(-self.image.frame(routine.function).size // 16) * 16 + 32 + below
+
+
+Begin = Callable[[tuple[Any, ...], Executable, Routine], Schedule]  # from what a cohort is made of
+
+
+def begin(cohort_of: tuple[Any, ...], code: Executable, routine: Routine) -> Schedule:
+    """The schedule of a cohort that nobody watches."""
+    return Schedule(Cohort(*cohort_of), code, routine)
 
 
 def directly_called(bound: Bound) -> Function | None:

@@ -30,7 +30,7 @@ class Schedule:
 
     def __init__(self, cohort: Cohort, code: Executable, kernel: Routine) -> None:
         self.cohort, self.code, self.kernel = cohort, code, kernel
-        self.ready: dict[Key, list[Any]] = {(0, kernel.number, 0): [None]}
+        self.ready: dict[Key, list[Any]] = {(0, kernel.number, 0): [None]} if kernel.end else {}
         self.since: dict[Key, int] = {}
         self.files: dict[tuple[int, int], list[Any]] = {}
         self.warps = WarpWaits(cohort)
@@ -222,6 +222,7 @@ class Schedule:
             cohort.keep_payload(n, value.dtype, lanes, value)
         if lanes is None:
             cohort.members = raws[0] & cohort.layout.warp_bits(cohort.alive, None)
+            cohort.warps_met(self.last(key).i.mnemonic, None)
             self.resume_one(key, None)
             return
         if not cohort.members.ndim:

@@ -37,6 +37,7 @@ from ptxvm.syntax import tree
 
 PORT = {
     "mem": ports.Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
+    "tex": ports.Textures,
     "cc": ports.ConditionCode,
 }  # fmt: skip
 CARRY = -1

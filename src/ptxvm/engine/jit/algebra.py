@@ -7,7 +7,7 @@ from typing import Any
 
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, s64, u32, u64
 from ptxvm.algebra.value import Rounding, Value
-from ptxvm.engine.jit import folding, rounding as rounded
+from ptxvm.engine.jit import folding, rounding as rounded, tables
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import (
     Lin,
@@ -94,7 +94,7 @@ class LlvmAlgebra:
 
     def suffix(self, varies: bool, llvm: str) -> str:  # noqa: FBT001
         """The part of an intrinsic's name that says its type."""
-        one = llvm.split()[-1].rstrip(">") if varies else llvm
+        one = llvm.rsplit(maxsplit=1)[-1].rstrip(">") if varies else llvm
         short = {"float": "f32", "double": "f64", "half": "f16"}.get(one, one)
         return f"v{W}{short}" if varies else short
 
@@ -102,6 +102,8 @@ class LlvmAlgebra:
         """The value with its NaNs as everybody may see them."""
         if not raw.loose:
             return raw
+        if isinstance(raw, Lin) and raw.constant is not None:
+            return Lin(CANONICAL if raw.constant & 0x7FFF_FFFF > 0x7F80_0000 else raw.constant)
         varies, llvm, (a,) = self.operands(type, raw)
         wrong = self.code.emit(f"fcmp uno {llvm} {a}, {a}")
         word = vector_type(type.as_bits) if varies else "i32"
@@ -111,6 +113,24 @@ class LlvmAlgebra:
         bits = self.code.emit(f"bitcast {llvm} {a} to {word}")
         made = self.code.emit(f"select {condition} {wrong}, {word} {nan}, {word} {bits}")
         return self.result(varies, self.code.emit(f"bitcast {word} {made} to {llvm}"))
+
+    def lenient(self, type: Type, raw: Raw) -> Raw:
+        """A constant that is no NaN goes with loose values."""
+        if (
+            type is f32
+            and isinstance(raw, Lin)
+            and raw.constant is not None
+            and raw.constant & 0x7FFF_FFFF <= 0x7F80_0000
+        ):
+            return Lin(raw.base, loose=True)
+        return raw
+
+    def alike(self, type: Type, a: Raw, b: Raw) -> tuple[Raw, Raw]:
+        """Two values that will be one: both loose, or both with their NaNs as they are."""
+        a, b = self.lenient(type, a), self.lenient(type, b)
+        if a.loose and b.loose:
+            return a, b
+        return self.tight(type, a), self.tight(type, b)
 
     # ── integers ────────────────────────────────────────────────────────────────────────
 
@@ -167,7 +187,7 @@ class LlvmAlgebra:
 
     def _low_bits(self, op: str, type: Type, a: Lin, b: int) -> Lin | None:
         """`and` with a mask of low bits, or a shift, where the lanes differ in bits that the base has not."""
-        if any(not isinstance(u, int) for _, u in a.terms) or type.is_signed and op == "shr" and False:
+        if any(not isinstance(u, int) for _, u in a.terms):
             return None
         offsets = tuple(sum(k[n] * u for k, u in a.terms if isinstance(u, int)) for n in range(W))
         zeros = self._zeros(a)
@@ -190,7 +210,9 @@ class LlvmAlgebra:
         moved: Scalar = self.code.emit(
             f"{'ashr' if type.is_signed else 'lshr'} i{type.bits} {text(f'i{type.bits}', a.base)}, {b}"
         )
-        return Lin(self.scalar("add", type.bits, moved, low.base), low.terms, shift=max(0, zeros - b) if low.base == 0 else 0)
+        return Lin(
+            self.scalar("add", type.bits, moved, low.base), low.terms, shift=max(0, zeros - b) if low.base == 0 else 0
+        )
 
     def scalar(self, op: str, bits: int, a: Scalar, b: Scalar) -> Scalar:
         """One operation on scalars, done now where both are known."""
@@ -327,7 +349,8 @@ class LlvmAlgebra:
         first, second = known_lanes(type, a), known_lanes(type, b)
         if known is not None and first is not None and second is not None:
             return from_lanes(type, tuple(x if c else y for c, x, y in zip(known, first, second, strict=True)))
-        loose = a.loose or b.loose
+        a, b = self.alike(type, a, b)
+        loose = a.loose and b.loose
         if isinstance(condition, Lin):
             c = text("i1", condition.base)
             if isinstance(a, Lin) and isinstance(b, Lin) and [k for k, _ in a.terms] == [k for k, _ in b.terms]:
@@ -409,7 +432,9 @@ class LlvmAlgebra:
                 return u & (1 << after) - 1
             return self.code.emit(f"trunc i{before} {u} to i{after}")
 
-        return Lin(cut(a.base), self.collect(after, tuple((k, cut(u), 1) for k, u in a.terms)), shift=min(a.shift, after))
+        return Lin(
+            cut(a.base), self.collect(after, tuple((k, cut(u), 1) for k, u in a.terms)), shift=min(a.shift, after)
+        )
 
     def round(self, mode: str, type: Type, a: Raw) -> Raw:
         """To an integral value."""
@@ -427,22 +452,7 @@ class LlvmAlgebra:
 
     def lookup(self, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
         """An entry of a table, which is a constant of the module."""
-        llvm, code = scalar_type(type), self.code
-        if (known := known_lanes(u32, index)) is not None:
-            return from_lanes(type, tuple(table[n] for n in known))
-        name = code.unit.table(llvm, table)
-        varies, _, (place,) = self.operands(u32, index)
-        if not varies:
-            where = code.emit(f"getelementptr {llvm}, ptr @{name}, i32 {place}")
-            return Lin(code.emit(f"load {llvm}, ptr {where}, align {type.bytes}"))
-        places = code.emit(f"getelementptr {llvm}, ptr @{name}, <{W} x i32> {place}")
-        vector = vector_type(type)
-        gather = f"llvm.masked.gather.v{W}{llvm}.v{W}p0"
-        code.unit.declarations[gather] = f"declare {vector} @{gather}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
-        given = [
-            (f"<{W} x ptr>", places), ("i32", str(type.bytes)), (f"<{W} x i1>", "splat (i1 true)"), (vector, "zeroinitializer"),
-        ]  # fmt: skip
-        return Vec(code.call(vector, gather, *given))
+        return tables.lookup(self, type, table, index)
 
     # ── derived operations, quicker ─────────────────────────────────────────────────────
 
@@ -479,13 +489,11 @@ class LlvmAlgebra:
         varies, llvm, (x,) = self.operands(a.type, a.raw)
         kind = self.suffix(varies, llvm)
         size = self.code.intrinsic(llvm, f"llvm.fabs.{kind}", (llvm, x))
-        least = 0x0080_0000 if a.type.bits == 32 else 1 << 52
-        small = self.code.emit(f"fcmp olt {llvm} {size}, {self._constant(varies, a.type, least)}")
-        zero = self.code.intrinsic(
-            llvm, f"llvm.copysign.{kind}", (llvm, self._constant(varies, a.type, 0)), (llvm, x)
-        )
+        tiny = 0x0080_0000 if a.type.bits == 32 else 1 << 52
+        under = self.code.emit(f"fcmp olt {llvm} {size}, {self._constant(varies, a.type, tiny)}")
+        zero = self.code.intrinsic(llvm, f"llvm.copysign.{kind}", (llvm, self._constant(varies, a.type, 0)), (llvm, x))
         condition = f"<{W} x i1>" if varies else "i1"
-        made = self.code.emit(f"select {condition} {small}, {llvm} {zero}, {llvm} {x}")
+        made = self.code.emit(f"select {condition} {under}, {llvm} {zero}, {llvm} {x}")
         return Value(self, a.type, self.result(varies, made, loose=a.raw.loose))
 
 

@@ -37,9 +37,9 @@ class Calls:
         self.kernel, self.shape, self.memory, self.windows, self.budget = kernel, shape, memory, windows, budget
         self.turns = 0
         self.raised: BaseException | None = None
-        self.sites = np.empty((max(len(kernel.sites), 1), 2), np.uint64)
+        self.sites = np.empty((max(len(kernel.sites), 1), 4), np.uint64)
         self.sites[:, 0] = np.uint64(2**64 - 1)
-        self.sites[:, 1] = 0
+        self.sites[:, 1:] = 0
         self.cta = 0  # set by who made the record of the launch
         self.check = CHECK(self._check)
         self.function = FUNCTION(self._function)
@@ -61,7 +61,7 @@ class Calls:
         return 0
 
     def _look(self, site: int, addresses: Any, mask: int, warp: int) -> None:
-        bound, space, size, writing = self.kernel.sites[site]
+        bound, space, size, _, writing = self.kernel.sites[site]
         lanes = np.flatnonzero(mask >> np.arange(W) & 1)
         threads, wanted = lanes + warp * W, addresses[lanes]
         if not len(lanes):
@@ -91,7 +91,9 @@ class Calls:
         room = end - low
         if room < size or (size > 16 and low != start):
             return
-        self.sites[site] = low, ((room - size) >> (size.bit_length() - 1)) + 1
+        log, span = size.bit_length() - 1, self.kernel.sites[site][3]
+        whole = ((room - size - span) >> log) + 1 if room >= size + span else 0
+        self.sites[site] = low, whole, ((room - size) >> log) + 1, 0
 
     # ── others ──────────────────────────────────────────────────────────────────────────
 
@@ -122,7 +124,7 @@ class Calls:
         def column(n: int, type: Type) -> Any:
             held = np.dtype(f"{'i' if type.is_signed else 'u'}{type.bytes}")
             words = (ctypes.c_ubyte * (W * type.bytes)).from_address(room + 16 * W * n)
-            return np.frombuffer(words, held)
+            return np.ctypeslib.as_array(words).view(held)
 
         try:
             found = work(self, bound, threads, [column(n, type)[lanes] for n, type in enumerate(inputs)])
@@ -167,9 +169,13 @@ class Calls:
         if kind == 1:
             error: BaseException = Fault("trap", "the kernel executed trap", place=place)
         elif kind == 2:
-            error = Unsupported(f"'{bound.i.mnemonic}' of lanes that stand at different places, in the JIT", f"line {place.line}")
+            error = Unsupported(
+                f"'{bound.i.mnemonic}' of lanes that stand at different places, in the JIT", f"line {place.line}"
+            )
         else:
-            error = Fault("deadlock", "no thread can go on: the warps wait at different barriers", place=Place(place.kernel))
+            error = Fault(
+                "deadlock", "no thread can go on: the warps wait at different barriers", place=Place(place.kernel)
+            )
         self.raised = self.raised or error
 
     def place(self, bound: Bound, thread: int) -> Place:
@@ -185,7 +191,14 @@ class Calls:
                 origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}"
         name = bound.function.name if bound.function is not None else ""
         return Place(
-            self.kernel.function.name, line, text, _unfold(cta, self.shape.grid), _unfold(thread, self.shape.block), name, file, origin
+            self.kernel.function.name,
+            line,
+            text,
+            _unfold(cta, self.shape.grid),
+            _unfold(thread, self.shape.block),
+            name,
+            file,
+            origin,
         )
 
 

@@ -26,7 +26,6 @@ class Unit:
         self.helpers[name] = body
         return name
 
-
     def table(self, llvm: str, entries: tuple[int, ...]) -> str:
         """A constant array; returns its name."""
         name = f"ptxvm.table.{llvm}.{hash(entries) & (1 << 64) - 1:x}"

@@ -63,12 +63,12 @@ class Leaving:
         """Stop the grid, if anybody is here."""
         bits = self.at.active_text()
         if guard is None:
-            self.at._fault(TRAP, bits)
+            self.at.fault(TRAP, bits)
             return
         bad, good = self.code.label(), self.code.label()
         self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, bad)
         self.code.block(bad)
-        self.at._fault(TRAP, bits)
+        self.at.fault(TRAP, bits)
         self.code.block(good)
         self.one(onward)
 

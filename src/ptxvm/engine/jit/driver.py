@@ -142,7 +142,11 @@ def _partial_start(kernel: Kernel) -> list[str]:
     """The last warp of a CTA may lack lanes."""
     rest = kernel.threads % W
     if not rest:
-        return ["  br label %F0"] if (0, True) in kernel.texts else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
+        return (
+            ["  br label %F0"]
+            if (0, True) in kernel.texts
+            else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
+        )
     return [
         f"  %last = icmp eq i32 %warp, {kernel.warps - 1}",
         f"  %live = select i1 %last, i32 {(1 << rest) - 1}, i32 -1",

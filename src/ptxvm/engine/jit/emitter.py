@@ -38,6 +38,8 @@ NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gather
 class Emitter(Operands):
     """Writes a node for whole warps (`full`), or for those lanes that stand there."""
 
+    kernel: Kernel
+
     def __init__(self, kernel: Kernel, node: Node, *, full: bool) -> None:
         self.kernel, self.node, self.full = kernel, node, full
         self.code = Code(kernel.unit)
@@ -121,15 +123,15 @@ class Emitter(Operands):
         for key, value in changed.items():
             llvm = scalar_type(value.type) if plain[key] else vector_type(value.type)
             name = code.emit(f"phi {llvm} [ {new[key]}, %{done} ], [ {kept[key]}, %{passed} ]", pure=False)
-            loose = value.raw.loose or olds[key].raw.loose
-            raw = Lin(name, loose=loose) if plain[key] else Vec(name, loose=loose)
+            raw = Lin(name) if plain[key] else Vec(name)
             self.current[key] = Value(self.alg, value.type, raw)
         self.nested = False
 
     def _single(self, value: Value, *, scalar: bool) -> str:
-        if scalar:
-            return text(scalar_type(value.type), value.raw.base)
-        return self.alg.vector(value.type, value.raw)
+        raw = self.alg.tight(value.type, value.raw)
+        if scalar and isinstance(raw, Lin):
+            return text(scalar_type(value.type), raw.base)
+        return self.alg.vector(value.type, raw)
 
     def _meaning(self, bound: Bound, i: Decoded) -> None:
         given = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
@@ -140,9 +142,10 @@ class Emitter(Operands):
             given["cc"].read = lambda: self.slot(CARRY, pred)
             given["cc"].write = lambda value: self.assign(CARRY, pred, value)
         arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
-        result = i.of.meaning(i, *arguments)
+        result: Any = i.of.meaning(i, *arguments)
         if inspect.isgenerator(result):
-            request = next(result)
+            waiting: Any = result
+            request: ports.Request = next(waiting)
             if is_barrier(i) and not self.node.waits:
                 self.kernel.barrier(bound, request)
                 self._vote(request.values[2])
@@ -150,7 +153,7 @@ class Emitter(Operands):
                 return
             sent = ports.Votes(self, bound) if is_barrier(i) else self._collective(bound, request)
             try:
-                result.send(sent)
+                waiting.send(sent)
             except StopIteration as end:
                 result = end.value
             else:
@@ -174,7 +177,7 @@ class Emitter(Operands):
                 bad, good = self.code.label(), self.code.label()
                 self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
                 self.code.block(bad)
-                self._fault(DIVERGED, bits)
+                self.fault(DIVERGED, bits)
                 self.code.block(good)
         given = tuple(p for p in payload if p)
         return ports.Peers(self, bound, self.alg.integer("and", u32, members.raw, here), given)  # type: ignore[union-attr]
@@ -331,13 +334,13 @@ class Emitter(Operands):
         """A field of the launch's record."""
         return self.kernel.context(self.code, field)
 
-    def site(self, bound: Bound, space: str, size: int, *, writing: bool) -> int:
+    def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
         """The number of a place that accesses memory."""
-        return self.kernel.site(bound, space, size, writing=writing)
+        return self.kernel.site(bound, space, size, span, writing=writing)
 
     def site_pointer(self, site: int, offset: int) -> str:
         """Where it remembers its last allocation."""
-        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 16 + offset}")
+        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + offset}")
 
     def window_size(self, space: str) -> int:
         """Bytes of shared or local memory."""
@@ -357,9 +360,7 @@ class Emitter(Operands):
             bits = "-1" if mask is None else self.code.mask_bits(mask)
             return self.code.call(vector, name, (f"<{W} x ptr>", places), ("i32", bits), pure=False)
         name = f"llvm.masked.gather.v{W}{short(llvm)}.v{W}p0"
-        self.code.unit.declarations[name] = (
-            f"declare {vector} @{name}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
-        )
+        self.code.unit.declarations[name] = f"declare {vector} @{name}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
         given = [(f"<{W} x ptr>", places), ("i32", str(size)), (f"<{W} x i1>", predicate), (vector, "zeroinitializer")]
         return self.code.call(vector, name, *given, pure=False)
 
@@ -375,9 +376,7 @@ class Emitter(Operands):
         name = f"llvm.masked.scatter.v{W}{short(llvm)}.v{W}p0"
         self.code.unit.declarations[name] = f"declare void @{name}({vector}, <{W} x ptr>, i32 immarg, <{W} x i1>)"
         predicate = mask or "splat (i1 true)"
-        self.code.run(
-            f"call void @{name}({vector} {value}, <{W} x ptr> {places}, i32 {size}, <{W} x i1> {predicate})"
-        )
+        self.code.run(f"call void @{name}({vector} {value}, <{W} x ptr> {places}, i32 {size}, <{W} x i1> {predicate})")
 
     def _transcendental(self, alg: LlvmAlgebra, function: str, type: Type, a: Raw) -> Raw:
         """NumPy computes it, for all lanes."""
@@ -392,13 +391,11 @@ class Emitter(Operands):
             return Vec(result)
         return Lin(self.code.emit(f"extractelement {vector} {result}, i64 0"))
 
-    def outside(
-        self, bound: Bound, work: Outside, inputs: list[tuple[Type, Raw]], outputs: list[Type]
-    ) -> list[Value]:
+    def outside(self, bound: Bound, work: Outside, inputs: list[tuple[Type, Raw]], outputs: list[Type]) -> list[Value]:
         """Ask the machine for something: values of all lanes go to Python, and values come back."""
         code = self.code
         number = self.kernel.outside(bound, work, [t for t, _ in inputs], outputs)
-        room = self.buffer(f"[{max(1, max(len(inputs), len(outputs)))} x <{W} x i128>]", 6)
+        room = self.buffer(f"[{max(1, len(inputs), len(outputs))} x <{W} x i128>]", 6)
         for n, (type, raw) in enumerate(inputs):
             llvm = vector_type(type)
             vector = self.alg.vector(type, self.alg.tight(type, raw))
@@ -424,7 +421,7 @@ class Emitter(Operands):
             found.append(Value(self.alg, type, Vec(name)))
         return found
 
-    def _fault(self, kind: int, bits: str) -> None:
+    def fault(self, kind: int, bits: str) -> None:
         """Tell the machine, and end."""
         index = self.kernel.place_of(self.node.frame.code[self.node.end - 1])
         self.code.run(f"call void {self.context('fault')}(i32 {kind}, i32 {bits}, i32 {index}, i32 %warp)")
@@ -455,7 +452,9 @@ class Emitter(Operands):
                 least: Scalar = ends[0] & (1 << 64) - 1
                 most: Scalar = ends[1] & (1 << 64) - 1
             else:
-                a0, a1 = (text("i64", alg.scalar("mul", 64, u, k & (1 << 64) - 1)) for k in (min(pattern), max(pattern)))
+                a0, a1 = (
+                    text("i64", alg.scalar("mul", 64, u, k & (1 << 64) - 1)) for k in (min(pattern), max(pattern))
+                )
                 least = code.intrinsic("i64", "llvm.smin.i64", ("i64", a0), ("i64", a1))
                 most = code.intrinsic("i64", "llvm.smax.i64", ("i64", a0), ("i64", a1))
             low, high = alg.scalar("add", 64, low, least), alg.scalar("add", 64, high, most)

@@ -28,7 +28,7 @@ def signed(type: Type, a: int) -> int:
     return a - (1 << type.bits) if type.is_signed and a >> (type.bits - 1) else a
 
 
-def integer(op: str, type: Type, a: int, b: int) -> int:
+def integer(op: str, type: Type, a: int, b: int) -> int:  # noqa: C901, PLR0911 - a table
     """The primitives on integers and predicates; the caller takes the result modulo the width."""
     x, y = signed(type, a), signed(type, b)
     match op:

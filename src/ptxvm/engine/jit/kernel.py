@@ -60,8 +60,8 @@ class Kernel:
         self.texts: dict[tuple[int, bool], tuple[Emitter, list[str]]] = {}
         self.queue: set[tuple[int, bool]] = set()
         self.buffers: dict[str, str] = {}
-        self.sites: list[tuple[Bound, str, int, bool]] = []
-        self._sites: dict[tuple[int, str, int, bool], int] = {}
+        self.sites: list[tuple[Bound, str, int, int, bool]] = []
+        self._sites: dict[tuple[int, str, int, int, bool], int] = {}
         self.uses_local = False
         self._order: dict[Key, int] | None = None
         self.barrier_numbers: dict[int, int] = {}
@@ -102,12 +102,12 @@ class Kernel:
         self.buffers[name] = llvm
         return name
 
-    def site(self, bound: Bound, space: str, size: int, *, writing: bool) -> int:
+    def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
         """The number of a place that accesses memory."""
-        key = (self._index[id(bound)], space, size, writing)
+        key = (self._index[id(bound)], space, size, span, writing)
         if key not in self._sites:
             self._sites[key] = len(self.sites)
-            self.sites.append((bound, space, size, writing))
+            self.sites.append((bound, space, size, span, writing))
         return self._sites[key]
 
     def barrier(self, bound: Bound, request: Request) -> None:
@@ -224,7 +224,7 @@ class Kernel:
 def size_of(llvm: str) -> int:
     """Bytes of a stack slot."""
     if llvm.startswith("<"):
-        return W * size_of(llvm.split()[-1].rstrip(">")) if not llvm.endswith("i1>") else 64
+        return W * size_of(llvm.rsplit(maxsplit=1)[-1].rstrip(">")) if not llvm.endswith("i1>") else 64
     return {"float": 4, "double": 8}.get(llvm) or max(1, int(llvm[1:]) // 8)
 
 

@@ -72,7 +72,8 @@ class Memory(Port):
         code = self.code
         if isinstance(raw, Lin) and raw.bank is not None and 0 <= raw.bank <= self.at.bank_size - size and not writing:
             return code.emit(f"getelementptr i8, ptr %params, i64 {raw.bank}")
-        site = self.at.site(self.bound, space, size, writing=writing)
+        span = self._span(space, raw, size)
+        site = self.at.site(self.bound, space, size, span, writing=writing)
         good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
         slow, onward = code.label(), code.label()
         code.branch(good, onward, slow, likely=True)
@@ -85,22 +86,53 @@ class Memory(Port):
         return ""
 
     def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
-        """Ask the machine, which knows all allocations; where it refuses, the warp ends with a fault."""
+        """Ask the machine, which knows all allocations; where it refuses, the warp ends with a fault.
+
+        The bounds of a linear address count lanes that are not active too: look at each lane first.
+        """
         code, vector = self.code, f"<{W} x i64>"
+        if isinstance(raw, Lin) and raw.terms and (self.at.active_text() != "-1" or places.constant_offsets(raw) is None):
+            ask = code.label()
+            code.branch(self._exact(site, space, raw, size), onward, ask, likely=True)
+            code.block(ask)
         addresses = self.at.buffer(vector, 0)
         code.run(f"store {vector} {self.alg.vector(u64, raw)}, ptr {addresses}, align 64")
         check = self.at.context("check")
         mask = self.at.active_text()
-        answer = code.emit(
-            f"call i32 {check}(i32 {site}, ptr {addresses}, i32 {mask}, i32 %warp)", pure=False
-        )
+        answer = code.emit(f"call i32 {check}(i32 {site}, ptr {addresses}, i32 {mask}, i32 %warp)", pure=False)
         code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), onward, "fault", likely=True)
+
+    def _span(self, space: str, raw: Raw, size: int) -> int:
+        """How far apart the lanes are, where that is constant; what the record of the place counts with."""
+        if space in WINDOWS or not isinstance(raw, Lin):
+            return 0
+        box = places.Box.of(raw, 64)
+        return box.span if box is not None and box.fits(size) else 0
+
+    def _exact(self, site: int, space: str, raw: Raw, size: int) -> str:
+        """Is every active lane where it may be?"""
+        log = size.bit_length() - 1
+        if space in WINDOWS:
+            low = self.alg.cast("resize", u64, u32, raw, "rn")
+            return self._all_lanes("i32", self.alg.vector(u32, low), log, f"splat (i32 {self._window_bound(space, size)})")
+        return self._all_in_allocation(site, raw, log)
+
+    def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:
+        code = self.code
+        low = code.emit(f"load i64, ptr {self.at.site_pointer(site, 0)}, align 8", pure=False)
+        bound = code.emit(f"load i64, ptr {self.at.site_pointer(site, 16)}, align 8", pure=False)
+        offsets = code.emit(f"sub <{W} x i64> {self.alg.vector(u64, raw)}, {code.splat('i64', low)}")
+        return self._all_lanes("i64", offsets, log, code.splat("i64", bound))
+
+    def _window_bound(self, space: str, size: int) -> int:
+        """How many elements of a size are in a window."""
+        room = self.at.window_size(space)
+        return ((room - size) >> (size.bit_length() - 1)) + 1 if room >= size else 0
 
     def _good_window(self, space: str, raw: Raw, size: int) -> str:
         """Is the offset of every lane a multiple of the size and in the window?  One comparison tells both."""
-        room = self.at.window_size(space)
         log = size.bit_length() - 1
-        bound = ((room - size) >> log) + 1 if room >= size else 0
+        bound = self._window_bound(space, size)
         low = self.alg.cast("resize", u64, u32, raw, "rn")
         if isinstance(low, Lin) and (box := places.Box.of(low, 32)) is not None and box.fits(size):
             first = self.alg.scalar("add", 32, low.base, box.least)
@@ -118,11 +150,9 @@ class Memory(Port):
             if box is not None and box.fits(size):
                 first = self.alg.scalar("add", 64, raw.base, box.least)
                 offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
-                limit = code.intrinsic("i64", "llvm.usub.sat.i64", ("i64", bound), ("i64", str(box.span >> log)))
-                return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {limit}")
+                return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {bound}")
             return self._good_box(raw, size, low, bound)
-        offsets = code.emit(f"sub <{W} x i64> {self.alg.vector(u64, raw)}, {code.splat('i64', low)}")
-        return self._all_lanes("i64", offsets, log, code.splat("i64", bound))
+        return self._all_in_allocation(site, raw, log)
 
     def _good_box(self, raw: Lin, size: int, low: str, bound: str) -> str:
         """The same where the lanes' distances are known when the code runs."""
@@ -182,7 +212,9 @@ class Memory(Port):
             raw, buffer = self.alg.tight(operand.type, operand.raw), ""
             if isinstance(raw, Vec) or raw.terms:
                 buffer = self.at.buffer(vector_type(operand.type), 3 + n)
-                code.run(f"store {vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64")
+                code.run(
+                    f"store {vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64"
+                )
             given.append((operand.type, raw, buffer))
         with code.scope():
             code.memo.clear()
@@ -247,7 +279,11 @@ class Memory(Port):
             return address
         raw = address.raw
         if op == "add":
-            raw = self.alg.integer("and", u64, raw, Lin(0xFFFF_FFFF)) if not isinstance(raw, Lin) or raw.constant is None else raw
+            raw = (
+                self.alg.integer("and", u64, raw, Lin(0xFFFF_FFFF))
+                if not isinstance(raw, Lin) or raw.constant is None
+                else raw
+            )
         return Value(self.alg, u64, self.alg.integer(op, u64, raw, self.places.base(space)))
 
     def within(self, space: str, address: Value) -> Value:

@@ -18,8 +18,12 @@ def _target() -> Any:
         llvm.initialize_native_asmprinter()
         _ready.append(llvm.Target.from_default_triple())
     return _ready[0].create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2,
-        reloc="pic", codemodel="small", jit=True,
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+        reloc="pic",
+        codemodel="small",
+        jit=True,
     )
 
 

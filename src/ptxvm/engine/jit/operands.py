@@ -135,8 +135,9 @@ class Operands:
         frame = self.node.frame
         where, at = self.kernel.image.place(variable, frame.function)
         if where == "parameter":
-            return Value(self.alg, u64, Lin("%params.address", bank=0)) + (at + offset)
-        place = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
+            bank: Value = Value(self.alg, u64, Lin("%params.address", bank=0)) + (at + offset)
+            return bank
+        place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
         if where == "generic frame":
             return Value(self.alg, u64, self.memory_port().places.flat("local", place.raw))
         return place
@@ -170,6 +171,7 @@ class Operands:
         windowed = any(w.partition("::")[0] in ("shared", "local") for w in bound.node.words)
         raw = value.raw
         if windowed and value.type.bits == 32 and isinstance(raw, Lin) and raw.terms:
+
             def wide(u: int | str, word: str) -> int | str:
                 return u if isinstance(u, int) else self.code.emit(f"{word} i32 {u} to i64")
 

@@ -78,9 +78,9 @@ def _piece(raw: Lin, first: int, count: int, size: int) -> Piece | None:
             steps.append((pattern[first], u))
     distances = {total[n] - total[first] - size * (n - first) for n in lanes}
     if distances == {0}:
-        return Piece(first, count, True, total[first], tuple(steps))
+        return Piece(first, count, contiguous=True, offset=total[first], steps=tuple(steps))
     if all(total[n] == total[first] for n in lanes):
-        return Piece(first, count, False, total[first], tuple(steps))
+        return Piece(first, count, contiguous=False, offset=total[first], steps=tuple(steps))
     return None
 
 
@@ -97,8 +97,7 @@ class Places:
         if space == "shared":
             return Lin("%shared.address", shift=8)
         stride = self.at.local_stride
-        lanes = Lin("%local.address", ((tuple(range(W)), stride),))
-        return lanes
+        return Lin("%local.address", ((tuple(range(W)), stride),))
 
     def flat(self, space: str, raw: Raw) -> Raw:
         """A checked address as a generic one."""
@@ -162,9 +161,7 @@ class Places:
     def _element(self, places: str, offset: int) -> str:
         return self.code.emit(f"getelementptr i8, <{W} x ptr> {places}, i64 {offset}") if offset else places
 
-    def _load_pieces(
-        self, space: str, llvm: str, size: int, raw: Lin, cut: list[Piece], count: int
-    ) -> list[str]:
+    def _load_pieces(self, space: str, llvm: str, size: int, raw: Lin, cut: list[Piece], count: int) -> list[str]:
         code = self.code
         whole: list[list[str]] = []
         kept: dict[tuple[str, bool], list[str]] = {}

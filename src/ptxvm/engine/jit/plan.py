@@ -8,7 +8,7 @@ the collectives, for which others may have to come, then barriers, at which the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
+from itertools import pairwise
 from typing import Any
 
 from ptxvm.analysis.flow import cut_points, reads_and_writes, successors
@@ -120,7 +120,7 @@ class Plan:
         code = frame.code
         cuts = sorted({0, len(code), *cut_points(frame.function), *_after_stores(code)})
         own: list[Node] = []
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             node = self._node(frame, start, end)
             own.append(node)
             last = code[end - 1]
@@ -171,11 +171,10 @@ class Plan:
         for place, node in enumerate(self.order):
             later = 2 if node.waits else 1 if node.code and is_collective(node.code[0].i) else 0
             node.rank = place + later * total
-        for frame in self.frames:  # who returns from a function finds the node that it returns to
-            for node in self.nodes:
-                if node.frame is frame and frame.back >= 0 and node.code and "leave" in _verbs(node.code[-1]):
-                    if frame.back not in node.successors:
-                        node.successors.append(frame.back)
+        for node in self.nodes:  # who returns from a function finds the node that it returns to
+            back = node.frame.back
+            if back >= 0 and node.code and "leave" in _verbs(node.code[-1]) and back not in node.successors:
+                node.successors.append(back)
 
     def _live(self) -> None:
         """Backward data flow to a fixed point, of the registers of all frames."""
@@ -253,7 +252,12 @@ def widens(bound: Bound) -> bool:
 
 def touches(bound: Bound) -> bool:
     """Does it change memory, or depend on what others did?"""
-    return bool(bound.i.of.effects & {"mem", "warp", "cta"}) and bound.node.opcode not in ("ld", "ldu", "cvta", "isspacep")
+    return bool(bound.i.of.effects & {"mem", "warp", "cta"}) and bound.node.opcode not in (
+        "ld",
+        "ldu",
+        "cvta",
+        "isspacep",
+    )
 
 
 def _after_stores(code: list[Bound]) -> list[int]:

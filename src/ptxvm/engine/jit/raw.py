@@ -129,9 +129,7 @@ def known_lanes(type: Type, raw: Raw) -> Pattern | None:
     mask = (1 << type.bits) - 1
     if not raw.terms:
         return (raw.base & mask,) * W
-    return tuple(
-        (raw.base + sum(k[n] * u for k, u in raw.terms if isinstance(u, int))) & mask for n in range(W)
-    )
+    return tuple((raw.base + sum(k[n] * u for k, u in raw.terms if isinstance(u, int))) & mask for n in range(W))
 
 
 IOTA = tuple(range(W))

@@ -21,7 +21,7 @@ def reason(image: Image, function: Function) -> str | None:
     return None
 
 
-def spins(function: Function) -> Bound | None:
+def spins(function: Function) -> Bound | None:  # noqa: C901
     """A branch of a loop that depends on what others write to memory while it runs: nobody may starve there."""
     code = function.instructions
     tainted = origin = 0

@@ -37,16 +37,17 @@ class Shape:
         shift = raw.shift
         if base is not None:
             shift = (base & -base).bit_length() - 1 if base else 64
-        return cls(False, base, tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms), raw.loose, shift)
+        terms = tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms)
+        return cls(base=base, terms=terms, loose=raw.loose, shift=shift)
 
     def join(self, other: Shape) -> Shape:
         """What both are."""
-        loose = self.loose or other.loose
+        loose = self.loose and other.loose
         if self.varies or other.varies or [k for k, _ in self.terms] != [k for k, _ in other.terms]:
             return Shape(varies=True, loose=loose)
         terms = tuple((k, u if u == v else None) for (k, u), (_, v) in zip(self.terms, other.terms, strict=True))
         base = self.base if self.base == other.base else None
-        return Shape(False, base, terms, loose, min(self.shift, other.shift))
+        return Shape(base=base, terms=terms, loose=loose, shift=min(self.shift, other.shift))
 
 
 @dataclass(slots=True)
@@ -83,7 +84,10 @@ class Registers:
         """Give a register a value."""
         self.users.setdefault(key, set()).add(user)
         self.types[key] = type
+        raw = alg.lenient(type, raw)
         shape = self._widen(key, Shape.of(raw), user)
+        if raw.loose and not shape.loose:
+            raw = alg.tight(type, raw)
         one = scalar_type(type)
         if shape.varies:
             llvm = vector_type(type)
@@ -112,7 +116,7 @@ class Registers:
     def initial(self, key: Key, type: Type) -> None:
         """A register that is read before anything is written to it holds zero."""
         self.types[key] = type
-        zero = Shape(False, 0)
+        zero = Shape(base=0)
         self.shapes[key] = self.shapes[key].join(zero) if key in self.shapes else zero
 
     def slots(self) -> list[tuple[Key, str, str]]:

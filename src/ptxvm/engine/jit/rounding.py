@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64
 from ptxvm.algebra.value import Rounding
 from ptxvm.engine.jit import host
-from ptxvm.engine.jit.raw import Raw, Vec, W, scalar_type, splat_literal, vector_type
+from ptxvm.engine.jit.raw import Lin, Raw, Vec, W, scalar_type, splat_literal, vector_type
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.algebra import LlvmAlgebra
@@ -26,7 +26,7 @@ def narrowed(alg: LlvmAlgebra, type: Type, name: str, uniform: bool) -> Raw:  # 
     """A vector as a value: of its first lane where all inputs were uniform."""
     if not uniform:
         return Vec(name)
-    return alg.result(False, alg.code.emit(f"extractelement {vector_type(type)} {name}, i64 0"))
+    return Lin(alg.code.emit(f"extractelement {vector_type(type)} {name}, i64 0"))
 
 
 def arithmetic(alg: LlvmAlgebra, op: str, type: Type, rounding: Rounding, args: tuple[Raw, ...]) -> Raw:
@@ -58,7 +58,7 @@ def _directed(alg: LlvmAlgebra, op: str, type: Type, mode: str, args: list[str])
     word = {"sqrt": "sqrt", "fma": "fma"}.get(op, f"f{op}")
     intrinsic = f"llvm.experimental.constrained.{word}.v{W}{SHORT[type]}"
     alg.code.unit.declare(intrinsic, vector, *[vector] * len(args), "metadata", "metadata")
-    body = f"call {vector} @{intrinsic}({given}, metadata !\"round.dynamic\", metadata !\"fpexcept.ignore\") strictfp"
+    body = f'call {vector} @{intrinsic}({given}, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
     return _helper(alg, f"ptxvm.{op}.{SHORT[type]}.{mode}", mode, vector, [(vector, n) for n in names], body, args)
 
 
@@ -116,7 +116,7 @@ def _by_mode(alg: LlvmAlgebra, word: str, source: Type, target: Type, a: Raw, ro
         intrinsic = f"llvm.experimental.constrained.{word}.{kinds}"
         alg.code.unit.declare(intrinsic, after, before, "metadata", "metadata")
         body = (
-            f"call {after} @{intrinsic}({before} %a, metadata !\"round.dynamic\", metadata !\"fpexcept.ignore\") strictfp"
+            f'call {after} @{intrinsic}({before} %a, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
         )
         name = f"ptxvm.{word}.{source.bits}.{SHORT[target]}.{mode}"
         return _helper(alg, name, mode, after, [(before, "%a")], body, [x])
@@ -132,7 +132,13 @@ def between_floats(alg: LlvmAlgebra, source: Type, target: Type, a: Raw, roundin
         return a
     if source is bf16:
         wide = alg.cast("resize", Type.named["b16"], Type.named["b32"], a, "rn")
-        a = alg.cast("view", Type.named["b32"], f32, alg.integer("shl", Type.named["b32"], wide, alg.const(Type.named["b32"], 16)), "rn")
+        a = alg.cast(
+            "view",
+            Type.named["b32"],
+            f32,
+            alg.integer("shl", Type.named["b32"], wide, alg.const(Type.named["b32"], 16)),
+            "rn",
+        )
         return between_floats(alg, f32, target, a, rounding)
     if source is f16:
         varies, llvm, (x,) = alg.operands(f16, a)
@@ -175,7 +181,12 @@ def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
         parts = []
         for first in (0, 16):
             piece = code.shuffle("float", W, x, "poison", list(range(first, first + 16)))
-            given = [("<16 x float>", piece), ("i32", str(HALF_MODES[mode])), ("<16 x i16>", "zeroinitializer"), ("i16", "-1")]
+            given = [
+                ("<16 x float>", piece),
+                ("i32", str(HALF_MODES[mode])),
+                ("<16 x i16>", "zeroinitializer"),
+                ("i16", "-1"),
+            ]
             parts.append(code.call("<16 x i16>", name, *given))
         return code.concatenate("i16", parts, 16)
 

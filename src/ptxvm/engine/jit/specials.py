@@ -38,7 +38,7 @@ def value(at: Any, name: str, type: Type) -> Value:
     return found if type.bits == 32 else found.to(u64).to(type)
 
 
-def _raw(at: Any, name: str) -> Raw | None:
+def _raw(at: Any, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a table
     register, _, axis = name.partition(".")
     block = at.kernel.block
     number = "xyzw".find(axis) if axis else 0

@@ -38,5 +38,5 @@ class Multiplication:
         return warp_matrix.multiply(self.product, self.architecture, *parts, fma=_no_fma)
 
 
-def _no_fma(rounding: str, a: Any, b: Any, c: Any) -> Any:
+def _no_fma(*_: Any) -> Any:
     raise Unsupported("a product of f64 matrices in the JIT")

@@ -1,0 +1,37 @@
+"""Sphinx's settings: the pages of the reference are written by `ptxvm.reference.site` before Sphinx reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ptxvm
+from ptxvm.reference import site
+
+project = "ptxvm"
+author = "The ptxvm authors"
+project_copyright = author
+release = ptxvm.__version__
+
+extensions = ["myst_parser"]
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+nitpicky = True
+highlight_language = "none"
+
+html_theme = "furo"
+html_title = "ptxvm"
+html_show_copyright = False
+html_copy_source = False
+
+
+def write_reference(app: Any, config: Any) -> None:
+    """Make the pages, all or those of `-D opcodes=prmt,shfl`."""
+    site.write(Path(app.srcdir), [word for word in config.opcodes.split(",") if word])
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Hook in."""
+    app.add_config_value("opcodes", "", "env", [str])
+    app.connect("config-inited", write_reference)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

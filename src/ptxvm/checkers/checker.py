@@ -1,0 +1,178 @@
+"""All checks of one launch: it watches, and collects the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ptxvm.analysis.program import Bound
+from ptxvm.checkers.barriers import diverged
+from ptxvm.checkers.initialised import InitialisedBytes
+from ptxvm.checkers.race import Race, RaceDetector
+from ptxvm.checkers.strength import WIDE, Site
+from ptxvm.diagnostics.diagnostic import Span
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.events import Access, Finding, Offsets, Party, Scene, Threads
+from ptxvm.machine.faults import plural
+
+CHECKS = ("memory", "init", "sync", "race")
+
+
+class Checker:
+    """Watches the runs of a launch, for some of `CHECKS`."""
+
+    def __init__(self, checks: Collection[str]) -> None:
+        self.checks = frozenset(checks)
+        self.findings: list[Finding] = []
+        self._known: set[Allocation] = set()
+        self._seen: set[tuple[Any, ...]] = set()
+        self._race: RaceDetector | None = None
+        self._init: InitialisedBytes | None = None
+
+    # ── what is watched ─────────────────────────────────────────────────────────────────
+
+    def launched(self, known: Collection[Allocation]) -> None:
+        """The launch begins; `known` is the memory that has a value."""
+        self._known = set(known)
+
+    def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
+        """A run of the grid begins."""
+        self.scene, self.schedule, self.seed = scene, schedule, seed
+        if "race" in self.checks:
+            self._race = RaceDetector(scene, self._raced)
+        if "init" in self.checks:
+            self._init = InitialisedBytes(self._known, self._uninitialised)
+
+    def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have read."""
+        if self._init is not None:
+            self._init.read(access, threads, allocation, offsets)
+        if self._race is not None:
+            self._race.read(access, threads, allocation, offsets)
+
+    def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have written."""
+        if self._init is not None:
+            self._init.wrote(access, allocation, offsets)
+        if self._race is not None:
+            self._race.wrote(access, threads, allocation, offsets)
+
+    def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have read and written in one step."""
+        if self._init is not None:
+            self._init.read(access, threads, allocation, offsets)
+            self._init.wrote(access, allocation, offsets)
+        if self._race is not None:
+            self._race.updated(access, threads, allocation, offsets)
+
+    def fenced(self, threads: Threads, order: str, scope: str) -> None:
+        """Threads have executed a fence."""
+        if self._race is not None:
+            self._race.fenced(threads, order, scope)
+
+    def met(self, first: int, ctas: int) -> None:
+        """All threads of some CTAs have met."""
+        if self._race is not None:
+            self._race.met(first, ctas)
+
+    def arrived(self, key: Any, threads: Threads) -> None:
+        """Threads have arrived at a barrier."""
+        if self._race is not None:
+            self._race.arrived(key, threads)
+
+    def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
+        """A barrier opens."""
+        if self._race is not None:
+            self._race.opened(key, groups)
+        if "sync" in self.checks:
+            for bound, thread, said in diverged(groups, self.scene.shape.threads):
+                self._add("barrier-divergence", said, bound, thread)
+
+    def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+        """Lanes of warps have met at a collective, group by group."""
+        if self._race is not None:
+            self._race.warps_met(mnemonic, groups)
+
+    def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
+        """All lanes of all warps of some CTAs have met."""
+        if self._race is not None:
+            self._race.all_warps_met(mnemonic, first, ctas)
+
+    def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
+        """Something is wrong: it is a finding, and what can go on does."""
+        if bound is not None:
+            self._add(fault.kind, fault.message, bound, thread, fault.address or 0, fault.size)
+        else:
+            self._keep((fault.kind,), Finding(fault.kind, fault.message, (Party(fault.kind, fault.place),)))
+        return True
+
+    # ── what is found ───────────────────────────────────────────────────────────────────
+
+    def _raced(self, race: Race) -> None:
+        key = ("race", *sorted(id(site.bound) for site in race.sites), race.allocation.space)
+        if key in self._seen:
+            return
+        parties = [
+            self._party(site, thread, race.allocation, offset)
+            for site, thread, offset in zip(race.sites, race.threads, race.offsets, strict=True)
+        ]
+        earlier, later = parties
+        sizes = " of different sizes" if race.mixed_size else ""
+        said = (
+            f"{race.hazard} race{sizes} on .{race.allocation.space} memory: "
+            f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} are not ordered"
+        )
+        self._keep(key, Finding(
+            "race", said, (earlier, later), race.hazard, race.allocation.space, self._missing(race), race.mixed_size,
+            span=span(race.sites[1].bound), related=span(race.sites[0].bound),
+        ))  # fmt: skip
+
+    def _missing(self, race: Race) -> str:
+        """What would order two accesses."""
+        size = self.scene.shape.threads
+        one, other = race.threads
+        if all(site.scope for site in race.sites):
+            if race.mixed_size:
+                return "accesses of one size: strong ones of different sizes are not morally strong"
+            if one // size != other // size and min(site.scope for site in race.sites) < WIDE:
+                return "a scope of .gpu: the accesses are strong, but their scopes do not include each other's thread"
+        if one // size != other // size:
+            return "release by the first CTA and acquire by the second at .gpu scope, or atomic operations"
+        if one % size // 32 == other % size // 32:
+            return "bar.warp.sync with both lanes in the mask, or a barrier of the CTA, between the two"
+        return "a barrier of the CTA (bar.sync) between the two, or release and acquire at .cta scope or wider"
+
+    def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int) -> None:
+        size = access.type.bytes * access.count
+        said = f"reading {plural(size)} at byte {offset} of {allocation}, which nobody has written"
+        self._add("uninitialised-read", said, access.bound, thread, allocation.origin + offset, size)
+
+    def _add(self, kind: str, said: str, bound: Bound, thread: int, address: int = 0, size: int = 0) -> None:
+        place = self.scene.place(bound, thread)
+        party = Party(bound.node.head, place, address, 0, size) if not size else Party("access", place, address, 0, size)
+        self._keep((kind, id(bound)), Finding(kind, said, (party,), span=span(bound)))
+
+    def _keep(self, key: tuple[Any, ...], finding: Finding) -> None:
+        """Once for each pair of places."""
+        if key not in self._seen:
+            self._seen.add(key)
+            made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self.scene.kernel)
+            self.findings.append(made)
+
+    def _party(self, site: Site, thread: int, allocation: Allocation, offset: int) -> Party:
+        address = allocation.origin + offset
+        where = str(allocation)
+        if allocation.home is not None:
+            offset %= allocation.window and -(-allocation.window // 256) * 256
+            where = f"the {allocation.space} memory"
+        else:
+            offset -= allocation.start - allocation.origin
+        place = self.scene.place(site.bound, thread)
+        return Party(site.operation, place, address, offset, site.size, where, site.strength)
+
+
+def span(bound: Bound) -> Span:
+    """Where an instruction stands."""
+    return Span(bound.node.start, bound.node.end)

@@ -1,0 +1,109 @@
+"""Release and acquire patterns (PTX 8.8): how what one thread knows comes to another through a location.
+
+A write publishes *heads*: what its thread knew at a release on the location, or at an earlier fence, and the scope and the
+thread of that release or fence.  A read-modify-write that observes a write passes its heads on.  A strong read that
+observes a write collects the heads; an acquire on that location, or a fence, takes in those with which it is morally
+strong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.checkers.strength import ACQUIRES, RELEASES, SCOPES, WIDE
+
+Location = tuple[int, int]  # a shadow and the offset of an element
+Heads = dict[tuple[int, int], Knowledge]  # by thread and scope: a later one knows all that an earlier one did
+
+
+class Observed(NamedTuple):
+    """Who has observed a write, by its record: the threads, with their clocks then."""
+
+    record: int
+    by: dict[int, int]
+
+
+class Patterns:
+    """The heads under way in a grid."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.active = False  # has anybody released anything?
+        self.observed: dict[Location, Observed] = {}
+        self._published: dict[Location, tuple[int, Heads]] = {}
+        self._fenced: dict[int, Heads] = defaultdict(dict)
+        self._released: dict[tuple[int, Location], Heads] = defaultdict(dict)
+        self._pending: dict[int, Heads] = defaultdict(dict)
+        self._pending_at: dict[tuple[int, Location], Heads] = defaultdict(dict)
+
+    def fence(self, thread: int, order: str, scope: str) -> None:
+        """A fence takes in what its thread has collected, and is a head of what it publishes from now on."""
+        rank = SCOPES[scope]
+        if order in ACQUIRES and thread in self._pending:
+            self._take_in(thread, rank, self._pending[thread])
+        if order in RELEASES:
+            self.active = True
+            self._fenced[thread][thread, rank] = self.clocks.snapshot(np.array([thread]))
+            self.clocks.tick(thread)
+
+    def publish(self, thread: int, location: Location, record: int, order: str, rank: int) -> Heads:
+        """The heads of a strong write; returns them."""
+        heads = dict(self._fenced.get(thread, {}))
+        if order in RELEASES:
+            self.active = True
+            self._released[thread, location][thread, rank] = self.clocks.snapshot(np.array([thread]))
+            self.clocks.tick(thread)
+        merge(heads, self._released.get((thread, location), {}))
+        if heads:
+            self._published[location] = (record, heads)
+        return heads
+
+    def collect(self, thread: int, location: Location, record: int) -> Heads:
+        """A strong read observes a morally strong write: what that published."""
+        found = self._published.get(location)
+        if found is None or found[0] != record:
+            return {}
+        merge(self._pending[thread], found[1])
+        merge(self._pending_at[thread, location], found[1])
+        return found[1]
+
+    def heads(self, location: Location, record: int) -> Heads:
+        """What a write published."""
+        found = self._published.get(location)
+        return found[1] if found is not None and found[0] == record else {}
+
+    def pass_on(self, location: Location, record: int, mine: Heads, observed: Heads) -> None:
+        """A read-modify-write publishes also what the write that it observed did."""
+        if observed:
+            heads = dict(observed)
+            merge(heads, mine)
+            self._published[location] = (record, heads)
+
+    def acquire(self, thread: int, location: Location, rank: int) -> None:
+        """An acquire on a location takes in what was collected there."""
+        if (thread, location) in self._pending_at:
+            self._take_in(thread, rank, self._pending_at[thread, location])
+
+    def observe(self, thread: int, location: Location, record: int) -> None:
+        """A strong read observes a morally strong write."""
+        found = self.observed.get(location)
+        if found is None or found.record != record:
+            found = self.observed[location] = Observed(record, {})
+        found.by.setdefault(thread, int(self.clocks.now[thread]))
+
+    def _take_in(self, thread: int, rank: int, heads: Heads) -> None:
+        cta = thread // self.clocks.threads
+        for (head, scope), knowledge in list(heads.items()):
+            if head // self.clocks.threads == cta or (scope >= WIDE and rank >= WIDE):
+                self.clocks.learn((thread,), knowledge)
+                del heads[head, scope]
+
+
+def merge(heads: Heads, more: Heads) -> None:
+    """Add heads to others; of two of one thread and scope the later knows all that the earlier does."""
+    for key, knowledge in more.items():
+        heads[key] = joined(heads.get(key), knowledge)

@@ -1,0 +1,300 @@
+"""Data races: conflicting accesses that are neither morally strong nor ordered by causality (PTX 8.7.1).
+
+The detector follows one run.  Each access is compared with the records of the bytes that it touches: an earlier access of
+another thread that conflicts, is not morally strong with this one, and is not known to its thread, races with it.  Where
+the earlier one is a strong write, whoever observed it and is known orders it as well (`observation`, PTX 8.9.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.analysis.program import Bound
+from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.checkers.patterns import Heads, Patterns
+from ptxvm.checkers.shadow import MAX_SITES, SITE, THREAD, Cells, Records, Shadow, record, site_of, stamp_of, thread_of
+from ptxvm.checkers.strength import ACQUIRES, Site, Sites
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.events import Access, Offsets, Scene, Threads
+
+PRIVATE = frozenset({"local", "param", "const"})
+ORDERING = "bar.warp.sync"
+HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # by what the earlier and the later one do
+
+
+class Race:
+    """Two accesses that race: their sites, threads, and the bytes of each in an allocation."""
+
+    def __init__(self, allocation: Allocation, sites: tuple[Site, Site], threads: tuple[int, int], byte: int) -> None:
+        self.allocation, self.sites, self.threads = allocation, sites, threads
+        self.offsets = tuple(byte & -site.size for site in sites)  # every element is aligned to its size
+
+    @property
+    def hazard(self) -> str:
+        """RAW, WAR or WAW."""
+        return HAZARDS[self.sites[0].writes, self.sites[1].writes]
+
+    @property
+    def mixed_size(self) -> bool:
+        """Do the accesses cover different bytes?"""
+        return self.sites[0].size != self.sites[1].size
+
+
+class RaceDetector:
+    """Follows the threads of one run of a grid."""
+
+    def __init__(self, scene: Scene, report: Callable[[Race], None]) -> None:
+        shape = scene.shape
+        if shape.ctas * shape.threads > THREAD:
+            raise Unsupported(f"the check 'race' of a grid of more than {THREAD:,} threads")
+        self.clocks = Clocks(shape.ctas, shape.threads)
+        self.patterns = Patterns(self.clocks)
+        self.sites = Sites()
+        self.report = report
+        self._shadows: dict[Allocation, Shadow] = {}
+        self._arrived: dict[Any, Knowledge] = {}
+
+    # ── accesses ────────────────────────────────────────────────────────────────────────
+
+    def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have read."""
+        if allocation.space in PRIVATE:
+            return
+        site = self._site(access, "read")
+        shadow = self._shadow(allocation, access)
+        records = record(site, self.clocks.now[threads], threads)
+        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        last = shadow.wrote[cells]
+        self._compare(shadow, site, cells, last, wide)
+        if shadow.also_wrote is not None:
+            self._compare(shadow, site, cells, shadow.also_wrote[cells], wide)
+        if self.sites.scope[site]:
+            self._collect(shadow, site, threads, offsets)
+        self._record_reads(shadow, cells, every, wide)
+
+    def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have written."""
+        if allocation.space in PRIVATE:
+            return
+        site = self._site(access, "write")
+        shadow = self._shadow(allocation, access)
+        records = record(site, self.clocks.now[threads], threads)
+        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        self._write(shadow, site, cells, wide, every)
+        if self.sites.scope[site]:
+            order, rank = self.sites[site].order, int(self.sites.scope[site])
+            for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
+                self.patterns.publish(thread, (shadow.number, offset), each, order, rank)
+
+    def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have read and written in one step, one after the other."""
+        if allocation.space in PRIVATE:
+            return
+        site = self._site(access, "atomic")
+        shadow = self._shadow(allocation, access)
+        records = record(site, self.clocks.now[threads], threads)
+        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        before = shadow.wrote[offsets >> shadow.shift]
+        self._write(shadow, site, cells, wide, every, observes=True)
+        order = self.sites[site].order
+        if self.patterns.active or order in ("release", "acq_rel", "sc"):
+            self._pass_on(shadow, site, threads, offsets, before, records)
+
+    def _site(self, access: Access, operation: str) -> int:
+        number = self.sites.number(access, operation)
+        if number >= MAX_SITES:
+            raise Unsupported(f"the check 'race' of more than {MAX_SITES:,} accesses in the code")
+        return number
+
+    def _shadow(self, allocation: Allocation, access: Access) -> Shadow:
+        shadow = self._shadows.get(allocation)
+        if shadow is None:
+            shadow = self._shadows[allocation] = Shadow(allocation, len(self._shadows))
+        if access.type.bytes < shadow.grain:
+            shadow.refine(access.type.bytes)
+        return shadow
+
+    # ── races ───────────────────────────────────────────────────────────────────────────
+
+    def _write(
+        self, shadow: Shadow, site: int, cells: Cells, threads: Threads, records: Records, *, observes: bool = False
+    ) -> None:
+        """Compare with all that was there, and be the last write."""
+        last, read = shadow.wrote[cells], shadow.read[cells]
+        loose = self._compare(shadow, site, cells, last, threads, observes=observes)
+        self._compare(shadow, site, cells, read, threads)
+        if shadow.also_read is not None:
+            self._compare(shadow, site, cells, shadow.also_read[cells], threads)
+            shadow.also_read[cells] = 0
+        if shadow.also_wrote is not None:
+            still = self._compare(shadow, site, cells, shadow.also_wrote[cells], threads)
+            stale = np.ones(len(cells), np.bool_)
+            stale[still] = False
+            shadow.also_wrote[cells[stale]] = 0
+        if len(loose):  # not ordered before this one, so a third may know this one and not that
+            shadow.second_writes()[cells[loose]] = last[loose]
+        shadow.wrote[cells] = records
+        shadow.read[cells] = 0
+        kept = shadow.wrote[cells]
+        lost = np.flatnonzero(kept != records)
+        if len(lost):  # several threads in one step
+            loose = self._judge(shadow, site, cells[lost], kept[lost], threads[lost])
+            if not observes and len(loose):
+                shadow.second_writes()[cells[lost[loose]]] = records[lost[loose]]
+
+    def _compare(
+        self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
+    ) -> npt.NDArray[np.int64]:
+        """Report races with earlier accesses; the positions of those that this one does not know.
+
+        What a morally strong read-modify-write observes, is ordered before what knows that.
+        """
+        others = thread_of(records)
+        there = np.flatnonzero((records != 0) & (others != threads))
+        if not len(there):
+            return there
+        mine, others = threads[there], others[there]
+        loose = there[self.clocks.unknown(mine, others, stamp_of(records[there]))]
+        if not len(loose):
+            return loose
+        return loose[self._judge(shadow, site, cells[loose], records[loose], threads[loose], observes=observes)]
+
+    def _judge(
+        self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
+    ) -> npt.NDArray[np.int64]:
+        """Report those of unordered accesses that are races; the positions of those that stay unordered."""
+        others = site_of(records)
+        same_cta = thread_of(records) // self.clocks.threads == threads // self.clocks.threads
+        strong = self.sites.morally_strong(site, others, same_cta)
+        racing = np.flatnonzero(~strong)
+        if len(racing) and self.patterns.observed:
+            unseen = [n for n in racing.tolist() if not self._seen(shadow, cells[n], records[n], threads[n])]
+            racing = np.array(unseen, np.int64)
+        if len(racing):
+            _, first = np.unique(others[racing], return_index=True)
+            for n in racing[first].tolist():
+                pair = self.sites[int(others[n])], self.sites[site]
+                byte = int(cells[n]) << shadow.shift
+                self.report(Race(shadow.allocation, pair, (int(thread_of(records[n])), int(threads[n])), byte))
+        return np.flatnonzero(~strong) if observes else np.arange(len(records))
+
+    def _seen(self, shadow: Shadow, cell: int, record: int, thread: int) -> bool:
+        """Has somebody observed the write whose observation the thread knows?"""
+        size = int(self.sites.size[record >> SITE])
+        found = self.patterns.observed.get((shadow.number, int(cell) << shadow.shift & -size))
+        if found is None or found.record != record:
+            return False
+        return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.by.items())
+
+    def _record_reads(self, shadow: Shadow, cells: Cells, records: Records, threads: Threads) -> None:
+        """Be the last readers; keep another reader of each cell beside, if its read is not known to the last."""
+        before = shadow.read[cells]
+        others = thread_of(before)
+        there = np.flatnonzero((before != 0) & (others != threads))
+        if len(there):
+            kept = there[self.clocks.unknown(threads[there], others[there], stamp_of(before[there]))]
+            if len(kept):
+                shadow.second_reads()[cells[kept]] = before[kept]
+        shadow.read[cells] = records
+        lost = np.flatnonzero(shadow.read[cells] != records)
+        if len(lost):
+            shadow.second_reads()[cells[lost]] = records[lost]
+
+    # ── release and acquire ─────────────────────────────────────────────────────────────
+
+    def _collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
+        """Strong reads observe the writes that they are morally strong with."""
+        writes = shadow.wrote[offsets >> shadow.shift]
+        others = thread_of(writes)
+        same = others // self.clocks.threads == threads // self.clocks.threads
+        strong = (writes != 0) & self.sites.morally_strong(site, site_of(writes), same)
+        acquires, rank = self.sites[site].order in ACQUIRES, int(self.sites.scope[site])
+        for n in np.flatnonzero(strong).tolist():
+            thread, location, write = int(threads[n]), (shadow.number, int(offsets[n])), int(writes[n])
+            self.patterns.observe(thread, location, write)
+            self.patterns.collect(thread, location, write)
+            if acquires:
+                self.patterns.acquire(thread, location, rank)
+
+    def _pass_on(
+        self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, before: Records, records: Records
+    ) -> None:
+        """Read-modify-writes, one after the other, observe and publish."""
+        order, rank, reads = self.sites[site].order, int(self.sites.scope[site]), self.sites[site].bound.node.opcode != "red"
+        last: dict[int, int] = {}
+        for thread, offset, old, mine in zip(
+            threads.tolist(), offsets.tolist(), before.tolist(), records.tolist(), strict=True
+        ):
+            location, write = (shadow.number, offset), last.get(offset, old)
+            observed: Heads = {}
+            if write and self._strong_pair(site, write, thread):
+                observed = self.patterns.heads(location, write)
+                if reads and observed:
+                    self.patterns.collect(thread, location, write)
+                    if order in ACQUIRES:
+                        self.patterns.acquire(thread, location, rank)
+            published = self.patterns.publish(thread, location, mine, order, rank)
+            self.patterns.pass_on(location, mine, published, observed)
+            last[offset] = mine
+
+    def _strong_pair(self, site: int, write: int, thread: int) -> bool:
+        other = write & THREAD
+        same = np.array([other // self.clocks.threads == thread // self.clocks.threads])
+        return other == thread or bool(self.sites.morally_strong(site, np.array([write >> SITE]), same)[0])
+
+    def fenced(self, threads: Threads, order: str, scope: str) -> None:
+        """Threads have executed a fence."""
+        for thread in threads.tolist():
+            self.patterns.fence(thread, order, scope)
+
+    # ── barriers ────────────────────────────────────────────────────────────────────────
+
+    def met(self, first: int, ctas: int) -> None:
+        """All threads of some CTAs have met."""
+        self.clocks.meet_ctas(first, ctas)
+
+    def arrived(self, key: Any, threads: Threads) -> None:
+        """Threads of a CTA give what they know to a barrier, and go on."""
+        self._arrived[key] = joined(self._arrived.get(key), self.clocks.snapshot(threads))
+        self.clocks.tick(threads)
+
+    def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
+        """Those who waited know what all who came knew."""
+        more = self._arrived.pop(key, None)
+        if not groups:
+            return
+        threads = np.concatenate([each for _, each in groups])
+        if len(threads) == self.clocks.threads and more is None:
+            self.clocks.meet_ctas(int(threads[0]) // self.clocks.threads, 1)
+        else:
+            self.clocks.meet(threads, more)
+
+    def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+        """`bar.warp.sync` orders the accesses of its lanes; the other collectives do not (PTX 9.7.13.2)."""
+        if mnemonic == ORDERING:
+            for threads in groups:
+                self.clocks.meet(threads)
+
+    def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
+        """The same of all warps of some CTAs."""
+        if mnemonic == ORDERING:
+            self.clocks.meet_warps(first * self.clocks.threads, ctas * self.clocks.threads)
+
+
+def _cells(
+    shadow: Shadow, access: Access, offsets: Offsets, threads: Threads, records: Records
+) -> tuple[Cells, Threads, Records]:
+    """The cells of an access, one after the other, with the thread and the record of each."""
+    count = access.type.bytes * access.count >> shadow.shift
+    cells = offsets >> shadow.shift
+    if count == 1:
+        return cells, threads, records
+    return (cells[:, None] + np.arange(count)).ravel(), threads.repeat(count), records.repeat(count)
+
+
+__all__ = ["Race", "RaceDetector"]

@@ -1,0 +1,88 @@
+"""Moral strength (PTX 8.7): the sites of accesses, with their size, order and scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.analysis.program import Bound
+from ptxvm.machine.events import Access
+
+SCOPES = {"cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
+WIDE = SCOPES["gpu"]  # from here on a scope has all threads of a grid; a cluster has one CTA
+RELEASES = frozenset({"release", "acq_rel", "sc"})
+ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An access of the code."""
+
+    bound: Bound
+    operation: str  # read, write or atomic
+    space: str
+    size: int  # of an element in bytes
+    order: str
+    scope: int  # 0 is weak
+
+    @property
+    def strength(self) -> str:
+        """As PTX says it."""
+        if not self.scope:
+            return "weak"
+        return f"{self.order}.{next(name for name, rank in SCOPES.items() if rank == self.scope)}"
+
+    @property
+    def writes(self) -> bool:
+        """Does it write?"""
+        return self.operation != "read"
+
+
+class Sites:
+    """The sites that were seen, by number; 0 is none."""
+
+    def __init__(self) -> None:
+        nowhere: Sequence[Site | None] = [None]
+        self._sites = list(nowhere)
+        self._numbers: dict[tuple[int, str], int] = {}
+        self.scope = np.zeros(64, np.int64)
+        self.size = np.zeros(64, np.int64)
+
+    def __getitem__(self, number: int) -> Site:
+        site = self._sites[number]
+        if site is None:
+            raise KeyError(number)
+        return site
+
+    def number(self, access: Access, operation: str) -> int:
+        """The number of a site."""
+        key = (id(access.bound), operation)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._sites)
+            order = access.attributes.get("order") or "weak"
+            scope = 0 if order == "weak" else SCOPES[access.attributes.get("scope") or "sys"]
+            site = Site(access.bound, operation, access.space, access.type.bytes, order, scope)
+            self._sites.append(site)
+            if found >= len(self.scope):
+                self.scope, self.size = (np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size))
+            self.scope[found], self.size[found] = site.scope, site.size
+        return found
+
+    def morally_strong(
+        self, site: int, others: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Is an access morally strong with others, of other threads, on bytes that they share?
+
+        Both are strong, each one's scope has the other's thread, and they cover the same bytes: as every access is
+        aligned to its size, that means that they are of one size.
+        """
+        mine, theirs = int(self.scope[site]), self.scope[others]
+        if not mine:
+            return np.zeros(len(others), np.bool_)
+        wide = theirs >= WIDE if mine >= WIDE else np.zeros(len(others), np.bool_)
+        strong: npt.NDArray[np.bool_] = (theirs > 0) & (self.size[others] == self.size[site]) & (same_cta | wide)
+        return strong

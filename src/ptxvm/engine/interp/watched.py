@@ -1,0 +1,203 @@
+"""A cohort that is watched, and schedules that differ from seed to seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxvm.engine.interp.barriers import Key, Waiting
+from ptxvm.engine.interp.cohort import Cohort, _offset
+from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.lanes import at, spread
+from ptxvm.engine.interp.ports import Access, Update
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.events import Watcher
+from ptxvm.machine.faults import AccessFault
+
+ALL = np.uint32(0xFFFF_FFFF)
+INDEPENDENT = 70  # from this target on the lanes of a warp are scheduled each for itself
+
+
+class WatchedCohort(Cohort):
+    """Tells a watcher what its lanes do."""
+
+    watcher: Watcher
+    schedule: Schedule
+
+    def watch(self, watcher: Watcher, schedule: Schedule) -> None:
+        """From now on."""
+        self.watcher, self.schedule = watcher, schedule
+        layout = self.layout
+        self.first = int(layout.ctas[0])  # the CTAs of a cohort follow each other
+        self.threads = layout.numbers + self.first * layout.threads
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────
+
+    def _load(self, access: Access, lanes: Any, address: Any, chosen: Any) -> Any:
+        """Tell of it; where it is refused, go on without the lane, whose value is 0."""
+        try:
+            value = super()._load(access, lanes, address, chosen)
+        except AccessFault as fault:
+            good = self.without(fault, access, lanes)
+            count = self._count(lanes)
+            value = np.zeros((access.count, count) if access.count > 1 else count, access.held)
+            if len(good) and np.ndim(address):
+                every = self.layout.numbers if lanes is None else lanes
+                value[..., good] = self._load(access, every[good], address[good], None)
+            return value
+        for allocation, those, offsets in self.places(access, lanes, address):
+            self.watcher.read(access, those, allocation, offsets)
+        return value
+
+    def store(self, access: Access, lanes: Any, guard: Any, address: Any, values: Sequence[Any]) -> None:
+        """Tell of it; where it is refused, go on without the lane."""
+        if guard is not None:
+            chosen, lanes_chosen = self._chosen(lanes, guard)
+            if chosen is not None:
+                if not len(chosen):
+                    return
+                lanes, address = lanes_chosen, spread(address, chosen)
+                values = [spread(v, chosen) for v in values]
+        try:
+            super().store(access, lanes, None, address, values)
+        except AccessFault as fault:
+            good = self.without(fault, access, lanes)
+            if len(good) and np.ndim(address):
+                every = self.layout.numbers if lanes is None else lanes
+                self.store(access, every[good], None, address[good], [at(v, good) for v in values])
+            return
+        for allocation, those, offsets in self.places(access, lanes, address):
+            self.watcher.wrote(access, those, allocation, offsets)
+
+    def atomic(
+        self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]
+    ) -> Any:
+        """Tell of it; where it is refused, go on without the lane, whose value is 0."""
+        try:
+            old = super().atomic(access, lanes, guard, address, update, operands)
+        except AccessFault as fault:
+            every = self.layout.numbers if lanes is None else lanes
+            guard = np.broadcast_to(True if guard is None else guard, len(every)) & (every != fault.lane)  # type: ignore[attr-defined]
+            self.refuse(fault, access)
+            return self.atomic(access, lanes, guard, address, update, operands)
+        if guard is not None:
+            chosen, lanes = self._chosen(lanes, guard)
+            if chosen is not None:
+                if not len(chosen):
+                    return old
+                address = spread(address, chosen)
+        for allocation, those, offsets in self.places(access, lanes, address):
+            self.watcher.updated(access, those, allocation, offsets)
+        return old
+
+    def places(self, access: Access, lanes: Any, address: Any) -> Iterator[tuple[Allocation, Any, Any]]:
+        """What an access touches: allocations, the threads that touch each, and where they do."""
+        threads = self.threads if lanes is None else self.threads[lanes]
+        window = self._window(access.space)
+        if window is not None:
+            home = window.home if lanes is None else window.home[lanes]
+            offset = _offset(address)
+            yield window.allocation, threads, home + (offset.astype(np.int64) if offset.ndim else int(offset))
+            return
+        if not np.ndim(address):
+            address = np.full(len(threads), address)
+        if self.memory.address_bits == 32:
+            address = address & np.uint64(0xFFFF_FFFF)
+        if not len(address):
+            return
+        table = self.memory.table
+        first = table.find(int(address[0]))
+        if first is not None and int(address.min()) >= first.start and int(address.max()) < first.end:
+            yield first, threads, (address - first.base).view(np.int64)
+            return
+        owners = table.columns.owners(address)
+        for owner in np.unique(owners).tolist():
+            mine = owners == owner
+            allocation = table.items[owner]
+            yield allocation, threads[mine], (address[mine] - allocation.base).view(np.int64)
+
+    def without(self, fault: AccessFault, access: Access, lanes: Any) -> Any:
+        """The positions of the other lanes, where the watcher lets them go on."""
+        self.refuse(fault, access)
+        return np.delete(np.arange(self._count(lanes)), fault.lane_index)
+
+    def refuse(self, fault: AccessFault, access: Access) -> None:
+        """Tell of a refused access; raise it where the watcher does not take it."""
+        lane = fault.lane  # type: ignore[attr-defined]
+        if not self.watcher.refused(self.schedule.fault(fault), access.bound, int(self.threads[lane])):
+            raise fault
+
+    # ── order ───────────────────────────────────────────────────────────────────────────
+
+    def fence(self, lanes: Any, guard: Any, order: str, scope: str) -> None:
+        """Tell of it."""
+        if guard is not None:
+            _, lanes = self._chosen(lanes, guard)
+        self.watcher.fenced(self.threads if lanes is None else self.threads[lanes], order, scope)
+
+    def all_met(self) -> None:
+        """Tell of it."""
+        self.watcher.met(self.first, len(self.layout.ctas))
+
+    def arrive(self, bound: Any, lanes: Any, guard: Any, number: Any, threads: Any) -> None:
+        """Tell of it, barrier by barrier."""
+        before = len(self.arrivals)
+        super().arrive(bound, lanes, guard, number, threads)
+        for those, numbers, _ in self.arrivals[before:]:
+            keys = self.layout.cta[those] * 16 + numbers
+            for key in np.unique(keys).tolist():
+                self.watcher.arrived((self.first + key // 16, key % 16), self.threads[those[keys == key]])
+
+    def barrier_opened(self, cta: int, number: int, waiting: Sequence[Waiting]) -> None:
+        """Tell who waited where."""
+        groups = [(self.schedule.last(each.key), self.threads[each.lanes]) for each in waiting]
+        self.watcher.opened((self.first + cta, number), groups)
+
+    def warps_met(self, mnemonic: str, lanes: Any) -> None:
+        """Tell of it, group by group of the lanes that named each other."""
+        members, layout = at(self.members, lanes), self.layout
+        if lanes is None and bool((members == layout.warp_bits(self.alive, None)).all()):
+            self.watcher.all_warps_met(mnemonic, self.first, len(layout.ctas))
+            return
+        lanes = layout.numbers if lanes is None else lanes
+        keys = layout.warp[lanes].astype(np.int64) << 32 | np.broadcast_to(members, len(lanes))
+        _, which = np.unique(keys, return_inverse=True)
+        self.watcher.warps_met(mnemonic, [self.threads[lanes[which == n]] for n in range(int(which.max()) + 1)])
+
+
+class RandomSchedule(Schedule):
+    """Lets any group run, and often only some of its warps, or of the lanes of a warp (PTX 3.1)."""
+
+    def __init__(self, cohort: Cohort, code: Executable, kernel: Routine, seed: Sequence[int]) -> None:
+        super().__init__(cohort, code, kernel)
+        self.random = np.random.default_rng(seed)
+        program = kernel.function.program
+        self.independent = program is None or program.target.number >= INDEPENDENT
+
+    def choose(self) -> Key:
+        """Any."""
+        ready = list(self.ready)
+        return ready[int(self.random.integers(len(ready)))]
+
+    def take(self, key: Key) -> Any:
+        """All lanes, or some; the others keep their place."""
+        lanes = super().take(key)
+        every = self.cohort.layout.numbers if lanes is None else lanes
+        kind = self.random.random()
+        if kind < 0.4 or len(every) == 1:
+            return lanes
+        run = self.random.random(self.cohort.layout.warps) < 0.5
+        chosen = run[self.cohort.layout.warp[every]]
+        if kind > 0.8 and self.independent:
+            chosen &= self.random.random(len(every)) < 0.5
+        if not chosen.any() or chosen.all():
+            return lanes
+        self.ready[key] = [every[~chosen]]
+        return every[chosen]
+
+
+__all__ = ["RandomSchedule", "WatchedCohort"]

@@ -1,0 +1,90 @@
+"""Lookups in constant tables: in vector registers, where the entries are few and near each other; else from memory."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ptxvm.algebra.types import Type, u32
+from ptxvm.engine.jit import host
+from ptxvm.engine.jit.raw import Lin, Raw, Vec, W, from_lanes, known_lanes, scalar_type, vector_literal, vector_type
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.algebra import LlvmAlgebra
+
+MOST = 128  # entries that are looked up in registers: eight of them
+HALF = "<16 x i32>"
+
+
+def lookup(alg: LlvmAlgebra, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
+    """An entry of a table of integers."""
+    if (known := known_lanes(u32, index)) is not None:
+        return from_lanes(type, tuple(table[n] for n in known))
+    if isinstance(index, Lin) and not index.terms:
+        return _one(alg, type, table, index)
+    affine = near(table, type.bits)
+    if affine is None or not host.has("avx512f"):
+        return _gathered(alg, type, table, index)
+    base, shift, words = affine
+    found: Raw = Vec(_in_registers(alg, words, alg.vector(u32, index)))
+    found = alg.cast("resize", u32, type.as_unsigned, found, "rn")
+    found = alg.integer("shl", type.as_unsigned, found, Lin(shift))
+    return alg.integer("add", type.as_unsigned, found, Lin(base))
+
+
+@cache
+def near(table: tuple[int, ...], bits: int) -> tuple[int, int, tuple[int, ...]] | None:
+    """The table as `base + (word << shift)` with words of 32 bits, if it can be."""
+    if len(table) > MOST or bits not in (32, 64):
+        return None
+    modulus = 1 << bits
+    base = min((n % modulus for n in table), key=lambda n: n - modulus if n >> (bits - 1) else n)
+    distances = [(n - base) % modulus for n in table]
+    together = 0
+    for n in distances:
+        together |= n
+    shift = (together & -together).bit_length() - 1 if together else 0
+    if together >> shift >= 1 << 32:
+        return None
+    words = [n >> shift for n in distances]
+    return base, shift, tuple(words + [0] * (-len(words) % 32))
+
+
+def _one(alg: LlvmAlgebra, type: Type, table: tuple[int, ...], index: Lin) -> Raw:
+    llvm, code = scalar_type(type), alg.code
+    _, _, (place,) = alg.operands(u32, index)
+    where = code.emit(f"getelementptr {llvm}, ptr @{code.unit.table(llvm, table)}, i32 {place}")
+    return Lin(code.emit(f"load {llvm}, ptr {where}, align {type.bytes}"))
+
+
+def _gathered(alg: LlvmAlgebra, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
+    llvm, code, vector = scalar_type(type), alg.code, vector_type(type)
+    name = code.unit.table(llvm, table)
+    places = code.emit(f"getelementptr {llvm}, ptr @{name}, <{W} x i32> {alg.vector(u32, index)}")
+    gather = f"llvm.masked.gather.v{W}{llvm}.v{W}p0"
+    code.unit.declarations[gather] = f"declare {vector} @{gather}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
+    given = [(f"<{W} x ptr>", places), ("i32", str(type.bytes))]
+    given += [(f"<{W} x i1>", "splat (i1 true)"), (vector, "zeroinitializer")]
+    return Vec(code.call(vector, gather, *given))
+
+
+def _in_registers(alg: LlvmAlgebra, words: tuple[int, ...], index: str) -> str:
+    """Each instruction looks up 16 lanes in 32 words; the high bits of the index choose among several."""
+    code, name = alg.code, "llvm.x86.avx512.vpermi2var.d.512"
+    code.unit.declare(name, HALF, HALF, HALF, HALF)
+    halves = []
+    for first in (0, 16):
+        places = code.shuffle("i32", W, index, "poison", list(range(first, first + 16)))
+        found = []
+        for start in range(0, len(words), 32):
+            low, high = (vector_literal("i32", words[n : n + 16]) for n in (start, start + 16))
+            found.append(code.call(HALF, name, (HALF, low), (HALF, places), (HALF, high)))
+        bit = 32
+        while len(found) > 1:
+            marked = code.emit(f"and {HALF} {places}, splat (i32 {bit})")
+            upper = code.emit(f"icmp ne {HALF} {marked}, zeroinitializer")
+            pairs = zip(found[::2], [*found[1::2], found[-1]], strict=False)
+            found = [code.emit(f"select <16 x i1> {upper}, {HALF} {b}, {HALF} {a}") for a, b in pairs]
+            bit *= 2
+        halves.append(found[0])
+    return code.concatenate("i32", halves, 16)

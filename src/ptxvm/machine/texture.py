@@ -1,0 +1,369 @@
+"""Textures, samplers and surfaces: what a host makes of arrays, and what opaque variables and handles stand for (PTX 5.3).
+
+    ptxvm.Texture(image, filter="linear", address="wrap", normalized=True, read="normalized_float")
+
+Each has a handle, a 64-bit number that a kernel takes as `.u64` (a "texture object" of CUDA), as a `.texref` parameter, or
+that `Module.bind` writes into a `.global .texref` variable.  An instruction that gets the address of such a variable
+finds the handle there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Memory
+
+Array = npt.NDArray[Any]
+Filter = Literal["nearest", "linear"]
+Address = Literal["wrap", "mirror", "clamp", "border"]
+Read = Literal["element", "normalized_float"]
+
+NUMBERS = count(0x7E00_0000_0000_0000)  # no address of a host looks like these
+HANDLES: WeakValueDictionary[int, Opaque] = WeakValueDictionary()
+
+FILTERS = ("nearest", "linear")
+ADDRESSES = ("wrap", "mirror", "clamp", "border")
+READS = ("element", "normalized_float")
+CHANNELS = (1, 2, 4)
+
+# The enumerations of OpenCL (PTX 5.3.3, tables 11 and 12), by the dtype, and by the count of channels.
+CHANNEL_DATA_TYPE = {
+    "int8": 0x10D7, "int16": 0x10D8, "int32": 0x10D9, "uint8": 0x10DA, "uint16": 0x10DB, "uint32": 0x10DC,
+    "float16": 0x10DD, "float32": 0x10DE,
+}  # fmt: skip
+NORMALIZED_DATA_TYPE = {"int8": 0x10D0, "int16": 0x10D1, "uint8": 0x10D2, "uint16": 0x10D3}
+CHANNEL_ORDER = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}  # CL_R, CL_RG, CL_RGBA
+# What `txq` answers (PTX 9.7.10.5): the enumerations of table 9.
+FILTER_MODE = {"nearest": 0, "linear": 1}
+ADDR_MODE = {"wrap": 0, "mirror": 1, "clamp": 3, "border": 4}  # clamp_ogl is 2, clamp is clamp_to_edge
+
+
+class Opaque:
+    """What a handle stands for."""
+
+    kind = ""
+
+    def __init__(self) -> None:
+        self.handle = next(NUMBERS)
+        HANDLES[self.handle] = self
+
+
+class Unbound(Opaque):
+    """What an opaque variable stands for until the host binds something to it."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__()
+        self.kind, self.name = kind, name
+
+
+def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
+    """What a handle stands for, or the address of a variable that holds one; an AccessFault where that is not `wanted`."""
+    found = HANDLES.get(handle)
+    if found is None:
+        try:
+            found = HANDLES.get(int(memory.load(np.dtype(np.uint64), np.uint64(handle))))
+        except AccessFault:
+            found = None
+    if isinstance(found, Unbound) and wanted:
+        raise AccessFault("unbound", f"nothing is bound to the .{found.kind} `{found.name}`; use Module.bind", handle)
+    if found is None or (wanted and found.kind != wanted):
+        what = f"of a .{found.kind}" if found is not None else "of nothing"
+        raise AccessFault("invalid-handle", f"{handle:#x} is the handle {what}, and a .{wanted} is needed", handle)
+    return found
+
+
+def is_a(memory: Memory, handle: int, kind: str) -> bool:
+    """Is it the handle of a variable or object of a kind (`istypep`)?"""
+    try:
+        return find(memory, handle).kind == kind
+    except AccessFault:
+        return False
+
+
+# ── samplers ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a texture is read at coordinates: the properties of a sampler (PTX 5.3.2)."""
+
+    filter: str = "nearest"
+    address: tuple[str, str, str] = ("clamp", "clamp", "clamp")
+    normalized: bool = False
+    border: tuple[float, ...] = (0, 0, 0, 0)
+    mipmap_filter: str = "nearest"
+    compare: str = "le"
+
+    def __post_init__(self) -> None:
+        _one_of("filter", self.filter, FILTERS)
+        _one_of("mipmap_filter", self.mipmap_filter, FILTERS)
+        for mode in self.address:
+            _one_of("address", mode, ADDRESSES)
+            if mode in ("wrap", "mirror") and not self.normalized:
+                raise ValueError(f"address '{mode}' is for normalized coordinates; pass normalized=True, or 'clamp'")
+
+
+class Sampler(Opaque):
+    """How textures are read, apart from any: a `.samplerref` of a module in independent mode (PTX 9.7.10.1).
+
+    `normalized=False` is `force_unnormalized_coords`.
+    """
+
+    kind = "samplerref"
+
+    def __init__(
+        self,
+        filter: Filter = "nearest",
+        address: Address | Sequence[Address] = "clamp",
+        *,
+        normalized: bool = True,
+        border: Sequence[float] = (0, 0, 0, 0),
+        mipmap_filter: Filter = "nearest",
+        compare: str = "le",
+    ) -> None:
+        super().__init__()
+        self.sampling = Sampling(filter, _axes(address), normalized, _four(border), mipmap_filter, compare)
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, str | int]) -> Sampler:
+        """A sampler from the initialiser of a variable: `{filter_mode = linear, addr_mode_0 = wrap}` (PTX 5.3)."""
+        words = {"clamp_ogl": "clamp", "clamp_to_edge": "clamp", "clamp_to_border": "border"}
+        modes = [str(fields.get(f"addr_mode_{n}", "clamp_to_edge")) for n in range(3)]
+        made = cls.__new__(cls)
+        Opaque.__init__(made)
+        made.sampling = Sampling(
+            str(fields.get("filter_mode", "nearest")),
+            _axes([words.get(mode, mode) for mode in modes]),
+            normalized=not fields.get("force_unnormalized_coords", 0),
+        )
+        return made
+
+
+def _one_of(what: str, given: str, allowed: Sequence[str]) -> None:
+    if given not in allowed:
+        raise ValueError(f"{what} is one of {', '.join(allowed)}, not {given!r}")
+
+
+def _axes(address: str | Sequence[str]) -> tuple[str, str, str]:
+    """A mode for each of the three directions."""
+    modes = [address] * 3 if isinstance(address, str) else [*address, *["clamp"] * 3][:3]
+    return modes[0], modes[1], modes[2]
+
+
+def _four(border: Sequence[float]) -> tuple[float, ...]:
+    return tuple([*border, 0, 0, 0, 0][:4])
+
+
+# ── images ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class Level:
+    """The elements of one level of detail: an array (slices, height, width, channels), a view of the host's.
+
+    The slices are those of a volume, the layers of an array, or the faces of cubes.
+    """
+
+    texels: Array
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Width, height and slices."""
+        slices, height, width, _ = self.texels.shape
+        return width, height, slices
+
+
+@dataclass(slots=True)
+class Image:
+    """An array as an image: what textures and surfaces have in common."""
+
+    geometry: str
+    level: Level
+    dtype: np.dtype[Any] = field(init=False)
+    channels: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dtype = self.level.texels.dtype
+        self.channels = self.level.texels.shape[-1]
+
+    @classmethod
+    def of(cls, array: npt.ArrayLike, channels: int, *, layered: bool, cubemap: bool) -> Image:
+        """An array as an image: its axes are (layers or depth), height, width and, where there are several, channels."""
+        host = np.asarray(array)
+        if host.dtype.name not in CHANNEL_DATA_TYPE:
+            raise TypeError(f"elements are one of {', '.join(CHANNEL_DATA_TYPE)}, not {host.dtype.name}")
+        if channels not in CHANNELS:
+            raise ValueError(f"an element has 1, 2 or 4 channels, not {channels}")
+        if channels > 1 and (not host.ndim or host.shape[-1] != channels):
+            raise ValueError(f"the last axis of {host.shape} is no axis of {channels} channels")
+        size = host.shape[:-1] if channels > 1 else host.shape
+        directions = len(size) - layered
+        if not 1 <= directions <= 3 or (layered and directions > 2) or 0 in size:  # noqa: PLR2004
+            raise ValueError(f"an image has 1 to 3 directions (2 beside layers), and {host.shape} has {directions}")
+        if cubemap and (len(size) != 3 or size[0] % 6 or size[1] != size[2]):  # noqa: PLR2004
+            raise ValueError(f"a cube map is an array of 6n faces, each a square, not {size}")
+        spread = {1: (1, 1, size[-1]), 2: (1, *size[-2:]), 3: size[-3:]}[directions]
+        if layered:
+            spread = (size[0], *spread[1:])
+        geometry = f"{'a' if layered else ''}{directions}d"
+        if cubemap:
+            geometry = "cube" if size[0] == 6 and not layered else "acube"  # noqa: PLR2004
+        return cls(geometry, Level(host.reshape(*spread, channels)))
+
+    @property
+    def layers(self) -> int:
+        """How many images an array has; 0 where it is none (PTX 9.7.10.5)."""
+        slices = self.level.texels.shape[0]
+        return {"a1d": slices, "a2d": slices, "acube": slices // 6}.get(self.geometry, 0)
+
+    def query(self, what: str, level: Level | None = None) -> int:
+        """The size or format, as `txq` and `suq` name it; a direction that the image does not have has the size 1."""
+        width, height, depth = (level or self.level).size
+        match what:
+            case "width":
+                return width
+            case "height":
+                return height
+            case "depth":
+                return depth if self.geometry == "3d" else 1
+            case "channel_data_type":
+                return CHANNEL_DATA_TYPE[self.dtype.name]
+            case "channel_order":
+                return CHANNEL_ORDER[self.channels]
+            case "array_size":
+                return self.layers
+        return 0  # .num_samples of a texture that has none, .memory_layout of one that is not linear
+
+
+class Texture(Opaque):
+    """An array that kernels read through the rules of a sampler.
+
+    The array has one to three axes, and one more for channels (2 or 4) and one more in front for layers (`layered`) or
+    the faces of cubes (`cubemap`); it is used in place.  `filter` interpolates, `address` (for each axis, x first) tells
+    what is outside, `normalized` coordinates run from 0 to 1.  `read="normalized_float"` takes integers of 8 and 16 bits
+    to [0, 1] or [-1, 1]; `srgb` then takes R, G and B of u8 to linear light.  `mipmaps` are the further levels, each half
+    as large.  `compare` is the comparison with a depth: it passes where the operand is so to the element.
+
+    Components that the elements do not have are 0, and alpha is 1.
+    """
+
+    kind = "texref"
+
+    def __init__(
+        self,
+        array: npt.ArrayLike,
+        filter: Filter = "nearest",
+        address: Address | Sequence[Address] = "clamp",
+        *,
+        normalized: bool = False,
+        read: Read = "element",
+        srgb: bool = False,
+        border: Sequence[float] = (0, 0, 0, 0),
+        mipmaps: Sequence[npt.ArrayLike] = (),
+        mipmap_filter: Filter = "nearest",
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        compare: str = "le",
+    ) -> None:
+        super().__init__()
+        _one_of("read", read, READS)
+        self.image = Image.of(array, channels, layered=layered, cubemap=cubemap)
+        self.sampling = Sampling(filter, _axes(address), normalized, _four(border), mipmap_filter, compare)
+        self.read, self.srgb = read, srgb
+        self.levels = [self.image.level]
+        for number, each in enumerate(mipmaps, 1):
+            self.levels.append(Image.of(each, channels, layered=layered, cubemap=cubemap).level)
+            _check_level(self.levels, number, volume=self.image.geometry == "3d")
+        dtype = self.image.dtype
+        if read == "normalized_float" and dtype.name not in NORMALIZED_DATA_TYPE:
+            raise ValueError(f"integers of 8 and 16 bits can be read as normalized floats, not {dtype.name}")
+        if srgb and (dtype != np.uint8 or read == "element"):
+            raise ValueError("srgb is for u8 that is read as normalized floats")
+        if filter == "linear" and not self.is_float:
+            raise ValueError('integers cannot be filtered; read them as floats with read="normalized_float"')
+
+    @property
+    def is_float(self) -> bool:
+        """Is what a kernel gets a floating-point number?"""
+        return self.read == "normalized_float" or self.image.dtype.kind == "f"
+
+    def query(self, what: str, level: int = 0) -> int:
+        """An attribute, as `txq` names it (PTX 9.7.10.5)."""
+        sampling = self.sampling
+        match what:
+            case "normalized_coords":
+                return int(sampling.normalized)
+            case "num_mipmap_levels":
+                return len(self.levels) if len(self.levels) > 1 else 0
+            case "channel_data_type" if self.read == "normalized_float":
+                return NORMALIZED_DATA_TYPE[self.image.dtype.name]
+        found = query_sampling(sampling, what)
+        if found is not None:
+            return found
+        return self.image.query(what, self.levels[min(max(level, 0), len(self.levels) - 1)])
+
+    def __repr__(self) -> str:
+        size = "x".join(str(n) for n in self.image.level.size)
+        return f"Texture({self.image.geometry}, {size}, {self.image.channels} x {self.image.dtype.name})"
+
+
+def _check_level(levels: list[Level], number: int, *, volume: bool) -> None:
+    """A level is half as large as the one before (PTX 9.7.10.2)."""
+    width, height, slices = levels[number - 1].size
+    wanted = (max(1, width // 2), max(1, height // 2), max(1, slices // 2) if volume else slices)
+    if levels[number].size != wanted:
+        raise ValueError(f"level {number} of the texture is {levels[number].size}, and half of level {number - 1} is {wanted}")
+
+
+def query_sampling(sampling: Sampling, what: str) -> int | None:
+    """An attribute of a sampler; None for one that is a texture's."""
+    match what:
+        case "filter_mode":
+            return FILTER_MODE[sampling.filter]
+        case "addr_mode_0" | "addr_mode_1" | "addr_mode_2":
+            return ADDR_MODE[sampling.address[int(what[-1])]]
+        case "force_unnormalized_coords":
+            return int(not sampling.normalized)
+    return None
+
+
+class Surface(Opaque):
+    """An array that kernels read and write at integer coordinates, in place.
+
+    The array is contiguous and has one to three axes, and one more for channels (2 or 4) and one more in front for
+    layers or the faces of cubes.
+    """
+
+    kind = "surfref"
+
+    def __init__(
+        self, array: npt.NDArray[Any], *, channels: int = 1, layered: bool = False, cubemap: bool = False
+    ) -> None:
+        super().__init__()
+        if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+            raise TypeError("a surface is a contiguous NumPy array, since kernels write to it in place")
+        self.image = Image.of(array, channels, layered=layered, cubemap=cubemap)
+        self.array = array
+
+    @property
+    def rows(self) -> Array:
+        """The bytes: (slices, height, bytes of a row)."""
+        slices, height, width, channels = self.image.level.texels.shape
+        return self.image.level.texels.view(np.uint8).reshape(slices, height, width * channels * self.array.itemsize)
+
+    def query(self, what: str, level: int = 0) -> int:  # noqa: ARG002 - surfaces have one level
+        """An attribute, as `suq` names it (PTX 9.7.11.4)."""
+        return self.image.query(what)
+
+    def __repr__(self) -> str:
+        size = "x".join(str(n) for n in self.image.level.size)
+        return f"Surface({self.image.geometry}, {size}, {self.image.channels} x {self.image.dtype.name})"

@@ -1,0 +1,286 @@
+"""What a texture gives at coordinates: the formulas of the CUDA C programming guide, "Texture fetching".
+
+A coordinate u counts elements: it is x, or x times the size of the image where x is normalized.
+
+    nearest   T[i]                                   i = floor(u)
+    linear    (1 - a) T[i] + a T[i + 1]              i = floor(u - 0.5), a the rest, in 1.8 fixed point
+
+and so on for two and three directions.  An index outside of the image is taken to it as the address mode says.
+Everything is done on arrays of lanes, in f64, which holds the coordinates and weights exactly; the result is rounded to
+f32 once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.machine.texture import Array, Level, Sampling, Texture
+
+FRACTION = 256.0  # of the weights: 8 bits behind the point
+DIRECTIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2}
+LIMIT = float(1 << 30)  # coordinates beyond it are as far out as it is
+COMPARE = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "always": lambda a, b: np.ones(np.broadcast(a, b).shape, np.bool_),
+    "never": lambda a, b: np.zeros(np.broadcast(a, b).shape, np.bool_),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A look-up: the geometry of the instruction, whether coordinates are integers, and which component is gathered."""
+
+    geometry: str
+    integers: bool = False
+    component: int | None = None
+
+
+@dataclass(slots=True)
+class Point:
+    """Where lanes look: a slice, and the coordinates in the directions of the image."""
+
+    slice: Array
+    coordinates: list[Array]  # f64
+    cube: bool = False
+
+
+def fetch(
+    what: Fetch,
+    texture: Texture,
+    sampling: Sampling,
+    coordinates: Sequence[Array],
+    *,
+    lod: Array | None = None,
+    gradients: tuple[Sequence[Array], Sequence[Array]] | None = None,
+    offset: Sequence[Array] | None = None,
+    compare: Array | None = None,
+) -> Array:
+    """Four components for each lane, as u32: integers, or the bits of f32.
+
+    A geometry that is not the texture's own sees the same elements: a 1d look-up the first row, a 2d one the first slice.
+    """
+    if what.geometry in ("2dms", "a2dms"):
+        raise Unsupported("multi-sample textures", f"tex.{what.geometry}")
+    point = locate(what, coordinates)
+    count = len(point.slice)
+    steps = [np.zeros(count)] * 3 if offset is None else [*(o.astype(np.float64) for o in offset), *[np.zeros(count)] * 3]
+    reader = Reader(what, texture, sampling, point, steps, compare)
+    if lod is None and gradients is None:
+        return reader.at_level(np.zeros(count))
+    if lod is None:
+        lod = level_of(what, texture, sampling, gradients)
+    return reader.at_level(np.nan_to_num(lod.astype(np.float64), posinf=LIMIT, neginf=0.0))
+
+
+def level_of(
+    what: Fetch, texture: Texture, sampling: Sampling, gradients: tuple[Sequence[Array], Sequence[Array]] | None
+) -> Array:
+    """The level of detail of gradients: the binary logarithm of the longer one, measured in elements."""
+    if gradients is None:
+        raise ValueError("no gradients")
+    size = texture.levels[0].size
+    normalized = sampling.normalized or what.geometry in ("cube", "acube")
+    directions = 3 if what.geometry in ("3d", "cube", "acube") else DIRECTIONS[what.geometry]
+    lengths = []
+    for gradient in gradients:
+        scaled = [
+            g.astype(np.float64) * ((size[0] / 2 if "cube" in what.geometry else size[n]) if normalized else 1)
+            for n, g in enumerate(gradient[:directions])
+        ]
+        lengths.append(np.sqrt(sum(g * g for g in scaled)))
+    longest: Array = np.maximum(*lengths)
+    return np.log2(np.maximum(longest, 2.0**-60))
+
+
+def locate(what: Fetch, coordinates: Sequence[Array]) -> Point:
+    """The slice and the coordinates in it."""
+    given = list(coordinates)
+    geometry = what.geometry
+    layer = np.zeros(len(given[0]), np.int64)
+    if geometry in ("a1d", "a2d", "acube"):
+        layer = given.pop(0).view(np.uint32).astype(np.int64)
+    numbers = [c.view(np.int32 if what.integers else np.float32).astype(np.float64) for c in given]
+    numbers = [np.clip(np.nan_to_num(c, nan=0.0, posinf=LIMIT, neginf=-LIMIT), -LIMIT, LIMIT) for c in numbers]
+    if geometry in ("cube", "acube"):
+        face, s, t = face_of(*numbers[:3])
+        return Point(layer * 6 + face, [s, t], cube=True)
+    return Point(layer, numbers[: DIRECTIONS[geometry]])
+
+
+def face_of(x: Array, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    """The face of a cube in a direction, and the coordinates in it (CUDA C programming guide, "Cubemap textures").
+
+        major axis   face   m    s    t
+        |x|   x > 0   0     x   -z   -y
+              x < 0   1    -x    z   -y
+        |y|   y > 0   2     y    x    z
+              y < 0   3    -y    x   -z
+        |z|   z > 0   4     z    x   -y
+              z < 0   5    -z   -x   -y
+    """
+    along_x = (abs(x) >= abs(y)) & (abs(x) >= abs(z))
+    along_y = ~along_x & (abs(y) >= abs(z))
+    axis = np.where(along_x, x, np.where(along_y, y, z))
+    negative = axis < 0
+    face = np.where(along_x, 0, np.where(along_y, 2, 4)) + negative
+    s = np.choose(face, [-z, z, x, x, x, -x])
+    t = np.choose(face, [-y, -y, z, -z, -y, -y])
+    m = np.where(axis == 0, 1.0, abs(axis))
+    return face, (s / m + 1) / 2, (t / m + 1) / 2
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads a texture at a point."""
+
+    what: Fetch
+    texture: Texture
+    sampling: Sampling
+    point: Point
+    steps: Sequence[Array]
+    compare: Array | None
+
+    def at_level(self, lod: Array) -> Array:
+        """The four components at levels of detail: of the nearest level, or between two."""
+        last = len(self.texture.levels) - 1
+        lod = np.clip(lod, 0, last)
+        if self.sampling.mipmap_filter == "nearest" or self.what.integers or not last or not self.is_float:
+            return self.bits(self.of_levels(np.floor(lod + 0.5).astype(np.int64)))
+        fixed = np.floor(lod * FRACTION + 0.5)
+        low = np.minimum(fixed // FRACTION, last).astype(np.int64)
+        weight = fixed / FRACTION - low
+        fine, coarse = self.of_levels(low), self.of_levels(np.minimum(low + 1, last))
+        return self.bits((1 - weight) * fine + weight * coarse)
+
+    @property
+    def is_float(self) -> bool:
+        """Are the components floating-point numbers?  What a comparison gives always is."""
+        return self.compare is not None or self.texture.is_float
+
+    def bits(self, components: Array) -> Array:
+        """The components as u32."""
+        if self.is_float:
+            return components.astype(np.float32).view(np.uint32)
+        return components.astype(np.int64).astype(np.uint32)
+
+    def of_levels(self, levels: Array) -> Array:
+        """Each lane from its level."""
+        result = np.zeros((4, len(levels)))
+        for number in np.unique(levels):
+            lanes = np.flatnonzero(levels == number)
+            result[:, lanes] = self.of_level(self.texture.levels[number], lanes)
+        return result
+
+    def of_level(self, level: Level, lanes: Array) -> Array:
+        """Some lanes, from one level."""
+        size = level.size
+        if self.what.geometry in ("3d",):
+            slices = None
+        else:
+            slices = np.clip(self.point.slice[lanes], 0, size[2] - 1)
+        places = [self.place(n, c[lanes], size[n], self.steps[n][lanes]) for n, c in enumerate(self.point.coordinates)]
+        if self.what.component is not None:
+            return self.gather(level, lanes, slices, places)
+        if self.sampling.filter == "nearest" or self.what.integers or not self.texture.is_float:
+            return self.texels(level, lanes, slices, [self.index(n, np.floor(u), size[n]) for n, u in enumerate(places)])
+        return self.linear(level, lanes, slices, places)
+
+    def place(self, axis: int, x: Array, size: int, step: Array) -> Array:
+        """The coordinate in elements: scaled, moved by the offset, and brought back by wrapping or mirroring."""
+        normalized = (self.sampling.normalized or self.point.cube) and not self.what.integers
+        u = (x * size if normalized else x) + step
+        mode = self.mode(axis)
+        if self.what.integers or mode in ("clamp", "border"):
+            return u
+        turns = np.floor(u / size)
+        rest = u - turns * size
+        return rest if mode == "wrap" else np.where(turns % 2 == 0, rest, size - rest)
+
+    def mode(self, axis: int) -> str:
+        """The address mode; faces of cubes are clamped."""
+        return "clamp" if self.point.cube else self.sampling.address[axis]
+
+    def index(self, axis: int, i: Array, size: int) -> Array:
+        """An index of an element within the image; -1 where the border is."""
+        mode = self.mode(axis)
+        whole = i.astype(np.int64)
+        if mode == "wrap":
+            return whole % size
+        if mode == "mirror":
+            turned = whole % (2 * size)
+            return np.minimum(turned, 2 * size - 1 - turned)
+        if mode == "border":
+            return np.where((whole < 0) | (whole >= size), -1, whole)
+        return np.clip(whole, 0, size - 1)
+
+    def texels(self, level: Level, lanes: Array, slices: Array | None, indexes: Sequence[Array]) -> Array:
+        """The elements at indexes, x first, as four components."""
+        x, y, z = (*indexes, *[np.zeros(len(lanes), np.int64)] * 2)[:3]
+        outside = (x < 0) | (y < 0) | (z < 0)
+        found = level.texels[z if slices is None else slices, y, x]
+        components = [*self.numbers(found), *self.missing(found.shape[1], len(lanes))]
+        result = np.stack(components).astype(np.float64)
+        for n in range(4):
+            result[n] = np.where(outside, self.sampling.border[n], result[n])
+        if self.compare is not None:
+            reference = self.compare[lanes].view(np.float32).astype(np.float64)
+            result = COMPARE[self.sampling.compare](reference, result).astype(np.float64)
+        return result
+
+    def numbers(self, found: Array) -> list[Array]:
+        """Elements as numbers, channel by channel: in f64, which holds them exactly."""
+        if self.texture.read == "element":
+            return list(found.T.astype(np.float64))
+        info = np.iinfo(found.dtype)
+        scaled = np.maximum(found.T.astype(np.float64) / info.max, -1.0).astype(np.float32).astype(np.float64)
+        if self.texture.srgb:
+            scaled[:3] = linear_light(scaled[:3])
+        return list(scaled)
+
+    def missing(self, channels: int, count: int) -> list[Array]:
+        """What elements do not have: 0, and 1 for alpha."""
+        return [np.full(count, float(n == 3)) for n in range(channels, 4)]  # noqa: PLR2004 - R, G, B, A
+
+    def footprint(self, places: Sequence[Array]) -> list[tuple[Array, Array]]:
+        """In each direction the index of the first of two elements, and the weight of the second in 1.8 fixed point."""
+        found = []
+        for u in places:
+            fixed = np.floor((u - 0.5) * FRACTION + 0.5)
+            i = np.floor(fixed / FRACTION)
+            found.append((i, fixed / FRACTION - i))
+        return found
+
+    def linear(self, level: Level, lanes: Array, slices: Array | None, places: Sequence[Array]) -> Array:
+        """The weighted sum of the two, four or eight elements around the point."""
+        around = self.footprint(places)
+        total = np.zeros((4, len(lanes)))
+        for corner in product((0, 1), repeat=len(around)):
+            weight = np.ones(len(lanes))
+            indexes = []
+            for axis, (second, (i, a)) in enumerate(zip(corner, around, strict=True)):
+                weight = weight * (a if second else 1 - a)
+                indexes.append(self.index(axis, i + second, level.size[axis]))
+            total += np.where(weight == 0, 0.0, weight * self.texels(level, lanes, slices, indexes))
+        return total
+
+    def gather(self, level: Level, lanes: Array, slices: Array | None, places: Sequence[Array]) -> Array:
+        """One component of the four elements around the point, counter-clockwise from the lower left (`tld4`)."""
+        (i, _), (j, _) = self.footprint(places)
+        result = []
+        for right, lower in ((0, 1), (1, 1), (1, 0), (0, 0)):
+            indexes = [self.index(0, i + right, level.size[0]), self.index(1, j + lower, level.size[1])]
+            result.append(self.texels(level, lanes, slices, indexes)[self.what.component])
+        return np.stack(result)
+
+
+def linear_light(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """From sRGB (IEC 61966-2-1), in f32."""
+    light: Any = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
+    return np.asarray(light, np.float32).astype(np.float64)  # type: ignore[return-value]

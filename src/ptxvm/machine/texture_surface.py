@@ -1,0 +1,147 @@
+"""Loads, stores and reductions of surfaces (PTX 9.7.11).
+
+Unformatted access (`.b`) counts bytes in the first direction, formatted access (`.p`) elements; the others count rows and
+slices.  Outside of the surface `.trap` faults, `.clamp` goes to the nearest place, `.zero` reads zeros and stores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.texture import Array, Surface
+
+OPERATIONS: dict[str, np.ufunc] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """What an instruction touches: its geometry, what happens outside, and how many elements of a type."""
+
+    geometry: str
+    clamp: str
+    type: Type
+    count: int = 1
+    formatted: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Of an unformatted access."""
+        return self.type.bytes * self.count
+
+
+@dataclass(slots=True)
+class Spots:
+    """Where lanes access a surface: slice, row and column, and which lanes are inside."""
+
+    z: Array
+    y: Array
+    x: Array
+    inside: Array
+
+
+def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots:
+    """The places of lanes; columns are bytes, or elements where the access is formatted."""
+    given = [c.view(np.int32).astype(np.int64) for c in coordinates]
+    layer = np.zeros(len(given[0]), np.int64)
+    if place.geometry in ("a1d", "a2d"):
+        layer = given.pop(0) & 0xFFFF_FFFF
+    x, y, z = (*given, layer * 0, layer * 0)[:3]
+    if place.geometry in ("1d", "a1d"):
+        y = layer * 0
+    if place.geometry != "3d":
+        z = layer
+    width, height, slices = surface.image.level.size
+    last = width - 1
+    if not place.formatted:
+        _aligned(place, x)
+        last = width * surface.image.channels * surface.array.itemsize - place.bytes
+    found = Spots(z, y, x, np.ones(len(x), np.bool_))
+    for axis, most in (("x", last), ("y", height - 1), ("z", slices - 1)):
+        at = getattr(found, axis)
+        found.inside &= (at >= 0) & (at <= most)
+        setattr(found, axis, np.clip(at, 0, max(most, 0)))
+    if place.clamp == "trap" and not found.inside.all():
+        lane = int(np.argmin(found.inside))
+        where = ", ".join(str(int(c[lane])) for c in (x, y, z))
+        raise AccessFault(
+            "surface-out-of-bounds",
+            f"({where}) lies outside of {surface!r}; .clamp and .zero allow that",
+            size=place.bytes,
+            lane_index=lane,
+        )
+    if not place.formatted and last < 0:
+        raise AccessFault("surface-out-of-bounds", f"a row of {surface!r} is shorter than {place.bytes} bytes")
+    return found
+
+
+def _aligned(place: Place, x: Array) -> None:
+    wrong = x % place.bytes != 0
+    if wrong.any():
+        lane = int(np.argmax(wrong))
+        raise AccessFault(
+            "misaligned",
+            f"byte {int(x[lane])} of a row is no multiple of the {place.bytes} bytes of the access",
+            size=place.bytes,
+            lane_index=lane,
+        )
+
+
+def load(place: Place, surface: Surface, coordinates: Sequence[Array]) -> list[Array]:
+    """The elements, as unsigned integers of their size."""
+    at = spots(place, surface, coordinates)
+    columns = at.x[:, None] + np.arange(place.bytes)
+    raw = surface.rows[at.z[:, None], at.y[:, None], columns]
+    if place.clamp == "zero":
+        raw[~at.inside] = 0
+    values = np.ascontiguousarray(raw).view(np.dtype(f"<u{place.type.bytes}"))
+    return [np.ascontiguousarray(values[:, n]) for n in range(place.count)]
+
+
+def store(place: Place, surface: Surface, coordinates: Sequence[Array], values: Sequence[Array]) -> None:
+    """Write elements; where lanes meet, the last one stays."""
+    at = spots(place, surface, coordinates)
+    lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
+    if not surface.array.flags.writeable:
+        raise AccessFault("read-only", f"{surface!r} is a read-only array")
+    if place.formatted:
+        texels = surface.image.level.texels
+        for channel, value in enumerate(values[: surface.image.channels]):
+            texels[at.z[lanes], at.y[lanes], at.x[lanes], channel] = converted(value[lanes], texels.dtype)
+        return
+    raw = np.ascontiguousarray(np.stack([v.view(np.dtype(f"<u{place.type.bytes}")) for v in values], axis=1)).view(np.uint8)
+    columns = at.x[lanes, None] + np.arange(place.bytes)
+    surface.rows[at.z[lanes, None], at.y[lanes, None], columns] = raw[lanes]
+
+
+def converted(value: Array, dtype: np.dtype[Any]) -> Array:
+    """32 bits as a component of the surface: of f32, u32 or s32, as its format is; integers saturate (PTX 9.7.11.2)."""
+    if dtype.kind == "f":
+        return value.view(np.float32).astype(dtype)
+    info = np.iinfo(dtype)
+    whole = value.view(np.int32 if dtype.kind == "i" else np.uint32)
+    return np.clip(whole, info.min, info.max).astype(dtype)
+
+
+def reduce(operation: str, place: Place, surface: Surface, coordinates: Sequence[Array], value: Array) -> None:
+    """Apply an operation to what is there, lane after lane."""
+    if not surface.array.flags.writeable:
+        raise AccessFault("read-only", f"{surface!r} is a read-only array")
+    at = spots(place, surface, coordinates)
+    lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
+    signed = place.type.is_signed or (place.formatted and surface.image.dtype.kind == "i")
+    dtype = np.dtype(f"<{'i' if signed else 'u'}{place.type.bytes}")
+    rows = surface.rows
+    slices, height, size = rows.shape
+    column = at.x[lanes] * (surface.image.channels * surface.array.itemsize if place.formatted else 1)
+    flat = (at.z[lanes] * height + at.y[lanes]) * size + column
+    if (flat % dtype.itemsize).any() or rows.size % dtype.itemsize:
+        raise AccessFault("misaligned", f"{surface!r} has no elements of {dtype.itemsize} bytes there")
+    OPERATIONS[operation].at(rows.reshape(-1).view(dtype), flat // dtype.itemsize, value[lanes].view(dtype))

@@ -1,0 +1,171 @@
+"""The texture unit: what instructions ask of it for many lanes at once, each with a handle of its own.
+
+An operand is a list of arrays, one element for each lane; handles are addresses of opaque variables or handles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxvm.machine import texture_surface
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Memory
+from ptxvm.machine.texture import (
+    Array,
+    Opaque,
+    Sampler,
+    Sampling,
+    Surface,
+    Texture,
+    find,
+    is_a,
+    query_sampling,
+)
+from ptxvm.machine.texture_sampling import Fetch, fetch
+from ptxvm.machine.texture_surface import Place
+
+Operands = Mapping[str, Sequence[Array]]
+Work = Callable[[Memory, Operands], list[Array]]
+"""What an instruction does with its operands: some arrays of results."""
+
+
+def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaque, Array, dict[str, list[Array]]]]:
+    """The lanes that share a handle: what it stands for, their numbers, and their operands."""
+    handles = operands["handle"][0]
+    for handle in np.unique(handles):
+        lanes = np.flatnonzero(handles == handle)
+        given = {name: [array[lanes] for array in arrays] for name, arrays in operands.items() if name != "handle"}
+        try:
+            yield find(memory, int(handle), kind), lanes, given
+        except AccessFault as fault:
+            raise fault.at_lane(int(lanes[min(fault.lane_index, len(lanes) - 1)])) from None
+
+
+def look_up(what: Fetch) -> Work:
+    """Four components for each lane, as u32."""
+
+    def work(memory: Memory, operands: Operands) -> list[Array]:
+        result = np.zeros((4, len(operands["handle"][0])), np.uint32)
+        for texture, lanes, given in groups(memory, operands, "texref"):
+            if isinstance(texture, Texture):
+                result[:, lanes] = one_texture(what, memory, texture, given)
+        return list(result)
+
+    return work
+
+
+def one_texture(what: Fetch, memory: Memory, texture: Texture, given: dict[str, list[Array]]) -> Array:
+    """The look-up of lanes that share a texture; lanes may have samplers of their own."""
+    samplers = given.pop("sampler", None)
+    if samplers is None:
+        return sampled(what, texture, texture.sampling, given)
+    result = np.zeros((4, len(samplers[0])), np.uint32)
+    for number in np.unique(samplers[0]):
+        lanes = np.flatnonzero(samplers[0] == number)
+        sampling = sampling_of(find(memory, int(number)))
+        result[:, lanes] = sampled(what, texture, sampling, {k: [a[lanes] for a in v] for k, v in given.items()})
+    return result
+
+
+def sampling_of(opaque: Opaque) -> Sampling:
+    """The properties of a sampler; a texture has those of its own."""
+    if isinstance(opaque, Sampler | Texture):
+        return opaque.sampling
+    raise AccessFault("invalid-handle", f"a .{opaque.kind} is no sampler")
+
+
+def sampled(what: Fetch, texture: Texture, sampling: Sampling, given: dict[str, list[Array]]) -> Array:
+    """The look-up with one texture and one sampler."""
+    gradients = (given["dPdx"], given["dPdy"]) if "dPdx" in given else None
+    lod = compare = None
+    if "lod" in given:
+        lod = given["lod"][0].view(np.int32 if what.integers else np.float32)
+    if "compare" in given:
+        compare = given["compare"][0]
+    if gradients is not None:
+        gradients = ([g.view(np.float32) for g in gradients[0]], [g.view(np.float32) for g in gradients[1]])
+    offset = [o.view(np.int32) for o in given["offset"]] if "offset" in given else None
+    return fetch(
+        what, texture, sampling, given["coordinates"], lod=lod, gradients=gradients, offset=offset, compare=compare
+    )
+
+
+def query(kind: str, attribute: str) -> Work:
+    """An attribute of a texture, sampler or surface."""
+
+    def work(memory: Memory, operands: Operands) -> list[Array]:
+        result = np.zeros(len(operands["handle"][0]), np.uint32)
+        for opaque, lanes, given in groups(memory, operands, ""):
+            levels = given["level"][0].view(np.int32) if "level" in given else np.zeros(len(lanes), np.int32)
+            for level in np.unique(levels):
+                result[lanes[levels == level]] = attribute_of(opaque, kind, attribute, int(level))
+        return [result]
+
+    return work
+
+
+def attribute_of(opaque: Opaque, kind: str, attribute: str, level: int) -> int:
+    """One attribute of one object."""
+    if isinstance(opaque, Sampler) and kind == "sampler":
+        return query_sampling(opaque.sampling, attribute) or 0
+    if isinstance(opaque, Surface if kind == "surface" else Texture):
+        return int(opaque.query(attribute, level))  # type: ignore[attr-defined]
+    raise AccessFault("invalid-handle", f"the handle is that of a .{opaque.kind}, and a {kind} is queried")
+
+
+def tell_kind(kind: str) -> Work:
+    """Is it a pointer to an opaque variable of the kind?"""
+
+    def work(memory: Memory, operands: Operands) -> list[Array]:
+        handles = operands["handle"][0]
+        truth = {handle: is_a(memory, int(handle), kind) for handle in np.unique(handles)}
+        return [np.array([truth[handle] for handle in handles], np.bool_)]
+
+    return work
+
+
+def load(place: Place) -> Work:
+    """What a surface holds."""
+
+    def work(memory: Memory, operands: Operands) -> list[Array]:
+        count = len(operands["handle"][0])
+        results = [np.zeros(count, f"<u{place.type.bytes}") for _ in range(place.count)]
+        for surface, lanes, given in groups(memory, operands, "surfref"):
+            if isinstance(surface, Surface):
+                for result, value in zip(results, texture_surface.load(place, surface, given["coordinates"]), strict=True):
+                    result[lanes] = value
+        return results
+
+    return work
+
+
+def store(place: Place) -> Work:
+    """Write to a surface."""
+
+    def work(memory: Memory, operands: Operands) -> list[Array]:
+        for surface, _, given in groups(memory, operands, "surfref"):
+            if isinstance(surface, Surface):
+                texture_surface.store(place, surface, given["coordinates"], given["values"])
+        return []
+
+    return work
+
+
+def reduce(operation: str, place: Place) -> Work:
+    """Apply an operation to what a surface holds."""
+
+    def work(memory: Memory, operands: Operands) -> list[Array]:
+        for surface, _, given in groups(memory, operands, "surfref"):
+            if isinstance(surface, Surface):
+                texture_surface.reduce(operation, place, surface, given["coordinates"], given["values"][0])
+        return []
+
+    return work
+
+
+def no_results(held: Sequence[np.dtype[Any]], count: int) -> list[Array]:
+    """Zeros, for lanes whose guard is false."""
+    return [np.zeros(count, dtype) for dtype in held]

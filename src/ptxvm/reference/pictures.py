@@ -1,0 +1,232 @@
+"""Pictures of the reference, as SVG made from the declarations: bytes, lanes, truth tables and fragments.
+
+They stand inside the page, so that lines and letters have the colour of its text (`currentColor`) and fills are
+translucent: both read well on a light page and on a dark one.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from ptxvm.isa.fragments import LANES, Fragment
+from ptxvm.reference import boolean
+from ptxvm.reference.permutation import picks
+
+FONT = "font-family='ui-monospace, SFMono-Regular, Menlo, monospace'"
+
+
+# ── the few shapes that the pictures are made of ────────────────────────────────────────
+
+
+def picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
+    """A whole picture; the title is read aloud to those who cannot see it."""
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:g} {height:g}' width='{width:g}' role='img' "
+        f"style='max-width: 100%; height: auto' {FONT} font-size='12' fill='currentColor' stroke='none'>"
+        f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
+    )
+
+
+def box(x: float, y: float, width: float, height: float, fill: str = "none") -> str:
+    """A cell."""
+    return (
+        f"<rect x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}' fill='{fill}' stroke='currentColor' "
+        "stroke-opacity='.5'/>"
+    )
+
+
+def label(x: float, y: float, text: object, anchor: str = "middle", size: float = 12, opacity: float = 1) -> str:
+    """A text; `y` is its middle."""
+    faint = f" opacity='{opacity:g}'" if opacity < 1 else ""
+    said = escape(str(text))
+    return f"<text x='{x:g}' y='{y + size * 0.36:.4g}' text-anchor='{anchor}' font-size='{size:g}'{faint}>{said}</text>"
+
+
+def line(x1: float, y1: float, x2: float, y2: float, *, color: str = "currentColor", dashed: bool = False) -> str:
+    """A line that ends in a dot, where the value goes."""
+    dashes = " stroke-dasharray='4 3'" if dashed else ""
+    return (
+        f"<line x1='{x1:g}' y1='{y1:g}' x2='{x2:g}' y2='{y2:g}' stroke='{color}' stroke-width='1.6'{dashes}/>"
+        f"<circle cx='{x2:g}' cy='{y2:g}' r='3' fill='{color}'/>"
+    )
+
+
+def color(part: float, opacity: float = 0.28) -> str:
+    """A fill for a place between 0 and 1 of the circle of colours."""
+    red, green, blue = (round(255 * c) for c in colorsys.hls_to_rgb(part % 1, 0.5, 0.75))
+    return f"rgba({red}, {green}, {blue}, {opacity:g})"
+
+
+# ── prmt: where the bytes go ────────────────────────────────────────────────────────────
+
+
+def bytes_of_prmt(control: int, mode: str | None = None) -> str:
+    """The eight bytes of `b` and `a`, and the four of the result; a dashed line takes the sign only."""
+    cell, gap, top, bottom = 56, 24, 34, 138
+    left = 16.0
+
+    def at(number: int) -> float:
+        """The left edge of a byte of the sources: 7 to 4 are those of `b`."""
+        return left + (7 - number) * cell + (gap if number < 4 else 0)
+
+    def of_result(number: int) -> float:
+        return left + (2 + 3 - number) * cell + gap / 2
+
+    parts = [label(at(7) + 2 * cell, 16, "b"), label(at(3) + 2 * cell, 16, "a")]
+    for number in range(8):
+        name = f"{'b' if number > 3 else 'a'}.b{number & 3}"
+        parts += [
+            box(at(number), top, cell, 28, color(number / 8)),
+            label(at(number) + cell / 2, top + 14, f"{number}: {name}"),
+        ]
+    for number, pick in enumerate(picks(control, mode)):
+        source = pick.byte + (4 if pick.operand == "b" else 0)
+        middle = of_result(number) + cell / 2
+        parts += [
+            line(at(source) + cell / 2, top + 28, middle, bottom, color=color(source / 8, 0.95), dashed=pick.sign),
+            box(of_result(number), bottom, cell, 28, color(source / 8)),
+            label(middle, bottom + 14, f"d.b{number}"),
+        ]
+        if not mode:
+            parts.append(label(middle, bottom + 42, f"{control >> 4 * number & 0xF:x}", opacity=0.8))
+    said = f".{mode}, c = {control}" if mode else f"c = 0x{control:04x}"
+    parts.append(label(of_result(3) - 14, bottom + (14 if mode else 42), said, "end", opacity=0.8))
+    return picture(2 * left + 8 * cell + gap, bottom + 60, f"prmt with control {control:#06x}", parts)
+
+
+# ── lop3: the table ─────────────────────────────────────────────────────────────────────
+
+
+def table_of_lop3(table: int) -> str:
+    """The eight rows of a function of three bits, side by side, and what the function is."""
+    cell, height, left, top = 40, 26, 60, 12
+    parts = []
+    rows = [*boolean.VARIABLES.items(), ("d", table)]
+    for row, (name, bits) in enumerate(rows):
+        y = top + row * height + (6 if name == "d" else 0)
+        parts.append(label(left - 14, y + height / 2, name, "end"))
+        for column, number in enumerate(range(7, -1, -1)):
+            bit = bits >> number & 1
+            fill = color(0.6 if name == "d" else 0.1, 0.4 if name == "d" else 0.22) if bit else "none"
+            x = left + column * cell
+            parts += [box(x, y, cell, height, fill), label(x + cell / 2, y + height / 2, bit)]
+    below = top + 4 * height + 6
+    for column, number in enumerate(range(7, -1, -1)):
+        parts.append(label(left + column * cell + cell / 2, below + 12, f"bit {number}", size=10, opacity=0.7))
+    name = boolean.name(table)
+    said = f"immLut = 0x{table:02X}: d = {boolean.expression(table)}" + (f"  ({name})" if name else "")
+    parts.append(label(left, below + 34, said, "start"))
+    return picture(left + 8 * cell + 60, below + 50, f"The truth table {table:#04x} of lop3", parts)
+
+
+# ── shfl: the lanes ─────────────────────────────────────────────────────────────────────
+
+
+def lanes_of_shuffle(title: str, sources: Sequence[int], found: Sequence[bool]) -> str:
+    """From which lane each lane gets its value; where the predicate is false, it keeps its own (dashed)."""
+    cell, left, top, bottom = 26, 64, 26, 116
+    count = len(sources)
+    parts = [label(left - 8, top + 12, "a", "end"), label(left - 8, bottom + 12, "d", "end"), label(4, 10, title, "start")]
+    for lane in range(count):
+        x = left + lane * cell
+        parts += [
+            box(x, top, cell, 24, color(lane / count)),
+            label(x + cell / 2, top + 12, lane, size=11),
+        ]
+    for lane, source in enumerate(sources):
+        x = left + lane * cell
+        ends = (left + source * cell + cell / 2, top + 24, x + cell / 2, bottom)
+        parts += [
+            line(*ends, color=color(source / count, 0.95), dashed=not found[lane]),
+            box(x, bottom, cell, 24, color(source / count)),
+            label(x + cell / 2, bottom + 12, source, size=11),
+        ]
+    return picture(left + count * cell + 12, bottom + 34, title, parts)
+
+
+# ── wmma and mma: the fragments ─────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Neighbours of a matrix that one lane holds, from its element `first` on."""
+
+    lane: int
+    first: int
+    row: int
+    column: int
+    count: int
+    down: bool
+
+    @property
+    def elements(self) -> str:
+        """`2-3`, or the only one."""
+        return f"{self.first}" if self.count == 1 else f"{self.first}-{self.first + self.count - 1}"
+
+
+def pieces(fragment: Fragment) -> list[Piece]:
+    """The matrix as runs of neighbours; of several matrices in a warp, the first."""
+    place = {
+        fragment.layout(lane, element): (lane, element)
+        for lane in range(LANES)
+        if lane // 4 % fragment.matrices == 0
+        for element in range(fragment.elements)
+    }
+    rows, columns = fragment.shape
+
+    def goes_on(row: int, column: int, step: tuple[int, int]) -> bool:
+        lane, element = place[row, column]
+        return place.get((row + step[0], column + step[1])) == (lane, element + 1)
+
+    down = not goes_on(0, 0, (0, 1)) and goes_on(0, 0, (1, 0))
+    step = (1, 0) if down else (0, 1)
+    found, done = [], set[tuple[int, int]]()
+    for row in range(rows):
+        for column in range(columns):
+            if (row, column) in done:
+                continue
+            at, count = (row, column), 1
+            while goes_on(*at, step):
+                at, count = (at[0] + step[0], at[1] + step[1]), count + 1
+                done.add(at)
+            lane, first = place[row, column]
+            found.append(Piece(lane, first, row, column, count, down))
+    return found
+
+
+def matrix_of_fragment(name: str, fragment: Fragment) -> str:
+    """Which lane holds each element of a matrix, and as which of its elements: `T5: 2-3`."""
+    found = pieces(fragment)
+    rows, columns = fragment.shape
+    longest = max(piece.count for piece in found)
+    down = found[0].down
+    words = max(len(piece.elements) for piece in found)
+    size = 6.2 * (words + 5) + 8
+    wide = max(6.0, size if down else size / longest)
+    high = max(1.2, 20 / longest) if down else 20.0
+    left, top = 34, 40
+    parts = [label(left, 12, f"{name}: {rows} x {columns}, .{fragment.type.name}", "start")]
+    for piece in found:
+        across, along = (1, piece.count) if down else (piece.count, 1)
+        x, y = left + piece.column * wide, top + piece.row * high
+        parts += [
+            box(x, y, across * wide, along * high, color(piece.lane / LANES, 0.25)),
+            label(x + across * wide / 2, y + along * high / 2, f"T{piece.lane}: {piece.elements}", size=10),
+        ]
+    step_right, step_down = (1, longest) if down else (longest, 1)
+    parts += [
+        label(left + column * wide + 3, top - 8, column, "start", size=10, opacity=0.7)
+        for column in range(0, columns, step_right)
+    ]
+    parts += [
+        label(left - 6, top + row * high + (10 if step_down == 1 else 7), row, "end", size=10, opacity=0.7)
+        for row in range(0, rows, step_down)
+    ]
+    title = f"The fragment of {name}: which lane holds which element"
+    return picture(left + columns * wide + 8, top + rows * high + 8, title, parts)
+
+
+__all__ = ["bytes_of_prmt", "lanes_of_shuffle", "matrix_of_fragment", "pieces", "table_of_lop3"]

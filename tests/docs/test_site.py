@@ -1,0 +1,223 @@
+"""The reference: pages made from the declarations, and the site that Sphinx makes of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.fragments import LANES, mma_fragment, quarter_fragment
+from ptxvm.isa.model import ISA
+from ptxvm.algebra.types import Type
+from ptxvm.reference import pictures, site
+from ptxvm.reference.example_table import COMPUTED, RUN
+from ptxvm.reference.examples import Run, example_of
+from ptxvm.reference.exactness import exactness
+from ptxvm.reference.page import find
+
+ROOT = Path(__file__).parents[2]
+HANDFUL = ("prmt", "lop3", "shfl", "atom", "ex2")
+
+load_catalog()
+
+
+@pytest.fixture(scope="module")
+def handful() -> site.Files:
+    return site.site(HANDFUL)
+
+
+def table_after(text: str, start: str) -> list[list[str]]:
+    """The cells of the first table behind a text."""
+    lines = iter(text[text.index(start) :].splitlines())
+    rows = []
+    for line in lines:
+        if line.startswith("|"):
+            rows.append([cell.strip().strip("`") for cell in line.strip("|").split("|")])
+        elif rows:
+            break
+    return rows[2:]
+
+
+# ── the pages ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_page_has_what_the_declaration_says(handful):
+    page = handful["reference/logic/prmt.md"]
+    assert "prmt.b32{.mode}  d, a, b, c;" in page
+    assert "| always | PTX 2.0, sm_20 |" in page
+    assert "PTX ISA 9.7.9.7" in page
+    assert "Build a word from any four of the eight bytes of two words" in page
+
+
+def test_an_example_shows_the_result_that_was_computed(handful):
+    rows = table_after(handful["reference/logic/prmt.md"], "**Example**")
+    assert rows[-1] == ["out", "d", ".b32", "0x55441100", str(0x55441100)]
+
+
+def test_an_example_of_lanes_ran_in_a_kernel(handful):
+    rows = table_after(handful["reference/warp/shfl-sync.md"], "**Example.**")
+    assert rows[0] == ["%r1", "2", "3", "4", "5", "6", "7", "6", "7"]
+    assert rows[1] == ["%p1", *["true"] * 6, "false", "false"]
+
+
+def test_what_is_bounded_is_said(handful):
+    assert "sm_50 to sm_75" in handful["reference/float/ex2.md"]
+    assert "No recording of hardware" in handful["reference/half/ex2-approx.md"]
+    assert "The ISA defines every bit" in handful["reference/logic/lop3.md"]
+
+
+@pytest.mark.parametrize("opcode", ["rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "div", "mma"])
+def test_nothing_approximate_is_called_exact(opcode):
+    for page in find(opcode):
+        if page.is_approximate and "f64" not in page.of.meaning.__name__ and page.of.family != "integer":
+            assert not exactness(page.of)[0].startswith("**Exact.**"), page.title
+
+
+def test_every_rule_links_to_its_code(handful):
+    codes = "".join(text for path, text in handful.items() if path.startswith("codes/"))
+    anchors = set(re.findall(r"^\((p\d{4})\)=$", codes, re.MULTILINE))
+    linked = {code for text in handful.values() for code in re.findall(r"\]\(#(p\d{4})\)", text)}
+    assert linked
+    assert linked <= anchors
+
+
+def test_links_between_pages_lead_somewhere(handful):
+    for text in handful.values():
+        for link in re.findall(r"\]\(/([^)]+\.md)\)", text):
+            assert link in handful
+
+
+def test_writing_again_leaves_pages_alone_and_removes_old_ones(tmp_path):
+    site.write(tmp_path, ["prmt", "not"])
+    page = tmp_path / "reference" / "logic" / "prmt.md"
+    before = page.stat().st_mtime_ns
+    site.write(tmp_path, ["prmt"])
+    assert page.stat().st_mtime_ns == before
+    assert not (tmp_path / "reference" / "logic" / "not.md").exists()
+
+
+# ── the examples ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("instruction", ISA.instructions, ids=lambda i: f"{i.family}.{i.meaning.__name__}")
+def test_an_example_is_of_its_instruction(instruction):
+    example = example_of(instruction)
+    if example is None:
+        pytest.skip("no example")
+    opcodes = {form.opcode for form in instruction.forms}
+    assert opcodes & set(re.findall(r"\w+", example.text))
+
+
+def test_examples_are_of_instructions_that_there_are():
+    declared = {f"{i.family}.{i.meaning.__name__}" for i in ISA.instructions}
+    keys = [line.split()[0] for line in COMPUTED.splitlines() if line.strip()] + [key for key, *_ in RUN]
+    assert len(keys) == len(set(keys))
+    assert set(keys) <= declared
+
+
+def test_what_a_lane_does_not_write_is_shown_as_nothing():
+    rows = Run("setp.eq.u32 %p1, %r0, 1;\n@%p1 exit;", 2, 2, ("%r0",)).work().rows
+    assert rows == (("%r0", "0", "-"),)
+
+
+# ── the pictures ────────────────────────────────────────────────────────────────────────
+
+FRAGMENTS = [
+    ("a", "f16", "m16n8k16"),
+    ("b", "s8", "m16n8k32"),
+    ("c", "f32", "m16n8k16"),
+    ("a", "b1", "m16n8k256"),
+    ("b", "tf32", "m16n8k8"),
+    ("d", "f64", "m8n8k4"),
+]
+
+
+@pytest.mark.parametrize(("matrix", "type", "shape"), FRAGMENTS)
+def test_the_pieces_of_a_picture_cover_the_matrix_once(matrix, type, shape):
+    fragment = mma_fragment(matrix, Type.named[type], shape)
+    covered = [
+        (piece.row + n * piece.down, piece.column + n * (not piece.down), piece.lane, piece.first + n)
+        for piece in pictures.pieces(fragment)
+        for n in range(piece.count)
+    ]
+    assert sorted((row, column) for row, column, _, _ in covered) == [
+        (row, column) for row in range(fragment.shape[0]) for column in range(fragment.shape[1])
+    ]
+    assert all(fragment.layout(lane, element) == (row, column) for row, column, lane, element in covered)
+    assert {lane for _, _, lane, _ in covered} == set(range(LANES))
+
+
+def test_a_quarter_of_the_warp_is_drawn():
+    lanes = {piece.lane for piece in pictures.pieces(quarter_fragment("c", Type.named["f32"]))}
+    assert lanes == {0, 1, 2, 3, 16, 17, 18, 19}
+
+
+def test_pictures_are_xml_and_neutral():
+    import xml.etree.ElementTree as ET
+
+    drawn = [
+        pictures.bytes_of_prmt(0x5A10),
+        pictures.table_of_lop3(0xCA),
+        pictures.lanes_of_shuffle("idx", [1, 0], [True, False]),
+        pictures.matrix_of_fragment("A", mma_fragment("a", Type.named["f16"], "m16n8k16")),
+    ]
+    for svg in drawn:
+        root = ET.fromstring(svg)  # noqa: S314  our own text
+        assert root.get("fill") == "currentColor"
+        assert not {"white", "black"} & {node.get("fill") for node in root.iter()}
+
+
+def test_the_routing_of_bytes_is_drawn_from_the_selectors():
+    svg = pictures.bytes_of_prmt(0x5A10)
+    assert svg.count("<line ") == 4
+    assert svg.count("stroke-dasharray") == 1  # the digit `a` takes a sign
+
+
+# ── the site ────────────────────────────────────────────────────────────────────────────
+
+
+def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Build the documentation from a copy of its sources; warnings are errors."""
+    pytest.importorskip("sphinx", reason="the documentation needs Sphinx: pip install --group docs")
+    pytest.importorskip("myst_parser")
+    pytest.importorskip("furo")
+    source = folder / "source"
+    source.mkdir()
+    for file in [ROOT / "docs" / "conf.py", *(ROOT / "docs").glob("*.md")]:
+        shutil.copy(file, source)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "default"}
+    done = subprocess.run([*command, source, folder / "html"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_part_of_the_site_builds(tmp_path):
+    build(tmp_path, "-D", f"opcodes={','.join(HANDFUL)}")
+    page = (tmp_path / "html" / "reference" / "logic" / "prmt.html").read_text()
+    assert "<svg" in page
+    assert "0x55441100" in page
+    assert (tmp_path / "html" / "codes" / "p03.html").exists()
+
+
+@pytest.mark.long
+def test_the_whole_site_builds(tmp_path):
+    build(tmp_path)
+    for instruction in ISA.instructions:
+        assert list((tmp_path / "html" / "reference" / instruction.family).glob("*.html"))
+
+
+@pytest.mark.long
+def test_whatever_can_be_computed_has_an_example():
+    lacking = [
+        f"{i.family}.{i.meaning.__name__}"
+        for i in ISA.instructions
+        if i.effects <= {"cc"} and i.sources and example_of(i) is None
+    ]
+    assert not lacking, "give them a line in src/ptxvm/reference/example_table.py"
