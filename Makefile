@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit test-long format score bench ptx picture lock changelog clean
+.PHONY: help run test lint types layers unit test-long format docs score bench ptx picture lock changelog clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -44,6 +44,10 @@ unit: $(VENV)/dev.done ## the tests, with coverage
 
 test-long: $(VENV)/dev.done ## the tests that take minutes
 	$(BIN)/pytest -n auto --dist worksteal -m long
+
+docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is made from the declarations
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
 
 score: $(VENV)/run.done ## agreement of `ptxvm check` with ptxas at PTX 6.4 (needs ../shared)
 	$(BIN)/python ../shared/isa/score.py

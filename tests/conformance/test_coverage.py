@@ -32,12 +32,22 @@ def legal(decoded: Decoded) -> bool:
     """Does some machine of 6.4 know the variant?"""
     for version, target in MACHINES:
         variant = Decoded(decoded.of, decoded.form, decoded.bound, version=version, target=target)
+        if not known(variant):
+            continue
         try:
             if not variant.unmet(version, target) and not variant.problems():
                 return True
         except (AttributeError, ValueError):  # it asked about operands, of which there are none
             return True
     return False
+
+
+def known(variant: Decoded) -> bool:
+    """Does the machine meet what the words need, whatever the operands?"""
+    present = {"", *variant.bound, *variant.bound.values()}
+    needs = (parse_need(need) for words, need in variant.of.needs.items()
+             if any(w.lstrip(".") in present for w in words.split() or [""]))  # fmt: skip
+    return all(need.version <= variant.version and need.met_by(variant.target) for need in needs)
 
 
 def drawn(of: Instruction, form: Form) -> Iterator[Decoded]:

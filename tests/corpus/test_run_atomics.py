@@ -15,15 +15,14 @@ BF16_ONE = 0x3F80
 def wrapped(value: int, limit: int, times: int, step: int) -> int:
     """`atomicInc` and `atomicDec` (PTX 9.7.12.3)."""
     for _ in range(times):
-        if step > 0:
-            value = 0 if value >= limit else value + 1
-        else:
-            value = limit if value == 0 or value > limit else value - 1
+        up = 0 if value >= limit else value + 1
+        down = limit if value == 0 or value > limit else value - 1
+        value = up if step > 0 else down
     return value
 
 
 def at32(kernel, rng):
-    """add sub exch min max inc dec CAS and or xor, of 32 bits; thread t gives t, or a constant."""
+    """Of 32 bits: add sub exch min max inc dec CAS and or xor; thread t gives t, or a constant."""
     for threads in (1, 64):
         t = range(threads)
         a, u = rng.integers(-100, 100, 12).astype(np.int32), rng.integers(0, 1 << 32, 12, dtype=np.uint32)
@@ -52,7 +51,7 @@ def at32(kernel, rng):
 
 
 def at64(kernel, rng):
-    """add exch CAS min max and or xor, of 64 bits; thread t gives t."""
+    """Of 64 bits: add exch CAS min max and or xor; thread t gives t."""
     for threads in (1, 64):
         t = range(threads)
         u, s = rng.integers(0, 1 << 64, 14, dtype=np.uint64), rng.integers(-(1 << 62), 1 << 62, 2)

@@ -12,7 +12,7 @@ import ptxvm
 
 
 def pf(kernel, rng):
-    """`printf("hello %d %f %s %llu\\n", n, x, s, (unsigned long long)n)`, `"plain\\n"` once, `assert(n > 0)`."""
+    """Two calls of printf, with `%d %f %s %llu` and without arguments (one thread only), and `assert(n > 0)`."""
     name = np.frombuffer(b"world\0", np.uint8).copy()
     result = kernel.launch(1, 3, [7, 2.25, name])
     assert result.output == "hello 7 2.250000 world 7\n" * 3 + "plain\n"

@@ -19,8 +19,7 @@ def words(values: Sequence[int], dtype: type[np.generic]) -> np.ndarray:
 def compare(array: np.ndarray, expected: Sequence[int]) -> None:
     bits = array.dtype.itemsize * 8
     raw = array.view(f"u{bits // 8}")
-    wrong = {n: (hex(int(g)), hex(unsigned(e, bits))) for n, (g, e) in enumerate(zip(raw, expected, strict=True)) if int(g) != unsigned(e, bits)}
-    assert not wrong, f"index: (got, expected) {wrong}"
+    assert [hex(value) for value in raw.tolist()] == [hex(unsigned(value, bits)) for value in expected]
 
 
 def truncated(a: int, b: int) -> tuple[int, int]:
@@ -77,7 +76,8 @@ def intops(kernel, rng):
         a[5] = byte_permute(x, y, 0x6543)
         low, high, by = b[3:6]
         both = funnel(low, high)
-        b[2] = unsigned(unsigned(both << (by & 31) >> 32) + unsigned(both >> (by & 31)) + unsigned(both << min(by, 32) >> 32) + unsigned(both >> 7))
+        left, right, clamped = both << (by & 31) >> 32, both >> (by & 31), both << min(by, 32) >> 32
+        b[2] = unsigned(unsigned(left) + unsigned(right) + unsigned(clamped) + unsigned(both >> 7))
         a[6] = abs(x - y) + 3 + abs(unsigned(x) - unsigned(y)) + 4
         a[7] = x + y + (b[0] + b[1] >> 1)
         a[8] = sum(truncated(x, y))
@@ -190,7 +190,10 @@ def i128(kernel, rng):
         return [value & (1 << 64) - 1, value >> 64 & (1 << 64) - 1]
 
     for _ in range(8):
-        a, b = ([x << 64 >> int(rng.integers(0, 65)) | y for x, y in zip(any_size(rng, 8, 64), any_size(rng, 8, 64), strict=True)] for _ in "ab")
+        a, b = (
+            [x << 64 >> int(rng.integers(0, 65)) | y for x, y in zip(*(any_size(rng, 8, 64) for _ in "xy"), strict=True)]
+            for _ in "ab"
+        )
         arrays = [np.array([of(v) for v in values], np.uint64) for values in (a, b)]
         kernel.launch(1, 1, arrays)
         a[0] = a[0] * a[1] + a[2]

@@ -33,7 +33,7 @@ def shfl_all(kernel, rng):
         a, d = rng.integers(-1000, 1000, threads).astype(np.int32), rng.random(threads)
         got, doubles = a.copy(), d.copy()
         kernel.launch(1, threads, [got, doubles])
-        up = np.where(LANE - 2 >= segment(LANE, 8), LANE - 2, LANE)
+        up = np.where(segment(LANE, 8) <= LANE - 2, LANE - 2, LANE)
         down = np.where(LANE + 5 < 32, LANE + 5, LANE)
         expected = warps(a)[:, 3:4] + up + down + (LANE ^ 1)
         np.testing.assert_array_equal(warps(got), expected)
@@ -41,7 +41,7 @@ def shfl_all(kernel, rng):
 
 
 def votes(kernel, rng):
-    """ballot + any + all + popc(activemask), and the same questions to the whole CTA: count + 2 * and + 3 * or."""
+    """Of the warp ballot + any + all + popc(activemask), and the same questions to the whole CTA: count + 2 * and + 3 * or."""
     for threads in (32, 256):
         for low, high in ((0, 8), (4, 5), (-9, 3)):  # some, all, none
             a, got = rng.integers(low, high, threads).astype(np.int32), np.zeros(threads, np.uint32)

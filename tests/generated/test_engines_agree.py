@@ -100,13 +100,22 @@ class Writer:
         r, where = self.register("r"), self.rng.integers(6)
         match where:
             case 0:
-                self.lines += [f"    and.b32 %t0, {self.pick('r')}, 127;", "    shl.b32 %t0, %t0, 2;", "    add.u32 %t0, %t0, %buffer;",
-                               f"    ld.shared.u32 {r}, [%t0+4096];"]  # fmt: skip
+                self.lines += [
+                    f"    and.b32 %t0, {self.pick('r')}, 127;",
+                    "    shl.b32 %t0, %t0, 2;",
+                    "    add.u32 %t0, %t0, %buffer;",
+                    f"    ld.shared.u32 {r}, [%t0+4096];",
+                ]
             case 1:
                 self.lines += [f"    st.shared.u32 [%own], {r};", f"    ld.shared.f32 {self.register('f')}, [%own];"]
             case 2:
-                self.lines += [f"    and.b32 %t0, {self.pick('r')}, 63;", "    mul.wide.u32 %t1, %t0, 4;", "    add.u64 %t1, %t1, %in;",
-                               f"    ld.global.s16 {r}, [%t1];", f"    ld.global.nc.f32 {self.register('f')}, [%t1];"]  # fmt: skip
+                self.lines += [
+                    f"    and.b32 %t0, {self.pick('r')}, 63;",
+                    "    mul.wide.u32 %t1, %t0, 4;",
+                    "    add.u64 %t1, %t1, %in;",
+                    f"    ld.global.s16 {r}, [%t1];",
+                    f"    ld.global.nc.f32 {self.register('f')}, [%t1];",
+                ]
             case 3:
                 at = self.rng.integers(len(UPDATES))  # each in words of its own: the order of the lanes does not show
                 self.lines += [f"    and.b32 %t0, {self.pick('r')}, 12;", "    add.u32 %t0, %t0, %counts;",

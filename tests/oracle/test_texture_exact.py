@@ -136,7 +136,8 @@ def test_look_up(geometry: str, mode: str, normalized: bool, filter: Any) -> Non
     reach = (-1.5, 2.5) if normalized else (-3.0, 9.0)
     given = [points(LANES, *reach, seed=n) for n in range(image.ndim)]
     texture = ptxvm.Texture(image, filter, mode, normalized=normalized, border=[2.5])  # type: ignore[arg-type]
-    found = run(f"tex.{geometry}.v4.f32.f32 {{%f1,%f2,%f3,%f4}}, [%t, {COORDINATES[geometry]}];", texture, given).view(np.float32)
+    text = f"tex.{geometry}.v4.f32.f32 {{%f1,%f2,%f3,%f4}}, [%t, {COORDINATES[geometry]}];"
+    found = run(text, texture, given).view(np.float32)
     wanted = [
         expected(image, point, [mode] * 3, normalized=normalized, linear=filter == "linear", border=2.5)
         for point in zip(*given, strict=True)
@@ -361,8 +362,8 @@ def test_surface_load_counts_bytes(type: str, letter: str) -> None:
         found = run(text, ptxvm.Surface(image), inputs, "f16" if letter == "h" else "u32", results=1)[:, 0]
         for lane, (column, row) in enumerate(zip(*inputs, strict=True)):
             inside = 0 <= column <= 16 - size and 0 <= row < 3
-            column, row = min(max(column, 0), 16 - size), min(max(row, 0), 2)
-            wanted = int.from_bytes(raw[row, column : column + size].tobytes(), "little")
+            first, y = min(max(column, 0), 16 - size), min(max(row, 0), 2)
+            wanted = int.from_bytes(raw[y, first : first + size].tobytes(), "little")
             assert found[lane] == (wanted if inside or clamp == "clamp" else 0)
 
 
@@ -409,8 +410,8 @@ def test_formatted_stores() -> None:
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(halves, np.stack([values.astype(np.float16)] * 2, axis=1))
     small = np.zeros(4, np.int8)
-    run("sust.p.1d.b32.trap [%t, {%r10}], %r11; mov.u32 %r1, 0;", ptxvm.Surface(small), [x, np.array([-1, 300, -300, 5], np.int32)],
-        "u32", results=1)  # fmt: skip
+    wide = np.array([-1, 300, -300, 5], np.int32)
+    run("sust.p.1d.b32.trap [%t, {%r10}], %r11; mov.u32 %r1, 0;", ptxvm.Surface(small), [x, wide], "u32", results=1)
     assert small.tolist() == [-1, 127, -128, 5]
 
 

@@ -259,9 +259,7 @@ def test_time_is_linear_in_the_errors(line):
 
 @pytest.fixture(scope="module")
 def saxpy() -> ptxvm.Kernel:
-    return ptxvm.load(
-        kernel("ret;", "", ".param .u64 p, .param .u32 n, .param .f32 a, .param .align 4 .b8 s[8]")
-    ).kernel()
+    return ptxvm.load(kernel("ret;", "", ".param .u64 p, .param .u32 n, .param .f32 a, .param .align 4 .b8 s[8]")).kernel()
 
 
 X = np.zeros(4, np.float32)

@@ -8,12 +8,13 @@ from typing import Any
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes, debugging, expressions, linkage, passing, signatures, tuning
 from ptxvm.analysis.checks import Checks, Place, name_of
-from ptxvm.analysis.declarations import Where, declaration, size_of
+from ptxvm.analysis.declarations import declaration
 from ptxvm.analysis.header import header, target_in_body
 from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Family, Scope
+from ptxvm.analysis.spaces import Where, size_of
 from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Table, Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import OPAQUE

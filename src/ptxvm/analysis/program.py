@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ptxvm.analysis.scope import Scope
@@ -15,14 +16,26 @@ from ptxvm.syntax.source import Source
 
 @dataclass(eq=False, slots=True)
 class Bound:
-    """One instruction of a function: what it is, its operands by the names of the syntax line, and the scope of their names."""
+    """One instruction of a function: what it is, where its operands stand, and the scope of their names.
+
+    `places` gives for each name of the syntax line the path to its node: the operand's number, then the number within a
+    pair or address.
+    """
 
     node: tree.Instruction
     scope: Scope
     decoded: Decoded | None = None
-    operands: dict[str, tree.Operand] = field(default_factory=dict)
+    places: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     location: tree.Location | None = None
     function: Function | None = None
+    _operands: dict[str, tree.Operand] | None = None
+
+    @property
+    def operands(self) -> dict[str, tree.Operand]:
+        """The operands by their names."""
+        if self._operands is None:
+            self._operands = {name: follow(self.node.operands, path) for name, path in self.places.items()}
+        return self._operands
 
     @property
     def i(self) -> Decoded:
@@ -35,6 +48,16 @@ class Bound:
         """The guard predicate and whether it is negated."""
         guard = self.node.guard
         return None if guard is None else (self.scope.find(guard.name.text), guard.negated)
+
+
+def follow(operands: list[tree.Operand], path: tuple[int, ...]) -> tree.Operand:
+    """The node at a path: an operand, or one within a pair or address."""
+    node = operands[path[0]]
+    if len(path) > 1:
+        if isinstance(node, tree.Pair):
+            return (node.first, node.second)[path[1]]
+        return node.items[path[1]]  # type: ignore[union-attr]
+    return node
 
 
 @dataclass(eq=False, slots=True)

@@ -14,7 +14,10 @@ from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form, Operand
 from ptxvm.isa.operand_types import Shape, in_words, problem
-from ptxvm.isa.targets import Target, Version
+from ptxvm.isa.targets import Target, Version, gives
+
+BANKS_UNTIL = (2, 2)
+"""Before this version there were `.const[0]` to `.const[10]` (PTX 5.1.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,15 @@ class Verdict:
     """What is known of an instruction: its decoded form, the place of each operand in the form, and its problems.
 
     `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or
-    address.  `asked` tells that the values of constants took part.
+    address.  `asked` tells that the values of constants took part,
+    `undeclared` that an operand names what is not declared.
     """
 
     decoded: Decoded | None
     at: dict[str, tuple[int, ...]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     asked: bool = False
+    undeclared: bool = False
 
 
 class Recogniser:
@@ -55,12 +60,21 @@ class Recogniser:
                 verdict = self.known[key, values] = self.judge(opcode, words, shapes, values)
         return verdict
 
-    def judge(
+    def judge(self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]) -> Verdict:
+        """The verdict, worked out."""
+        verdict = self.best(opcode, words, shapes, values)
+        return replace(verdict, undeclared=True) if any(mentions_unknown(shape) for shape in shapes) else verdict
+
+    def best(
         self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]
     ) -> Verdict:
-        """The verdict, worked out: that of the form with the fewest problems."""
+        """That of the form with the fewest problems."""
         if opcode not in ISA.by_opcode:
             return Verdict(None, problems=(unknown_opcode(opcode),))
+        for bank in (word for word in words if word.startswith("const[")):
+            if self.version >= BANKS_UNTIL:
+                return Verdict(None, problems=(banks_are_gone(bank),))
+            words = tuple("const" if word == bank else word for word in words)  # the variable knows its bank
         fitting = candidates(opcode, words)
         if not fitting:
             return Verdict(None, problems=(misfit(opcode, words),))
@@ -87,7 +101,7 @@ class Recogniser:
         """The versions and targets that the instruction needs and the module does not have."""
         problems = []
         for name, need in decoded.unmet(self.version, self.target):
-            if need.version > self.version:
+            if not gives(self.version, need.version):
                 wanted = ".".join(map(str, need.version))
                 said = f"Feature '{name}' requires PTX ISA .version {wanted} or later"
                 problems.append(Problem("P0306", said, word=name, help=f"write `.version {wanted}`"))
@@ -114,6 +128,18 @@ class Judged(Decoded):
         return self.constants.get(operand)
 
 
+def banks_are_gone(word: str) -> Problem:
+    """`ld.const[2]` in a module of a later version."""
+    said = "explicit constant banks is not part of PTX since version 2.2"
+    ptxas = "Deprecated feature: 'explicit constant banks' not supported as of PTX version 2.2"
+    return Problem("P0508", said, word=word, ptxas=ptxas)
+
+
+def mentions_unknown(shape: Shape) -> bool:
+    """Does the operand name something that is not declared?"""
+    return shape.kind == "unknown" or any(mentions_unknown(s) for s in shape.items)
+
+
 def weight(p: Problem) -> int:
     """How far a problem puts a form off: a wrong operand more than a missing version."""
     return {"P0302": 1000, "P0303": 100, "P0306": 1, "P0307": 1}.get(p.code, 10)
@@ -122,9 +148,7 @@ def weight(p: Problem) -> int:
 # ── operands ────────────────────────────────────────────────────────────────────────────
 
 
-def place(
-    form: Form, shapes: Sequence[Shape]
-) -> tuple[dict[str, Shape], dict[str, tuple[int, ...]], dict[str, str]] | Problem:
+def place(form: Form, shapes: Sequence[Shape]) -> tuple[dict[str, Shape], dict[str, tuple[int, ...]], dict[str, str]] | Problem:
     """Give each operand its name; the optional ones are filled from the left."""
     needed, most = form.counts
     if not needed <= len(shapes) <= most:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from ptxvm.algebra.types import Type
@@ -125,8 +126,7 @@ class Scope:
 
     def new_register(self, name: str, type: Type, vector: int = 1) -> Register:
         """A register of the function."""
-        shape = Shape("register", type, detail=vector if vector > 1 else None)
-        register = Register(name, type, vector, len(self.registers), shape)
+        register = Register(name, type, vector, len(self.registers), register_shape(type, vector))
         self.registers.append(register)
         return register
 
@@ -134,6 +134,12 @@ class Scope:
         """Every name in sight, for suggestions."""
         own = set(self.names) | {f"{p}0" for p in self.families}
         return own | (self.outer.spellings() if self.outer else set())
+
+
+@cache
+def register_shape(type: Type, vector: int) -> Shape:
+    """The shape that all registers of a declaration share."""
+    return Shape("register", type, detail=vector if vector > 1 else None)
 
 
 def special(name: str, component: str | None) -> SpecialRegister | None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
-from ptxvm.analysis.declarations import Where, attributes, declaration, is_open
+from ptxvm.analysis.declarations import attributes, declaration
 from ptxvm.analysis.program import Function
+from ptxvm.analysis.spaces import Where, is_open
 from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.diagnostics import Span
 from ptxvm.isa.directives import MOST_PARAMETER_BYTES, PARAMETER_BYTES

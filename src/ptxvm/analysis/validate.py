@@ -38,27 +38,16 @@ def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:
     values = tuple([constant(operand) for operand in node.operands])
     verdict = known.recognise(node.opcode, node.words, shapes, values)
     bound.decoded = verdict.decoded
-    if verdict.at:
-        bound.operands = {name: follow(node.operands, path) for name, path in verdict.at.items()}
+    bound.places = verdict.at
     if node.guard is not None:
         check_guard(bound, report)
     if verdict.decoded is not None and verdict.decoded.form.fixed:
         check_opcode_words(node, verdict.decoded.form.fixed, report)
-    if undeclared := [s for s in shapes if mentions_unknown(s)]:
+    if verdict.undeclared:
         report_undeclared(bound, report)
-    if verdict.problems and not undeclared:
+    elif verdict.problems:
         for found in verdict.problems:
             report_problem(found, bound, verdict, report)
-
-
-def follow(operands: list[tree.Operand], path: tuple[int, ...]) -> tree.Operand:
-    """The node at a path: an operand, or one within a pair or address."""
-    node = operands[path[0]]
-    if len(path) > 1:
-        if isinstance(node, tree.Pair):
-            return (node.first, node.second)[path[1]]
-        return node.items[path[1]]  # type: ignore[union-attr]
-    return node
 
 
 def check_guard(bound: Bound, report: Report) -> None:
@@ -80,11 +69,6 @@ def check_opcode_words(node: tree.Instruction, fixed: int, report: Report) -> No
     if not report.source.text.startswith(opcode, node.head_start):
         report.error("P0312", f"a blank cannot divide '{opcode}'", Span(node.head_start, node.head_end),
                      ptxas=f"Not a name of any known instruction: '{node.opcode}'")  # fmt: skip
-
-
-def mentions_unknown(shape: Shape) -> bool:
-    """Does the operand name something that is not declared?"""
-    return shape.kind == "unknown" or any(mentions_unknown(s) for s in shape.items)
 
 
 def report_undeclared(bound: Bound, report: Report) -> None:

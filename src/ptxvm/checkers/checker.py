@@ -126,7 +126,7 @@ class Checker:
         )
         self._keep(key, Finding(
             "race", said, (earlier, later), race.hazard, race.allocation.space, self._missing(race), race.mixed_size,
-            span=span(race.sites[1].bound), related=span(race.sites[0].bound),
+            span=span(race.sites[1].bound), related=span(race.sites[0].bound), column=column(race.sites[1].bound),
         ))  # fmt: skip
 
     def _missing(self, race: Race) -> str:
@@ -152,7 +152,7 @@ class Checker:
     def _add(self, kind: str, said: str, bound: Bound, thread: int, address: int = 0, size: int = 0) -> None:
         place = self.scene.place(bound, thread)
         party = Party(bound.node.head, place, address, 0, size) if not size else Party("access", place, address, 0, size)
-        self._keep((kind, id(bound)), Finding(kind, said, (party,), span=span(bound)))
+        self._keep((kind, id(bound)), Finding(kind, said, (party,), span=span(bound), column=column(bound)))
 
     def _keep(self, key: tuple[Any, ...], finding: Finding) -> None:
         """Once for each pair of places."""
@@ -176,3 +176,9 @@ class Checker:
 def span(bound: Bound) -> Span:
     """Where an instruction stands."""
     return Span(bound.node.start, bound.node.end)
+
+
+def column(bound: Bound) -> int:
+    """The column where it begins."""
+    program = bound.function.program if bound.function is not None else None
+    return program.source.location(bound.node.start)[1] if program is not None else 1

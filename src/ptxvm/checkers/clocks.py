@@ -8,8 +8,6 @@ that, by release and acquire or by barriers of some of the threads, is in `Knowl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -44,7 +42,9 @@ class Clocks:
         self.cta_known = np.zeros(ctas * threads, np.int64)  # every access of one's CTA with a stamp up to here is known
         self.warp_known = np.zeros(ctas * threads, np.int64)  # and of one's warp
         self.warps_used = False
-        self.further: dict[int, Knowledge] = {}
+        self._which = np.zeros(ctas * threads, np.int64)  # what else each thread knows, by number; 0 is nothing
+        self._held: dict[int, Knowledge] = {}
+        self._last, self._most = 0, 64
 
     # ── questions ───────────────────────────────────────────────────────────────────────
 
@@ -55,7 +55,7 @@ class Clocks:
         if self.warps_used:
             mates = same & (others % self.threads // WARP == threads % self.threads // WARP)
             known |= mates & (stamps <= self.warp_known[threads])
-        if self.further and not known.all():
+        if self._held and not known.all():
             self._ask_further(known, threads, others, stamps)
         return np.logical_not(known)
 
@@ -63,16 +63,12 @@ class Clocks:
         self, known: npt.NDArray[np.bool_], threads: Threads, others: Threads, stamps: Ints
     ) -> None:
         rest = np.flatnonzero(~known)
-        groups: dict[int, tuple[Knowledge, list[int]]] = {}
-        for n in rest.tolist():
-            knowledge = self.further.get(int(threads[n]))
-            if knowledge is not None:
-                groups.setdefault(id(knowledge), (knowledge, []))[1].append(n)
-        for knowledge, members in groups.values():
-            at = np.array(members)
+        which = self._which[threads[rest]]
+        for number in np.unique(which[which > 0]).tolist():
+            at = rest[which == number]
             ctas = others[at] // self.threads
             for cta in np.unique(ctas).tolist():
-                row = knowledge.get(cta)
+                row = self._held[number].get(cta)
                 if row is not None:
                     mine = at[ctas == cta]
                     known[mine] = stamps[mine] <= row[others[mine] % self.threads]
@@ -96,25 +92,28 @@ class Clocks:
         row[within] = self.now[threads]
         return joined(self._further_of(threads), {cta: row})
 
-    def _further_of(self, threads: Iterable[int]) -> Knowledge | None:
+    def _further_of(self, threads: Threads) -> Knowledge | None:
         found: Knowledge | None = None
-        if self.further:
-            seen: set[int] = set()
-            for thread in threads:
-                knowledge = self.further.get(int(thread))
-                if knowledge is not None and id(knowledge) not in seen:
-                    seen.add(id(knowledge))
-                    found = joined(found, knowledge)
+        if self._held:
+            which = self._which[threads]
+            for number in np.unique(which[which > 0]).tolist():
+                found = joined(found, self._held[number])
         return found
 
-    def learn(self, threads: Iterable[int], knowledge: Knowledge) -> None:
+    def learn(self, threads: Threads, knowledge: Knowledge) -> None:
         """Threads get to know something; those who knew the same before share what they know."""
-        made: dict[int, Knowledge] = {}
-        for thread in threads:
-            before = self.further.get(int(thread))
-            if id(before) not in made:
-                made[id(before)] = joined(before, knowledge)
-            self.further[int(thread)] = made[id(before)]
+        before = self._which[threads]
+        for number in np.unique(before).tolist():
+            self._which[threads[before == number]] = self._hold(joined(self._held.get(number), knowledge))
+
+    def _hold(self, knowledge: Knowledge) -> int:
+        """The number of something to know; what nobody knows any more is forgotten now and then."""
+        if len(self._held) > self._most:
+            self._held = {n: self._held[n] for n in np.unique(self._which).tolist() if n}
+            self._most = 2 * len(self._held) + 64
+        self._last += 1
+        self._held[self._last] = knowledge
+        return self._last
 
     def tick(self, threads: Threads | int) -> None:
         """What these do from now on is not what they did before."""
@@ -131,9 +130,9 @@ class Clocks:
         self.cta_known[mine] = latest
         self.now[mine] = latest
         self.tick(np.arange(mine.start, mine.stop))
-        if self.further:
+        if self._held:
             for cta in range(first, first + ctas):
-                self._share(range(cta * self.threads, (cta + 1) * self.threads), cta)
+                self._share(np.arange(cta * self.threads, (cta + 1) * self.threads), cta)
 
     def meet_warps(self, first: int, count: int) -> None:
         """All lanes of all warps of some threads have met, warp by warp; `first` begins a CTA."""
@@ -147,28 +146,22 @@ class Clocks:
             held[mine] = latest.ravel()
         self.warp_known[mine] = self.now[mine]
         self.tick(np.arange(first, first + count))
-        if self.further:
+        if self._held:
             for start in range(first, first + count, self.threads):
                 for warp in range(start, start + self.threads, WARP):
-                    self._share(range(warp, min(warp + WARP, start + self.threads)), None)
+                    self._share(np.arange(warp, min(warp + WARP, start + self.threads)), None)
 
     def meet(self, threads: Threads, more: Knowledge | None = None) -> None:
         """Some threads of a CTA have met, and learn `more` besides."""
         together = self.snapshot(threads)
         if more is not None:
             together = joined(more, together)
-        self.learn(threads.tolist(), together)
+        self.learn(threads, together)
         self.tick(threads)
 
-    def _share(self, threads: range, cta: int | None) -> None:
+    def _share(self, threads: Threads, cta: int | None) -> None:
         """All of them know what any of them knew; of their own CTA (if given) all is known anyway."""
         found = self._further_of(threads)
-        if found is None:
-            return
-        if cta is not None:
-            found = {other: row for other, row in found.items() if other != cta}
-        for thread in threads:
-            if found:
-                self.further[thread] = found
-            else:
-                self.further.pop(thread, None)
+        if found is not None:
+            rest = {other: row for other, row in found.items() if other != cta}
+            self._which[threads] = self._hold(rest) if rest else 0

@@ -99,7 +99,7 @@ class Patterns:
         cta = thread // self.clocks.threads
         for (head, scope), knowledge in list(heads.items()):
             if head // self.clocks.threads == cta or (scope >= WIDE and rank >= WIDE):
-                self.clocks.learn((thread,), knowledge)
+                self.clocks.learn(np.array([thread]), knowledge)
                 del heads[head, scope]
 
 

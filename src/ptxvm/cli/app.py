@@ -78,11 +78,17 @@ def run(
     save: Annotated[
         list[str] | None, typer.Option(metavar="I=FILE.npy", help="Keep argument I (from 0, or a name) in a file.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="For arrays of random numbers.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="For arrays of random numbers, and for the schedule.")
+    ] = None,
     engine: Annotated[str, typer.Option(metavar="auto|interp|jit", help="What runs the kernel.")] = "auto",
     checks: Annotated[
         str, typer.Option("--check", metavar="NAME,...", help="What is checked: memory init sync race, or none.")
     ] = "memory",
+    schedules: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Check it so often: as usual, then in random schedules.")
+    ] = 1,
+    form: Annotated[str, typer.Option("--format", metavar="text|json|sarif", help="How findings are printed.")] = "text",
     steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop a kernel that runs longer.")] = None,
     time: Annotated[bool, typer.Option("--time", help="Print how long it took.")] = False,
 ) -> int:
@@ -118,6 +124,8 @@ def run(
             seed=seed,
             engine=engine,
             checks=checks,
+            schedules=schedules,
+            form=form,
             steps=steps,
             time=time,
         )

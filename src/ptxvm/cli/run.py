@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +17,14 @@ import ptxvm
 from ptxvm.api import wanted
 from ptxvm.cli import arguments
 from ptxvm.cli.check import known_target, read
-from ptxvm.cli.failures import InFile, WrongCall, one_line
-from ptxvm.cli.terminal import console, tabulated, working
+from ptxvm.cli.failures import FINDINGS, InFile, WrongCall, one_line
+from ptxvm.cli.terminal import console, has_color, tabulated, width, working
+from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.launch import LaunchShape, pack_arguments
 from ptxvm.syntax.source import Source
 
 Extent = tuple[int, ...]
+FORMATS = ("text", "json", "sarif")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,11 @@ class Request:
     cluster: str | None = None
     target: str | None = None
     save: Sequence[str] = ()
-    seed: int = 0
+    seed: int | None = None
     engine: str = "auto"
     checks: str = "memory"
+    schedules: int = 1
+    form: str = "text"
     steps: int | None = None
     time: bool = False
 
@@ -50,27 +55,29 @@ def run(request: Request) -> int:
     cluster = extent("cluster", request.cluster) if request.cluster else None
     checks = tuple(name for name in request.checks.split(",") if name not in ("", "none"))
     known_target(request.target)
+    known_format(request.form)
     source = read(request.file)
     began = time.perf_counter()
     try:
         kernel = find_kernel(load(request.file, source, request.target), request.entry)
         loaded = time.perf_counter()
-        random = np.random.default_rng(request.seed)
+        random = np.random.default_rng(request.seed or 0)
         args = [arguments.parse(word, random) for word in request.arguments]
         refuse_wrong_launch(kernel, grid, block, args, (request.engine, checks, cluster))
         saved = [which_to_save(kernel, args, each) for each in request.save]
         with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"):
             result = kernel.launch(
                 grid, block, args, shared=request.shared, cluster=cluster, engine=request.engine, check=checks,
-                seed=request.seed, steps=request.steps,
+                schedules=request.schedules, seed=request.seed, steps=request.steps,
             )  # fmt: skip
     except (ptxvm.InvalidPTX, ptxvm.Fault) as wrong:
         raise InFile(source, wrong) from wrong
     for number, path in saved:
         arguments.save(path, args[number])  # type: ignore[arg-type]
-    print_arrays(kernel, args)
-    print_counters(result, loaded - began if request.time else None)
-    return 0
+    if request.form == "text":
+        print_arrays(kernel, args)
+        print_counters(result, loaded - began if request.time else None)
+    return print_findings(source, result, request.form)
 
 
 # ── what may be wrong with the call ─────────────────────────────────────────────────────
@@ -135,6 +142,12 @@ def which_to_save(kernel: ptxvm.Kernel, args: Sequence[Any], text: str) -> tuple
     return number, path
 
 
+def known_format(form: str) -> None:
+    """Refuse a format that findings do not have."""
+    if form not in FORMATS:
+        raise WrongCall(f"no such format: '{form}'; there are {', '.join(FORMATS)}")
+
+
 # ── what is printed ─────────────────────────────────────────────────────────────────────
 
 
@@ -150,6 +163,18 @@ def print_arrays(kernel: ptxvm.Kernel, args: Sequence[Any]) -> None:
     if rows:
         headings = ("", "argument", "array", "values", "min", "max", "sum")
         console().print(tabulated(headings, rows, {0, 4, 5, 6}), soft_wrap=True)
+
+
+def print_findings(source: Source, result: ptxvm.LaunchResult, form: str) -> int:
+    """What the checks found, text on the standard error and the other formats on the output; the exit code."""
+    findings = [each.diagnostic() for each in result.findings]
+    if form != "text":
+        print(render([(source, findings)], form), end="")
+    elif findings:
+        sys.stdout.flush()
+        shown = render([(source, findings)], width=width(), color=has_color(sys.stderr))
+        sys.stderr.write(f"{shown}\n{summary(findings)} in {source.name}\n")
+    return FINDINGS if findings else 0
 
 
 def print_counters(result: ptxvm.LaunchResult, loading: float | None) -> None:

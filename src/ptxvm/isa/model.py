@@ -26,7 +26,7 @@ from typing import Any
 
 from ptxvm.algebra.types import Type
 from ptxvm.isa.notation import Form, Operand, Slot, parse_forms
-from ptxvm.isa.targets import Need, Target, Version, parse_need
+from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
 
 PORTS = frozenset({"cc", "mem", "warp", "cta", "flow", "tasks", "tex", "clock"})
 
@@ -314,7 +314,7 @@ class Decoded:
 
     def unmet(self, version: Version, target: Target) -> list[tuple[str, Need]]:
         """The requirements that this version and target do not meet."""
-        return [(name, n) for name, n in self.requirements() if n.version > version or not n.met_by(target)]
+        return [(name, n) for name, n in self.requirements() if not gives(version, n.version) or not n.met_by(target)]
 
     def destinations(self) -> tuple[str, ...]:
         """The operands that the meaning returns, in order."""

@@ -23,7 +23,7 @@ def is_handle(shape: Any, opaque: str) -> bool:
     """Is it a variable of an opaque type (or of the old `.tex`), or a register that may hold the handle of one?"""
     if shape.kind == "register":
         known = shape.type is not None and not shape.detail
-        return bool(known and shape.type.kind in "bsu" and shape.type.bits == 64)  # noqa: PLR2004 - the size of a handle
+        return bool(known and shape.type.kind in "bsu" and shape.type.bits == 64)
     return bool(shape.kind == "variable" and (shape.detail == opaque or (opaque, shape.space) == ("texref", "tex")))
 
 

@@ -190,24 +190,30 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         type = Type.named[f"b{bits}"]
     if "packed" in spec.marks:
         return ""
-    if "coordinates" in spec.marks:
-        if any(item.type is type.as_bits for item in shape.items) and all(has_size(item, type.bits) for item in shape.items):
-            return ""
-        if disparity(shape.items) and has_size(shape.items[0], type.bits) and not is_float(shape.items[0]):
-            shape = shape._replace(items=shape.items[1:])
-    if wrong := disparity(shape.items):
+    items = numbers(shape.items, type) if "coordinates" in spec.marks else shape.items
+    if wrong := disparity(items):
         return wrong
-    for item in shape.items:
-        if item.kind == "register" and type.is_float and item.type.is_int and item.type.bits == type.bits:
+    for item in items:
+        if item.type is not None and item.kind == "register" and type.is_float and item.type.is_int and item.type.bits == type.bits:
             continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong
     return ""
 
 
+def numbers(point: Sequence[Shape], type: Type) -> Sequence[Shape]:
+    """The elements of a point that have to be of the type: not an index before them, and none where one is bits."""
+    if any(item.type is type.as_bits for item in point) and all(has_size(item, type.bits) for item in point):
+        return ()
+    indexed = disparity(point) and has_size(point[0], type.bits) and not is_float(point[0])
+    return point[1:] if indexed else point
+
+
 def has_size(shape: Shape, bits: int) -> bool:
     """Is it a constant, or a register of that size?"""
-    return shape.kind in ("integer", "float") or (shape.kind == "register" and shape.type is not None and shape.type.bits == bits)
+    if shape.kind == "register":
+        return shape.type is not None and shape.type.bits == bits
+    return shape.kind in ("integer", "float")
 
 
 def is_float(shape: Shape) -> bool:

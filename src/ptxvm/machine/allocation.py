@@ -39,7 +39,8 @@ class Allocation:
 
     `detail` says more than the name (`argument 2`).  Where it is cut in windows (of CTAs, of threads), `window` is the
     size of one and `home` the offset of the window of every lane of the cohort.  `host` is the array that a 32-bit
-    module works on a copy of.  `uses` counts how often a host array was adopted; `fate` is what became of it at last.
+    module works on a copy of.  `uses` counts how often a host array was adopted; `fate` is what became of it at last;
+    `guard` is how many bytes on both sides belong to nobody.
     """
 
     start: int
@@ -54,6 +55,7 @@ class Allocation:
     home: npt.NDArray[np.int64] | None = None
     uses: int = 1
     fate: str = "has been freed"
+    guard: int = 0
     live: bool = True
     successor: Allocation | None = None
     end: int = field(init=False)
@@ -224,15 +226,15 @@ class AllocationTable:
     def _nothing_there(self, address: int, size: int) -> tuple[str, str]:
         if address < NULL_LIMIT:
             return "null-pointer", "a null pointer" if not address else f"{plural(address)} from a null pointer"
-        gone = self.freed(address, size)
-        if gone is not None:
-            return "use-after-free", f"that was byte {address - gone.start} of {gone}, which {gone.fate}"
-        if address % size:
-            return "misaligned", f"the address must be a multiple of {size}, and nothing is allocated there"
         at = bisect_right(self._starts, address)
         before, after = self.items[at - 1] if at else NOWHERE, self.items[at] if at < len(self.items) else NOWHERE
         past = address - before.end if before is not NOWHERE else FAR
         short = after.start - address if after is not NOWHERE else FAR
+        gone = self.freed(address, size) if past >= before.guard and short > after.guard else None
+        if gone is not None:
+            return "use-after-free", f"that was byte {address - gone.start} of {gone}, which {gone.fate}"
+        if address % size:
+            return "misaligned", f"the address must be a multiple of {size}, and nothing is allocated there"
         if min(past, short) >= FAR:
             return "out-of-bounds", "nothing is allocated there"
         if past <= short:

@@ -124,7 +124,7 @@ class _Argument:
         parameter = self.parameter
         if parameter.opaque not in ("", value.kind):
             raise TypeError(f"{self} is a .{parameter.opaque} and takes no {type(value).__name__}")
-        if parameter.type.is_float or parameter.type.bits != 64 or self._count() != 1:  # noqa: PLR2004 - the size of a handle
+        if parameter.type.is_float or parameter.type.bits != 64 or self._count() != 1:
             raise TypeError(f"{self} cannot hold the handle of a {type(value).__name__}, which has 64 bits")
         return value.handle.to_bytes(8, "little")
 

@@ -103,6 +103,7 @@ class Finding:
     grid: int = 0  # %gridid
     span: Span = field(default=Span(0, 0), repr=False)
     related: Span = field(default=Span(0, 0), repr=False)
+    column: int = 1
 
     @property
     def line(self) -> int:
@@ -117,7 +118,7 @@ class Finding:
         if self.seed is not None:
             notes.append(f"the schedule of seed {self.seed} shows it")
         return Diagnostic(
-            Severity.ERROR, self.kind, self.message, self.span, last.line if last else 0, 1,
+            Severity.ERROR, self.kind, self.message, self.span, last.line if last else 0, self.column,
             note="; ".join(notes), help=self.missing,
             related=((f"the earlier {earlier.operation}", self.related),) if earlier else (),
         )  # fmt: skip

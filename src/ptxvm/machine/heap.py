@@ -44,7 +44,7 @@ class Heap:
         if start is None:
             return 0
         # A block outlives the heap, whose module may be dropped while others still see the memory: it owns the range too.
-        block = Allocation(start, size, "global", "a block of malloc", owners=list(self._arena.owners))
+        block = Allocation(start, size, "global", "a block of malloc", owners=list(self._arena.owners), guard=HEADER)
         self.memory.table.insert(block)
         self._blocks[start] = block
         self._gone.pop(start, None)

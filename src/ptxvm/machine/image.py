@@ -225,7 +225,7 @@ class Image:
         return self._banks[number]
 
     def _initialise(self, variable: Variable, program: Program) -> None:
-        if variable.initial is None or variable not in self.allocations:
+        if variable.initial is None or variable.opaque or variable not in self.allocations:
             return
         try:
             initial = initial_bytes(variable, program.scope.find, self._address_of)

@@ -70,7 +70,7 @@ class Memory:
         except (MemoryError, OverflowError, ValueError) as wrong:  # NumPy's words for more than there can be
             raise Fault("out-of-memory", f"{name or 'an allocation'} needs {size} bytes: {wrong}") from None
         start = -(-(address_of(owner) + GUARD) // alignment) * alignment
-        allocation = Allocation(start, size, space, name, writable, detail, [owner])
+        allocation = Allocation(start, size, space, name, writable, detail, [owner], guard=GUARD)
         self.table.insert(allocation)
         return allocation
 

@@ -206,22 +206,22 @@ class Image:
             raise ValueError(f"the last axis of {host.shape} is no axis of {channels} channels")
         size = host.shape[:-1] if channels > 1 else host.shape
         directions = len(size) - layered
-        if not 1 <= directions <= 3 or (layered and directions > 2) or 0 in size:  # noqa: PLR2004
+        if not 1 <= directions <= 3 or (layered and directions > 2) or 0 in size:
             raise ValueError(f"an image has 1 to 3 directions (2 beside layers), and {host.shape} has {directions}")
-        if cubemap and (len(size) != 3 or size[0] % 6 or size[1] != size[2]):  # noqa: PLR2004
+        if cubemap and (len(size) != 3 or size[0] % 6 or size[1] != size[2]):
             raise ValueError(f"a cube map is an array of 6n faces, each a square, not {size}")
         spread = {1: (1, 1, size[-1]), 2: (1, *size[-2:]), 3: size[-3:]}[directions]
         if layered:
             spread = (size[0], *spread[1:])
         geometry = f"{'a' if layered else ''}{directions}d"
         if cubemap:
-            geometry = "cube" if size[0] == 6 and not layered else "acube"  # noqa: PLR2004
+            geometry = "cube" if size[0] == 6 and not layered else "acube"
         return cls(geometry, Level(host.reshape(*spread, channels)))
 
     @property
     def layers(self) -> int:
         """How many images an array has; 0 where it is none (PTX 9.7.10.5)."""
-        slices = self.level.texels.shape[0]
+        slices: int = self.level.texels.shape[0]
         return {"a1d": slices, "a2d": slices, "acube": slices // 6}.get(self.geometry, 0)
 
     def query(self, what: str, level: Level | None = None) -> int:
@@ -257,7 +257,7 @@ class Texture(Opaque):
 
     kind = "texref"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a texture has as many properties (PTX 5.3, table 9)
         self,
         array: npt.ArrayLike,
         filter: Filter = "nearest",
@@ -349,7 +349,7 @@ class Surface(Opaque):
         self, array: npt.NDArray[Any], *, channels: int = 1, layered: bool = False, cubemap: bool = False
     ) -> None:
         super().__init__()
-        if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+        if not array.flags.c_contiguous:
             raise TypeError("a surface is a contiguous NumPy array, since kernels write to it in place")
         self.image = Image.of(array, channels, layered=layered, cubemap=cubemap)
         self.array = array

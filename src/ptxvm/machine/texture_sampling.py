@@ -12,13 +12,11 @@ f32 once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.texture import Array, Level, Sampling, Texture
@@ -26,7 +24,7 @@ from ptxvm.machine.texture import Array, Level, Sampling, Texture
 FRACTION = 256.0  # of the weights: 8 bits behind the point
 DIRECTIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2}
 LIMIT = float(1 << 30)  # coordinates beyond it are as far out as it is
-COMPARE = {
+COMPARE: dict[str, Callable[[Array, Array], Array]] = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
     "always": lambda a, b: np.ones(np.broadcast(a, b).shape, np.bool_),
     "never": lambda a, b: np.zeros(np.broadcast(a, b).shape, np.bool_),
@@ -117,13 +115,13 @@ def locate(what: Fetch, coordinates: Sequence[Array]) -> Point:
 def face_of(x: Array, y: Array, z: Array) -> tuple[Array, Array, Array]:
     """The face of a cube in a direction, and the coordinates in it (CUDA C programming guide, "Cubemap textures").
 
-        major axis   face   m    s    t
-        |x|   x > 0   0     x   -z   -y
-              x < 0   1    -x    z   -y
-        |y|   y > 0   2     y    x    z
-              y < 0   3    -y    x   -z
-        |z|   z > 0   4     z    x   -y
-              z < 0   5    -z   -x   -y
+    major axis   face   m    s    t
+    |x|   x > 0   0     x   -z   -y
+          x < 0   1    -x    z   -y
+    |y|   y > 0   2     y    x    z
+          y < 0   3    -y    x   -z
+    |z|   z > 0   4     z    x   -y
+          z < 0   5    -z   -x   -y
     """
     along_x = (abs(x) >= abs(y)) & (abs(x) >= abs(z))
     along_y = ~along_x & (abs(y) >= abs(z))
@@ -181,10 +179,7 @@ class Reader:
     def of_level(self, level: Level, lanes: Array) -> Array:
         """Some lanes, from one level."""
         size = level.size
-        if self.what.geometry in ("3d",):
-            slices = None
-        else:
-            slices = np.clip(self.point.slice[lanes], 0, size[2] - 1)
+        slices = None if self.what.geometry == "3d" else np.clip(self.point.slice[lanes], 0, size[2] - 1)
         places = [self.place(n, c[lanes], size[n], self.steps[n][lanes]) for n, c in enumerate(self.point.coordinates)]
         if self.what.component is not None:
             return self.gather(level, lanes, slices, places)
@@ -200,7 +195,7 @@ class Reader:
         if self.what.integers or mode in ("clamp", "border"):
             return u
         turns = np.floor(u / size)
-        rest = u - turns * size
+        rest: Array = u - turns * size
         return rest if mode == "wrap" else np.where(turns % 2 == 0, rest, size - rest)
 
     def mode(self, axis: int) -> str:
@@ -246,7 +241,7 @@ class Reader:
 
     def missing(self, channels: int, count: int) -> list[Array]:
         """What elements do not have: 0, and 1 for alpha."""
-        return [np.full(count, float(n == 3)) for n in range(channels, 4)]  # noqa: PLR2004 - R, G, B, A
+        return [np.full(count, float(n == 3)) for n in range(channels, 4)]
 
     def footprint(self, places: Sequence[Array]) -> list[tuple[Array, Array]]:
         """In each direction the index of the first of two elements, and the weight of the second in 1.8 fixed point."""
@@ -280,7 +275,7 @@ class Reader:
         return np.stack(result)
 
 
-def linear_light(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def linear_light(x: Array) -> Array:
     """From sRGB (IEC 61966-2-1), in f32."""
-    light: Any = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
-    return np.asarray(light, np.float32).astype(np.float64)  # type: ignore[return-value]
+    light: Array = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
+    return light.astype(np.float32).astype(np.float64)

@@ -139,7 +139,7 @@ def reduce(operation: str, place: Place, surface: Surface, coordinates: Sequence
     signed = place.type.is_signed or (place.formatted and surface.image.dtype.kind == "i")
     dtype = np.dtype(f"<{'i' if signed else 'u'}{place.type.bytes}")
     rows = surface.rows
-    slices, height, size = rows.shape
+    _, height, size = rows.shape
     column = at.x[lanes] * (surface.image.channels * surface.array.itemsize if place.formatted else 1)
     flat = (at.z[lanes] * height + at.y[lanes]) * size + column
     if (flat % dtype.itemsize).any() or rows.size % dtype.itemsize:

@@ -112,7 +112,7 @@ def attribute_of(opaque: Opaque, kind: str, attribute: str, level: int) -> int:
     if isinstance(opaque, Sampler) and kind == "sampler":
         return query_sampling(opaque.sampling, attribute) or 0
     if isinstance(opaque, Surface if kind == "surface" else Texture):
-        return int(opaque.query(attribute, level))  # type: ignore[attr-defined]
+        return int(opaque.query(attribute, level))
     raise AccessFault("invalid-handle", f"the handle is that of a .{opaque.kind}, and a {kind} is queried")
 
 

@@ -16,25 +16,27 @@ SILICON = (
     "coefficients that an exhaustive sweep of recorded results determines and that random inputs confirm."
 )
 DIVISION = (
-    "**Bounded.** `.approx` and `.full` are a product with `rcp.approx` (which is as silicon has it), within the bound that the "
-    "ISA gives; the bits of the quotient itself are not recorded."
+    "**Bounded.** `.approx` is a product with `rcp.approx`, which is as silicon has it, and `.full` the quotient rounded to "
+    "nearest: both within the bound of the ISA; the bits that GPUs give are not recorded."
 )
 TRUNCATED = (
-    "**Exact.** The ISA defines the bits: the lower half of the operand is ignored, that of the result is zero, and subnormals are flushed."
+    "**Exact.** The ISA defines the bits: the lower half of the operand is ignored, that of the result is zero, and "
+    "subnormals are flushed."
 )
 BOUNDED = (
-    "**Bounded.** No recording of hardware is at hand: ptxvm rounds the true value, which is within the error that the ISA allows. "
-    "A GPU may differ in the last bits."
+    "**Bounded.** No recording of hardware is at hand: ptxvm rounds the true value, which is within the error that the "
+    "ISA allows. A GPU may differ in the last bits."
 )
 REST_DEFINED = "With a rounding modifier, and for the other types, the ISA defines every bit, and ptxvm computes it."
 SUMS = (
-    "**As silicon.** The ISA leaves open how the products are added up; ptxvm does it as the tensor cores of the target do, Volta to "
-    "Blackwell, and is held to recorded results. Integers and bits are exact, and f64 is a chain of fused multiply-adds."
+    "**As silicon.** The ISA leaves open how the products are added up; ptxvm does it as the tensor cores of the target "
+    "do, Volta to Blackwell, and is held to recorded results. Integers and bits are exact, and f64 is a chain of fused "
+    "multiply-adds."
 )
 ATOMIC = "**Exact**, one operation at a time. In which order threads come is open: floating-point sums depend on it."
 FILTERED = (
-    "**Exact** without a filter. A linear filter has weights of 9 bits (1.8), as hardware has; the order in which the weighted texels "
-    "are added up is not documented."
+    "**Exact** without a filter. A linear filter has weights of 9 bits (1.8), as hardware has; the order in which the "
+    "weighted texels are added up is not documented."
 )
 
 BY_DECLARATION = {

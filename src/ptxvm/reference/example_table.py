@@ -139,313 +139,371 @@ COMPUTED = """
 
 # ── small kernels ───────────────────────────────────────────────────────────────────────
 #
-# (the declaration, the lanes that run and are shown, the registers shown, the text).  `%r0` is the thread's number in
-# its CTA, and `%rd0` points to 1024 words of global memory that hold 100, 101, 102, ...
+# A line `== the declaration | threads / how many of them are shown, and the target where it is another | the registers
+# that are shown`, then the text.  What stands before a line `---` goes before the kernel.
 
-RUN: tuple[tuple[str, str, str, str], ...] = (
-    ("move.mov_vector", "4", "%r1 %r2", "mov.v4.u32 {%r1, _, _, %r2}, %tid;"),
-    ("warp.shfl", "32/8 sm_60", "%r1 %p1", "shfl.up.b32 %r1|%p1, %r0, 2, 0;"),
-    ("warp.shfl_sync", "32/8", "%r1 %p1", "shfl.sync.down.b32 %r1|%p1, %r0, 2, 0x1807, -1;"),
-    ("warp.vote", "32/4 sm_60", "%p1 %p2", "setp.lt.u32 %p1, %r0, 2; vote.any.pred %p2, %p1;"),
-    ("warp.vote_sync", "32/4", "%p1 %r1", "setp.lt.u32 %p1, %r0, 2; vote.sync.ballot.b32 %r1, %p1, -1;"),
-    ("warp.match_any_sync", "32/6", "%r1 %r2", "rem.u32 %r1, %r0, 3; match.any.sync.b32 %r2, %r1, -1;"),
-    (
-        "warp.match_all_sync",
-        "32/2",
-        "%r2 %p1 %r3 %p2",
-        "match.all.sync.b32 %r2|%p1, 7, -1; match.all.sync.b32 %r3|%p2, %r0, -1;",
-    ),
-    ("warp.activemask", "8", "%r1", "activemask.b32 %r1;"),
-    ("warp.redux_sync", "32/2", "%r1", "redux.sync.add.u32 %r1, %r0, -1;"),
-    ("warp.redux_sync_bits", "32/2", "%r1", "redux.sync.or.b32 %r1, %r0, -1;"),
-    (
-        "warp.redux_sync_f32",
-        "32/2 sm_100a",
-        "%f2",
-        "cvt.rn.f32.u32 %f1, %r0; redux.sync.max.f32 %f2, %f1, -1;",
-    ),
-    ("warp.elect_sync", "32/4", "%r1 %p1", "elect.sync %r1|%p1, -1;"),
-    ("memory.ld", "4", "%r1 %r2", "mad.wide.u32 %rd1, %r0, 8, %rd0; ld.global.v2.u32 {%r1, %r2}, [%rd1];"),
-    ("memory.ld_global_nc", "4", "%r1", "mad.wide.u32 %rd1, %r0, 4, %rd0; ld.global.nc.u32 %r1, [%rd1];"),
-    ("memory.ldu", "4", "%r1", "ldu.global.u32 %r1, [%rd0+8];"),
-    (
-        "memory.st",
-        "4",
-        "%r1",
-        "mad.wide.u32 %rd1, %r0, 4, %rd0; st.global.u8 [%rd1+1], %r0; ld.global.u32 %r1, [%rd1];",
-    ),
-    ("memory.prefetch", "4", "%r1", "prefetch.global.L2 [%rd0]; ld.global.u32 %r1, [%rd0];"),
-    ("memory.prefetchu", "4", "%r1", "prefetchu.L1 [%rd0]; ld.u32 %r1, [%rd0];"),
-    (
-        "memory.cvta",
-        "4",
-        "%r1",
-        ".shared .b32 s[4];\nmov.u64 %rd1, s; cvta.shared.u64 %rd2, %rd1; mad.wide.u32 %rd3, %r0, 4, %rd2;\n"
-        "st.u32 [%rd3], %r0; ld.shared.u32 %r1, [s+8];",
-    ),
-    (
-        "memory.cvta_to",
-        "4",
-        "%r1",
-        "cvta.to.global.u64 %rd1, %rd0; mad.wide.u32 %rd1, %r0, 4, %rd1; ld.global.u32 %r1, [%rd1];",
-    ),
-    ("memory.isspacep", "1", "%p1 %p2", "isspacep.global %p1, %rd0; isspacep.shared %p2, %rd0;"),
-    (
-        "control.bra",
-        "4",
-        "%r1",
-        "mov.u32 %r1, 10; setp.ge.u32 %p1, %r0, 2;\n@%p1 bra skip;\nadd.u32 %r1, %r1, %r0;\nskip:",
-    ),
-    (
-        "control.brx_idx",
-        "4",
-        "%r1",
-        "mov.u32 %r1, 0; min.u32 %r2, %r0, 2;\nts: .branchtargets zero, one, two;\nbrx.idx %r2, ts;\n"
-        "one: mov.u32 %r1, 11; bra zero;\ntwo: mov.u32 %r1, 22;\nzero:",
-    ),
-    (
-        "control.call",
-        "4",
-        "%r1",
-        ".func (.reg .u32 d) square (.reg .u32 a) { mul.lo.u32 d, a, a; ret; }\n---\ncall (%r1), square, (%r0);",
-    ),
-    (
-        "control.call_indirect",
-        "4",
-        "%r1",
-        ".func (.reg .u32 d) square (.reg .u32 a) { mul.lo.u32 d, a, a; ret; }\n---\nmov.u64 %rd1, square;\n"
-        "proto: .callprototype (.reg .u32 d) _ (.reg .u32 a);\ncall (%r1), %rd1, (%r0), proto;",
-    ),
-    (
-        "control.ret",
-        "4",
-        "%r1",
-        ".func (.reg .u32 d) least (.reg .u32 a) {\n    .reg .pred p;\n    mov.u32 d, a; setp.lt.u32 p, a, 2; @p ret;\n"
-        "    mov.u32 d, 2; ret;\n}\n---\ncall (%r1), least, (%r0);",
-    ),
-    (
-        "control.exit_",
-        "4",
-        "%r1",
-        "setp.eq.u32 %p1, %r0, 1;\n@%p1 exit;  // thread 1 ends here: nothing is written for it\nmov.u32 %r1, 7;",
-    ),
-    (
-        "barrier.bar_sync",
-        "64/4",
-        "%r1",
-        ".shared .b32 s[64];\nmov.u32 %r2, s; mad.lo.u32 %r3, %r0, 4, %r2; st.shared.u32 [%r3], %r0;\nbar.sync 0;\n"
-        "xor.b32 %r4, %r0, 63; mad.lo.u32 %r3, %r4, 4, %r2; ld.shared.u32 %r1, [%r3];",
-    ),
-    (
-        "barrier.barrier_sync",
-        "64/4",
-        "%r1",
-        ".shared .b32 s[64];\nmov.u32 %r2, s; mad.lo.u32 %r3, %r0, 4, %r2; st.shared.u32 [%r3], %r0;\nbarrier.sync 0;\n"
-        "xor.b32 %r4, %r0, 63; mad.lo.u32 %r3, %r4, 4, %r2; ld.shared.u32 %r1, [%r3];",
-    ),
-    (
-        "barrier.bar_arrive",
-        "64/4",
-        "%r1",
-        ".shared .b32 s;\nsetp.lt.u32 %p1, %r0, 32;\n@%p1 bra consume;\nst.shared.u32 [s], 42;\n"
-        "bar.arrive 1, 64;  // the second warp produces, and goes on\nbra done;\n"
-        "consume: bar.sync 1, 64;  // the first warp waits for it\nld.shared.u32 %r1, [s];\ndone:",
-    ),
-    (
-        "barrier.barrier_arrive",
-        "64/4",
-        "%r1",
-        ".shared .b32 s;\nsetp.lt.u32 %p1, %r0, 32;\n@%p1 bra consume;\nst.shared.u32 [s], 42;\n"
-        "barrier.arrive 1, 64;  // the second warp produces, and goes on\nbra done;\n"
-        "consume: barrier.sync 1, 64;  // the first warp waits for it\nld.shared.u32 %r1, [s];\ndone:",
-    ),
-    ("barrier.bar_red", "64/2", "%r1", "setp.lt.u32 %p1, %r0, 40; bar.red.popc.u32 %r1, 0, %p1;"),
-    ("barrier.barrier_red", "64/2", "%p2", "setp.lt.u32 %p1, %r0, 40; barrier.red.and.pred %p2, 0, %p1;"),
-    (
-        "barrier.bar_warp_sync",
-        "32/4",
-        "%r1",
-        ".shared .b32 s[32];\nmov.u32 %r2, s; mad.lo.u32 %r3, %r0, 4, %r2; st.shared.u32 [%r3], %r0;\n"
-        "bar.warp.sync -1;\nxor.b32 %r4, %r0, 31; mad.lo.u32 %r3, %r4, 4, %r2; ld.shared.u32 %r1, [%r3];",
-    ),
-    ("barrier.membar", "1", "%r1", "st.global.u32 [%rd0], 1; membar.gl; ld.global.u32 %r1, [%rd0];"),
-    ("barrier.fence", "1", "%r1", "st.global.u32 [%rd0], 1; fence.sc.gpu; ld.global.u32 %r1, [%rd0];"),
-    ("barrier.fence_proxy", "1", "%r1", "st.global.u32 [%rd0], 7; fence.proxy.alias; ld.global.u32 %r1, [%rd0];"),
-    ("barrier.membar_proxy", "1", "%r1", "st.global.u32 [%rd0], 7; membar.proxy.alias; ld.global.u32 %r1, [%rd0];"),
-    (
-        "atomic.atom",
-        "4",
-        "%r2",
-        "atom.global.add.u32 %r1, [%rd0], 10;\nbar.sync 0;\nld.global.u32 %r2, [%rd0];",
-    ),
-    (
-        "atomic.atom_cas",
-        "4",
-        "%p1 %r2",
-        "atom.global.cas.b32 %r1, [%rd0], 100, 7; setp.eq.u32 %p1, %r1, 100;\nbar.sync 0;\nld.global.u32 %r2, [%rd0];",
-    ),
-    ("atomic.red", "4", "%r1", "red.global.max.u32 [%rd0], 1000;\nbar.sync 0;\nld.global.u32 %r1, [%rd0];"),
-    (
-        "wmma.wmma_load",
-        "32/8",
-        "%r1 %r2 %r3 %r4",
-        "wmma.load.c.sync.aligned.row.m16n16k16.global.s32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd0], 16;",
-    ),
-    (
-        "wmma.wmma_load_f64",
-        "32/8",
-        "%fd1 %fd2",
-        "mad.wide.u32 %rd1, %r0, 16, %rd0; cvt.rn.f64.u32 %fd3, %r0; st.global.v2.f64 [%rd1], {%fd3, %fd3}; bar.sync 0;\n"
-        "wmma.load.c.sync.aligned.row.m8n8k4.global.f64 {%fd1, %fd2}, [%rd0], 8;",
-    ),
-    (
-        "wmma.wmma_store",
-        "32/8",
-        "%r1",
-        "wmma.store.d.sync.aligned.row.m8n8k32.global.s32 [%rd0], {%r0, %r0}, 8;\nbar.sync 0;\n"
-        "mad.wide.u32 %rd1, %r0, 4, %rd0; ld.global.u32 %r1, [%rd1];  // which lane stored word n",
-    ),
-    (
-        "wmma.wmma_store_f64",
-        "32/8",
-        "%fd2",
-        "cvt.rn.f64.u32 %fd1, %r0;\nwmma.store.d.sync.aligned.row.m8n8k4.global.f64 [%rd0], {%fd1, %fd1}, 8;\nbar.sync 0;\n"
-        "mad.wide.u32 %rd1, %r0, 8, %rd0; ld.global.f64 %fd2, [%rd1];  // which lane stored element n",
-    ),
-    (
-        "wmma.wmma_mma",
-        "32/2",
-        "%f2 %f3",
-        "mov.b32 %r1, 0x3c003c00; mov.b32 %r2, 0x40004000;  // A is all ones, B all twos\n"
-        "mov.f32 %f1, 0.5;\nwmma.mma.sync.aligned.row.col.m16n16k16.f32.f32\n"
-        "    {%f2, %f3, %f4, %f5, %f6, %f7, %f8, %f9}, {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1},\n"
-        "    {%r2, %r2, %r2, %r2, %r2, %r2, %r2, %r2}, {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1};",
-    ),
-    (
-        "wmma.wmma_mma_integer",
-        "32/2",
-        "%r3 %r4",
-        "mov.b32 %r1, 0x11111111; mov.b32 %r2, 0x22222222;  // A is all ones, B all twos\n"
-        "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};",
-    ),
-    (
-        "wmma.wmma_mma_bits",
-        "32/2",
-        "%r3 %r4",
-        "mov.b32 %r1, 0x11111111; mov.b32 %r2, 0x33333333;  // one bit in four differs\n"
-        "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};",
-    ),
-    (
-        "wmma.wmma_mma_f64",
-        "32/2",
-        "%fd3 %fd4",
-        "mov.f64 %fd1, 0.5; mov.f64 %fd2, 3.0;\n"
-        "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 {%fd3, %fd4}, {%fd1}, {%fd2}, {%fd1, %fd2};",
-    ),
-    (
-        "mma.mma",
-        "32/2",
-        "%f1 %f2 %f3 %f4",
-        "mov.b32 %r1, 0x3c003c00; mov.b32 %r2, 0x40004000;  // A is all ones, B all twos\n"
-        "mov.f32 %f0, 0.5;\nmma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32\n"
-        "    {%f1, %f2, %f3, %f4}, {%r1, %r1}, {%r2}, {%f0, %f0, %f0, %f0};",
-    ),
-    (
-        "mma.mma_integer",
-        "32/2",
-        "%r3 %r4",
-        "mov.b32 %r1, 0x01010101; mov.b32 %r2, 0x02020202;  // A is all ones, B all twos\n"
-        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};",
-    ),
-    (
-        "mma.mma_bits",
-        "32/2",
-        "%r3 %r4",
-        "mov.b32 %r1, 0x11111111; mov.b32 %r2, 0x33333333;\n"
-        "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};",
-    ),
-    (
-        "mma.mma_f64",
-        "32/2",
-        "%fd3 %fd4",
-        "mov.f64 %fd1, 0.5; mov.f64 %fd2, 3.0;\n"
-        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd3, %fd4}, {%fd1}, {%fd2}, {%fd1, %fd2};",
-    ),
-    (
-        "matrix.ldmatrix",
-        "32/8",
-        "%r1",
-        ".shared .align 16 .b32 s[32];\nmov.u32 %r2, s; mad.lo.u32 %r3, %r0, 4, %r2; st.shared.u32 [%r3], %r0; bar.sync 0;\n"
-        "and.b32 %r4, %r0, 7; mad.lo.u32 %r4, %r4, 16, %r2;  // lanes 0 to 7 point to the rows\n"
-        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r4];",
-    ),
-    (
-        "matrix.stmatrix",
-        "32/8",
-        "%r1",
-        ".shared .align 16 .b32 s[32];\nmov.u32 %r2, s; and.b32 %r4, %r0, 7; mad.lo.u32 %r4, %r4, 16, %r2;\n"
-        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%r0};\nbar.sync 0;\n"
-        "mad.lo.u32 %r3, %r0, 4, %r2; ld.shared.u32 %r1, [%r3];",
-    ),
-    (
-        "matrix.movmatrix",
-        "32/8",
-        "%r2",
-        "mad.lo.u32 %r1, %r0, 0x20002, 0x10000;  // element n of the matrix is n\n"
-        "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;",
-    ),
-    (
-        "stack.alloca",
-        "2",
-        "%r1",
-        "alloca.u64 %rd1, 16; st.local.u32 [%rd1], %r0; ld.local.u32 %r1, [%rd1];",
-    ),
-    (
-        "stack.stacksave",
-        "1",
-        "%p1",
-        "stacksave.u64 %rd1;\nalloca.u64 %rd2, 16;\nstackrestore.u64 %rd1;\nstacksave.u64 %rd3; setp.eq.u64 %p1, %rd1, %rd3;",
-    ),
-    (
-        "stack.stackrestore",
-        "1",
-        "%p1",
-        "stacksave.u64 %rd1;\nalloca.u64 %rd2, 16;\nstackrestore.u64 %rd1;\nstacksave.u64 %rd3; setp.eq.u64 %p1, %rd1, %rd3;",
-    ),
-    ("misc.nanosleep", "1", "%r1", "mov.u32 %r1, 5; nanosleep.u32 20;"),
-    ("misc.pmevent", "1", "%r1", "mov.u32 %r1, 5; pmevent 7;"),
-    ("misc.pmevent_mask", "1", "%r1", "mov.u32 %r1, 5; pmevent.mask 3;"),
-    ("misc.griddepcontrol", "1", "%r1", "mov.u32 %r1, 5; griddepcontrol.wait;"),
-    (
-        "misc.applypriority",
-        "1",
-        "%r1",
-        "applypriority.global.L2::evict_normal [%rd0], 128; ld.global.u32 %r1, [%rd0];",
-    ),
-    (
-        "misc.discard",
-        "1",
-        "%r1",
-        "discard.global.L2 [%rd0], 128;  // what these 128 bytes hold is open until they are written\n"
-        "st.global.u32 [%rd0], 7; ld.global.u32 %r1, [%rd0];",
-    ),
-    (
-        "misc.createpolicy_cvt",
-        "1",
-        "%r1",
-        "createpolicy.cvt.L2.b64 %rd1, 0x16f0000000000000;\nld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;",
-    ),
-    (
-        "misc.createpolicy_fractional",
-        "1",
-        "%r1",
-        "createpolicy.fractional.L2::evict_first.b64 %rd1, 0.5;\nld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;",
-    ),
-    (
-        "misc.createpolicy_range",
-        "1",
-        "%r1",
-        "createpolicy.range.global.L2::evict_last.b64 %rd1, [%rd0], 128, 256;\n"
-        "ld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;",
-    ),
-)
+RUN = """
+== move.mov_vector | 4 | %r1 %r2
+mov.v4.u32 {%r1, _, _, %r2}, %tid;
+
+== warp.shfl | 32/8 sm_60 | %r1 %p1
+shfl.up.b32 %r1|%p1, %r0, 2, 0;
+
+== warp.shfl_sync | 32/8 | %r1 %p1
+shfl.sync.down.b32 %r1|%p1, %r0, 2, 0x1807, -1;
+
+== warp.vote | 32/4 sm_60 | %p1 %p2
+setp.lt.u32 %p1, %r0, 2;
+vote.any.pred %p2, %p1;
+
+== warp.vote_sync | 32/4 | %p1 %r1
+setp.lt.u32 %p1, %r0, 2;
+vote.sync.ballot.b32 %r1, %p1, -1;
+
+== warp.match_any_sync | 32/6 | %r1 %r2
+rem.u32 %r1, %r0, 3;
+match.any.sync.b32 %r2, %r1, -1;
+
+== warp.match_all_sync | 32/2 | %r2 %p1 %r3 %p2
+match.all.sync.b32 %r2|%p1, 7, -1;
+match.all.sync.b32 %r3|%p2, %r0, -1;
+
+== warp.activemask | 8 | %r1
+activemask.b32 %r1;
+
+== warp.redux_sync | 32/2 | %r1
+redux.sync.add.u32 %r1, %r0, -1;
+
+== warp.redux_sync_bits | 32/2 | %r1
+redux.sync.or.b32 %r1, %r0, -1;
+
+== warp.redux_sync_f32 | 32/2 sm_100a | %f2
+cvt.rn.f32.u32 %f1, %r0;
+redux.sync.max.f32 %f2, %f1, -1;
+
+== warp.elect_sync | 32/4 | %r1 %p1
+elect.sync %r1|%p1, -1;
+
+== memory.ld | 4 | %r1 %r2
+mad.wide.u32 %rd1, %r0, 8, %rd0;
+ld.global.v2.u32 {%r1, %r2}, [%rd1];
+
+== memory.ld_global_nc | 4 | %r1
+mad.wide.u32 %rd1, %r0, 4, %rd0;
+ld.global.nc.u32 %r1, [%rd1];
+
+== memory.ldu | 4 | %r1
+ldu.global.u32 %r1, [%rd0+8];
+
+== memory.st | 4 | %r1
+mad.wide.u32 %rd1, %r0, 4, %rd0;
+st.global.u8 [%rd1+1], %r0;
+ld.global.u32 %r1, [%rd1];
+
+== memory.prefetch | 4 | %r1
+prefetch.global.L2 [%rd0];
+ld.global.u32 %r1, [%rd0];
+
+== memory.prefetchu | 4 | %r1
+prefetchu.L1 [%rd0];
+ld.u32 %r1, [%rd0];
+
+== memory.cvta | 4 | %r1
+.shared .b32 s[4];
+mov.u64 %rd1, s;
+cvta.shared.u64 %rd2, %rd1;
+mad.wide.u32 %rd3, %r0, 4, %rd2;
+st.u32 [%rd3], %r0;
+ld.shared.u32 %r1, [s+8];
+
+== memory.cvta_to | 4 | %r1
+cvta.to.global.u64 %rd1, %rd0;
+mad.wide.u32 %rd1, %r0, 4, %rd1;
+ld.global.u32 %r1, [%rd1];
+
+== memory.isspacep | 1 | %p1 %p2
+isspacep.global %p1, %rd0;
+isspacep.shared %p2, %rd0;
+
+== control.bra | 4 | %r1
+mov.u32 %r1, 10;
+setp.ge.u32 %p1, %r0, 2;
+@%p1 bra skip;
+add.u32 %r1, %r1, %r0;
+skip:
+
+== control.brx_idx | 4 | %r1
+mov.u32 %r1, 0;
+min.u32 %r2, %r0, 2;
+ts: .branchtargets zero, one, two;
+brx.idx %r2, ts;
+one: mov.u32 %r1, 11;
+bra zero;
+two: mov.u32 %r1, 22;
+zero:
+
+== control.call | 4 | %r1
+.func (.reg .u32 d) square (.reg .u32 a) { mul.lo.u32 d, a, a; ret; }
+---
+call (%r1), square, (%r0);
+
+== control.call_indirect | 4 | %r1
+.func (.reg .u32 d) square (.reg .u32 a) { mul.lo.u32 d, a, a; ret; }
+---
+mov.u64 %rd1, square;
+proto: .callprototype (.reg .u32 d) _ (.reg .u32 a);
+call (%r1), %rd1, (%r0), proto;
+
+== control.ret | 4 | %r1
+.func (.reg .u32 d) least (.reg .u32 a) {
+    .reg .pred p;
+    mov.u32 d, a;
+setp.lt.u32 p, a, 2;
+@p ret;
+    mov.u32 d, 2;
+ret;
+}
+---
+call (%r1), least, (%r0);
+
+== control.exit_ | 4 | %r1
+setp.eq.u32 %p1, %r0, 1;
+@%p1 exit;  // thread 1 ends here: nothing is written for it
+mov.u32 %r1, 7;
+
+== barrier.bar_sync | 64/4 | %r1
+.shared .b32 s[64];
+mov.u32 %r2, s;
+mad.lo.u32 %r3, %r0, 4, %r2;
+st.shared.u32 [%r3], %r0;
+bar.sync 0;
+xor.b32 %r4, %r0, 63;
+mad.lo.u32 %r3, %r4, 4, %r2;
+ld.shared.u32 %r1, [%r3];
+
+== barrier.barrier_sync | 64/4 | %r1
+.shared .b32 s[64];
+mov.u32 %r2, s;
+mad.lo.u32 %r3, %r0, 4, %r2;
+st.shared.u32 [%r3], %r0;
+barrier.sync 0;
+xor.b32 %r4, %r0, 63;
+mad.lo.u32 %r3, %r4, 4, %r2;
+ld.shared.u32 %r1, [%r3];
+
+== barrier.bar_arrive | 64/4 | %r1
+.shared .b32 s;
+setp.lt.u32 %p1, %r0, 32;
+@%p1 bra consume;
+st.shared.u32 [s], 42;
+bar.arrive 1, 64;  // the second warp produces, and goes on
+bra done;
+consume: bar.sync 1, 64;  // the first warp waits for it
+ld.shared.u32 %r1, [s];
+done:
+
+== barrier.barrier_arrive | 64/4 | %r1
+.shared .b32 s;
+setp.lt.u32 %p1, %r0, 32;
+@%p1 bra consume;
+st.shared.u32 [s], 42;
+barrier.arrive 1, 64;  // the second warp produces, and goes on
+bra done;
+consume: barrier.sync 1, 64;  // the first warp waits for it
+ld.shared.u32 %r1, [s];
+done:
+
+== barrier.bar_red | 64/2 | %r1
+setp.lt.u32 %p1, %r0, 40;
+bar.red.popc.u32 %r1, 0, %p1;
+
+== barrier.barrier_red | 64/2 | %p2
+setp.lt.u32 %p1, %r0, 40;
+barrier.red.and.pred %p2, 0, %p1;
+
+== barrier.bar_warp_sync | 32/4 | %r1
+.shared .b32 s[32];
+mov.u32 %r2, s;
+mad.lo.u32 %r3, %r0, 4, %r2;
+st.shared.u32 [%r3], %r0;
+bar.warp.sync -1;
+xor.b32 %r4, %r0, 31;
+mad.lo.u32 %r3, %r4, 4, %r2;
+ld.shared.u32 %r1, [%r3];
+
+== barrier.membar | 1 | %r1
+st.global.u32 [%rd0], 1;
+membar.gl;
+ld.global.u32 %r1, [%rd0];
+
+== barrier.fence | 1 | %r1
+st.global.u32 [%rd0], 1;
+fence.sc.gpu;
+ld.global.u32 %r1, [%rd0];
+
+== barrier.fence_proxy | 1 | %r1
+st.global.u32 [%rd0], 7;
+fence.proxy.alias;
+ld.global.u32 %r1, [%rd0];
+
+== barrier.membar_proxy | 1 | %r1
+st.global.u32 [%rd0], 7;
+membar.proxy.alias;
+ld.global.u32 %r1, [%rd0];
+
+== atomic.atom | 4 | %r2
+atom.global.add.u32 %r1, [%rd0], 10;
+bar.sync 0;
+ld.global.u32 %r2, [%rd0];
+
+== atomic.atom_cas | 4 | %p1 %r2
+atom.global.cas.b32 %r1, [%rd0], 100, 7;
+setp.eq.u32 %p1, %r1, 100;
+bar.sync 0;
+ld.global.u32 %r2, [%rd0];
+
+== atomic.red | 4 | %r1
+red.global.max.u32 [%rd0], 1000;
+bar.sync 0;
+ld.global.u32 %r1, [%rd0];
+
+== wmma.wmma_load | 32/8 | %r1 %r2 %r3 %r4
+wmma.load.c.sync.aligned.row.m16n16k16.global.s32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd0], 16;
+
+== wmma.wmma_load_f64 | 32/8 | %fd1 %fd2
+mad.wide.u32 %rd1, %r0, 16, %rd0;
+cvt.rn.f64.u32 %fd3, %r0;
+st.global.v2.f64 [%rd1], {%fd3, %fd3};
+bar.sync 0;
+wmma.load.c.sync.aligned.row.m8n8k4.global.f64 {%fd1, %fd2}, [%rd0], 8;
+
+== wmma.wmma_store | 32/8 | %r1
+wmma.store.d.sync.aligned.row.m8n8k32.global.s32 [%rd0], {%r0, %r0}, 8;
+bar.sync 0;
+mad.wide.u32 %rd1, %r0, 4, %rd0; ld.global.u32 %r1, [%rd1];  // which lane stored word n
+
+== wmma.wmma_store_f64 | 32/8 | %fd2
+cvt.rn.f64.u32 %fd1, %r0;
+wmma.store.d.sync.aligned.row.m8n8k4.global.f64 [%rd0], {%fd1, %fd1}, 8;
+bar.sync 0;
+mad.wide.u32 %rd1, %r0, 8, %rd0; ld.global.f64 %fd2, [%rd1];  // which lane stored element n
+
+== wmma.wmma_mma | 32/2 | %f2 %f3
+mov.b32 %r1, 0x3c003c00; mov.b32 %r2, 0x40004000;  // A is all ones, B all twos
+mov.f32 %f1, 0.5;
+wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32
+    {%f2, %f3, %f4, %f5, %f6, %f7, %f8, %f9}, {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1},
+    {%r2, %r2, %r2, %r2, %r2, %r2, %r2, %r2}, {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1};
+
+== wmma.wmma_mma_integer | 32/2 | %r3 %r4
+mov.b32 %r1, 0x11111111; mov.b32 %r2, 0x22222222;  // A is all ones, B all twos
+wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};
+
+== wmma.wmma_mma_bits | 32/2 | %r3 %r4
+mov.b32 %r1, 0x11111111; mov.b32 %r2, 0x33333333;  // one bit in four differs
+wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};
+
+== wmma.wmma_mma_f64 | 32/2 | %fd3 %fd4
+mov.f64 %fd1, 0.5;
+mov.f64 %fd2, 3.0;
+wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 {%fd3, %fd4}, {%fd1}, {%fd2}, {%fd1, %fd2};
+
+== mma.mma | 32/2 | %f1 %f2 %f3 %f4
+mov.b32 %r1, 0x3c003c00; mov.b32 %r2, 0x40004000;  // A is all ones, B all twos
+mov.f32 %f0, 0.5;
+mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32
+    {%f1, %f2, %f3, %f4}, {%r1, %r1}, {%r2}, {%f0, %f0, %f0, %f0};
+
+== mma.mma_integer | 32/2 | %r3 %r4
+mov.b32 %r1, 0x01010101; mov.b32 %r2, 0x02020202;  // A is all ones, B all twos
+mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};
+
+== mma.mma_bits | 32/2 | %r3 %r4
+mov.b32 %r1, 0x11111111;
+mov.b32 %r2, 0x33333333;
+mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};
+
+== mma.mma_f64 | 32/2 | %fd3 %fd4
+mov.f64 %fd1, 0.5;
+mov.f64 %fd2, 3.0;
+mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd3, %fd4}, {%fd1}, {%fd2}, {%fd1, %fd2};
+
+== matrix.ldmatrix | 32/8 | %r1
+.shared .align 16 .b32 s[32];
+mov.u32 %r2, s;
+mad.lo.u32 %r3, %r0, 4, %r2;
+st.shared.u32 [%r3], %r0;
+bar.sync 0;
+and.b32 %r4, %r0, 7; mad.lo.u32 %r4, %r4, 16, %r2;  // lanes 0 to 7 point to the rows
+ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r4];
+
+== matrix.stmatrix | 32/8 | %r1
+.shared .align 16 .b32 s[32];
+mov.u32 %r2, s;
+and.b32 %r4, %r0, 7;
+mad.lo.u32 %r4, %r4, 16, %r2;
+stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%r0};
+bar.sync 0;
+mad.lo.u32 %r3, %r0, 4, %r2;
+ld.shared.u32 %r1, [%r3];
+
+== matrix.movmatrix | 32/8 | %r2
+mad.lo.u32 %r1, %r0, 0x20002, 0x10000;  // element n of the matrix is n
+movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
+
+== stack.alloca | 2 | %r1
+alloca.u64 %rd1, 16;
+st.local.u32 [%rd1], %r0;
+ld.local.u32 %r1, [%rd1];
+
+== stack.stacksave | 1 | %p1
+stacksave.u64 %rd1;
+alloca.u64 %rd2, 16;
+stackrestore.u64 %rd1;
+stacksave.u64 %rd3;
+setp.eq.u64 %p1, %rd1, %rd3;
+
+== stack.stackrestore | 1 | %p1
+stacksave.u64 %rd1;
+alloca.u64 %rd2, 16;
+stackrestore.u64 %rd1;
+stacksave.u64 %rd3;
+setp.eq.u64 %p1, %rd1, %rd3;
+
+== misc.nanosleep | 1 | %r1
+mov.u32 %r1, 5;
+nanosleep.u32 20;
+
+== misc.pmevent | 1 | %r1
+mov.u32 %r1, 5;
+pmevent 7;
+
+== misc.pmevent_mask | 1 | %r1
+mov.u32 %r1, 5;
+pmevent.mask 3;
+
+== misc.griddepcontrol | 1 | %r1
+mov.u32 %r1, 5;
+griddepcontrol.wait;
+
+== misc.applypriority | 1 | %r1
+applypriority.global.L2::evict_normal [%rd0], 128;
+ld.global.u32 %r1, [%rd0];
+
+== misc.discard | 1 | %r1
+discard.global.L2 [%rd0], 128;  // what these 128 bytes hold is open until they are written
+st.global.u32 [%rd0], 7;
+ld.global.u32 %r1, [%rd0];
+
+== misc.createpolicy_cvt | 1 | %r1
+createpolicy.cvt.L2.b64 %rd1, 0x16f0000000000000;
+ld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;
+
+== misc.createpolicy_fractional | 1 | %r1
+createpolicy.fractional.L2::evict_first.b64 %rd1, 0.5;
+ld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;
+
+== misc.createpolicy_range | 1 | %r1
+createpolicy.range.global.L2::evict_last.b64 %rd1, [%rd0], 128, 256;
+ld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;
+"""

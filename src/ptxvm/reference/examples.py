@@ -6,7 +6,6 @@ CTA through `ptxvm.load` and `launch`, as a user's would.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +17,7 @@ from ptxvm.api import load
 from ptxvm.isa.model import Instruction
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.reading import read
-from ptxvm.reference.result import Quantity, bits_of, compute, floats, is_computable, signed, wanted
+from ptxvm.reference.result import Quantity, bits_of, compute, floats, signed, wanted
 
 Rows = tuple[tuple[str, ...], ...]
 
@@ -155,22 +154,13 @@ def _table() -> dict[str, Example]:
         text, _, values = rest.strip().rpartition(";")
         pairs = tuple((name, value) for name, _, value in (each.partition("=") for each in values.split()))
         found[key] = Computation(f"{text};", pairs)
-    for key, lanes, registers, body in RUN:
+    for each in RUN.split("\n== ")[1:]:
+        head, _, text = each.partition("\n")
+        key, lanes, registers = (part.strip() for part in head.split("|"))
         extent, _, target = lanes.partition(" ")
         threads, _, shown = extent.partition("/")
-        found[key] = Run(_laid_out(body), int(threads), int(shown or threads), tuple(registers.split()), target or TARGET)
+        found[key] = Run(text.strip(), int(threads), int(shown or threads), tuple(registers.split()), target or TARGET)
     return found
-
-
-def _laid_out(body: str) -> str:
-    """One statement a line; comments and blocks stay."""
-    lines = (line if "{ " in line or "//" in line else re.sub(r"; (?=\S)", ";\n", line) for line in body.splitlines())
-    return "\n".join(lines)
-
-
-def is_possible(example: Example) -> bool:
-    """Can it be computed by what it is?  A line for an instruction with effects cannot."""
-    return isinstance(example, Run) or is_computable(read(example.text))
 
 
 # ── values in words ─────────────────────────────────────────────────────────────────────

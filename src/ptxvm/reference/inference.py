@@ -14,7 +14,7 @@ from ptxvm.analysis.recognise import place
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
 from ptxvm.analysis.symbols import Variable
-from ptxvm.analysis.validate import follow
+from ptxvm.analysis.program import follow
 from ptxvm.isa.model import Decoded, Problem
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree

@@ -8,7 +8,7 @@ machine uses.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -20,8 +20,8 @@ from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
 from ptxvm.reference.codes import every_code, page_of
-from ptxvm.reference.examples import Run, Worked, example_of
 from ptxvm.reference.exactness import exactness
+from ptxvm.reference.examples import Run, Worked, example_of
 from ptxvm.reference.page import Page, pages
 
 Files = dict[str, str]
@@ -122,9 +122,9 @@ def _toctree(names: Iterator[str] | Collection[str]) -> list[str]:
 def _page(entry: Entry, every: Collection[Entry]) -> str:
     """All that is known of it."""
     lines = [f"# {_code(entry.title)}", ""]
-    for n, page in enumerate(entry.declarations):
+    for n, page in enumerate(entry.declarations, 1):
         if len(entry.declarations) > 1:
-            lines += [f"## {_escaped(page.headline.rstrip('.'))} ({n + 1})" if _repeats(entry, n) else _heading(page), ""]
+            lines += [f"## Form {n}", ""]
         lines += [*_declaration(page), ""]
     others = [other for other in every if other.opcode == entry.opcode and other is not entry]
     if others:
@@ -133,21 +133,12 @@ def _page(entry: Entry, every: Collection[Entry]) -> str:
     return "\n".join(lines)
 
 
-def _repeats(entry: Entry, n: int) -> bool:
-    """Has an earlier declaration of the page the same headline?"""
-    return entry.declarations[n].headline in (page.headline for page in entry.declarations[:n])
-
-
-def _heading(page: Page) -> str:
-    return f"## {_escaped(page.headline.rstrip('.'))}"
-
-
 def _declaration(page: Page) -> Iterator[str]:
     """Meaning, syntax, operands, needs, rules, exactness, example, pictures."""
     yield from (_prose(page.summary), "")
     yield from ("```{code-block} text", *page.syntax, "```", "")
     if page.operands:
-        yield from (*_table(("operand", ""), [(_code(name), _escaped(what)) for name, what in page.operands]), "")
+        yield from (*_table(("operand", "what it is"), [(_code(name), _escaped(what)) for name, what in page.operands]), "")
     needs = [(_needed_for(what), need) for what, need in page.needs]
     yield from (*_table(("feature", "needs"), needs), "", f"Described in {page.section}.", "")
     if page.rules:
@@ -173,7 +164,8 @@ def _example(instruction: Instruction) -> Iterator[str]:
     worked: Worked = example.work()
     threads = f", of {example.threads} threads," if isinstance(example, Run) and example.threads > 1 else ""
     said = (
-        f"**Example.** A kernel{threads} in which `%r0` is the number of the thread and `%rd0` points to the words 100, 101, ...:"
+        f"**Example.** A kernel{threads} in which `%r0` is the number of the thread and `%rd0` points to the words "
+        "100, 101, ...:"
         if isinstance(example, Run)
         else "**Example**"
     )
@@ -187,7 +179,10 @@ def _example(instruction: Instruction) -> Iterator[str]:
 def _drawn(instruction: Instruction) -> Iterator[str]:
     """The pictures that an instruction has, each under its caption."""
     for caption, drawing in _pictures(instruction):
-        yield from (caption, "", "```{raw} html", drawing, "```", "")
+        if caption:
+            yield from (caption, "")
+        if drawing:
+            yield from ("```{raw} html", drawing, "```", "")
 
 
 def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
@@ -201,11 +196,11 @@ def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
                 yield f"`immLut` is the column of results, here 0x{table:02X}:", pictures.table_of_lop3(table)
         case "shfl_sync":
             yield from _shuffles()
-        case "mma" | "mma_f64" | "mma_integer" | "mma_alternate" | "mma_bits" | "mma_small":
+        case name if instruction.family == "mma":
             yield from _fragments(instruction, mma_fragments)
-        case "wmma_load" | "wmma_load_f64":
+        case name if name.startswith("wmma_load"):
             yield from _fragments(instruction, loaded)
-        case "wmma_store" | "wmma_store_f64":
+        case name if name.startswith("wmma_store"):
             yield from _fragments(instruction, stored)
 
 
@@ -220,7 +215,7 @@ def _shuffles() -> Iterator[tuple[str, str]]:
     """What lanes get, from a kernel in which each sends its own number."""
     for mode, amount, clamp in SHUFFLES:
         text = f"shfl.sync.{mode}.b32 %r1|%p1, %r0, {amount}, {clamp:#x}, -1;"
-        rows = dict((name, values) for name, *values in Run(text, 32, 32, ("%r1", "%p1")).work().rows)
+        rows = {name: values for name, *values in Run(text, 32, 32, ("%r1", "%p1")).work().rows}
         sources, found = [int(lane) for lane in rows["%r1"]], [word == "true" for word in rows["%p1"]]
         yield (
             f"`.{mode}` with b = {amount} and c = {clamp:#x}; a lane whose predicate is false keeps its own (dashed):",
@@ -228,21 +223,19 @@ def _shuffles() -> Iterator[tuple[str, str]]:
         )
 
 
-def _fragments(instruction: Instruction, of: object) -> Iterator[tuple[str, str]]:
+def _fragments(instruction: Instruction, of: Callable[[Decoded], dict[str, Fragment]]) -> Iterator[tuple[str, str]]:
     """Every different fragment of the legal variants, by shape."""
-    assert callable(of)  # noqa: S101 - one of the three functions above
     found: dict[tuple[str, str, str], Fragment] = {}
     for i in instruction.variants():
         if any(rule.code == "P2701" and rule.check(i) for rule in instruction.rules):
             continue
         for name, fragment in of(i).items():
             found.setdefault((i.mnk, _matrix(i, name), _layout_of(fragment, i)), fragment)
+    if found:
+        yield "**Fragments** by shape. Lane T*n* holds the elements of the matrix with the numbers named.", ""
     for shape, group in groupby(sorted(found, key=_order), key=lambda key: key[0]):
         drawn = "".join(pictures.matrix_of_fragment(matrix, found[s, matrix, kind]) for s, matrix, kind in group)
-        yield (
-            f"`.{shape}`: lane T*n* holds the elements named; a cell with several is a run of neighbours.",
-            f"<details><summary>.{shape}</summary>{drawn}</details>",
-        )
+        yield "", f"<details><summary>.{shape}</summary>{drawn}</details>"
 
 
 def _matrix(i: Decoded, operand: str) -> str:

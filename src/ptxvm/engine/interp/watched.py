@@ -188,12 +188,12 @@ class RandomSchedule(Schedule):
         lanes = super().take(key)
         every = self.cohort.layout.numbers if lanes is None else lanes
         kind = self.random.random()
-        if kind < 0.4 or len(every) == 1:
+        if kind < 0.3 or len(every) == 1:
             return lanes
         run = self.random.random(self.cohort.layout.warps) < 0.5
         chosen = run[self.cohort.layout.warp[every]]
-        if kind > 0.8 and self.independent:
-            chosen &= self.random.random(len(every)) < 0.5
+        if kind > 0.6 and self.independent:
+            chosen = (chosen | (kind > 0.8)) & (self.random.random(len(every)) < 0.5)
         if not chosen.any() or chosen.all():
             return lanes
         self.ready[key] = [every[~chosen]]

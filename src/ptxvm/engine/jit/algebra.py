@@ -479,6 +479,14 @@ class LlvmAlgebra:
         wrong = self.compare("gt", a.type.as_unsigned, (bits & 0x7FFF).raw, Lin(infinity))
         return Value(self, a.type, self.select(bits.type, wrong, Lin(0x7FFF), bits.raw))
 
+    def derived_truncated_square(self, x: Value) -> Value:
+        """x*x of 17 bits, without some of the partial products: masks in place of products with one bit."""
+        high = x >> 9
+        crossed = x.lift(0)
+        for i in range(2, 9):
+            crossed = crossed + (-(x >> i & 1) & x >> 18 - i)
+        return ((high * high - (high & 1)).to(u64) << 18) + (crossed.to(u64) << 19)
+
     def derived_flush_subnormal(self, a: Value) -> Value:
         """Subnormal values become zero of the same sign."""
         if a.type.bits < 32:

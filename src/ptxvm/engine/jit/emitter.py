@@ -362,7 +362,7 @@ class Emitter(Operands):
         name = f"llvm.masked.gather.v{W}{short(llvm)}.v{W}p0"
         self.code.unit.declarations[name] = f"declare {vector} @{name}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
         given = [(f"<{W} x ptr>", places), ("i32", str(size)), (f"<{W} x i1>", predicate), (vector, "zeroinitializer")]
-        return self.code.call(vector, name, *given, pure=False)
+        return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *given, pure=False)}", pure=False)
 
     def scatter(self, llvm: str, value: str, places: str, mask: str | None) -> None:
         """Store to a place of each lane, in their order."""

@@ -91,7 +91,11 @@ class Memory(Port):
         The bounds of a linear address count lanes that are not active too: look at each lane first.
         """
         code, vector = self.code, f"<{W} x i64>"
-        if isinstance(raw, Lin) and raw.terms and (self.at.active_text() != "-1" or places.constant_offsets(raw) is None):
+        if (
+            isinstance(raw, Lin)
+            and raw.terms
+            and (self.at.active_text() != "-1" or places.constant_offsets(raw) is None)
+        ):
             ask = code.label()
             code.branch(self._exact(site, space, raw, size), onward, ask, likely=True)
             code.block(ask)
@@ -114,7 +118,9 @@ class Memory(Port):
         log = size.bit_length() - 1
         if space in WINDOWS:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
-            return self._all_lanes("i32", self.alg.vector(u32, low), log, f"splat (i32 {self._window_bound(space, size)})")
+            return self._all_lanes(
+                "i32", self.alg.vector(u32, low), log, f"splat (i32 {self._window_bound(space, size)})"
+            )
         return self._all_in_allocation(site, raw, log)
 
     def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:

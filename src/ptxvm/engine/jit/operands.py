@@ -18,7 +18,7 @@ from ptxvm.engine.jit import specials
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.plan import Node
-from ptxvm.engine.jit.raw import Lin
+from ptxvm.engine.jit.raw import Lin, Raw
 from ptxvm.isa.special_registers import COMPONENTS, SPECIAL
 from ptxvm.syntax import tree
 
@@ -139,7 +139,8 @@ class Operands:
             return bank
         place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
         if where == "generic frame":
-            return Value(self.alg, u64, self.memory_port().places.flat("local", place.raw))
+            raw: Raw = self.memory_port().places.flat("local", place.raw)
+            return Value(self.alg, u64, raw)
         return place
 
     def memory_port(self) -> Any:

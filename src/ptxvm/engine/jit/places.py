@@ -187,7 +187,8 @@ class Places:
             name = f"llvm.masked.load.v{total}{short(llvm)}.p0"
             code.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{total} x i1>, {vector})"
             given = [("ptr", pointer), ("i32", str(size)), (f"<{total} x i1>", mask), (vector, "zeroinitializer")]
-            loaded = code.call(vector, name, *given, pure=False)
+            # frozen, so that LLVM does not merge it with a later `select`, past stores in between (22.1 does)
+            loaded = code.emit(f"freeze {vector} {code.call(vector, name, *given, pure=False)}", pure=False)
         if count == 1:
             return [loaded]
         return [code.shuffle(llvm, total, loaded, "poison", list(range(n, total, count))) for n in range(count)]

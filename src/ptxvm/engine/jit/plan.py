@@ -274,6 +274,7 @@ def _after_stores(code: list[Bound]) -> list[int]:
 
 def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
     """For every node the nodes at which other lanes may stand while it runs."""
+    leaving = {node.number for node in found if node.code and node.code[-1].node.opcode in ("exit", "ret", "trap")}
     others: list[set[int]] = [set() for _ in found]
     reached = {0}
     work = [0]
@@ -281,6 +282,8 @@ def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
         n = work.pop()
         node = found[n]
         groups = [set(node.successors)] if n in divergent else [{s} for s in node.successors] or [set()]
+        if n in leaving:
+            groups.append(set())
         for group in groups:
             standing = others[n] | group
             if not standing:

@@ -59,13 +59,15 @@ class Registers:
     shapes: dict[Key, Shape] = field(default_factory=dict)
     types: dict[Key, Type] = field(default_factory=dict)
     users: dict[Key, set[User]] = field(default_factory=dict)
+    blind: dict[Key, set[User]] = field(default_factory=dict)
 
     def load(self, key: Key, type: Type, into: list[str], code: Code, user: User) -> Raw:
         """What a register holds, read into lines."""
         self.users.setdefault(key, set()).add(user)
         self.types[key] = type
         shape = self.shapes.get(key)
-        if shape is None:
+        if shape is None:  # nobody has written it yet; who does lets this user read again
+            self.blind.setdefault(key, set()).add(user)
             return Lin(0)
 
         def read(llvm: str, part: str) -> str:
@@ -106,6 +108,8 @@ class Registers:
             found = Shape(varies=True, loose=found.loose)
         old = self.shapes.get(key)
         new = found if old is None else old.join(found)
+        for each in self.blind.pop(key, ()):
+            self.changed(each)
         if new != old:
             self.shapes[key] = new
             for each in self.users.get(key, ()):

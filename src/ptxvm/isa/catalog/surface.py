@@ -37,7 +37,7 @@ def opcode(i: Any) -> str:
 
 def clamping_modes(i: Any) -> bool:
     """Does it clamp, or read zero, outside of the surface?"""
-    return i.clamp != "trap"
+    return bool(i.clamp != "trap")
 
 
 def cache_operations(i: Any) -> bool:
@@ -65,7 +65,7 @@ CACHED = Trait(rules=[], needs=[("PTX 2.0, sm_20", cache_operations)])
 
 def vector_too_large(i: Any) -> str | None:
     """An access has 128 bits at most."""
-    return "Vector type too large, exceeds 128 bit limit" if count(i) * i.dtype.bits > 128 else None  # noqa: PLR2004
+    return "Vector type too large, exceeds 128 bit limit" if count(i) * i.dtype.bits > 128 else None
 
 
 def parts(i: Any, operand: str) -> tuple[Type, ...]:
@@ -74,7 +74,7 @@ def parts(i: Any, operand: str) -> tuple[Type, ...]:
     if shape is None or shape.kind != "vector":
         return ()
     known = [item.type for item in shape.items if item.kind == "register"]
-    return tuple(item.type or known[0] for item in shape.items)
+    return tuple(item.type or (known[0] if known else i.dtype) for item in shape.items)
 
 
 def value_in_parts(operand: str) -> Callable[[Any], Problem | None]:
@@ -85,16 +85,16 @@ def value_in_parts(operand: str) -> Callable[[Any], Problem | None]:
         shape: Shape = i.shape(operand)
         if shape.kind != "vector":
             return None
-        said = ""
-        if said := vector_of_sinks(i, operand) or "":
+        if said := vector_of_sinks(i, operand):
             return Problem("P2902", said, operand=operand)
         if len(shape.items) not in VECTOR_SIZES:
-            said = f"Illegal vector size: {len(shape.items)}"
-        elif any(item.kind not in ("register", "sink", "integer") for item in shape.items) or not parts(i, operand):
-            said = f"Arguments mismatch for instruction '{opcode(i)}'"
-        elif sum(type.bits for type in parts(i, operand)) < i.dtype.bits:
-            said = f"Arguments mismatch for instruction '{opcode(i)}'"
-        return Problem("P2902", f"the registers in braces hold one {i.dtype} together", operand=operand, ptxas=said) if said else None
+            return Problem("P2902", f"there are 1, 2 or 4 registers in braces, not {len(shape.items)}", operand=operand,
+                           ptxas=f"Illegal vector size: {len(shape.items)}")  # fmt: skip
+        held = all(item.kind in ("register", "sink", "integer") for item in shape.items)
+        if held and sum(type.bits for type in parts(i, operand)) >= i.dtype.bits:
+            return None
+        return Problem("P2902", f"the registers in braces hold one {i.dtype} together", operand=operand,
+                       ptxas=f"Arguments mismatch for instruction '{opcode(i)}'")  # fmt: skip
 
     return too_narrow
 
@@ -223,10 +223,11 @@ SUST_P = "sust.by.geom{.cop}%s.dtype.clamp  [a, b], c;" + FORMATTED
 
 def in_one(i: Any, c: Any) -> Value:
     """One value that is stored: an operand, or the registers that hold it together, the low bits first."""
+    values: list[Value] = as_list(c)
     if not isinstance(c, list):
-        return c  # type: ignore[no-any-return]
-    whole, at = c[0].view(i.dtype.as_unsigned), 0
-    for part, type in zip(c, parts(i, "c"), strict=True):
+        return values[0]
+    whole, at = values[0].view(i.dtype.as_unsigned), 0
+    for part, type in zip(values, parts(i, "c"), strict=True):
         if 0 < at < i.dtype.bits:
             whole = whole | part.view(i.dtype.as_unsigned) << at
         at += type.bits
@@ -312,7 +313,7 @@ def wrong_reduction(i: Any) -> Problem | None:
 
 def extremes_of_64_bits(i: Any) -> bool:
     """Is it a minimum or maximum of 64 bits?"""
-    return bool(i.op in ("min", "max") and i.ctype.bits == 64)  # noqa: PLR2004
+    return bool(i.op in ("min", "max") and i.ctype.bits == 64)
 
 
 REDUCTION = Trait(rules=[("P2907", wrong_reduction)], needs=[("PTX 8.1, sm_50", extremes_of_64_bits)])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ptxvm.algebra.types import f16, f32
 from ptxvm.algebra.derived.packed import pack
+from ptxvm.algebra.types import f16, f32
 from ptxvm.isa.access import as_list, elements, has, result_vector
 from ptxvm.isa.model import Problem, instruction
-from ptxvm.isa.operand_types import disparity
 from ptxvm.isa.opaque import HANDLE, is_handle, is_independent, size_problem
+from ptxvm.isa.operand_types import disparity, is_float
 
 # ── geometries ──────────────────────────────────────────────────────────────────────────
 
@@ -106,7 +106,8 @@ def wrong_sampler(i: Any) -> Problem | None:
     wanted = "samplerref" if is_independent(i) else "texref"
     if is_handle(shape, wanted) if shape is not None else not is_independent(i):
         return None
-    return Problem("P2804", "a sampler is needed: a .samplerref variable or a 64-bit register", operand="a" if shape is None else "b",
+    return Problem("P2804", "a sampler is needed: a .samplerref variable or a 64-bit register",
+                   operand="a" if shape is None else "b",
                    help="write [texture, sampler, coordinates]",
                    ptxas=f"Argument 2 of instruction '{i.form.opcode}': .samplerref or .u64 register expected")  # fmt: skip
 
@@ -117,20 +118,21 @@ def size_of_coordinates(i: Any) -> Problem | None:
     return size_problem(i, "P2805", name, GEOMETRY[i.geom].coordinates, opcode(i), shape)
 
 
-def array_index(i: Any) -> Problem | None:
-    """The first coordinate of an array is an integer, the index of the layer; all others have the type .ctype."""
+def mixed_coordinates(i: Any) -> Problem | None:
+    """Beside the index of a layer, the coordinates have the type .ctype all."""
+    c = i.shape("c")
+    mixed = c.kind == "vector" and disparity(c.items) and not any(item.type is i.ctype.as_bits for item in c.items)
+    if not mixed or (GEOMETRY[i.geom].is_array and arguments(i)[0][0] == "c"):
+        return None
+    return Problem("P2806", f"the coordinates of '.{i.geom}' are all {i.ctype} here", operand="c",
+                   ptxas=f"Vector with elements of different types are not allowed in {opcode(i)} instruction")  # fmt: skip
+
+
+def float_index(i: Any) -> Problem | None:
+    """The first coordinate of an array is an integer, the index of the layer."""
     (name, shape), _, _ = arguments(i)
-    if shape.kind != "vector":
-        return None
-    if not GEOMETRY[i.geom].is_array:
-        c = i.shape("c")
-        if c.kind == "vector" and disparity(c.items) and not any(item.type is i.ctype.as_bits for item in c.items):
-            return Problem("P2806", f"the coordinates of '.{i.geom}' are all {i.ctype}", operand="c",
-                           ptxas="Vector with elements of different types are not allowed in tex instruction")  # fmt: skip
-        return None
-    index = shape.items[0]
-    if index.kind == "float" or (index.kind == "register" and index.type.is_float):
-        return Problem("P2806", "the index of a layer is a .u32", operand=name,
+    if shape.kind == "vector" and GEOMETRY[i.geom].is_array and is_float(shape.items[0]):
+        return Problem("P2807", "the index of a layer is a .u32", operand=name,
                        ptxas=f"Array index in the '{i.form.opcode}' instruction has unexpected type. Expecting type .u32",
                       )  # fmt: skip
     return None
@@ -144,10 +146,10 @@ def size_of_gradients(i: Any) -> Problem | None:
         return None
     for name, shape in gradients:
         if not is_vector(shape):
-            return Problem("P2807", "a gradient is a vector in braces", operand=name,
+            return Problem("P2808", "a gradient is a vector in braces", operand=name,
                            ptxas="Vector expected for argument 3")  # fmt: skip
         if elements(shape) != wanted and i.geom not in ANY_SIZE:
-            return Problem("P2807", f"a gradient of '.{i.geom}' has {wanted} elements, not {elements(shape)}", operand=name,
+            return Problem("P2808", f"a gradient of '.{i.geom}' has {wanted} elements, not {elements(shape)}", operand=name,
                            ptxas=f"Operand vector size doesn't match geometry for instruction '{opcode(i)}'")  # fmt: skip
     return None
 
@@ -160,9 +162,9 @@ def size_of_offset(i: Any) -> Problem | None:
     name, shape = rest[0]
     wanted = GEOMETRY[i.geom].offset
     if wanted is None:
-        return Problem("P2808", f"'.{i.geom}' takes no offset", operand=name,
+        return Problem("P2809", f"'.{i.geom}' takes no offset", operand=name,
                        ptxas=f"Illegal modifier '.{i.geom}' for instruction '{opcode(i)}'")  # fmt: skip
-    return size_problem(i, "P2808", name, wanted, opcode(i), shape)
+    return size_problem(i, "P2809", name, wanted, opcode(i), shape)
 
 
 def depth_of_volume(i: Any) -> Problem | None:
@@ -170,15 +172,32 @@ def depth_of_volume(i: Any) -> Problem | None:
     _, _, rest = arguments(i)
     found = [name for name, shape in rest if may_be_depth(shape)]
     if i.geom == "3d" and found:
-        return Problem("P2809", "a 3d texture has no depth to compare with", operand=found[0],
+        return Problem("P2810", "a 3d texture has no depth to compare with", operand=found[0],
                        ptxas=f"Illegal modifier '.3d' for instruction '{opcode(i)}'")  # fmt: skip
+    return None
+
+
+def offset_before_depth(i: Any) -> Problem | None:
+    """The offset stands before the depth to compare with."""
+    _, _, rest = arguments(i)
+    if rest and may_be_depth(rest[0][1]) and any(not may_be_depth(shape) for _, shape in rest[1:]):
+        return Problem("P2812", "an offset stands before the depth to compare with", operand="e",
+                       ptxas=f"Arguments mismatch for instruction '{opcode(i)}'")  # fmt: skip
+    return None
+
+
+def discarded_pair(i: Any) -> str | None:
+    """Every .f16x2 of a result needs a register."""
+    shape = i.shape("d")
+    if i.dtype.is_packed and shape.kind == "vector" and any(item.kind == "sink" for item in shape.items):
+        return "Result discard mode is not allowed for instruction 'mov'"
     return None
 
 
 def depth_with_integers(i: Any) -> Problem | None:
     """A depth is compared where the coordinates are .f32."""
     if i.shape("f") is not None and i.ctype is not f32:
-        return Problem("P2810", "a depth to compare with needs .f32 coordinates", operand="f",
+        return Problem("P2811", "a depth to compare with needs .f32 coordinates", operand="f",
                        ptxas=f"Arguments mismatch for instruction '{opcode(i)}'")  # fmt: skip
     return None
 
@@ -205,11 +224,14 @@ RULES = {
     "P2803": samples_have_no_levels,
     "P2804": wrong_sampler,
     "P2805": size_of_coordinates,
-    "P2806": array_index,
-    "P2807": size_of_gradients,
-    "P2808": size_of_offset,
-    "P2809": depth_of_volume,
-    "P2810": depth_with_integers,
+    "P2806": mixed_coordinates,
+    "P2807": float_index,
+    "P2808": size_of_gradients,
+    "P2809": size_of_offset,
+    "P2810": depth_of_volume,
+    "P2811": depth_with_integers,
+    "P2812": offset_before_depth,
+    "P2813": discarded_pair,
 }
 
 
@@ -319,7 +341,7 @@ def tld4(i, a, b, c, e, f, tex):
     return typed(i, texel), resident
 
 
-for _code in ("P2804", "P2805", "P2806", "P2808"):
+for _code in ("P2804", "P2805", "P2806", "P2807", "P2809"):
     tld4.rule(_code)(RULES[_code])
 tld4.needs_when("PTX 4.3, sm_30")(offset_or_depth)
 tld4.needs_when("PTX 7.1, sm_60")(optional_predicate_result)
@@ -354,7 +376,7 @@ def txq(i, a, tex):
     return tex.query("sampler" if i.query in OF_SAMPLERS else "texture", i.query, a)
 
 
-@txq.rule("P2811")
+@txq.rule("P2814")
 def sampler_in_unified_mode(i):
     """.force_unnormalized_coords is of samplers, which exist in independent mode only."""
     if i.query == "force_unnormalized_coords" and not is_independent(i):
@@ -395,7 +417,7 @@ def istypep(i, a, tex):
     return tex.is_a(i.type, a)
 
 
-@istypep.rule("P2812")
+@istypep.rule("P2815")
 def address_of_variable(i):
     """The pointer is in a register, or a constant."""
     if i.shape("a").kind == "variable":

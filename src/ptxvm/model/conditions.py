@@ -1,0 +1,109 @@
+r"""Questions about a final state: `P0:r0 == 1 /\ ~(x != 2)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ptxvm.model.values import COMPARISONS
+
+State = Mapping[str, int]
+"""Final values: of registers by `P0:r0`, of memory by the name of the variable."""
+
+TOKEN = re.compile(r"\s*(/\\|\\/|&&|\|\||==|!=|>=|<=|[=<>()~\[\]]|P?\d+\s*:\s*%?\w+|-?\w+)")
+SYNONYMS = {"&&": "/\\", "||": "\\/", "=": "==", "not": "~"}
+REGISTER = re.compile(r"P?(\d+)\s*:\s*(%?\w+)")
+
+
+class NotALitmusTest(ValueError):  # noqa: N818 - it says what is wrong
+    """The text is no litmus test; the message says where."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A predicate over final states, as it was written."""
+
+    text: str
+    holds: Callable[[State], bool]
+    names: frozenset[str]
+    """The registers and variables that it asks for."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def condition(text: str) -> Condition:
+    """Read a condition: disjunctions of conjunctions of comparisons, `~` and parentheses."""
+    reader = _Reader(text)
+    holds = reader.disjunction()
+    if reader.tokens:
+        raise NotALitmusTest(f"`{reader.tokens[0]}` cannot follow in the condition `{text}`")
+    return Condition(text, holds, frozenset(reader.names))
+
+
+class _Reader:
+    """Recursive descent; each method takes the tokens of one rule."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.names = text, set[str]()
+        self.tokens: list[str] = []
+        at = 0
+        while text[at:].strip():
+            if not (match := TOKEN.match(text, at)):
+                raise NotALitmusTest(f"`{text[at:].strip()}` cannot be read in the condition `{text}`")
+            self.tokens.append(SYNONYMS.get(match[1], match[1]))
+            at = match.end()
+
+    def next(self) -> str:
+        if not self.tokens:
+            raise NotALitmusTest(f"the condition `{self.text}` ends too early")
+        return self.tokens.pop(0)
+
+    def take(self, token: str) -> bool:
+        if self.tokens[:1] == [token]:
+            self.tokens.pop(0)
+            return True
+        return False
+
+    def disjunction(self) -> Callable[[State], bool]:
+        parts = [self.conjunction()]
+        while self.take("\\/"):
+            parts.append(self.conjunction())
+        return parts[0] if len(parts) == 1 else lambda state: any(part(state) for part in parts)
+
+    def conjunction(self) -> Callable[[State], bool]:
+        parts = [self.negation()]
+        while self.take("/\\"):
+            parts.append(self.negation())
+        return parts[0] if len(parts) == 1 else lambda state: all(part(state) for part in parts)
+
+    def negation(self) -> Callable[[State], bool]:
+        if self.take("~"):
+            inner = self.negation()
+            return lambda state: not inner(state)
+        if self.take("("):
+            inner = self.disjunction()
+            if not self.take(")"):
+                raise NotALitmusTest(f"a `)` is missing in the condition `{self.text}`")
+            return inner
+        return self.comparison()
+
+    def comparison(self) -> Callable[[State], bool]:
+        left, sign, right = self.value(), self.next(), self.value()
+        if sign not in COMPARISONS:
+            raise NotALitmusTest(f"`{sign}` is no comparison, in the condition `{self.text}`")
+        compare = COMPARISONS[sign]
+        return lambda state: compare(left(state), right(state))
+
+    def value(self) -> Callable[[State], int]:
+        token = self.next()
+        if token == "[":
+            token = self.next()
+            self.take("]")
+        if re.fullmatch(r"-?\d\w*", token):
+            number = int(token, 0)
+            return lambda _: number
+        name = f"P{match[1]}:{match[2]}" if (match := REGISTER.fullmatch(token)) else token
+        self.names.add(name)
+        return lambda state: state.get(name, 0)

@@ -1,0 +1,71 @@
+"""Events: what the instructions of one path through each thread do to memory (PTX 8.2 and 8.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ptxvm.model.program import Barrier, Location, Proxy, Thread
+from ptxvm.model.values import Key, Value
+
+
+class Kind(Enum):
+    """The operation types of PTX 8.4 that have a meaning of their own here.
+
+    A barrier is two events, an arrival and a wait: as one event it would precede itself in base causality order.
+    """
+
+    READ = "R"
+    WRITE = "W"
+    FENCE = "F"
+    PROXY_FENCE = "PF"
+    ARRIVAL = "A"
+    WAIT = "B"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Event:
+    """One operation on a scalar, a fence, or one half of a barrier.
+
+    Program order is kept as an interval: an event precedes those of its thread that start when it has ended.  So the
+    elements of a vector are unordered (PTX 8.2.4), and an asynchronous operation goes on until it is waited for.
+    """
+
+    kind: Kind
+    key: Key
+    text: str
+    thread: Thread | None = None
+    """None for the writes that initialise memory (PTX 8.2.4 in 6.4, 8.2.6 in 9.1)."""
+    start: int = 0
+    end: int = 0
+    location: Location | None = None
+    order: str = "weak"
+    scope: str = ""
+    proxy: Proxy | str = "generic"
+    value: Value = 0
+    """What a write writes."""
+    atomic: Key | None = None
+    """Of both halves of an atomic operation: the key of its read."""
+    is_red: bool = False
+    data: frozenset[Key] = frozenset()
+    control: frozenset[Key] = frozenset()
+    """The reads on which the value, and whether the event happens, depend."""
+    barrier: Barrier | None = None
+    identity: Value = 0
+    count: Value | None = None
+    made_of: int = field(default=0)
+    """The number of the instruction in its thread."""
+
+    @property
+    def is_memory(self) -> bool:
+        """A read or a write?"""
+        return self.kind in (Kind.READ, Kind.WRITE)
+
+    @property
+    def is_strong(self) -> bool:
+        """PTX 8.4: a fence, or a memory operation with an order other than weak."""
+        return self.kind is Kind.FENCE or (self.is_memory and self.order != "weak")
+
+    def __str__(self) -> str:
+        where = self.thread.name if self.thread else "init"
+        return f"{where}: {self.text}"

@@ -1,0 +1,205 @@
+"""One execution: its events, what it has decided so far, and the facts about it on which no version of chapter 8 differs.
+
+An execution is decided in steps, and each step is a copy that knows more: first the path of each thread, then what each
+read reads and how barriers and fence.sc pairs were ordered, at last the coherence order.  What was worked out before a
+step stays known after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Self
+
+from ptxvm.model.events import Event, Kind
+from ptxvm.model.program import Test
+from ptxvm.model.relations import Events, Relation
+from ptxvm.model.values import Key
+
+Cell = tuple[str, int]
+"""Bytes that are always accessed together: a variable, and the first of them."""
+
+WHOLE = 8
+"""Bytes of a variable of which the test says nothing."""
+
+
+class Execution:
+    """What every version of the model builds on.  The relations are properties, worked out when first asked for."""
+
+    sources: Mapping[tuple[int, Cell], int]
+    """Decided second: from which write each read takes each cell."""
+    barriers: Relation
+    """Decided second: from arrivals to the waits that they open."""
+    fence_sc: Relation
+    """Decided second: 8.8.3 in 6.4, 8.9.3 in 9.1."""
+    coherence: Relation
+    """Decided last: 8.8.6 in 6.4, 8.9.6 in 9.1."""
+
+    def __init__(self, test: Test, events: Sequence[Event]) -> None:
+        self.test, self.events, self.count = test, tuple(events), len(events)
+
+    def given(self, **decided: object) -> Self:
+        """This execution, with one thing more decided."""
+        more = object.__new__(type(self))
+        more.__dict__.update(self.__dict__, **decided)
+        return more
+
+    # ── sets of events ──────────────────────────────────────────────────────────────────
+
+    def those(self, holds: Callable[[Event], bool]) -> Events:
+        """The events for which the condition holds."""
+        return sum(1 << i for i, event in enumerate(self.events) if holds(event))
+
+    @cached_property
+    def initial(self) -> Events:
+        """The writes that initialise memory."""
+        return self.those(lambda e: e.thread is None)
+
+    @cached_property
+    def writes(self) -> Events:
+        """All writes."""
+        return self.those(lambda e: e.kind is Kind.WRITE)
+
+    @cached_property
+    def reads(self) -> Events:
+        """All reads, also those of `red`."""
+        return self.those(lambda e: e.kind is Kind.READ)
+
+    @cached_property
+    def strong_writes(self) -> Events:
+        """Writes with an order."""
+        return self.those(lambda e: e.kind is Kind.WRITE and e.is_strong)
+
+    @cached_property
+    def fence_scs(self) -> Events:
+        """`fence.sc`, which `membar` is too."""
+        return self.those(lambda e: e.kind is Kind.FENCE and e.order == "sc")
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def number(self) -> dict[Key, int]:
+        """The number of each event."""
+        return {event.key: i for i, event in enumerate(self.events)}
+
+    @cached_property
+    def ranges(self) -> list[tuple[str, int, int]]:
+        """Of each memory operation: the variable that it reaches, its first byte, and the byte after its last."""
+        found = []
+        for event in self.events:
+            if event.location is None:
+                found.append(("", 0, 0))
+                continue
+            at, variable = event.location, self.test.physical(event.location.variable)
+            size = at.size or self.test.sizes.get(variable, WHOLE)
+            found.append((variable, at.offset, at.offset + size))
+        return found
+
+    @cached_property
+    def cells(self) -> list[tuple[Cell, ...]]:
+        """The cells of each memory operation."""
+        cuts: dict[str, set[int]] = {}
+        for variable, first, end in self.ranges:
+            cuts.setdefault(variable, set()).update((first, end))
+        starts = {variable: sorted(cut) for variable, cut in cuts.items()}
+        return [
+            tuple((variable, cut) for cut in starts[variable] if first <= cut < end)
+            for variable, first, end in self.ranges
+        ]
+
+    @cached_property
+    def memory(self) -> dict[Cell, list[int]]:
+        """The writes of each cell, its initial one first."""
+        found: dict[Cell, list[int]] = {}
+        for i, event in enumerate(self.events):
+            if event.kind is Kind.WRITE:
+                for cell in self.cells[i]:
+                    found.setdefault(cell, []).append(i)
+        return found
+
+    @cached_property
+    def overlap(self) -> Relation:
+        """8.2.1: memory operations with a byte in common."""
+        at = self.ranges
+        return self.pairs(lambda i, j: bool(at[i][0]) and at[i][0] == at[j][0] and at[i][1] < at[j][2] and at[j][1] < at[i][2])
+
+    @cached_property
+    def overlap_completely(self) -> Relation:
+        """8.2.1: memory operations on identical locations."""
+        at = self.ranges
+        return self.pairs(lambda i, j: bool(at[i][0]) and at[i] == at[j])
+
+    def pairs(self, holds: Callable[[int, int], bool]) -> Relation:
+        """The pairs of numbers for which the condition holds."""
+        numbers = range(self.count)
+        return Relation(tuple([sum([1 << j for j in numbers if holds(i, j)]) for i in numbers]))
+
+    @cached_property
+    def read_modify_write(self) -> Relation:
+        """From the read of an atomic operation to its write."""
+        return Relation.of(
+            (
+                (self.number[event.atomic], i)
+                for i, event in enumerate(self.events)
+                if event.kind is Kind.WRITE and event.atomic is not None
+            ),
+            self.count,
+        )
+
+    # ── threads ─────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def program_order(self) -> Relation:
+        """8.8.1: in a thread, what ends before the other starts."""
+        return Relation.where(
+            self.events, lambda a, b: a.thread is not None and a.thread is b.thread and a.end <= b.start
+        )
+
+    @cached_property
+    def same_thread(self) -> Relation:
+        """Operations of one thread, other than one with itself."""
+        return Relation.where(self.events, lambda a, b: a is not b and a.thread is not None and a.thread is b.thread)
+
+    @cached_property
+    def same_cta(self) -> Relation:
+        """Operations of one CTA."""
+        return Relation.where(
+            self.events,
+            lambda a, b: a.thread is not None and b.thread is not None and a.thread.cta == b.thread.cta,
+        )
+
+    @cached_property
+    def mutually_in_scope(self) -> Relation:
+        """8.5: each is strong and its scope includes the thread of the other."""
+
+        def includes(a: Event, b: Event) -> bool:
+            return (
+                a is not b
+                and a.is_strong
+                and b.is_strong
+                and a.thread is not None
+                and b.thread is not None
+                and a.thread.within(a.scope, b.thread)
+                and b.thread.within(b.scope, a.thread)
+            )
+
+        return Relation.where(self.events, includes)
+
+    @cached_property
+    def dependencies(self) -> Relation:
+        """From a read to what depends on it by a value or by a branch; in litmus tests no address does."""
+        return Relation.of(
+            (
+                (self.number[read], i)
+                for i, event in enumerate(self.events)
+                for read in event.data | event.control
+            ),
+            self.count,
+        )
+
+    # ── what was read ───────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def reads_from(self) -> Relation:
+        """8.8.7: from a write to each read that takes a byte of it."""
+        return Relation.of(((write, read) for (read, _), write in self.sources.items()), self.count)

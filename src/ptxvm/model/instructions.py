@@ -1,0 +1,176 @@
+"""One instruction of the litmus dialect, as the tests write it: `ld.acquire.gpu r0, x`, `st [x], 1`, `bar.cta.sync 1`.
+
+Beyond what the collected tests use there are byte ranges and vectors (`ld.relaxed.gpu.b16 r0, x+2`,
+`st.weak.v2.b32 {x, y}` is `st.weak.v2.b32 x, {1, 2}`), `cp.async`, `mbarrier` and `barrier.cluster`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+from ptxvm.model.conditions import NotALitmusTest
+from ptxvm.model.program import (
+    Atomic,
+    Barrier,
+    Branch,
+    Compute,
+    Copy,
+    Fence,
+    Instruction,
+    Load,
+    Location,
+    Operand,
+    Proxy,
+    ProxyFence,
+    Store,
+    WaitForCopies,
+)
+from ptxvm.model.values import ARITHMETIC
+
+PROXIES: dict[str, Proxy] = {
+    "ld": "generic", "st": "generic", "atom": "generic", "red": "generic",
+    "tld": "texture",
+    "suld": "surface", "sust": "surface", "suatom": "surface", "sured": "surface",
+    "ldc": "constant", "cold": "constant",
+}  # fmt: skip
+ORDERS = {"weak", "relaxed", "acquire", "release", "acq_rel", "sc", "volatile", "mmio"}
+SCOPES = {"cta", "cluster", "gpu", "sys"}
+SPACES = {"global", "shared", "const", "param", "local"}
+COMPARE = {"beq": "==", "bne": "!=", "bge": ">=", "ble": "<=", "bgt": ">", "blt": "<"}
+WORDS = re.compile(r"[^\s,{}]+|\{[^}]*\}")
+MEMBAR = {"cta": "cta", "gl": "gpu", "sys": "sys"}
+
+
+def instruction(text: str) -> list[Instruction | str]:
+    """Read one instruction, or a label; what is short for several gives all of them.  A `str` is a label."""
+    text = " ".join(text.split())
+    if text.endswith(":"):
+        return [text[:-1].strip()]
+    head, _, rest = text.partition(" ")
+    opcode, *modifiers = head.split(".")
+    operands = WORDS.findall(rest)
+    try:
+        return _instruction(opcode, modifiers, operands, text)
+    except (IndexError, KeyError, ValueError) as wrong:
+        raise NotALitmusTest(f"`{text}` is no instruction of a litmus test") from wrong
+
+
+def _instruction(opcode: str, modifiers: list[str], operands: list[str], text: str) -> list[Instruction | str]:
+    if opcode == "goto":
+        return [Branch("==", 0, 0, operands[0], text=text)]
+    if opcode in COMPARE:
+        return [Branch(COMPARE[opcode], operand(operands[0]), operand(operands[1]), operands[2], text=text)]
+    if opcode == "mov" or (opcode == "ld" and not modifiers and re.fullmatch(r"-?\d\w*|r\d+", operands[1])):
+        return [Compute("exch", operands[0], 0, operand(operands[1]), text=text)]
+    if opcode in ARITHMETIC:
+        return [Compute(opcode, operands[0], operand(operands[1]), operand(operands[2]), text=text)]
+    if opcode == "membar":
+        return [Fence("sc", MEMBAR[modifiers[0]], text=text)]
+    if opcode == "fence":
+        return _fence(modifiers, text)
+    if opcode == "mbarrier":
+        return _mbarrier(modifiers, operands, text)
+    if opcode in ("bar", "barrier"):
+        return [_barrier(modifiers, operands, text)]
+    if opcode == "cp":
+        return [_copy(modifiers, operands, text)]
+    return [_access(opcode, modifiers, operands, text)]
+
+
+def operand(text: str) -> Operand:
+    """A number, or a register."""
+    return int(text, 0) if re.fullmatch(r"-?\d\w*", text) else text
+
+
+def location(text: str, size: int = 0, element: int = 0) -> Location:
+    """`x`, `[x]` or `[x+4]`; the element of a vector stands so many sizes behind."""
+    name, _, offset = text.strip("[]").partition("+")
+    return Location(name.strip(), int(offset or "0", 0) + element * size, size)
+
+
+def _fence(modifiers: list[str], text: str) -> list[Instruction | str]:
+    if modifiers[0] == "alias":
+        return [ProxyFence("alias", text=text)]
+    if modifiers[0] == "proxy":
+        return [ProxyFence(proxy, text=text) for proxy in modifiers[1:]]
+    order, scope = modifiers if modifiers[0] in ORDERS else ("acq_rel", modifiers[0])
+    if order not in ORDERS or scope not in SCOPES:
+        raise ValueError(text)
+    return [Fence(order, scope, text=text)]
+
+
+def _barrier(modifiers: list[str], operands: list[str], text: str) -> Instruction:
+    """`bar.cta.sync name[, number[, threads]]`."""
+    scope = modifiers.pop(0) if modifiers[0] in SCOPES else "cta"
+    kind = modifiers[0]
+    if kind not in ("sync", "arrive", "red", "wait"):
+        raise ValueError(text)
+    name, number, count = [*operands, *[""] * 3][:3]
+    return Barrier(
+        name if scope == "cta" else "cluster",
+        operand(number) if number else 0,
+        operand(count) if count else None,
+        arrives=kind != "wait",
+        waits=kind != "arrive",
+        scope=scope,
+        text=text,
+    )
+
+
+def _copy(modifiers: list[str], operands: list[str], text: str) -> Instruction:
+    if modifiers[-1] == "wait_all":
+        return WaitForCopies(text=text)
+    proxy: Proxy = "async" if "bulk" in modifiers else "generic"
+    size = _size(modifiers[1:])
+    return Copy(location(operands[0], size), location(operands[1], size), proxy=proxy, text=text)
+
+
+def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Instruction | str]:
+    """An arrival counts on the object and releases; a wait reads it until so many arrived, and acquires.
+
+    This is what PTX 8.8 says of both, as release and acquire patterns; phases are not modelled: one is enough here.
+    """
+    order = next((m for m in modifiers if m in ORDERS), "")
+    scope = next((m for m in modifiers if m in SCOPES), "cta")
+    if modifiers[0] == "arrive":
+        return [Atomic("add", None, location(operands[-1]), (1,), order=order or "release", scope=scope, text=text)]
+    if modifiers[0] != "wait":
+        raise ValueError(text)
+    again, register = f"{text} again", f"%{operands[0].strip('[]')}"
+    read = Load((register,), (location(operands[0]),), order=order or "acquire", scope=scope, text=text)
+    return [again, read, Branch("!=", register, operand(operands[1]), again, text=text)]
+
+
+def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -> Instruction:
+    proxy = PROXIES[opcode]
+    order = next((m for m in modifiers if m in ORDERS), "weak")
+    scope = next((m for m in modifiers if m in SCOPES), "")
+    vector = next((int(m[1:]) for m in modifiers if re.fullmatch(r"v\d", m)), 1)
+    size = _size(modifiers)
+    if order in ("volatile", "mmio"):  # 8.4.2, 8.4.1: a strong operation, of system scope where none is named
+        order, scope = "relaxed", scope or "sys"
+    if (order == "weak") != (not scope):
+        raise ValueError(text)
+    if opcode in ("atom", "suatom", "red", "sured"):
+        register = None if "red" in opcode else operands.pop(0)
+        kind = next(m for m in modifiers if m in ARITHMETIC or m == "cas")
+        values = tuple(operand(word) for word in operands[1:])
+        return Atomic(
+            kind, register, location(operands[0], size), values, order=order, scope=scope, proxy=proxy, text=text
+        )
+    is_load = "ld" in opcode
+    address, data = (operands[1], operands[0]) if is_load else (operands[0], operands[1])
+    places = tuple(location(address, size, element) for element in range(vector))
+    parts = WORDS.findall(data.strip("{}"))
+    if len(parts) != vector or len(operands) != 2:
+        raise ValueError(text)
+    if is_load:
+        return Load(tuple(parts), places, order=order, scope=scope, proxy=proxy, text=text)
+    written = cast("tuple[Operand, ...]", tuple(operand(part) for part in parts))
+    return Store(places, written, order=order, scope=scope, proxy=proxy, text=text)
+
+
+def _size(modifiers: list[str]) -> int:
+    """Bytes of the type, or 0 where none is written: the whole variable."""
+    return next((int(m[1:]) // 8 for m in modifiers if re.fullmatch(r"[bus]\d+", m)), 0)

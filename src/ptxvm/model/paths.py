@@ -1,0 +1,202 @@
+"""The ways through the code of one thread, each with its events, the branches it took, and its last registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ptxvm.model.events import Event, Kind
+from ptxvm.model.program import (
+    Atomic,
+    Barrier,
+    Branch,
+    Compute,
+    Copy,
+    Fence,
+    Instruction,
+    Load,
+    Location,
+    Operand,
+    ProxyFence,
+    Store,
+    Thread,
+    WaitForCopies,
+)
+from ptxvm.model.values import COMPARISONS, Key, Read, Value, operation, reads_in
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A comparison that came out this way, or the path was not gone."""
+
+    comparison: str
+    left: Value
+    right: Value
+    outcome: bool
+
+
+@dataclass(slots=True)
+class Path:
+    """A way through a thread, as far as it is gone."""
+
+    thread: Thread
+    at: int = 0
+    events: list[Event] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+    registers: dict[str, Value] = field(default_factory=dict)
+    control: frozenset[Key] = frozenset()
+    jumps_back: int = 0
+    time: int = 0
+
+    def fork(self) -> Path:
+        """The same, to go on another way."""
+        return replace(self, events=[*self.events], taken=[*self.taken], registers={**self.registers})
+
+    def value(self, operand: Operand) -> Value:
+        """What an operand is here."""
+        return operand if isinstance(operand, int) else self.registers.get(operand, 0)
+
+    def add(self, kind: Kind, of: Instruction, *, ends: int = 1, **what: object) -> Key:
+        """Append an event that ends so much later; an operation on memory takes its order from the instruction."""
+        key = (self.thread.name, len(self.events))
+        for name in ("order", "scope", "proxy"):
+            if hasattr(of, name):
+                what.setdefault(name, getattr(of, name))
+        event = Event(kind, key, of.text, self.thread, self.time, self.time + ends, control=self.control, **what)  # type: ignore[arg-type]
+        self.events.append(replace(event, made_of=self.at))
+        return key
+
+
+def paths(thread: Thread, bound: int) -> list[Path]:
+    """All ways to the end of a thread that jump back at most so often."""
+    return list(_walk(Path(thread, registers=dict(thread.registers)), bound))
+
+
+def _walk(path: Path, bound: int) -> Iterator[Path]:
+    code = path.thread.code
+    while path.at < len(code):
+        match code[path.at]:
+            case Branch() as branch:
+                left, right = path.value(branch.left), path.value(branch.right)
+                known = _known(branch, left, right)
+                if known is not False:
+                    yield from _jump(path, branch, Taken(branch.comparison, left, right, outcome=True), bound)
+                if known is True:
+                    return
+                path.taken.append(Taken(branch.comparison, left, right, outcome=False))
+                path.control |= reads_in(left) | reads_in(right)
+            case Atomic(operation="cas") as atom:
+                failed = path.fork()
+                _fail(failed, atom)
+                failed.at += 1
+                yield from _walk(failed, bound)
+                _swap(path, atom)
+            case instruction:
+                _perform(path, instruction)
+        path.at += 1
+    yield path
+
+
+def _known(branch: Branch, left: Value, right: Value) -> bool | None:
+    """How the comparison comes out, if no read decides it."""
+    if isinstance(left, int) and isinstance(right, int):
+        return COMPARISONS[branch.comparison](left, right)
+    return None
+
+
+def _jump(path: Path, branch: Branch, taken: Taken, bound: int) -> Iterator[Path]:
+    """All ways on from the label, unless that were one jump back too many."""
+    goal = path.thread.labels[branch.label]
+    back = path.jumps_back + (goal <= path.at)
+    if back <= bound:
+        jumped = path.fork()
+        jumped.taken.append(taken)
+        jumped.control |= reads_in(taken.left) | reads_in(taken.right)
+        jumped.at, jumped.jumps_back = goal, back
+        yield from _walk(jumped, bound)
+
+
+def _perform(path: Path, instruction: Instruction) -> None:
+    """Any instruction with one way to go on."""
+    match instruction:
+        case Compute(name, register, left, right):
+            path.registers[register] = operation(name, path.value(left), path.value(right))
+            return
+        case Load(registers, locations):
+            for register, location in zip(registers, locations, strict=True):
+                path.registers[register] = Read(path.add(Kind.READ, instruction, location=location))
+        case Store(locations, values):
+            for location, operand in zip(locations, values, strict=True):
+                value = path.value(operand)
+                path.add(Kind.WRITE, instruction, location=location, value=value, data=reads_in(value))
+        case Atomic():
+            read = _atomic_read(path, instruction)
+            _atomic_write(path, instruction, operation(instruction.operation, read, path.value(instruction.operands[0])))
+        case Fence() | ProxyFence():
+            path.add(Kind.FENCE if isinstance(instruction, Fence) else Kind.PROXY_FENCE, instruction)
+        case Barrier():
+            _barrier(path, instruction)
+        case Copy():
+            _copy(path, instruction)
+        case WaitForCopies():
+            path.events = [replace(e, end=path.time) if e.end >= FOREVER else e for e in path.events]
+    path.time += 2
+
+
+FOREVER = 1 << 30
+"""When an asynchronous operation ends for which its thread never waits."""
+
+
+def _copy(path: Path, copy: Copy) -> None:
+    read = path.add(Kind.READ, copy, ends=FOREVER, location=copy.source)
+    path.add(Kind.WRITE, copy, ends=FOREVER, location=copy.target, value=Read(read), data=frozenset({read}))
+
+
+def _barrier(path: Path, barrier: Barrier) -> None:
+    """Arrive, then wait."""
+    identity = path.value(barrier.identity)
+    count = None if barrier.count is None else path.value(barrier.count)
+    if barrier.arrives:
+        path.add(Kind.ARRIVAL, barrier, barrier=barrier, identity=identity, count=count)
+        path.time += 1
+    if barrier.waits:
+        path.add(Kind.WAIT, barrier, barrier=barrier, identity=identity, count=count)
+
+
+ORDERS = {"acq_rel": ("acquire", "release"), "acquire": ("acquire", "relaxed"), "release": ("relaxed", "release")}
+"""What an order of an atomic operation says of its read and of its write."""
+
+
+def _atomic_read(path: Path, atom: Atomic) -> Read:
+    order = ORDERS.get(atom.order, ("relaxed", "relaxed"))[0]
+    key: Key = (path.thread.name, len(path.events))
+    path.add(Kind.READ, atom, location=atom.location, order=order, atomic=key, is_red=atom.register is None)
+    if atom.register:
+        path.registers[atom.register] = Read(key)
+    return Read(key)
+
+
+def _atomic_write(path: Path, atom: Atomic, value: Value) -> None:
+    order = ORDERS.get(atom.order, ("relaxed", "relaxed"))[1]
+    key = path.events[-1].key
+    path.time += 1
+    path.add(Kind.WRITE, atom, location=atom.location, order=order, atomic=key, value=value, data=reads_in(value))
+
+
+def _swap(path: Path, atom: Atomic) -> None:
+    """A `cas` that finds what it compares with, and writes."""
+    compared, new = (path.value(operand) for operand in atom.operands)
+    read = _atomic_read(path, atom)
+    path.taken.append(Taken("==", read, compared, outcome=True))
+    _atomic_write(path, atom, new)
+    written = path.events[-1]  # it happens because of what was read
+    path.events[-1] = replace(written, data=written.data | {read.event} | reads_in(compared))
+    path.time += 2
+
+
+def _fail(path: Path, atom: Atomic) -> None:
+    """A `cas` that finds something else: it is a read, and writes nothing (PTX 8.4)."""
+    compared = path.value(atom.operands[0])
+    read = _atomic_read(path, atom)
+    path.taken.append(Taken("==", read, compared, outcome=False))
+    path.time += 2

@@ -1,0 +1,190 @@
+"""A litmus test: threads in a hierarchy of scopes, their instructions, and a question about how it may end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ptxvm.model.conditions import Condition
+
+Operand = int | str
+"""A number, or the name of a register."""
+
+Proxy = Literal["generic", "texture", "surface", "constant", "async"]
+
+
+@dataclass(frozen=True)
+class Location:
+    """A range of bytes of a variable (PTX 8.2); a size of 0 is the whole variable."""
+
+    variable: str
+    offset: int = 0
+    size: int = 0
+
+    def __str__(self) -> str:
+        return self.variable + (f"+{self.offset}" if self.offset else "")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """What all instructions have: how they were written."""
+
+    text: str = field(kw_only=True, default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Access(Instruction):
+    """What all memory operations have (PTX 8.4): an order, the scope that a strong one names, and a proxy."""
+
+    order: str = field(kw_only=True, default="weak")
+    scope: str = field(kw_only=True, default="")
+    proxy: Proxy = field(kw_only=True, default="generic")
+
+
+@dataclass(frozen=True)
+class Load(Access):
+    """Read scalars, one for each register of a vector."""
+
+    registers: tuple[str, ...]
+    locations: tuple[Location, ...]
+
+
+@dataclass(frozen=True)
+class Store(Access):
+    """Write scalars, one for each element of a vector."""
+
+    locations: tuple[Location, ...]
+    values: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Atomic(Access):
+    """Read, modify and write; `red` has no register."""
+
+    operation: str
+    register: str | None
+    location: Location
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Copy(Access):
+    """An asynchronous copy (PTX 8.9.1.1): after what its thread did, before nothing until the thread waits for it."""
+
+    target: Location
+    source: Location
+
+
+@dataclass(frozen=True)
+class WaitForCopies(Instruction):
+    """`cp.async.wait_all`: all copies of the thread are done."""
+
+
+@dataclass(frozen=True)
+class Fence(Instruction):
+    """`fence` and `membar`."""
+
+    order: str
+    scope: str
+
+
+@dataclass(frozen=True)
+class ProxyFence(Instruction):
+    """`fence.proxy`; its proxy may be `alias`."""
+
+    proxy: str
+
+
+@dataclass(frozen=True)
+class Barrier(Instruction):
+    """`bar`, and `barrier.cluster`: a thread arrives, waits, or both.
+
+    `name` is the barrier as the test writes it, `identity` its number when that is only known at run time, and `count`
+    how many threads open it; without one it is opened by all threads of the scope that name it.
+    """
+
+    name: str
+    identity: Operand = 0
+    count: Operand | None = None
+    arrives: bool = True
+    waits: bool = True
+    scope: str = "cta"
+
+
+@dataclass(frozen=True)
+class Compute(Instruction):
+    """Arithmetic on registers; a move is an exchange."""
+
+    operation: str
+    register: str
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True)
+class Branch(Instruction):
+    """Go to the label if the comparison holds; `0 == 0` always does."""
+
+    comparison: str
+    left: Operand
+    right: Operand
+    label: str
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread, and where it stands in the hierarchy of scopes (PTX 8.5)."""
+
+    name: str
+    cta: tuple[int, int, int]
+    """The device, the cluster and the CTA."""
+    code: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+    registers: Mapping[str, int]
+
+    def within(self, scope: str, other: Thread) -> bool:
+        """Does this thread's scope of this name include the other thread (PTX 8.5)?"""
+        return self.cta[: DEPTH[scope]] == other.cta[: DEPTH[scope]]
+
+
+DEPTH = {"sys": 0, "gpu": 1, "cluster": 2, "cta": 3}
+"""How much of their place in the hierarchy the threads of one scope share."""
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A second virtual address of a variable, or its name in another proxy (PTX 8.2.2)."""
+
+    proxy: Proxy
+    of: str
+
+
+@dataclass(frozen=True)
+class Test:
+    """A program and its question."""
+
+    name: str
+    threads: tuple[Thread, ...]
+    variables: Mapping[str, int]
+    """The initial values."""
+    aliases: Mapping[str, Alias]
+    quantifier: Literal["exists", "not_exists", "forall"]
+    condition: Condition
+    filter: Condition | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of each variable; 8 where nothing is said."""
+
+    __test__ = False  # pytest: this is no test of ours
+
+    def physical(self, variable: str) -> str:
+        """The variable whose memory an address reaches."""
+        while variable in self.aliases:
+            variable = self.aliases[variable].of
+        return variable
+
+    def virtual(self, variable: str) -> str:
+        """The generic address by which a name reaches memory: another proxy uses the address of what it names."""
+        while variable in self.aliases and self.aliases[variable].proxy != "generic":
+            variable = self.aliases[variable].of
+        return variable

@@ -1,0 +1,169 @@
+"""The checks beside races: bytes without a value, misused barriers, faults as findings; and the random schedules."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+HEAD = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 data)
+{
+    .local .align 4 .b8 frame[16];
+    .shared .align 16 .b8 s[256];
+    .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    mov.u64 %rd4, s;
+    add.u64 %rd4, %rd3, %rd4;
+    add.u64 %rd3, %rd3, %rd1;
+"""
+
+
+def launched(body, data=None, grid=1, block=32, **how):
+    data = np.zeros(64, np.uint32) if data is None else data
+    return ptxvm.load(HEAD + body + "\n    ret;\n}\n").kernel().launch(grid, block, [data], **how)
+
+
+def kinds(body, check, **how):
+    return [each.kind for each in launched(body, check=check, **how).findings]
+
+
+# ── init ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("ld.shared.u32 %r3, [%rd4];", 1),
+        ("st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4];", 0),
+        ("st.shared.u8 [%rd4], 1; ld.shared.u32 %r3, [%rd4];", 1),  # three bytes have no value
+        ("setp.ne.u32 %p1, %r1, 5; @%p1 st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4];", 1),
+        ("atom.shared.add.u32 %r3, [%rd4], 1;", 1),
+        ("ld.local.u32 %r3, [frame];", 1),
+        ("st.local.u32 [frame], 1; ld.local.u32 %r3, [frame];", 0),
+        ("ld.global.u32 %r3, [%rd3];", 0),  # an array of the host has values
+    ],
+)
+def test_reads_of_bytes_without_a_value(body, found):
+    assert kinds(body, ("init",)) == ["uninitialised-read"] * found
+
+
+def test_a_device_array_has_no_value_until_it_is_given_one():
+    body = "ld.global.u32 %r3, [%rd3];"
+    assert kinds(body, ("init",), data=ptxvm.DeviceArray(64, np.uint32)) == ["uninitialised-read"]
+    assert kinds(body, ("init",), data=ptxvm.DeviceArray.from_host(np.zeros(64, np.uint32))) == []
+
+
+def test_the_first_thread_without_a_value_is_named():
+    body = "setp.ne.u32 %p1, %r1, 5; @%p1 st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4];"
+    (found,) = launched(body, check=("init",)).findings
+    assert found.accesses[0].thread == (5, 0, 0)
+    assert found.line == HEAD.count("\n") + 1
+
+
+# ── sync ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_half_a_warp_at_a_barrier_diverges():
+    body = "setp.lt.u32 %p1, %r1, 16; @%p1 ret; bar.sync 0;"
+    assert kinds(body, ("sync",)) == ["barrier-divergence"]
+    assert kinds(body.replace("16", "32"), ("sync",), block=64) == []  # a whole warp has ended
+
+
+def test_lanes_of_a_warp_at_two_barriers_diverge():
+    body = "setp.lt.u32 %p1, %r1, 16; @%p1 bra A; bar.sync 0; ret; A: bar.sync 0;"
+    assert "barrier-divergence" in kinds(body, ("sync",))
+
+
+def test_a_deadlock_is_a_finding_and_names_who_waits():
+    body = "setp.lt.u32 %p1, %r1, 32; @%p1 bra A; bar.sync 1, 64; bar.sync 2, 64; ret; A: bar.sync 2, 64; bar.sync 1, 64;"
+    (found,) = launched(body, block=64, check=("sync",)).findings
+    assert found.kind == "deadlock"
+    assert "32 threads wait" in found.message
+    with pytest.raises(ptxvm.Fault, match="no thread can go on"):
+        launched(body, block=64)
+
+
+def test_a_lane_that_never_comes_to_a_warp_barrier_is_a_deadlock():
+    body = "setp.eq.u32 %p1, %r1, 3; @%p1 bra A; bar.warp.sync 0xffffffff; ret; A: bar.sync 1, 32;"
+    assert kinds(body, ("sync",)) == ["deadlock"]
+
+
+# ── memory ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_wrong_access_is_a_finding_and_the_others_go_on():
+    data = np.zeros(32, np.uint32)
+    body = "add.u64 %rd5, %rd3, 16; mov.u32 %r3, 7; st.global.u32 [%rd5], %r3;"
+    result = launched(body, data=data, check=("memory", "race"))
+    assert [each.kind for each in result.findings] == ["out-of-bounds"]
+    assert data.tolist() == [0] * 4 + [7] * 28
+    assert result.findings[0].accesses[0].thread == (28, 0, 0)
+
+
+def test_a_wrong_read_gives_zero():
+    data = np.arange(32, dtype=np.uint32)
+    body = "add.u64 %rd5, %rd3, 16; ld.global.u32 %r3, [%rd5]; bar.sync 0; st.global.u32 [%rd3], %r3;"
+    result = launched(body, data=data, check=("memory", "sync"))
+    assert [each.kind for each in result.findings] == ["out-of-bounds"]
+    assert data.tolist() == [*range(4, 32), 0, 0, 0, 0]
+
+
+def test_a_wrong_atomic_is_left_out():
+    data = np.zeros(32, np.uint32)
+    body = "add.u64 %rd5, %rd3, 16; red.global.add.u32 [%rd5], 1;"
+    assert [each.kind for each in launched(body, data=data, check=("race",)).findings] == ["out-of-bounds"]
+    assert data.sum() == 28
+
+
+def test_memory_alone_faults():
+    with pytest.raises(ptxvm.Fault, match="null"):
+        launched("mov.u64 %rd5, 0; ld.global.u32 %r3, [%rd5];", check=("memory",))
+
+
+# ── schedules ───────────────────────────────────────────────────────────────────────────
+
+COUNT = "atom.global.add.u32 %r3, [%rd1], 1; mov.u32 %r4, 9; st.global.u32 [%rd3+4], %r3;"
+
+
+def test_memory_holds_what_the_first_run_did():
+    data = np.zeros(64, np.uint32)
+    result = launched(COUNT, data=data, check=("race",), schedules=5, seed=3)
+    assert result.schedules == 5
+    assert data[:33].tolist() == [32, *range(32)]
+
+
+def test_a_seed_shuffles_and_repeats_a_schedule():
+    def order(seed):
+        data = np.zeros(64, np.uint32)
+        launched(COUNT, data=data, check=("race",), seed=seed)
+        return data[1:33].tolist()
+
+    orders = [order(seed) for seed in range(8)]
+    assert all(sorted(each) == list(range(32)) for each in orders)
+    assert orders == [order(seed) for seed in range(8)]
+    assert len({tuple(each) for each in orders}) > 1
+
+
+def test_findings_go_to_json_and_sarif(tmp_path, capsys):
+    from ptxvm.cli import main
+
+    path = tmp_path / "race.ptx"
+    path.write_text(HEAD + "st.shared.u32 [s], %r1;\n    ret;\n}\n")
+    words = ["run", str(path), "--grid", "1", "--block", "32", "u32[64]", "--check", "race", "--schedules", "3"]
+    assert main([*words, "--format", "json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["code"], found["line"], found["severity"]) == ("race", HEAD.count("\n") + 1, "error")
+    assert main([*words, "--format", "sarif"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert result["ruleId"] == "race"
+    assert main(words) == 1
+    assert "WAW race on .shared memory" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""The JIT: what it refuses, its faults, and what happens where its assumptions fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+OFFSET = """
+.visible .entry k(.param .u64 out, .param .u32 first)
+{
+    .reg .b32 %r<6>; .reg .b64 %d<4>;
+    ld.param.u64 %d0, [out];
+    ld.param.u32 %r0, [first];
+    mov.u32 %r1, %tid.x;
+    add.s32 %r2, %r0, %r1;
+    mul.wide.s32 %d1, %r2, 1;
+    mul.wide.u32 %d2, %r1, 8;
+    add.u64 %d2, %d0, %d2;
+    st.global.u64 [%d2], %d1;
+    ret;
+}
+"""
+LOAD = """
+.visible .entry k(.param .u64 in, .param .u64 out)
+{
+    .reg .b32 %r<6>; .reg .b64 %d<6>;
+    ld.param.u64 %d0, [in];
+    ld.param.u64 %d1, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d3, %d0, %d2;
+    ld.global.u32 %r2, [%d3];
+    add.u64 %d4, %d1, %d2;
+    st.global.u32 [%d4], %r2;
+    ret;
+}
+"""
+SPIN = """
+.visible .entry k(.param .u64 lock)
+{
+    .reg .b32 %r<3>; .reg .pred %p; .reg .b64 %d;
+    ld.param.u64 %d, [lock];
+AGAIN:
+    atom.global.cas.b32 %r0, [%d], 0, 1;
+    setp.ne.u32 %p, %r0, 0;
+    @%p bra AGAIN;
+    ret;
+}
+"""
+FOREVER = """
+.visible .entry k()
+{
+AGAIN:
+    bra AGAIN;
+}
+"""
+
+
+@pytest.mark.parametrize("first", [0, 0x7FFF_FFF0, 0xFFFF_FFF0])
+def test_a_linear_value_that_wraps_is_computed_without_shapes(first: int) -> None:
+    out = np.zeros(64, np.int64)
+    ptxvm.load(HEAD + OFFSET).kernel().launch(block=64, args=[out, np.uint32(first)], engine="jit")
+    assert (out == (np.uint32(first) + np.arange(64, dtype=np.uint32)).view(np.int32)).all()
+
+
+def test_a_wild_access_is_the_same_fault_as_in_the_interpreter() -> None:
+    kernel = ptxvm.load(HEAD + LOAD).kernel()
+    faults = []
+    for engine in ("interp", "jit"):
+        with pytest.raises(ptxvm.Fault) as caught:
+            kernel.launch(block=32, args=[np.zeros(20, np.uint32), np.zeros(32, np.uint32)], engine=engine)
+        faults.append((caught.value.kind, caught.value.place.thread, caught.value.place.line))
+    assert faults[0] == faults[1] == ("out-of-bounds", (20, 0, 0), faults[0][2])
+
+
+def test_lanes_past_the_end_of_the_block_touch_nothing() -> None:
+    out = np.zeros(20, np.uint32)
+    ptxvm.load(HEAD + LOAD).kernel().launch(block=20, args=[np.arange(20, dtype=np.uint32), out], engine="jit")
+    assert (out == np.arange(20)).all()
+
+
+def test_a_loop_that_waits_for_others_is_refused_by_name() -> None:
+    module = ptxvm.load(HEAD + SPIN)
+    kernel = module.kernel()
+    assert "waits for other threads" in (module.jit.supports(kernel.function) or "")
+    with pytest.raises(ptxvm.Unsupported, match="waits for other threads"):
+        kernel.launch(block=32, args=[np.zeros(1, np.uint32)], engine="jit")
+
+
+def test_what_is_supported_has_no_reason() -> None:
+    module = ptxvm.load(HEAD + LOAD)
+    assert module.jit.supports(module.kernel().function) is None
+
+
+def test_an_endless_loop_ends_with_its_budget() -> None:
+    with pytest.raises(ptxvm.Fault, match="did not end within 1000 steps"):
+        ptxvm.load(HEAD + FOREVER).kernel().launch(block=32, steps=1000, engine="jit")
+
+
+def test_ptxvm_alone_does_not_load_llvm() -> None:
+    code = "import sys, ptxvm; ptxvm.load; assert 'llvmlite' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,323 @@
+"""Mutation testing of what instructions mean: do the conformance files notice when a meaning is wrong?
+
+    python tools/mutants.py                           a sample of every module
+    python tools/mutants.py integer float --count 60  so many of these (`derived.floats` for algebra/derived/floats.py)
+
+A mutant is one change to one meaning, or to one derived operation: an operator, a comparison, a constant, a rounding, a
+condition turned round, a call of `flush_subnormal` and the like left out.  Each runs in a process of its own, forked before
+ptxvm is imported, in which an import hook hands out the changed module; nothing is written.  It dies at the first
+expectation of `tests/conformance` that it breaks, and it survives if none does.  The engines' own versions of derived
+operations (`tests/unit/engine/test_arrays.py` compares them) are out of the way.  The sample is seeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import random
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+TESTS = ROOT / "tests" / "conformance"
+LIMIT = 120  # seconds of one mutant; one that takes longer is dead: it loops
+
+CATALOG = [
+    "integer", "extended", "logic", "compare", "float", "half", "convert", "video", "dot", "atomic", "warp", "move",
+]  # fmt: skip
+DERIVED = ["derived.integers", "derived.floats", "derived.rounding", "derived.packed", "derived.formats",
+           "derived.approximations"]  # fmt: skip
+# The files that look at a module first; what they do not notice, all others are asked.
+NEAREST = {
+    "dot": ["integer"], "derived.integers": ["integer", "extended", "video", "logic"],
+    "derived.floats": ["float", "half", "compare", "convert"], "derived.rounding": ["float", "half"],
+    "derived.packed": ["half", "compare", "convert"], "derived.formats": ["convert"], "derived.approximations": ["float"],
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: of which module, in which line, what it says, and the text of the module with it."""
+
+    module: str
+    line: int
+    change: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line}: {self.change}"
+
+
+# ── what can be changed ─────────────────────────────────────────────────────────────────
+
+BINARY = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.FloorDiv: ast.Mod, ast.Mod: ast.FloorDiv,
+}  # fmt: skip
+COMPARISON = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+METHOD = {"eq": "ne", "ne": "eq", "min": "max", "max": "min", "reverse": "popc", "clz": "popc"}
+WORD = {
+    "rn": "rz", "rz": "rn", "rm": "rp", "rp": "rm", "odd": "rn", "rni": "rzi", "add": "sub", "sub": "add", "div": "mul",
+    "and": "or", "or": "and",
+}  # fmt: skip
+DROPPED = {
+    "flush_subnormal", "canonical_nan", "saturate", "clamp01", "relu", "absolute_value", "negate", "magnitude", "widened",
+    "absolute", "clamped", "ftz", "upper_word",
+}  # fmt: skip
+
+Change = tuple[str, Callable[[], ast.AST]]
+
+
+def changes(node: ast.AST) -> Iterator[Change]:
+    """What may stand in a node's place."""
+    if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
+        yield "another operator", lambda: ast.BinOp(node.left, BINARY[type(node.op)](), node.right)
+    elif isinstance(node, ast.AugAssign) and type(node.op) in BINARY:
+        yield "another operator", lambda: ast.AugAssign(node.target, BINARY[type(node.op)](), node.value)
+    elif isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISON:
+        yield "another comparison", lambda: ast.Compare(node.left, [COMPARISON[type(node.ops[0])]()], node.comparators)
+    elif isinstance(node, ast.BoolOp):
+        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield "and for or", lambda: ast.BoolOp(other, node.values)
+    elif isinstance(node, ast.UnaryOp):
+        yield "no operator", lambda: node.operand
+    elif isinstance(node, ast.IfExp):
+        yield "branches changed over", lambda: ast.IfExp(node.test, node.orelse, node.body)
+    elif isinstance(node, ast.If):
+        yield "condition turned round", lambda: ast.If(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
+    elif isinstance(node, ast.Constant):
+        yield from constants(node)
+    elif isinstance(node, ast.Call):
+        yield from calls(node)
+
+
+def constants(node: ast.Constant) -> Iterator[Change]:
+    """A number one more or one less; a word of the same kind."""
+    value = node.value
+    if isinstance(value, bool):
+        yield "the other truth", lambda: ast.Constant(not value)
+    elif isinstance(value, (int, float)):
+        yield "one more", lambda: ast.Constant(value + 1)
+        yield "one less", lambda: ast.Constant(value - 1)
+    elif isinstance(value, str) and value in WORD:
+        yield "another word", lambda: ast.Constant(WORD[value])
+
+
+def calls(node: ast.Call) -> Iterator[Change]:
+    """Another method; a call left out; the two choices of `select` changed over."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if isinstance(node.func, ast.Attribute) and name in METHOD:
+        other = ast.Attribute(node.func.value, METHOD[name], ast.Load())
+        yield "another method", lambda: ast.Call(other, node.args, node.keywords)
+    elif name in DROPPED and len(node.args) in (1, 2):
+        yield "call left out", lambda: node.args[0]
+    elif name == "select":
+        yield "choices changed over", lambda: ast.Call(node.func, [node.args[0], node.args[2], node.args[1]], [])
+
+
+# ── where ───────────────────────────────────────────────────────────────────────────────
+
+Function = ast.FunctionDef
+
+
+def meanings(tree: ast.Module, *, all_of_them: bool) -> list[Function]:
+    """The functions that compute: what the declared meanings call, and they; no rules and requirements."""
+    found = {n.name: n for n in ast.walk(tree) if isinstance(n, Function)}
+    if all_of_them:
+        return list(found.values())
+
+    def is_rule(function: Function) -> bool:
+        words = ast.unparse(ast.Module(function.decorator_list, []))
+        return "rule(" in words or "needs_when(" in words or "Problem(" in ast.unparse(function) or is_sentence(function)
+
+    todo = [f for f in found.values() if f.decorator_list and not is_rule(f)]
+    done: list[Function] = []
+    while todo:
+        function = todo.pop()
+        if function not in done:
+            done.append(function)
+            names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+            todo += [found[n] for n in sorted(names) if n in found and not is_rule(found[n])]
+    return sorted(done, key=lambda f: f.lineno)
+
+
+def is_sentence(function: Function) -> bool:
+    """Does it look at how operands are written, as rules do?"""
+    return bool(re.search(r"\bi\.(shape|shapes|version|value|form)\b", ast.unparse(function)))
+
+
+def mutants(module: str, *, strange: Sequence[str] = ()) -> list[Mutant]:
+    """Every change of a module."""
+    path = path_of(module)
+    tree = ast.parse(path.read_text())
+    places: list[tuple[int, int]] = []  # the number of a node among all, and of the change
+    inside = {
+        id(n) for f in meanings(tree, all_of_them=module.startswith("derived")) if f.name not in strange
+        for statement in without_docstring(f) for n in ast.walk(statement) if not is_annotation(f, n)
+    }  # fmt: skip
+    for number, node in enumerate(ast.walk(tree)):
+        if id(node) in inside:
+            places += [(number, n) for n, _ in enumerate(changes(node))]
+    return [made for number, n in places if (made := mutate(module, tree, number, n))]
+
+
+def without_docstring(function: Function) -> list[ast.stmt]:
+    """The statements."""
+    return function.body[1:] if ast.get_docstring(function) else function.body
+
+
+def is_annotation(function: Function, node: ast.AST) -> bool:
+    """Is it a part of a type?"""
+    return any(node in ast.walk(a) for n in ast.walk(function) if isinstance(n, ast.arg) and (a := n.annotation))
+
+
+def mutate(module: str, tree: ast.Module, number: int, n: int) -> Mutant | None:
+    """The module with one node replaced."""
+    copy = deepcopy(tree)
+    node = next(x for k, x in enumerate(ast.walk(copy)) if k == number)
+    kind, make = list(changes(node))[n]
+    before = ast.unparse(node).split("\n")[0]
+    replaced = ast.fix_missing_locations(ast.copy_location(make(), node))
+    parent = next(p for p in ast.walk(copy) for c in ast.iter_child_nodes(p) if c is node)
+    for name, value in ast.iter_fields(parent):
+        if value is node:
+            setattr(parent, name, replaced)
+        elif isinstance(value, list) and node in value:
+            value[value.index(node)] = replaced
+    change = f"{kind}: {before} -> {ast.unparse(replaced).split(chr(10))[0]}"
+    return Mutant(module, node.lineno, change, ast.unparse(copy))
+
+
+def path_of(module: str) -> Path:
+    """The file of `integer` or `derived.floats`."""
+    return SOURCE.joinpath(*full_name(module).split(".")).with_suffix(".py")
+
+
+def full_name(module: str) -> str:
+    """The name that Python imports."""
+    return f"ptxvm.algebra.{module}" if module.startswith("derived") else f"ptxvm.isa.catalog.{module}"
+
+
+# ── the run of one mutant ───────────────────────────────────────────────────────────────
+
+
+class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Hands out the text of a mutant in place of its module."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.name, self.path, self.text = full_name(mutant.module), path_of(mutant.module), mutant.text
+
+    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        """Only for that module."""
+        return importlib.util.spec_from_loader(name, self, origin=str(self.path)) if name == self.name else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the changed text."""
+        exec(compile(self.text, str(self.path), "exec"), module.__dict__)  # noqa: S102
+
+
+def order(module: str) -> list[Path]:
+    """The conformance files with runs, those nearest to a module first, and short ones before long ones."""
+    families = NEAREST.get(module, [module])
+    paths = [p for p in TESTS.rglob("*.ptx") if "//: run" in p.read_text()]
+    return sorted(paths, key=lambda p: (p.parent.name not in families, p.stat().st_size, p))
+
+
+def dies(mutant: Mutant) -> bool:
+    """Run in a child: does some expectation break?"""
+    sys.meta_path.insert(0, Changed(mutant))
+    sys.path[:0] = [str(SOURCE), str(TESTS)]
+    from ptxvm.algebra import value  # noqa: PLC0415 - the mutant is imported here
+
+    value.derived = lambda function: function  # what engines put in place of a derived operation would hide it
+    import ptxvm  # noqa: PLC0415
+    import test_conformance  # noqa: PLC0415
+
+    families = NEAREST.get(mutant.module, [mutant.module])
+    for path in order(mutant.module):
+        if path.parent.name not in families:
+            return False
+        text = path.read_text()
+        target, runs, _ = test_conformance.parse(text)
+        module = ptxvm.load(text, target)
+        if any(test_conformance.outcome(module.kernel(run.kernel), run) for run in runs):
+            return True
+    return False
+
+
+def survives(mutant: Mutant) -> bool:
+    """Fork, run, and see: a mutant that raises or does not end is dead too."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(LIMIT)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            code = 1 if dies(mutant) else 0
+        except BaseException:  # noqa: BLE001 - whatever it raises
+            code = 2
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+# ── the score ───────────────────────────────────────────────────────────────────────────
+
+
+def sample(modules: Sequence[str], count: int, seed: int) -> list[Mutant]:
+    """So many mutants of each module, drawn by chance."""
+    return [m for name in modules for m in drawn(mutants(name), count, random.Random(f"{seed} {name}"))]
+
+
+def drawn(found: list[Mutant], count: int, chance: random.Random) -> list[Mutant]:
+    """A part of them, in the order of the module."""
+    chosen = set(chance.sample(range(len(found)), min(count, len(found))))
+    return [m for n, m in enumerate(found) if n in chosen]
+
+
+def main() -> int:
+    """Print the survivors and the score of each module."""
+    parser = argparse.ArgumentParser(description="mutation testing of the meanings")
+    parser.add_argument("modules", nargs="*", default=[*DERIVED, *CATALOG])
+    parser.add_argument("--count", type=int, default=14, help="mutants of each module")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--at-least", type=float, default=0, help="fail where fewer of a hundred die")
+    given = parser.parse_args()
+    import llvmlite.binding  # noqa: F401, PLC0415 - what every child needs is imported once
+    import ml_dtypes  # noqa: F401, PLC0415
+    import numpy  # noqa: F401, ICN001, PLC0415
+    import pytest  # noqa: F401, PLC0415
+
+    begun = time.monotonic()
+    chosen = sample(given.modules, given.count, given.seed)
+    with ThreadPoolExecutor(given.jobs) as pool:
+        alive = list(pool.map(survives, chosen))
+    for name in given.modules:
+        fates = [a for m, a in zip(chosen, alive, strict=True) if m.module == name]
+        print(f"{name:24} {fates.count(False):4} of {len(fates):4} killed")
+        for m, a in zip(chosen, alive, strict=True):
+            if a and m.module == name:
+                print(f"    survived {m}")
+    score = 100 * alive.count(False) / max(len(alive), 1)
+    print(f"{score:.1f} % of {len(alive)} in {time.monotonic() - begun:.0f} s")
+    return score < given.at_least
+
+
+if __name__ == "__main__":
+    sys.exit(main())
