@@ -49,6 +49,9 @@ docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is mad
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
 
+mutants: $(VENV)/dev.done ## change what instructions mean, and see whether the conformance files notice
+	$(BIN)/python tools/mutants.py --at-least 85
+
 score: $(VENV)/run.done ## agreement of `ptxvm check` with ptxas at PTX 6.4 (needs ../shared)
 	$(BIN)/python ../shared/isa/score.py
 
@@ -80,7 +83,7 @@ lock: ## choose the versions of all dependencies anew (needs uv)
 	$(UV_COMPILE) --upgrade pyproject.toml locks/build.in --constraint locks/dev.txt --output-file locks/run.txt
 
 clean: ## remove everything that these commands made
-	rm -rf $(VENV) .cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) docs/reference docs/codes .cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 
 # ── the environment ─────────────────────────────────────────────────────────────────────
 

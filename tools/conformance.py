@@ -10,7 +10,7 @@ once (`exact`), and for `.approx` what silicon gave (`../shared/fidelity`; witho
 from __future__ import annotations
 
 import itertools
-import struct
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 
 import exact  # noqa: E402
 import test_compare_exact  # noqa: E402
+import test_convert_exact as small  # noqa: E402
 import test_integer_exact  # noqa: E402
 import test_logic_exact  # noqa: E402
 import test_video_exact  # noqa: E402
@@ -37,14 +38,27 @@ from exact import BF16, F16, F32, F64, NAN, Format  # noqa: E402
 from one_instruction import EXPONENT, Case, bits, read  # noqa: E402
 
 OLD = ".version 6.4\n.target sm_75\n.address_size 64\n"
+MEMORY = ".global .align 16 .b8 cell[32];\n.shared .align 16 .b8 scratch[32];\n"
+BYTES = [(37 * n + 129) & 0xFF for n in range(32)]
+TABLE = f".global .align 16 .b8 table[32] = {{ {', '.join(map(str, BYTES))} }};\n"
+ALIKE = 0x2121_2121
+FLAT = f".global .align 32 .b32 flat[64] = {{ {', '.join([hex(ALIKE)] * 64)} }};\n"
+FUNCTIONS_OF_CALLS = """.func put(.reg .u32 x) { st.global.u32 [cell], x; ret.uni; }
+.func seven_in_cell() { st.global.u32 [cell], 7; ret.uni; }
+.func (.reg .u32 r) seven() { mov.u32 r, 7; ret.uni; }
+.func (.reg .u32 r) twice(.reg .u32 x) { add.u32 r, x, x; ret.uni; }
+"""
 NEW = ".version 9.4\n.target sm_107a\n.address_size 64\n"
+CHIP = ".version 9.2\n.target sm_100a\n.address_size 64\n"
+HEADS = {OLD: "", NEW: "_new", CHIP: "_chip"}  # the modules, and how their files are called
 ROOM = 64  # bytes of results of one kernel
 TOGETHER = 8  # instructions of one kernel
-ROWS = {"compare": 4, "video": 4}  # runs of one kernel, by family; of the others 8
+ROWS = {"compare": 4, "video": 4, "approx": 80}  # runs of one kernel, by family or file; of the others 8
 
 FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
 ONE = {name: f.bias << f.fraction for name, f in FORMATS.items()}
 PAIR = "ff32"  # two f16 in 32 bits, as a type of operands
+SMALL = "us32"  # an f32 in and about the ranges of the small formats
 RECORDED = "sfu32"  # an f32 of which silicon's results are recorded
 
 
@@ -59,12 +73,12 @@ def files() -> dict[Path, str]:
     """Every file with its text."""
     written = {}
     for (family, name, source), cases in families().items():
-        old, new = [], []
+        by_head: dict[str, list[Case]] = {}
         for case in cases:
-            (old if is_old(case) else new).append(case)
-        for head, part, chosen in ((OLD, "", old), (NEW, "_new", new)):
-            if chosen:
-                written[FOLDER / family / f"oracle_{name}{part}.ptx"] = text(head, source, chosen, ROWS.get(family, 8))
+            by_head.setdefault(head_of(case), []).append(case)
+        for head, chosen in by_head.items():
+            path = FOLDER / family / f"oracle_{name}{HEADS[head]}.ptx"
+            written[path] = text(head, source, chosen, ROWS.get(name, ROWS.get(family, 8)))
     return written
 
 
@@ -94,23 +108,41 @@ def families() -> dict[tuple[str, str, str], list[Case]]:
         ("convert", "integers", "integers by the manual's definition, PTX 9.7.9.21"): [*integer_conversions()],
         ("convert", "floats", "exact rationals, PTX 9.7.9.21"): [*float_conversions()],
     }  # fmt: skip
+    found["convert", "small", "ml_dtypes and exact rationals, PTX 9.7.9.21"] = [*small_conversions()]
+    found["memory", "cells", "integers by the manual's definition, PTX 9.7.9"] = [*memory_cases()]
+    found["atomic", "orders", "integers by the manual's definition, PTX 9.7.13.5, 9.7.13.7"] = [*atomic_cases()]
+    found["control", "calls", "integers by the manual's definition, PTX 9.7.12"] = [*control_cases()]
+    found["barrier", "warp", "integers by the manual's definition, PTX 9.7.13, all lanes alike"] = [*warp_cases()]
+    found["wmma", "alike", "integers: where all lanes hold the same words, PTX 9.7.14.4"] = [*wmma_cases()]
     if FIDELITY.is_dir():
         found["float", "approx", "silicon, fidelity/sfu_random.npz, PTX 9.7.3"] = [*approximations()]
     return found
 
 
-def is_old(case: Case) -> bool:
-    """Does PTX 6.4 have it?"""
-    return not any(d.severity == "error" for d in ptxvm.check(OLD + kernel("k", [case])))
+def head_of(case: Case) -> str:
+    """The first of the modules that has it."""
+    said = kernel("k", [case])
+    for head in HEADS:
+        if not any(d.severity == "error" for d in ptxvm.check(head + declarations(said) + said)):
+            return head
+    raise ValueError(f"no module takes {case.text}")
+
+
+def declarations(said: str) -> str:
+    """The variables and functions that kernels name."""
+    calls = re.search(r"\b(put|seven|seven_in_cell|twice)\b", said)
+    needed = [(MEMORY, calls or re.search(r"\b(cell|scratch)\b", said)), (TABLE, "table" in said), (FLAT, "flat" in said)]
+    return "".join(text for text, wanted in needed if wanted) + (FUNCTIONS_OF_CALLS if calls else "")
 
 
 def text(head: str, source: str, cases: list[Case], rows: int) -> str:
     """A file: kernels of some instructions with the same operands, each with its runs."""
-    parts = [f"// Written by tools/conformance.py from {source}.\n{head}"]
+    parts = []
     for n, group in enumerate(groups(cases)):
         runs = [f"//: run {call}  // {source}\n" for call in calls(f"k{n}", group, rows)]
         parts.append("".join(runs) + kernel(f"k{n}", group))
-    return "\n".join(parts)
+    said = "\n".join(parts)
+    return f"// Written by tools/conformance.py from {source}.\n{head}{declarations(said)}\n{said}"
 
 
 def groups(cases: Iterable[Case]) -> Iterator[list[Case]]:
@@ -193,7 +225,8 @@ def calls(name: str, group: list[Case], rows: int) -> Iterator[str]:
             continue
         cut = [hex(v & (1 << bits(t)) - 1) for v, t in zip(values, results, strict=True)]
         said = ", ".join("u8" if t == "pred" else f"b{bits(t)}" for t in results)
-        yield f"{name}({', '.join(map(hex, row))}) == ({', '.join(cut)}) : {said}"
+        shape = "<<<1, 32>>>" if re.search("wmma|match|bar", group[0].text) else ""
+        yield f"{name}{shape}({', '.join(map(hex, row))}) == ({', '.join(cut)}) : {said}"
         made += 1
         if made == rows:
             return
@@ -221,8 +254,11 @@ def draw(type: str, random: Random) -> int:
         return random.randrange(2)
     if type == PAIR:
         return draw("f16", random) << 16 | draw("f16", random)
+    if type == SMALL:
+        near = random.randint(100, 140) << 23 | random.getrandbits(2) << 30 & 1 << 31 | random.getrandbits(5) << 18
+        return random.choice((near, near | random.getrandbits(32) & 1 << 31, near ^ 1, draw("f32", random), 0x7FC0_0001, random.getrandbits(23)))
     if type == RECORDED:
-        return random.choice(list(recorded("rcp")))
+        return random.choice(recorded_inputs()[random.choice((0, 0, 1, 2))])
     n, kind = bits(type), random.randrange(4)
     top = (1 << n) - 1
     if type in EXPONENT:
@@ -540,6 +576,219 @@ def integral(a: int, format: Format, mode: str) -> int | str:
     return exact.round_fraction(whole, format, "rn", minus=exact.negative(a, format))
 
 
+def small_conversions() -> Iterator[Case]:
+    """bf16, tf32 and the formats of eight bits and fewer; f32 drawn in and about their ranges."""
+    for half, mode, relu, finite in itertools.product(("f16", "bf16"), ("rn", "rz"), ("", ".relu"), ("", ".satfinite")):
+
+        def one(x: int, half: str = half, mode: str = mode, relu: str = relu, finite: str = finite) -> int:
+            return small.limited(x, FORMATS[half], mode, relu=bool(relu), finite=bool(finite))
+
+        yield Case(f"cvt.{mode}{relu}{finite}.{half}x2.f32", "b32", f"{SMALL} {SMALL}", lambda a, b, f=one: f(a) << 16 | f(b))
+    for mode, relu in itertools.product(("rn", "rz", "rna"), ("", ".relu")):
+        if not (relu and mode == "rna"):
+
+            def tf32(x: int, mode: str = mode, relu: str = relu) -> int:
+                if exact.is_nan(x, F32):
+                    return 0x7FFF_FFFF
+                return 0 if relu and x >> 31 else small.tf32(x, mode)
+
+            yield Case(f"cvt.{mode}{relu}.tf32.f32", "b32", SMALL, tf32)
+            if not relu:
+                yield Case(f"cvt.{mode}.satfinite.tf32.f32", "b32", SMALL,
+                           lambda x, f=tf32: f(x) - 0x2000 if f(x) & 0x7FFF_FFFF == F32.infinity else f(x))  # fmt: skip
+    for name, relu in itertools.product(small.SMALL, ("", ".relu")):
+        size, held = (4, "b8") if name == "e2m1" else (8, "b16")
+
+        def code(x: int, name: str = name, relu: str = relu) -> int:
+            x = 0 if relu and x >> 31 and not exact.is_nan(x, F32) else x
+            return int(small.codes(np.array([x], np.uint32), name)[0])
+
+        yield Case(f"cvt.rn.satfinite{relu}.{name}x2.f32", held, f"{SMALL} {SMALL}",
+                   lambda a, b, f=code, size=size: f(a) << size | f(b))  # fmt: skip
+
+        def wide(c: int, name: str = name, relu: str = relu) -> int:
+            number = np.array([c & (1 << small.WIDTH[name]) - 1], np.uint8).view(small.SMALL[name][0]).astype(np.float16)[0]
+            if np.isnan(number):
+                return 0x7FFF
+            return 0 if relu and np.signbit(number) else int(number.view(np.uint16))
+
+        yield Case(f"cvt.rn{relu}.f16x2.{name}x2", "b32", held,
+                   lambda a, f=wide, size=size: f(a >> size) << 16 | f(a & (1 << size) - 1))  # fmt: skip
+    for mode, finite in itertools.product(("rz", "rp"), ("", ".satfinite")):
+
+        def scale(x: int, mode: str = mode, finite: str = finite) -> int:
+            if exact.is_nan(x, F32):
+                return 0xFF
+            size = x & 0x7FFF_FFFF
+            if size == F32.infinity:
+                return 0xFE if finite else 0xFF
+            if not size:
+                return 0
+            number = exact.value(size, F32)
+            power = exact.floor_log2(number)
+            power += mode == "rp" and number != Fraction(2) ** power
+            return min(max(power + 127, 0), 0xFE if finite else 0xFF)
+
+        yield Case(f"cvt.{mode}{finite}.ue8m0x2.f32", "b16", f"{SMALL} {SMALL}", lambda a, b, f=scale: f(a) << 8 | f(b))
+
+    def factor(c: int) -> int:
+        return 0x7FFF if c == 0xFF else 0x40 if c == 0 else c << 7
+
+    yield Case("cvt.rn.bf16x2.ue8m0x2", "b32", "b16", lambda a: factor(a >> 8) << 16 | factor(a & 0xFF))
+    for relu in ("", ".relu"):
+
+        def fixed(x: int, relu: str = relu) -> int:
+            if exact.is_nan(x, F32):
+                return 0x7F
+            y = int(exact.to_integer(small_times_64(x), F32, "rni", -128, 127))
+            return (max(y, 0) if relu else y) & 0xFF
+
+        yield Case(f"cvt.rn.satfinite{relu}.s2f6x2.f32", "b16", f"{SMALL} {SMALL}", lambda a, b, f=fixed: f(a) << 8 | f(b))
+
+        def unfixed(c: int, relu: str = relu) -> int:
+            number = Fraction(read(c, "s8"), 64)
+            return exact.round_fraction(max(number, Fraction(0)) if relu else number, BF16, "rn")
+
+        yield Case(f"cvt.rn{relu}.bf16x2.s2f6x2", "b32", "b16", lambda a, f=unfixed: f(a >> 8) << 16 | f(a & 0xFF))
+
+
+def small_times_64(x: int) -> int:
+    """64 times an f32."""
+    return int(exact.mul(x, 0x4280_0000, F32, "rn"))
+
+
+# ── memory, calls, warps ────────────────────────────────────────────────────────────────
+
+
+def loaded(type: str, at: int) -> int:
+    """What the table holds there."""
+    n = int(type[1:]) // 8
+    return read(int.from_bytes(bytes(BYTES[at : at + n]), "little"), type.replace("f", "b"))
+
+
+def memory_cases() -> Iterator[Case]:
+    """Loads and stores of every type, cache operator, scope and order."""
+    types = [f"{kind}{size}" for kind in "bus" for size in (8, 16, 32, 64)] + ["f32", "f64"]
+    for type, head in itertools.product(types, ("ld.global.nc", "ldu.global", "ld.global.ca", "ld.global.ca.nc")):
+        held = f"b{max(int(type[1:]), 16)}"
+        yield Case(f"{head}.{type} {{d}}, [table+8];", held, "", lambda type=type: loaded(type, 8))
+    for head, count in itertools.product(("ld.global.nc", "ldu.global"), (2, 4)):
+        rest = ", _" * (count - 2)
+        yield Case(f"{head}.v{count}.b32 {{{{{{d}}, {{e}}{rest}}}}}, [table];", "b32 b32", "",
+                   lambda: (loaded("b32", 0), loaded("b32", 4)))  # fmt: skip
+    for cop in ("cg", "cs", "ca"):
+        yield Case(f"ld.global.{cop}.nc.u32 {{d}}, [table+4];", "b32", "", lambda: loaded("b32", 4))
+    pairs = ("st.global.cg ld.global.ca", "st.global.cs ld.global.lu", "st.global.wb ld.global.cv",
+             "st.relaxed.sys.global ld.acquire.sys.global", "st.release.cta.global ld.relaxed.cta.global",
+             "st.volatile.global ld.volatile.global")  # fmt: skip
+    for put, get in map(str.split, pairs):
+        yield Case(f"{put}.u32 [cell], {{a}}; {get}.u32 {{d}}, [cell];", "b32", "b32", lambda a: a)
+    for type in ("s16", "s32"):
+        yield Case(f"mov.{type} {{d}}, {{a}};", f"b{type[1:]}", f"b{type[1:]}", lambda a: a)
+    yield Case(".reg .b64 %g, %h; mov.u64 %g, cell; cvta.global.u64 %h, %g; st.u32 [%h], {a}; cvta.to.global.u64 %g, %h; "
+               "ld.global.u32 {d}, [%g];", "b32", "b32", lambda a: a)  # fmt: skip
+    yield Case(".local .b32 mine; st.local.u32 [mine], {a}; prefetch.local.L1 [mine]; ld.local.u32 {d}, [mine];", "b32", "b32",
+               lambda a: a)  # fmt: skip
+
+
+def atomic_cases() -> Iterator[Case]:
+    """Orders, scopes and types: what was there, and what is there then."""
+    operations: dict[str, Callable[[int, int], int]] = {
+        "add.u32": lambda a, b: a + b, "add.s32": lambda a, b: a + b, "add.u64": lambda a, b: a + b, "and.b64": lambda a, b: a & b,
+        "or.b64": lambda a, b: a | b, "xor.b64": lambda a, b: a ^ b, "exch.b64": lambda _, b: b, "min.s64": min, "max.s64": max,
+        "min.u64": min, "max.u64": max, "min.s32": min, "max.u32": max, "inc.u32": lambda a, b: 0 if a >= b else a + 1,
+        "dec.u32": lambda a, b: b if a == 0 or a > b else a - 1, "exch.b32": lambda _, b: b,
+        "add.noftz.f16": partial(sum_of_numbers, format=F16), "add.noftz.f16x2": paired(partial(sum_of_numbers, format=F16)),
+        "add.f64": partial(sum_of_numbers, format=F64),
+    }  # fmt: skip
+    orders = itertools.cycle(("", ".acq_rel", ".acquire", ".release", ".relaxed"))
+    scopes = itertools.cycle((".cta", ".gpu", ".sys"))
+    for (name, function), (space, where) in itertools.product(operations.items(), (("global", "cell"), ("shared", "scratch"))):
+        type = PAIR if name.endswith("x2") else name.split(".")[-1]
+        held, order, scope = f"b{bits(type)}", next(orders), next(scopes)
+        put, get = f"st.{space}.{held} [{where}], {{a}};", f"ld.{space}.{held} {{e}}, [{where}];"
+        yield Case(f"{put} atom{order}{scope}.{space}.{name} {{d}}, [{where}], {{b}}; {get}", f"{held} {held}", f"{type} {type}",
+                   lambda a, b, f=function: (a, f(a, b)))  # fmt: skip
+        if "exch" not in name:
+            order = ".relaxed" if order else ""
+            yield Case(f"{put} red{order}{scope}.{space}.{name} [{where}], {{b}}; {get.replace('{e}', '{d}')}", held,
+                       f"{type} {type}", function)  # fmt: skip
+    for type, order, scope in (("b32", ".acq_rel", ".cta"), ("b64", ".acquire", ".gpu"), ("b32", ".relaxed", ".sys"),
+                               ("b64", ".release", ".sys")):  # fmt: skip
+        for space, where in (("global", "cell"), ("shared", "scratch")):
+            text = (f"st.{space}.{type} [{where}], {{a}}; atom{order}{scope}.{space}.cas.{type} {{d}}, [{where}], {{b}}, {{c}}; "
+                    f"ld.{space}.{type} {{e}}, [{where}];")  # fmt: skip
+            yield Case(text, f"{type} {type}", f"{type} {type} {type}", lambda a, b, c: (a, c if a == b else a))
+
+
+def sum_of_numbers(a: int, b: int, format: Format) -> int:
+    """The sum in memory; which NaN it is the manual leaves open."""
+    r = exact.add(a, b, format, "rn")
+    if r == NAN:
+        raise Unsaid
+    return int(r)
+
+
+def control_cases() -> Iterator[Case]:
+    """Calls and branches that all threads take together."""
+    get = "ld.global.u32 {d}, [cell];"
+    yield Case("call.uni ({d}), twice, ({a});", "b32", "b32", lambda a: 2 * a)
+    yield Case("call.uni put, ({a}); " + get, "b32", "b32", lambda a: a)
+    yield Case("call.uni seven_in_cell; " + get, "b32", "b32", lambda _: 7)
+    yield Case("call.uni ({d}), seven;", "b32", "b32", lambda _: 7)
+    yield Case("one: .callprototype (.reg .u32 _) _ (.reg .u32 _); .reg .b64 %f1; mov.u64 %f1, twice; "
+               "call.uni ({d}), %f1, ({a}), one;", "b32", "b32", lambda a: 2 * a)  # fmt: skip
+    yield Case("none: .callprototype _ (); .reg .b64 %f2; mov.u64 %f2, seven_in_cell; call.uni %f2, none; " + get, "b32", "b32",
+               lambda _: 7)  # fmt: skip
+    yield Case(".reg .b32 %ix; and.b32 %ix, {a}, 1; ways: .branchtargets L0, L1; brx.idx.uni %ix, ways; "
+               "L0: mov.u32 {d}, 5; bra.uni end; L1: mov.u32 {d}, 6; end:", "b32", "b32", lambda a: 5 + (a & 1))  # fmt: skip
+
+
+def warp_cases() -> Iterator[Case]:
+    """Barriers with a vote, and matches, where all lanes agree."""
+    for op, aligned in itertools.product(("and", "or"), ("", ".aligned")):
+        yield Case(f"barrier.red.{op}{aligned}.pred {{d}}, 1, {{a}}; // 0xffffffff\n", "pred", "pred", lambda a: a)
+        yield Case(f"bar.red.{op}.pred {{d}}, 1, !{{a}};", "pred", "pred", lambda a: 1 - a)
+    for aligned in ("", ".aligned"):
+        yield Case(f"barrier.red.popc{aligned}.u32 {{d}}, 1, {{a}};", "b32", "pred", lambda a: 32 * a)
+    for size in (32, 64):
+        both = f"b{size}"
+        yield Case(f"match.all.sync.{both} {{d}}|{{e}}, {{a}}, 0xffffffff;", "b32 pred", both, lambda _: (0xFFFF_FFFF, 1))
+        yield Case(f"match.any.sync.{both} {{d}}, {{a}}, 0xffffffff;", "b32", both, lambda _: 0xFFFF_FFFF)
+
+
+def wmma_cases() -> Iterator[Case]:
+    """Products of rows and columns whose words are the same in all lanes: an element is four words times four words."""
+    for p, sat in itertools.product("us", ("", ".satfinite")):
+
+        def four_bits(a: int, b: int, c: int, p: str = p, sat: str = sat) -> int:
+            total = read(c, "s32") + 4 * sum(nibble(a, n, p) * nibble(b, n, p) for n in range(8))
+            return test_integer_exact.clamp(total, "s32") if sat else total
+
+        yield Case(f"wmma.mma.sync.aligned.row.col.m8n8k32.s32.{p}4.{p}4.s32{sat} {{{{{{d}}, {{e}}}}}}, {{{{{{a}}}}}}, "
+                   f"{{{{{{b}}}}}}, {{{{{{c}}, {{c}}}}}};", "b32 b32", "b32 b32 b32",
+                   lambda a, b, c, f=four_bits: (f(a, b, c),) * 2)  # fmt: skip
+    yield Case("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {{{d}, {e}}}, {{{a}}}, {{{b}}}, {{{c}, {c}}};",
+               "b32 b32", "b32 b32 b32", lambda a, b, c: (c + 4 * (a ^ b).bit_count(),) * 2)  # fmt: skip
+    for matrix, layout, shape, type in (("a", "row", "m8n8k32", "s4"), ("a", "row", "m8n8k32", "u4"), ("b", "col", "m8n8k32", "s4"),
+                                        ("b", "col", "m8n8k32", "u4"), ("a", "row", "m8n8k128", "b1"),
+                                        ("b", "col", "m8n8k128", "b1")):  # fmt: skip
+        yield Case(f"wmma.load.{matrix}.sync.aligned.{layout}.{shape}.global.{type} {{{{{{d}}}}}}, [flat];", "b32", "",
+                   lambda: ALIKE)  # fmt: skip
+    for shape in ("m8n8k32", "m8n8k128"):
+        yield Case(f"wmma.store.d.sync.aligned.row.{shape}.global.s32 [flat], {{{{{{a}}, {{a}}}}}}; "
+                   "bar.warp.sync 0xffffffff; ld.global.b32 {d}, [flat+4]; ld.global.b32 {e}, [flat+252];",
+                   "b32 b32", "b32", lambda a: (a, a))  # fmt: skip
+        yield Case(f"wmma.load.c.sync.aligned.row.{shape}.global.s32 {{{{{{d}}, {{e}}}}}}, [flat];", "b32 b32", "",
+                   lambda: (ALIKE, ALIKE))  # fmt: skip
+
+
+def nibble(word: int, n: int, sign: str) -> int:
+    """Four bits, with their sign."""
+    x = word >> 4 * n & 0xF
+    return x - 16 if sign == "s" and x > 7 else x
+
+
 # ── what silicon computes ───────────────────────────────────────────────────────────────
 
 FUNCTIONS = ("rcp", "sqrt", "rsqrt", "lg2", "ex2", "sin", "cos")
@@ -550,6 +799,17 @@ def recorded(function: str) -> dict[int, int]:
     """The results of a function, by input."""
     data = np.load(FIDELITY / "sfu_random.npz")
     return dict(zip(data["x"].astype(np.uint32).tolist(), data[function].tolist(), strict=True))
+
+
+@cache
+def recorded_inputs() -> tuple[list[int], list[int], list[int]]:
+    """The recorded inputs: all, those of sizes that matter to most functions, and the ends of the range."""
+    every = list(recorded("rcp"))
+    return (
+        every,
+        [x for x in every if 0x3C00_0000 <= x & 0x7FFF_FFFF < 0x4400_0000],
+        [x for x in every if not 0x0100_0000 <= x & 0x7FFF_FFFF < 0x7F00_0000],
+    )
 
 
 def approximations() -> Iterator[Case]:

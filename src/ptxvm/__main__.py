@@ -1,6 +1,8 @@
 """`python -m ptxvm` is the command `ptxvm`."""
 
+import sys
+
 from ptxvm.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

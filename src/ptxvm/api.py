@@ -100,7 +100,8 @@ class Module:
             bits = {p.address_size for p in self.programs}
             if len(bits) != 1:
                 raise InvalidPTX("modules of different address sizes cannot be linked")
-            self._image = Image(self.programs, default_memory(bits.pop()))
+            memory = default_memory() if bits == {64} else default_memory(*bits)  # the cache tells () from (64)
+            self._image = Image(self.programs, memory)
         return self._image
 
     @property
@@ -189,7 +190,7 @@ class Kernel:
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
         watch = watching(engine, check, schedules, seed)
-        chosen = self.module.jit if engine == "jit" else self.module.interpreter
+        chosen = self.module.jit if engine == "jit" and watch is None else self.module.interpreter
         return launch(chosen, self.function, grid, block, args, shared=shared, steps=steps, watch=watch)
 
 

@@ -5,6 +5,7 @@
     //: run sum<<<2, 64>>>() == (1, 2.5) : u32, f32     a launch shape, several results with their types
     //: run bad() faults misaligned                     the launch must end with this fault
     //: error[P1002]                                    the next instruction must give this diagnostic
+    //: bind t = Texture(f32(0, 1), "linear")           what an opaque variable stands for, in Python
 
 What follows `//` in a line names where the expectation comes from.  Results are compared bit for bit.
 """
@@ -15,6 +16,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +70,8 @@ def parse(text: str) -> tuple[str | None, list[Expectation], list[tuple[int, str
         if not (m := re.match(r"\s*//:\s*(.*)", line)):
             continue
         said = re.split(r"\s+//", m[1])[0].strip()
+        if said.startswith("bind "):
+            continue
         if said.startswith("target "):
             target = said.split()[1]
         elif said.startswith("error["):
@@ -78,6 +82,19 @@ def parse(text: str) -> tuple[str | None, list[Expectation], list[tuple[int, str
         else:
             raise ValueError(f"line {n}: not understood: {line}")
     return target, runs, errors
+
+
+def bind(module: ptxvm.Module, text: str) -> None:
+    """What the `bind` lines say: textures, samplers and surfaces of arrays such as `u8((1, 2), (3, 4))`."""
+    makers = {f"{kind}{size}": partial(elements, f"{kind}{size // 8}") for kind in "uif" for size in (8, 16, 32)}
+    known = {**makers, **{name: getattr(ptxvm, name) for name in ("Texture", "Sampler", "Surface")}}
+    for name, made in re.findall(r"^\s*//: bind (\w+) = (.*?)(?:\s+//.*)?$", text, re.MULTILINE):
+        module.bind(name, eval(made, known))  # noqa: S307 - our own files
+
+
+def elements(dtype: str, *values: object) -> np.ndarray:
+    """`u8((1, 2), (3, 4))`"""
+    return np.array(values, dtype)
 
 
 def expectation(n: int, said: str, m: re.Match[str]) -> Expectation:
@@ -138,6 +155,7 @@ def test_runs(path: Path) -> None:
     if errors and not runs:
         return
     module = ptxvm.load(text, target)
+    bind(module, text)
     wrong = [(run, said) for run in runs if (said := outcome(module.kernel(run.kernel), run))]
     assert not wrong, "\n".join(f"line {run.line}: {run.text}: {said}" for run, said in wrong)
 

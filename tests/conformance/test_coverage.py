@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -29,17 +29,22 @@ def words_of(of: str, form: Form, decoded: Decoded) -> Iterator[Word]:
 
 
 def legal(decoded: Decoded) -> bool:
-    """Does some machine of 6.4 know the variant?"""
+    """Does some machine of 6.4 know the variant?  What asks about operands, of which there are none, has no say."""
     for version, target in MACHINES:
         variant = Decoded(decoded.of, decoded.form, decoded.bound, version=version, target=target)
-        if not known(variant):
-            continue
-        try:
-            if not variant.unmet(version, target) and not variant.problems():
-                return True
-        except (AttributeError, ValueError):  # it asked about operands, of which there are none
+        later = [need for condition, need in variant.of.conditional_needs if says(condition, variant)]
+        unmet = (n.version > version or not n.met_by(target) for n in map(parse_need, later))
+        if known(variant) and not any(unmet) and not any(says(rule.check, variant) for rule in variant.of.rules):
             return True
     return False
+
+
+def says(condition: Callable[[Decoded], object], variant: Decoded) -> bool:
+    """Does it hold, as far as that does not depend on operands?"""
+    try:
+        return bool(condition(variant))
+    except (AttributeError, ValueError):
+        return False
 
 
 def known(variant: Decoded) -> bool:
@@ -100,7 +105,20 @@ def exercised(folder: Path = HERE) -> set[Word]:
     return found
 
 
+# What no run can show, and what a rule about operands forbids that `legal` does not see.
+BEYOND = {
+    ("cvta", "type=.u32"): "needs addresses of 32 bits, and a run passes its results in 64",
+    ("cvta_to", "type=.u32"): "the same",
+    ("bar_sync", "all=.any"): "ptxas takes the word, and it means nothing",
+    ("bar_sync", "all=.all"): "the same",
+    ("ld_global_nc", "vec=.v8"): "with .b32 of sm_100 only",
+    ("st", "vec=.v8"): "with .b32 of sm_100 only",
+}
+FAMILIES = {"texture", "surface"}  # what a texture holds comes from the host, so they have tests of their own
+
+
 def test_every_word_of_6_4_is_exercised() -> None:
-    """A form or modifier without a conformance file is a gap; the list is empty but for what no run can show."""
-    missing = sorted(declared() - exercised())
-    assert len(missing) == 0, "\n".join(" ".join(word) for word in missing)
+    """A form or a modifier without a run is a gap."""
+    beyond = {of.name for of in ISA.instructions if of.family in FAMILIES}
+    missing = [w for w in sorted(declared() - exercised()) if w[0] not in beyond and (w[0], w[2]) not in BEYOND]
+    assert not missing, "\n".join(" ".join(word) for word in missing)

@@ -11,8 +11,8 @@ import json
 import pytest
 from ptxas import disagreement, errors, rows
 
-FLOOR = 0.993
-FLOOR_OF_DEMANDS = 0.99
+FLOOR = 0.995
+FLOOR_OF_DEMANDS = 0.995
 
 
 def head(row):

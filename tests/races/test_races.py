@@ -1,4 +1,4 @@
-"""The kernels of `../shared/races`: each race is found within twenty schedules, by its kind and place, and none where there is none.
+"""The kernels of `../shared/races`: each race is found within twenty schedules, by its kind and place, and no other.
 
 The verdicts are those of PTX 8.7.1, worked out by reasoning beside the kernels (manifest.json).
 """

@@ -14,7 +14,7 @@ from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Family, Scope
-from ptxvm.analysis.spaces import Where, size_of
+from ptxvm.analysis.spaces import Where, bank_of, size_of
 from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Table, Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import OPAQUE
@@ -385,7 +385,7 @@ def type_of(node: tree.Variable) -> Type:
 def variable(node: tree.Variable, declarator: tree.Declarator, function: str, name: str) -> Variable:
     """One variable in a state space."""
     opaque, type = node.type if node.type in OPAQUE else "", type_of(node)
-    space, _, bank = node.space.partition("[")
+    space = node.space.partition("[")[0]
     dimensions = tuple(None if d is None else size_of(d) for d in declarator.dimensions)
     if dimensions and not dimensions[0]:
         sized = isinstance(declarator.initial, tree.Vector) and len(declarator.initial.items)
@@ -405,6 +405,6 @@ def variable(node: tree.Variable, declarator: tree.Declarator, function: str, na
         opaque=opaque,
         pointer=node.pointer,
         attributes=tuple(a.name for a in node.attributes),
-        bank=int(bank.rstrip("]"), 0) if bank else 0,
+        bank=bank_of(node.space),
         shape=Shape("variable", type, space=space, detail=opaque or None),
     )

@@ -8,7 +8,7 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
 from ptxvm.diagnostics import Span
-from ptxvm.isa.directives import FEATURES
+from ptxvm.isa.directives import FEATURES, Feature
 from ptxvm.isa.targets import Version, gives
 from ptxvm.syntax import tree
 
@@ -32,42 +32,44 @@ class Checks:
 
     def needs(self, key: str, place: Place) -> bool:
         """Report what the version or the target lacks of a feature; tells whether they have it."""
-        feature, program = FEATURES[key], self.program
-        fine = True
-        note = f"see PTX ISA {feature.section}"
-        if feature.until is not None and program.version >= feature.until:
+        feature, version = FEATURES[key], self.program.version
+        if feature.until is not None and version >= feature.until:
             last = written(feature.until)
-            self.error(
+            self.lacks(
                 codes.GONE,
-                f"{feature.name} is not part of PTX since version {last}",
+                feature,
                 place,
-                note=note,
-                ptxas=f"Deprecated feature: '{feature.name}' not supported as of PTX version {last}",
+                f"ended with PTX {last}",
+                f"Deprecated feature: '{feature.name}' not supported as of PTX version {last}",
             )
             return False
-        if not gives(program.version, feature.need.version):
+        recent, met = gives(version, feature.need.version), feature.need.met_by(self.program.target)
+        if not recent:
             wanted = written(feature.need.version)
-            self.error(
+            self.lacks(
                 codes.NEEDS_VERSION,
-                f"{feature.name} needs PTX {wanted}, and this module is of {written(program.version)}",
+                feature,
                 place,
-                note=note,
+                f"came with PTX {wanted}, and this module is of {written(version)}",
+                f"Feature '{feature.name}' requires PTX ISA .version {wanted} or later",
                 help=f"write `.version {wanted}`",
-                ptxas=f"Feature '{feature.name}' requires PTX ISA .version {wanted} or later",
             )
-            fine = False
-        if not feature.need.met_by(program.target):
-            (target,) = feature.need.targets
-            self.error(
+        if not met:
+            target = feature.need.targets[0]
+            self.lacks(
                 codes.NEEDS_TARGET,
-                f"{feature.name} needs {target}, and this module is for {program.target}",
+                feature,
                 place,
-                note=note,
+                f"came with {target}, and this module is for {self.program.target}",
+                f"Feature '{feature.name}' requires .target {target} or higher",
                 help=f"write `.target {target}`",
-                ptxas=f"Feature '{feature.name}' requires .target {target} or higher",
             )
-            fine = False
-        return fine
+        return recent and met
+
+    def lacks(self, code: str, feature: Feature, place: Place, said: str, ptxas: str, help: str = "") -> None:
+        """A feature that the module cannot use."""
+        note = f"see PTX ISA {feature.section}"
+        self.error(code, f"{feature.name} {said}", place, note=note, help=help, ptxas=ptxas)
 
     def word(self, node: tree.Node, *words: str) -> Span:
         """Where one of some words stands in the text of a node; all of the node where none does."""

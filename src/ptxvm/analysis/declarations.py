@@ -140,37 +140,12 @@ def predicate(checks: Checks, node: tree.Variable, declarator: tree.Declarator) 
 def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: Where) -> None:
     """Textures, samplers and surfaces (PTX 5.3); arrays of them ptxas refuses in bodies and registers alone."""
     name, place = declarator.name, name_of(declarator)
-    if where is Where.BODY:
-        checks.error(
-            codes.WRONG_TYPE,
-            f"'{name}': a .{node.type} is declared at module level, or as a parameter of a kernel",
-            place,
-            ptxas="Texture/surface variable must be at module or entry parameter scope",
-        )
-    elif node.space == "reg":
-        checks.error(
-            codes.WRONG_TYPE,
-            f"a .{node.type} is no register",
-            place,
-            ptxas=f"Variable '{name}' cannot be allocated into a register",
-        )
-    elif declarator.dimensions:
-        return
-    elif where is Where.MODULE and node.space != "global":
-        checks.error(
-            codes.WRONG_TYPE,
-            f"'{name}' is in .{node.space}, and a .{node.type} is in .global",
-            checks.word(node, f".{node.space}"),
-            ptxas="Texture and surface variables must be declared in .global space",
-        )
-    elif where is Where.FUNCTION:
-        checks.error(
-            codes.WRONG_TYPE,
-            f"'{name}': a function has no parameters of .{node.type}; kernels have",
-            place,
-            ptxas=f"Variable '{name}' cannot be allocated in .param state space",
-        )
-    if node.type == "samplerref" and "texmode_independent" not in checks.program.target_options:
+    if wrong := misplaced_opaque(node, declarator, where):
+        said, ptxas = wrong
+        at = checks.word(node, f".{node.space}") if node.space in ("const", "shared", "reg") else place
+        checks.error(codes.WRONG_TYPE, f"'{name}' {said}", at, ptxas=ptxas)
+    unified = "texmode_independent" not in checks.program.target_options
+    if node.type == "samplerref" and unified and not declarator.dimensions:
         checks.error(
             codes.WRONG_TYPE,
             "there are no samplers in the unified texturing mode",
@@ -178,6 +153,23 @@ def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, whe
             help="add `texmode_independent` to .target",
             ptxas="Instruction or declaration violates .target texmode_unified setting",
         )
+
+
+def misplaced_opaque(node: tree.Variable, declarator: tree.Declarator, where: Where) -> tuple[str, str] | None:
+    """Why an opaque variable cannot stand where it does: in our words, and in those of ptxas."""
+    name, kind = declarator.name, f"a .{node.type}"
+    if where is Where.BODY:
+        said = f"is {kind}, which is declared at module level, or as a parameter of a kernel"
+        return said, "Texture/surface variable must be at module or entry parameter scope"
+    if node.space == "reg":
+        return f"is {kind}, which is no register", f"Variable '{name}' cannot be allocated into a register"
+    if where is Where.MODULE and node.space != "global" and not declarator.dimensions:
+        said = f"is {kind} in .{node.space}, and only .global holds those"
+        return said, "Texture and surface variables must be declared in .global space"
+    if where is Where.FUNCTION and not declarator.dimensions:
+        said = f"is {kind}, which is a parameter of kernels only"
+        return said, f"Variable '{name}' cannot be allocated in .param state space"
+    return None
 
 
 # ── alignments, attributes, linkage, initial values ─────────────────────────────────────

@@ -65,9 +65,7 @@ class Recogniser:
         verdict = self.best(opcode, words, shapes, values)
         return replace(verdict, undeclared=True) if any(mentions_unknown(shape) for shape in shapes) else verdict
 
-    def best(
-        self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]
-    ) -> Verdict:
+    def best(self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]) -> Verdict:
         """That of the form with the fewest problems."""
         if opcode not in ISA.by_opcode:
             return Verdict(None, problems=(unknown_opcode(opcode),))
@@ -269,6 +267,11 @@ def unknown_opcode(opcode: str) -> Problem:
 
 def misfit(opcode: str, words: tuple[str, ...]) -> Problem:
     """No form takes these modifiers: say which is too much, or which is missing."""
+    from ptxvm.isa.opcodes import LACKING  # noqa: PLC0415 - only on the way out
+
+    for word in words:
+        if word in LACKING.get(opcode, ()):
+            return Problem("P0309", f"'{opcode}.{word}' is not supported yet", word=word, help="ptxvm lacks this form of PTX")
     matches = [(form, form.match(words)) for _, form in ISA.by_opcode[opcode]]
     form, match = min(matches, key=lambda fm: (len(fm[1].extra) + len(fm[1].missing), len(fm[1].missing)))
     if match.extra:

@@ -8,6 +8,7 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.isa.directives import LAST_BANK
 from ptxvm.syntax import tree
+from ptxvm.syntax.lexer import integer
 
 WARP_SIZE = 32
 
@@ -42,6 +43,12 @@ def is_open(declarator: tree.Declarator) -> bool:
     return bool(declarator.dimensions) and not size_of(declarator.dimensions[0])
 
 
+def bank_of(space: str) -> int:
+    """The number in `const[3]`; 0 where there is none."""
+    literal = integer(space.partition("[")[2].rstrip("]"))
+    return literal[0] if literal else 0
+
+
 def space(checks: Checks, node: tree.Variable, where: Where, *, in_kernel: bool) -> None:
     """May it be declared here, in this version?"""
     name, _, bank = node.space.partition("[")
@@ -62,7 +69,7 @@ def space(checks: Checks, node: tree.Variable, where: Where, *, in_kernel: bool)
     elif name == "tex":
         texture_space(checks, node, where)
     elif bank:
-        constant_bank(checks, node, int(bank.rstrip("]"), 0))
+        constant_bank(checks, node, bank_of(node.space))
     elif name == "const" and node.linkage == "extern" and any(is_open(d) for d in node.declarators):
         checks.needs("extern const[]", node)
 
@@ -106,9 +113,16 @@ def body_parameter(checks: Checks, node: tree.Variable, *, in_kernel: bool) -> N
 
 def module_registers(checks: Checks, node: tree.Variable, name: str) -> None:
     """Registers and local memory of a whole module, up to 2.3 (PTX 5.1.1, 5.1.5)."""
-    feature = "registers of module" if name == "reg" else "locals of module"
-    if checks.needs(feature, node):
+    if checks.program.version < (3, 0):
         checks.error("P0309", f"'.{name}' at module level is not supported yet", node)
+        return
+    checks.error(
+        codes.GONE,
+        f"variables in .{name} at module level ended with PTX 3.0",
+        node,
+        help="declare them in the function that uses them",
+        ptxas=f"Module-scoped variables in .{name} state space are not allowed with ABI",
+    )
 
 
 def texture_space(checks: Checks, node: tree.Variable, where: Where) -> None:

@@ -17,6 +17,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Finding, Offsets, Party, Scene, Threads
 from ptxvm.machine.faults import plural
 
+WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
 CHECKS = ("memory", "init", "sync", "race")
 
 
@@ -26,16 +27,16 @@ class Checker:
     def __init__(self, checks: Collection[str]) -> None:
         self.checks = frozenset(checks)
         self.findings: list[Finding] = []
-        self._known: set[Allocation] = set()
+        self._fresh: set[Allocation] = set()
         self._seen: set[tuple[Any, ...]] = set()
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
 
     # ── what is watched ─────────────────────────────────────────────────────────────────
 
-    def launched(self, known: Collection[Allocation]) -> None:
-        """The launch begins; `known` is the memory that has a value."""
-        self._known = set(known)
+    def launched(self, fresh: Collection[Allocation]) -> None:
+        """The launch begins; `fresh` is the memory that nobody has given a value."""
+        self._fresh = set(fresh)
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
         """A run of the grid begins."""
@@ -43,7 +44,7 @@ class Checker:
         if "race" in self.checks:
             self._race = RaceDetector(scene, self._raced)
         if "init" in self.checks:
-            self._init = InitialisedBytes(self._known, self._uninitialised)
+            self._init = InitialisedBytes(self._fresh, self._uninitialised)
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
@@ -88,7 +89,7 @@ class Checker:
             self._race.opened(key, groups)
         if "sync" in self.checks:
             for bound, thread, said in diverged(groups, self.scene.shape.threads):
-                self._add("barrier-divergence", said, bound, thread)
+                self._add("barrier-divergence", said, bound, Party("barrier", self.scene.place(bound, thread)))
 
     def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, group by group."""
@@ -100,10 +101,18 @@ class Checker:
         if self._race is not None:
             self._race.all_warps_met(mnemonic, first, ctas)
 
+    def ended(self, allocation: Allocation) -> None:
+        """The shared or local memory of some CTAs is no more."""
+        if self._race is not None:
+            self._race.ended(allocation)
+        if self._init is not None:
+            self._init.ended(allocation)
+
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: it is a finding, and what can go on does."""
         if bound is not None:
-            self._add(fault.kind, fault.message, bound, thread, fault.address or 0, fault.size)
+            party = Party("access", self.scene.place(bound, thread), fault.address or 0)
+            self._add(fault.kind, fault.message, bound, party)
         else:
             self._keep((fault.kind,), Finding(fault.kind, fault.message, (Party(fault.kind, fault.place),)))
         return True
@@ -146,13 +155,15 @@ class Checker:
 
     def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int) -> None:
         size = access.type.bytes * access.count
-        said = f"reading {plural(size)} at byte {offset} of {allocation}, which nobody has written"
-        self._add("uninitialised-read", said, access.bound, thread, allocation.origin + offset, size)
+        where, within = located(allocation, offset)
+        said = f"reading {plural(size)} at byte {within} of {where}, which nobody has written"
+        place = self.scene.place(access.bound, thread)
+        party = Party("read", place, allocation.origin + offset, within, size, where)
+        self._add("uninitialised-read", said, access.bound, party, allocation.space)
 
-    def _add(self, kind: str, said: str, bound: Bound, thread: int, address: int = 0, size: int = 0) -> None:
-        place = self.scene.place(bound, thread)
-        party = Party(bound.node.head, place, address, 0, size) if not size else Party("access", place, address, 0, size)
-        self._keep((kind, id(bound)), Finding(kind, said, (party,), span=span(bound), column=column(bound)))
+    def _add(self, kind: str, said: str, bound: Bound, party: Party, space: str = "") -> None:
+        finding = Finding(kind, said, (party,), space=space, span=span(bound), column=column(bound))
+        self._keep((kind, id(bound)), finding)
 
     def _keep(self, key: tuple[Any, ...], finding: Finding) -> None:
         """Once for each pair of places."""
@@ -162,15 +173,17 @@ class Checker:
             self.findings.append(made)
 
     def _party(self, site: Site, thread: int, allocation: Allocation, offset: int) -> Party:
-        address = allocation.origin + offset
-        where = str(allocation)
-        if allocation.home is not None:
-            offset %= allocation.window and -(-allocation.window // 256) * 256
-            where = f"the {allocation.space} memory"
-        else:
-            offset -= allocation.start - allocation.origin
+        where, within = located(allocation, offset)
         place = self.scene.place(site.bound, thread)
-        return Party(site.operation, place, address, offset, site.size, where, site.strength)
+        return Party(site.operation, place, allocation.origin + offset, within, site.size, where, site.strength)
+
+
+def located(allocation: Allocation, offset: int) -> tuple[str, int]:
+    """What a byte is in, and its offset there: in the own window of a CTA or thread, or in the allocation."""
+    if allocation.home is None:
+        return str(allocation), offset - (allocation.start - allocation.origin)
+    stride = -(-max(allocation.window, 1) // WINDOW_GRAIN) * WINDOW_GRAIN
+    return f"the {allocation.space} memory", offset % stride
 
 
 def span(bound: Bound) -> Span:

@@ -59,9 +59,7 @@ class Clocks:
             self._ask_further(known, threads, others, stamps)
         return np.logical_not(known)
 
-    def _ask_further(
-        self, known: npt.NDArray[np.bool_], threads: Threads, others: Threads, stamps: Ints
-    ) -> None:
+    def _ask_further(self, known: npt.NDArray[np.bool_], threads: Threads, others: Threads, stamps: Ints) -> None:
         rest = np.flatnonzero(~known)
         which = self._which[threads[rest]]
         for number in np.unique(which[which > 0]).tolist():

@@ -10,17 +10,18 @@ import numpy.typing as npt
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Threads
 
+HEAP_BLOCK = "a block of malloc"  # as `machine.heap` names them
 Report = Callable[[Access, int, Allocation, int], None]  # an access, its thread, and where it reads what has no value
 
 
 class InitialisedBytes:
     """Which bytes of the memory that begins without a value have one.
 
-    It is kept from run to run for what outlives a run; `known` are the allocations that were there, with a value, before.
+    `fresh` is device memory that had none before the launch.
     """
 
-    def __init__(self, known: set[Allocation], report: Report) -> None:
-        self.known, self.report = known, report
+    def __init__(self, fresh: set[Allocation], report: Report) -> None:
+        self.fresh, self.report = fresh, report
         self._written: dict[Allocation, npt.NDArray[np.bool_]] = {}
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
@@ -28,9 +29,13 @@ class InitialisedBytes:
         written = self._of(allocation, access)
         if written is None:
             return
-        size = access.type.bytes * access.count
-        for n in range(size):
-            if not (good := written[offsets + n]).all():
+        for element in range(0, access.type.bytes * access.count, access.type.bytes):
+            good = written[offsets + element]
+            for n in range(element + 1, element + access.type.bytes):
+                more = written[offsets + n]
+                # Compilers copy a structure in local memory by words, its padding with it.
+                good = good | more if allocation.space == "local" else good & more
+            if not good.all():
                 first = int(np.argmin(good))
                 self.report(access, int(threads[first]), allocation, int(offsets[first]))
                 return
@@ -42,9 +47,14 @@ class InitialisedBytes:
             for n in range(access.type.bytes * access.count):
                 written[offsets + n] = True
 
+    def ended(self, allocation: Allocation) -> None:
+        """Some memory is no more."""
+        self._written.pop(allocation, None)
+
     def _of(self, allocation: Allocation, access: Access) -> npt.NDArray[np.bool_] | None:
         """The bytes of an allocation; None where all have a value."""
-        if allocation in self.known or allocation.space in ("param", "const") or access.space == "param":
+        begins_without = allocation.space in ("shared", "local") or allocation.name == HEAP_BLOCK or allocation in self.fresh
+        if not begins_without or access.space == "param":  # arguments of calls are copied, not stored
             return None
         found = self._written.get(allocation)
         if found is None:

@@ -57,6 +57,7 @@ class RaceDetector:
         self.sites = Sites()
         self.report = report
         self._shadows: dict[Allocation, Shadow] = {}
+        self._made = 0
         self._arrived: dict[Any, Knowledge] = {}
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
@@ -114,7 +115,8 @@ class RaceDetector:
     def _shadow(self, allocation: Allocation, access: Access) -> Shadow:
         shadow = self._shadows.get(allocation)
         if shadow is None:
-            shadow = self._shadows[allocation] = Shadow(allocation, len(self._shadows))
+            self._made += 1
+            shadow = self._shadows[allocation] = Shadow(allocation, self._made)
         if access.type.bytes < shadow.grain:
             shadow.refine(access.type.bytes)
         return shadow
@@ -251,6 +253,10 @@ class RaceDetector:
         """Threads have executed a fence."""
         for thread in threads.tolist():
             self.patterns.fence(thread, order, scope)
+
+    def ended(self, allocation: Allocation) -> None:
+        """Some memory is no more."""
+        self._shadows.pop(allocation, None)
 
     # ── barriers ────────────────────────────────────────────────────────────────────────
 

@@ -167,6 +167,25 @@ def isa(opcode: Annotated[str | None, typer.Argument(metavar="OPCODE", hidden=Tr
 
 
 @app.command()
+def litmus(
+    files: Files,
+    *,
+    model: Annotated[str, typer.Option(metavar="6.4|9.1", help="The version of chapter 8.")] = "9.1",
+    form: Annotated[str, typer.Option("--format", metavar="text|json", help="How judgements are printed.")] = "text",
+    drawings: Annotated[
+        str | None, typer.Option("--svg", metavar="FOLDER", help="Draw the events of each test there.")
+    ] = None,
+) -> int:
+    """Say what the memory consistency model allows.
+
+    Each FILE is a litmus test (.litmus), or a template of tests (.test).
+    """
+    from ptxvm.cli.litmus import litmus
+
+    return litmus(files, model, form, drawings)
+
+
+@app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", hidden=True)] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,

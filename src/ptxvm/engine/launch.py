@@ -88,6 +88,10 @@ def launch(
     watch: Watch | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end: on an `Engine`, or a `WatchedEngine` where somebody watches."""
+    if shared < 0:
+        raise ValueError(f"shared is how many bytes of dynamic shared memory a CTA gets, not {shared}")
+    if steps is not None and steps < 1:
+        raise ValueError(f"steps is how many steps the launch may take, not {steps}")
     memory, printed = engine.image.memory, engine.library.output
     shape = LaunchShape.of(grid, block)
     shape.check(kernel)
@@ -100,11 +104,14 @@ def launch(
         if watch is None:
             counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
         else:
-            watch.watcher.launched(known(memory.table.items, args))
+            watch.watcher.launched(fresh(memory.table.items, args))
             counters = rehearse(engine, kernel, shape, bank.start, (shared, steps), watch)
     finally:
         packed.release()
         memory.release(bank)
+        for each in args:
+            if isinstance(each, DeviceArray):
+                each.given = True
     return LaunchResult(
         grid=shape.grid,
         block=shape.block,
@@ -118,10 +125,10 @@ def launch(
     )
 
 
-def known(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
-    """The memory that has a value: all but the device arrays that nobody has given one."""
-    fresh = {each.address for each in args if isinstance(each, DeviceArray) and not each.given}
-    return [each for each in allocations if each.start not in fresh]
+def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
+    """The memory of the device arrays that nobody, host or kernel, has given a value."""
+    addresses = {each.address for each in args if isinstance(each, DeviceArray) and not each.given}
+    return [each for each in allocations if each.start in addresses]
 
 
 def rehearse(

@@ -47,8 +47,6 @@ FEATURES = _features("""
     const[0]             | explicit constant banks                       | PTX 1.0         | 2.2 | 5.1.3
     const[n]             | banked constants                              | PTX 1.5         | 2.2 | 5.1.3
     extern const[]       | external constant arrays without a bank       | PTX 2.2         |     | 5.1.3
-    registers of module  | Module-scoped variables in .reg state space   | PTX 1.0         | 3.0 | 5.1.1
-    locals of module     | Module-scoped variables in .local state space | PTX 1.0         | 3.0 | 5.1.5
     address as value     | addresses as initial values                   | PTX 2.1         |     | 5.4.4
     function as value    | functions as initial values                   | PTX 2.1, sm_20  |     | 5.4.4
     generic()            | generic() operator                            | PTX 3.1         |     | 5.4.4

@@ -13,3 +13,11 @@ OPCODES = frozenset(
     vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma wmma xor
     """.split()
 )
+
+# Words that PTX 9.1 has after an opcode of which we declare other forms only.
+LACKING = {
+    "barrier": frozenset({"cluster"}),
+    "mma": frozenset({"sp", "sp::ordered_metadata", "block_scale", "kind::mxf8f6f4", "kind::f8f6f4", "kind::mxf4", "kind::mxf4nvf4"}),
+    "st": frozenset({"async", "bulk"}),
+    "red": frozenset({"async"}),
+}

@@ -194,7 +194,8 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
     if wrong := disparity(items):
         return wrong
     for item in items:
-        if item.type is not None and item.kind == "register" and type.is_float and item.type.is_int and item.type.bits == type.bits:
+        whole = item.kind == "register" and item.type is not None and item.type.is_int and has_size(item, type.bits)
+        if whole and type.is_float:
             continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong

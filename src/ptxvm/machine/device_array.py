@@ -25,7 +25,7 @@ class DeviceArray:
         if self.dtype.hasobject:
             raise TypeError("Python objects cannot be on the device")
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.given = False  # has the host ever looked at it, and so perhaps given it a value?
+        self.given = False  # may the host, or a kernel, have given it a value?
         self._allocation = self.memory.allocate(
             self.nbytes, name="a DeviceArray", detail=f"{self.dtype.name}{list(self.shape)}"
         )

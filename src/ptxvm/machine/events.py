@@ -75,7 +75,7 @@ class Party:
     def __str__(self) -> str:
         first, last = self.offset, self.offset + self.size - 1
         touched = f" of byte{'s' if self.size > 1 else ''} {first}" + (f" to {last}" if self.size > 1 else "")
-        how = f"{self.strength} {self.operation}{touched} of {self.where}" if self.size else self.operation
+        how = f"{self.strength} {self.operation}{touched} of {self.where}" if self.size else f"the {self.operation}"
         line = f"{how} at line {self.line} ({self.place.text}) by CTA {self.cta}, thread {self.thread}"
         return f"{line}, from {self.source}" if self.source else line
 
@@ -162,8 +162,8 @@ class Watcher(Protocol):
         """What was found so far."""
         ...
 
-    def launched(self, known: Collection[Allocation]) -> None:
-        """The launch begins; `known` is the memory that has a value."""
+    def launched(self, fresh: Collection[Allocation]) -> None:
+        """The launch begins; `fresh` is the memory that nobody has given a value."""
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
         """A run of the grid begins."""
@@ -194,6 +194,9 @@ class Watcher(Protocol):
 
     def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
         """All lanes of all warps of some CTAs have met, warp by warp."""
+
+    def ended(self, allocation: Allocation) -> None:
+        """The shared or local memory of some CTAs is no more."""
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: false raises it; true goes on without the thread's access, if that is possible."""

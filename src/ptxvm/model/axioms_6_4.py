@@ -12,13 +12,19 @@ from typing import Any, Literal
 
 from ptxvm.model.events import Kind
 from ptxvm.model.execution import Execution
-from ptxvm.model.relations import Events, Relation, members
+from ptxvm.model.relations import Events, Relation
 
 
 class PTX64(Execution):
     """An execution as PTX 6.4 sees it."""
 
     name = "6.4"
+    known_from_the_start: tuple[str, ...] = (
+        *("reads", "writes", "morally_strong", "overlapping_program_order", "release_pattern", "acquire_pattern"),
+        *("either_way", "conflict", "initial_before_all", "dependencies", "read_modify_write", "writers", "fence_scs"),
+        *("same_location_program_order", "same_thread"),
+    )
+    """What follows from the events alone; the search asks for it once."""
 
     # ── 8.6 Morally strong operations ───────────────────────────────────────────────────
 
@@ -165,12 +171,7 @@ class PTX64(Execution):
             later = self.coherence.rows[write]
             if later:
                 rows[read] |= later & self.writers[cell] & ~(1 << read)
-        return Relation(tuple(rows)) - self.read_modify_write_of_itself
-
-    @cached_property
-    def read_modify_write_of_itself(self) -> Relation:
-        """An atomic operation does not communicate with itself (nothing to leave out: its read is no write)."""
-        return Relation.empty(self.count)
+        return Relation(tuple(rows))
 
     @cached_property
     def writers(self) -> dict[tuple[str, int], Events]:
@@ -267,8 +268,3 @@ WITH_COHERENCE = (
 )
 """In the order in which they are asked.  All but No Thin Air and Fence-SC need the coherence order; an order that has
 more pairs can only break more of them, so an unfinished order that breaks one need not be finished."""
-
-
-def events_of(events: Events) -> list[int]:
-    """The numbers of the events in a set."""
-    return list(members(events))

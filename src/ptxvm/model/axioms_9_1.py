@@ -1,5 +1,6 @@
-"""The memory consistency model of PTX 9.1, where it is not that of 6.4: proxies, aliases, and fences that only release or
-acquire.  Sections are those of 9.1.
+"""The memory consistency model of PTX 9.1, where it is not that of 6.4.  Sections are those of 9.1.
+
+New are proxies, aliases, and fences that only release or only acquire.
 
 `.cluster` scope, `.mmio` and `mbarrier` need nothing here: they are a depth in the hierarchy of scopes, strong operations,
 and release and acquire operations.  Asynchronous operations are unordered with what their thread does next (see `events`).
@@ -21,6 +22,7 @@ class PTX91(PTX64):
     """An execution as PTX 9.1 sees it."""
 
     name = "9.1"
+    known_from_the_start = (*PTX64.known_from_the_start, "same_address", "same_proxy", "same_cta", "fenced", "generic")
 
     # ── 8.2.1, 8.6 and 8.7: the same address, by the same proxy ─────────────────────────
 
@@ -94,9 +96,7 @@ class PTX91(PTX64):
     @cached_property
     def through_generic(self) -> Relation:
         """8.9.5, 1: by the generic proxy, or taken there and back by proxy fences along the path."""
-        return self.becomes_generic.then(self.base_causality).then(self.was_generic) | self.becomes_generic.then(
-            self.was_generic
-        ).between(~self.generic, ~self.generic)
+        return self.becomes_generic.then(self.base_causality).then(self.was_generic)
 
     @cached_property
     def in_one_cta(self) -> Relation:

@@ -28,6 +28,8 @@ class Condition:
     holds: Callable[[State], bool]
     names: frozenset[str]
     """The registers and variables that it asks for."""
+    numbers: frozenset[int] = frozenset()
+    """The values that it asks for."""
 
     def __str__(self) -> str:
         return self.text
@@ -39,14 +41,14 @@ def condition(text: str) -> Condition:
     holds = reader.disjunction()
     if reader.tokens:
         raise NotALitmusTest(f"`{reader.tokens[0]}` cannot follow in the condition `{text}`")
-    return Condition(text, holds, frozenset(reader.names))
+    return Condition(text, holds, frozenset(reader.names), frozenset(reader.numbers))
 
 
 class _Reader:
     """Recursive descent; each method takes the tokens of one rule."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.names = text, set[str]()
+        self.text, self.names, self.numbers = text, set[str](), set[int]()
         self.tokens: list[str] = []
         at = 0
         while text[at:].strip():
@@ -97,13 +99,14 @@ class _Reader:
         return lambda state: compare(left(state), right(state))
 
     def value(self) -> Callable[[State], int]:
-        token = self.next()
-        if token == "[":
-            token = self.next()
+        word = self.next()
+        if word == "[":
+            word = self.next()
             self.take("]")
-        if re.fullmatch(r"-?\d\w*", token):
-            number = int(token, 0)
+        if re.fullmatch(r"-?\d\w*", word):
+            number = int(word, 0)
+            self.numbers.add(number)
             return lambda _: number
-        name = f"P{match[1]}:{match[2]}" if (match := REGISTER.fullmatch(token)) else token
+        name = f"P{match[1]}:{match[2]}" if (match := REGISTER.fullmatch(word)) else word
         self.names.add(name)
         return lambda state: state.get(name, 0)

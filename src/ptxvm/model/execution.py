@@ -103,8 +103,7 @@ class Execution:
             cuts.setdefault(variable, set()).update((first, end))
         starts = {variable: sorted(cut) for variable, cut in cuts.items()}
         return [
-            tuple((variable, cut) for cut in starts[variable] if first <= cut < end)
-            for variable, first, end in self.ranges
+            tuple((variable, cut) for cut in starts[variable] if first <= cut < end) for variable, first, end in self.ranges
         ]
 
     @cached_property
@@ -151,9 +150,7 @@ class Execution:
     @cached_property
     def program_order(self) -> Relation:
         """8.8.1: in a thread, what ends before the other starts."""
-        return Relation.where(
-            self.events, lambda a, b: a.thread is not None and a.thread is b.thread and a.end <= b.start
-        )
+        return Relation.where(self.events, lambda a, b: a.thread is not None and a.thread is b.thread and a.end <= b.start)
 
     @cached_property
     def same_thread(self) -> Relation:
@@ -189,11 +186,7 @@ class Execution:
     def dependencies(self) -> Relation:
         """From a read to what depends on it by a value or by a branch; in litmus tests no address does."""
         return Relation.of(
-            (
-                (self.number[read], i)
-                for i, event in enumerate(self.events)
-                for read in event.data | event.control
-            ),
+            ((self.number[read], i) for i, event in enumerate(self.events) for read in event.data | event.control),
             self.count,
         )
 

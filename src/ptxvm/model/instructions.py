@@ -156,9 +156,7 @@ def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -
         register = None if "red" in opcode else operands.pop(0)
         kind = next(m for m in modifiers if m in ARITHMETIC or m == "cas")
         values = tuple(operand(word) for word in operands[1:])
-        return Atomic(
-            kind, register, location(operands[0], size), values, order=order, scope=scope, proxy=proxy, text=text
-        )
+        return Atomic(kind, register, location(operands[0], size), values, order=order, scope=scope, proxy=proxy, text=text)
     is_load = "ld" in opcode
     address, data = (operands[1], operands[0]) if is_load else (operands[0], operands[1])
     places = tuple(location(address, size, element) for element in range(vector))

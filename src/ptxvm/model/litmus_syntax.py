@@ -80,9 +80,7 @@ def read_threads(text: str, registers: Mapping[str, Mapping[str, int]]) -> Itera
         yield thread(name, place, filter(None, cells), registers.get(name, {}))
 
 
-def thread(
-    name: str, place: tuple[int, int, int], lines: Iterable[str], registers: Mapping[str, int] | None = None
-) -> Thread:
+def thread(name: str, place: tuple[int, int, int], lines: Iterable[str], registers: Mapping[str, int] | None = None) -> Thread:
     """A thread, from the text of its instructions and labels."""
     code: list[Instruction] = []
     labels: dict[str, int] = {}

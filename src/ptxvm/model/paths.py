@@ -15,7 +15,6 @@ from ptxvm.model.program import (
     Fence,
     Instruction,
     Load,
-    Location,
     Operand,
     ProxyFence,
     Store,
@@ -91,6 +90,8 @@ def _walk(path: Path, bound: int) -> Iterator[Path]:
                 failed.at += 1
                 yield from _walk(failed, bound)
                 _swap(path, atom)
+            case Compute(name, register, left, right):
+                path.registers[register] = operation(name, path.value(left), path.value(right))
             case instruction:
                 _perform(path, instruction)
         path.at += 1
@@ -117,11 +118,8 @@ def _jump(path: Path, branch: Branch, taken: Taken, bound: int) -> Iterator[Path
 
 
 def _perform(path: Path, instruction: Instruction) -> None:
-    """Any instruction with one way to go on."""
+    """Any instruction that makes events, in one way."""
     match instruction:
-        case Compute(name, register, left, right):
-            path.registers[register] = operation(name, path.value(left), path.value(right))
-            return
         case Load(registers, locations):
             for register, location in zip(registers, locations, strict=True):
                 path.registers[register] = Read(path.add(Kind.READ, instruction, location=location))

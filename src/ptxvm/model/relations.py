@@ -75,11 +75,11 @@ class Relation:
         """The composition: `a` precedes `b` here, and `b` precedes `c` there."""
         rows, there = [], other.rows
         for row in self.rows:
-            reached = 0
-            while row:
-                lowest = row & -row
+            left, reached = row, 0
+            while left:  # `members`, in place: this is the loop in which the search spends its time
+                lowest = left & -left
                 reached |= there[lowest.bit_length() - 1]
-                row ^= lowest
+                left ^= lowest
             rows.append(reached)
         return Relation(tuple(rows))
 

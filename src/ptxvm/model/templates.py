@@ -48,7 +48,7 @@ def _tests(text: str, name: str) -> Iterator[Test]:
             if match := EXPECTED.fullmatch(line):
                 filters.append(f"P{number}:{match[2]} == {match[3]}")
             lines.append(_in_order(match[1] if match else line))
-            registers.update({register: number for register in re.findall(r"\br\d+\b", line)})
+            registers.update(dict.fromkeys(re.findall(r"\br\d+\b", line), number))
         threads.append(thread(f"P{number}", (int(device), int(block), int(block)), lines))
 
     def placed(match: re.Match[str]) -> str:

@@ -506,4 +506,74 @@ ld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;
 == misc.createpolicy_range | 1 | %r1
 createpolicy.range.global.L2::evict_last.b64 %rd1, [%rd0], 128, 256;
 ld.global.L2::cache_hint.u32 %r1, [%rd0], %rd1;
+
+== texture.tex | 4 | %f2
+cvt.rn.f32.u32 %f1, %r0;
+mov.f32 %f0, 0f3F000000;  // 0.5 is the middle of the first row
+tex.2d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [%rd1, {%f1, %f0}];
+
+== texture.tld4 | 1 | %f2 %f3 %f4 %f5
+mov.f32 %f1, 0f40000000;  // the four texels around (2, 1)
+mov.f32 %f0, 0f3F800000;
+tld4.r.2d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [%rd1, {%f1, %f0}];
+
+== texture.txq | 1 | %r1
+txq.width.b32 %r1, [%rd1];
+
+== texture.istypep | 1 | %p1 %p2
+istypep.texref %p1, %rd1;
+istypep.texref %p2, %rd2;
+
+== surface.suld | 4 | %r2
+mov.u32 %r1, 2;
+shl.b32 %r3, %r0, 2;  // x counts bytes
+suld.b.2d.b32.trap %r2, [%rd2, {%r3, %r1}];
+
+== surface.sust | 4 | %r2
+mov.u32 %r1, 2;
+shl.b32 %r3, %r0, 2;  // x counts bytes
+sust.b.2d.b32.trap [%rd2, {%r3, %r1}], %r0;
+suld.b.2d.b32.trap %r2, [%rd2, {%r3, %r1}];
+
+== surface.sured | 4 | %r2
+mov.u32 %r1, 0;
+sured.b.add.2d.u32.trap [%rd2, {%r1, %r1}], 10;
+bar.sync 0;
+suld.b.2d.b32.trap %r2, [%rd2, {%r1, %r1}];
+
+== surface.suq | 1 | %r1
+suq.height.b32 %r1, [%rd2];
+
+== surface.suld_vector | 2 | %r2 %r3
+mov.u32 %r1, 2;
+shl.b32 %r4, %r0, 3;  // x counts bytes
+suld.b.2d.v2.b32.trap {%r2, %r3}, [%rd2, {%r4, %r1}];
+
+== surface.sust_vector | 2 | %r2
+mov.u32 %r1, 2;
+shl.b32 %r4, %r0, 3;  // x counts bytes
+sust.b.2d.v2.b32.trap [%rd2, {%r4, %r1}], {%r0, %r1};
+suld.b.2d.b32.trap %r2, [%rd2, {%r4, %r1}];
+
+== wmma.wmma_mma_alternate | 32/2 | %f2 %f3
+mov.b32 %r1, 0x3f803f80;
+mov.b32 %r2, 0x40004000;  // A is all ones, B all twos
+mov.f32 %f1, 0.5;
+wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32
+    {%f2, %f3, %f4, %f5, %f6, %f7, %f8, %f9}, {%r1, %r1, %r1, %r1},
+    {%r2, %r2, %r2, %r2}, {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1};
+
+== mma.mma_alternate | 32/2 | %f1 %f2 %f3 %f4
+mov.b32 %r1, 0x3f803f80;
+mov.b32 %r2, 0x40004000;  // A is all ones, B all twos
+mov.f32 %f0, 0.5;
+mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32
+    {%f1, %f2, %f3, %f4}, {%r1, %r1}, {%r2}, {%f0, %f0, %f0, %f0};
+
+== mma.mma_small | 32/2 | %f1 %f2 %f3 %f4
+mov.b32 %r1, 0x38383838;
+mov.b32 %r2, 0x40404040;  // A is all ones, B all twos
+mov.f32 %f0, 0.5;
+mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32
+    {%f1, %f2, %f3, %f4}, {%r1, %r1, %r1, %r1}, {%r2, %r2}, {%f0, %f0, %f0, %f0};
 """

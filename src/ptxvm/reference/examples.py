@@ -15,6 +15,7 @@ import numpy as np
 from ptxvm.algebra.types import Type, pred
 from ptxvm.api import load
 from ptxvm.isa.model import Instruction
+from ptxvm.machine.texture import Surface, Texture
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.reading import read
 from ptxvm.reference.result import Quantity, bits_of, compute, floats, signed, wanted
@@ -64,8 +65,9 @@ class Computation:
 class Run:
     """A kernel of one CTA: its text, how many threads it has, and which of their registers are shown.
 
-    `%r0` is the number of the thread, `%rd0` points to the words 100, 101, ... in global memory.  What stands before
-    a line `---` goes before the kernel.
+    `%r0` is the number of the thread, `%rd0` points to the words 100, 101, ... in global memory.  With `images`, `%rd1`
+    is a texture of 4 by 4 numbers 0.0 to 15.0, filtered, and `%rd2` a surface of the 16 words 100 to 115.  What stands
+    before a line `---` goes before the kernel.
     """
 
     text: str
@@ -73,6 +75,7 @@ class Run:
     shown: int
     registers: tuple[str, ...]
     target: str = TARGET
+    images: bool = False
 
     @property
     def module(self) -> str:
@@ -84,10 +87,11 @@ class Run:
             .target {self.target}
             .address_size 64
             {before}
-            .visible .entry example (.param .u64 data, .param .u64 results)
+            .visible .entry example (.param .u64 data, .param .u64 results, .param .u64 texture, .param .u64 surface)
             {{
                 .reg .b64 %at; {declared}
                 mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [data];
+                {"ld.param.u64 %rd1, [texture]; ld.param.u64 %rd2, [surface];" if self.images else ""}
                 {body}
                 mov.u32 %r15, %tid.x; ld.param.u64 %at, [results];
                 mad.wide.u32 %at, %r15, {8 * len(self.registers)}, %at;
@@ -107,7 +111,10 @@ class Run:
     def work(self) -> Worked:
         """The registers of the first lanes, once the kernel has ended."""
         out = np.full((self.threads, len(self.registers)), ABSENT)
-        load(self.module).kernel().launch(block=self.threads, args=[DATA.copy(), out])
+        texture = Texture(np.arange(16, dtype=np.float32).reshape(4, 4), "linear", "clamp")
+        surface = Surface(DATA[:16].reshape(4, 4).copy())
+        arguments = [DATA.copy(), out, np.uint64(texture.handle), np.uint64(surface.handle)]
+        load(self.module).kernel().launch(block=self.threads, args=arguments)
         columns = [_shown(out[: self.shown, n], register) for n, register in enumerate(self.registers)]
         head = ("register", *(f"thread {lane}" for lane in range(self.shown)))
         rows = zip(self.registers, columns, strict=True)
@@ -159,7 +166,14 @@ def _table() -> dict[str, Example]:
         key, lanes, registers = (part.strip() for part in head.split("|"))
         extent, _, target = lanes.partition(" ")
         threads, _, shown = extent.partition("/")
-        found[key] = Run(text.strip(), int(threads), int(shown or threads), tuple(registers.split()), target or TARGET)
+        found[key] = Run(
+            text.strip(),
+            int(threads),
+            int(shown or threads),
+            tuple(registers.split()),
+            target or TARGET,
+            images=key.startswith(("texture.", "surface.")),
+        )
     return found
 
 

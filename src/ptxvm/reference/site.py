@@ -162,15 +162,22 @@ def _example(instruction: Instruction) -> Iterator[str]:
     if example is None:
         return
     worked: Worked = example.work()
-    threads = f", of {example.threads} threads," if isinstance(example, Run) and example.threads > 1 else ""
-    said = (
-        f"**Example.** A kernel{threads} in which `%r0` is the number of the thread and `%rd0` points to the words "
-        "100, 101, ...:"
-        if isinstance(example, Run)
-        else "**Example**"
-    )
-    yield from (said, "", "```{code-block} ptx", ":force:", "", *worked.text.splitlines(), "```", "")
+    said = _circumstances(example) if isinstance(example, Run) else ""
+    yield from (f"**Example.** {said}".strip(), "", "```{code-block} ptx", ":force:", "", *worked.text.splitlines(), "```", "")
     yield from (*_table(worked.head, [tuple(_code(cell) for cell in row) for row in worked.rows]), "")
+
+
+def _circumstances(example: Run) -> str:
+    """What the kernel around an example is, and what its registers hold."""
+    threads = f", of {example.threads} threads," if example.threads > 1 else ""
+    held = ["`%r0` is the number of the thread"]
+    if "%rd0" in example.text:
+        held.append("`%rd0` points to the words 100, 101, ...")
+    if "%rd1" in example.text and example.images:
+        held.append("`%rd1` is a texture, linearly filtered, of 4 by 4 numbers 0.0 to 15.0")
+    if "%rd2" in example.text and example.images:
+        held.append("`%rd2` is a surface of 4 by 4 words 100 to 115")
+    return f"A kernel{threads} in which {', '.join(held[:-1])}{' and ' if held[1:] else ''}{held[-1]}:"
 
 
 # ── pictures ────────────────────────────────────────────────────────────────────────────

@@ -96,6 +96,7 @@ def test_what_versions_and_targets_lack(errors, head, text, code):
     [
         ".version 1.4\n.target sm_10\n.tex .u32 a;",
         ".version 2.1\n.target sm_20\n.extern .const[10] .b32 a[];",
+        ".version 2.1\n.target sm_20\n.extern .const[007] .b32 a[];",
         ".version 1.3\n.target sm_10\n.entry k { .param .b32 x; ret; }",
     ],
 )

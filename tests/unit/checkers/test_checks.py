@@ -49,6 +49,7 @@ def kinds(body, check, **how):
         ("atom.shared.add.u32 %r3, [%rd4], 1;", 1),
         ("ld.local.u32 %r3, [frame];", 1),
         ("st.local.u32 [frame], 1; ld.local.u32 %r3, [frame];", 0),
+        ("st.local.u8 [frame], 1; ld.local.u32 %r3, [frame];", 0),  # the rest may be padding
         ("ld.global.u32 %r3, [%rd3];", 0),  # an array of the host has values
     ],
 )
@@ -167,3 +168,9 @@ def test_findings_go_to_json_and_sarif(tmp_path, capsys):
     assert result["ruleId"] == "race"
     assert main(words) == 1
     assert "WAW race on .shared memory" in capsys.readouterr().err
+
+
+def test_what_a_kernel_may_have_written_has_a_value():
+    array = ptxvm.DeviceArray(64, np.uint32)
+    assert kinds("st.global.u32 [%rd3], 1;", ("init",), data=array) == []
+    assert kinds("ld.global.u32 %r3, [%rd3];", ("init",), data=array) == []

@@ -35,6 +35,13 @@ class WatchedCohort(Cohort):
         self.first = int(layout.ctas[0])  # the CTAs of a cohort follow each other
         self.threads = layout.numbers + self.first * layout.threads
 
+    def release(self) -> None:
+        """Tell that the windows are no more."""
+        for window in (self.shared, self._local):
+            if window is not None:
+                self.watcher.ended(window.allocation)
+        super().release()
+
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
     def _load(self, access: Access, lanes: Any, address: Any, chosen: Any) -> Any:
@@ -73,9 +80,7 @@ class WatchedCohort(Cohort):
         for allocation, those, offsets in self.places(access, lanes, address):
             self.watcher.wrote(access, those, allocation, offsets)
 
-    def atomic(
-        self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]
-    ) -> Any:
+    def atomic(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]) -> Any:
         """Tell of it; where it is refused, go on without the lane, whose value is 0."""
         try:
             old = super().atomic(access, lanes, guard, address, update, operands)
@@ -84,15 +89,29 @@ class WatchedCohort(Cohort):
             guard = np.broadcast_to(True if guard is None else guard, len(every)) & (every != fault.lane)  # type: ignore[attr-defined]
             self.refuse(fault, access)
             return self.atomic(access, lanes, guard, address, update, operands)
+        seen = old
         if guard is not None:
             chosen, lanes = self._chosen(lanes, guard)
             if chosen is not None:
                 if not len(chosen):
                     return old
-                address = spread(address, chosen)
+                address, seen, operands = spread(address, chosen), old[chosen], [spread(o, chosen) for o in operands]
+        self.tell_update(access, lanes, address, seen == operands[0] if update.operation == "cas" else None)
+        return old
+
+    def tell_update(self, access: Access, lanes: Any, address: Any, swapped: Any) -> None:
+        """Tell of an atomic; of one that compares and swaps, which lanes `swapped`: the others only read."""
+        if swapped is not None and not np.all(swapped):
+            every, swapped = self.layout.numbers if lanes is None else lanes, np.broadcast_to(swapped, self._count(lanes))
+            failed = np.flatnonzero(~swapped)
+            for allocation, those, offsets in self.places(access, every[failed], spread(address, failed)):
+                self.watcher.read(access, those, allocation, offsets)
+            good = np.flatnonzero(swapped)
+            lanes, address = every[good], spread(address, good)
+            if not len(good):
+                return
         for allocation, those, offsets in self.places(access, lanes, address):
             self.watcher.updated(access, those, allocation, offsets)
-        return old
 
     def places(self, access: Access, lanes: Any, address: Any) -> Iterator[tuple[Allocation, Any, Any]]:
         """What an access touches: allocations, the threads that touch each, and where they do."""

@@ -115,7 +115,8 @@ def wrong_sampler(i: Any) -> Problem | None:
 def size_of_coordinates(i: Any) -> Problem | None:
     """The coordinates have as many elements as the geometry, or more that are ignored: 1, 2 or 4."""
     (name, shape), _, _ = arguments(i)
-    return size_problem(i, "P2805", name, GEOMETRY[i.geom].coordinates, opcode(i), shape)
+    wrong = size_problem(i, "P2805", name, GEOMETRY[i.geom].coordinates, opcode(i), shape)
+    return wrong or size_problem(i, "P2805", "c", 0, opcode(i))
 
 
 def mixed_coordinates(i: Any) -> Problem | None:

@@ -1,0 +1,49 @@
+"""`ptxvm litmus`: what the memory consistency model says of litmus tests."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ptxvm.cli.failures import WrongCall
+from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge, read_tests
+from ptxvm.model.graph import svg
+from ptxvm.model.report import report
+
+FORMATS = ("text", "json")
+
+
+def litmus(files: Sequence[str], model: str, form: str, drawings: str | None) -> int:
+    """Judge every test of these files, in their order."""
+    if model not in MODELS:
+        raise WrongCall(f"--model is {' or '.join(MODELS)}, not '{model}'")
+    if form not in FORMATS:
+        raise WrongCall(f"--format is {' or '.join(FORMATS)}, not '{form}'")
+    for name, test in [(file, test) for file in files for test in tests_of(file)]:
+        judgement = judge(test, model)
+        print(json.dumps(judgement.as_json() | {"file": name}) if form == "json" else "\n".join(report(judgement)) + "\n")
+        if drawings:
+            draw(judgement, Path(drawings))
+    return 0
+
+
+def tests_of(file: str) -> list[Test]:
+    """The tests of a file; one that is none ends the command."""
+    try:
+        return read_tests(file)
+    except OSError as wrong:
+        raise WrongCall(f"{file}: {wrong.strerror or wrong}") from wrong
+    except NotALitmusTest as wrong:
+        raise WrongCall(f"{file}: {wrong}") from wrong
+
+
+def draw(judgement: Judgement, folder: Path) -> None:
+    """Write the graph of the execution that shows the verdict."""
+    shown = judgement.forbidden or judgement.witness
+    if shown is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^\w.+-]", "_", judgement.test.name)
+    (folder / f"{name}.svg").write_text(svg(shown), encoding="utf-8")

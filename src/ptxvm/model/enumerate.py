@@ -1,0 +1,272 @@
+"""All executions of a test: a path for each thread, a write for each read, an order for each pair that needs one.
+
+Causality order does not depend on coherence order, so it is worked out first, and coherence starts with what causality
+requires.  Only pairs of morally strong writes are then ordered either way: a racing pair stays unordered (PTX 8.8.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
+from ptxvm.model.barriers import barrier_orders
+from ptxvm.model.events import Event, Kind
+from ptxvm.model.execution import Cell, Execution
+from ptxvm.model.paths import Path, Taken, paths
+from ptxvm.model.program import Load, Location, Test, Thread
+from ptxvm.model.relations import Relation
+from ptxvm.model.values import COMPARISONS, Key, evaluate
+
+LOOPS = 1
+"""How often a path may jump back; for the collected tests 2 changes no verdict."""
+
+Sources = dict[tuple[int, Cell], int]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An execution, whose reads are known; it keeps all axioms, or breaks this one."""
+
+    execution: PTX64
+    known: Mapping[Key, int]
+    registers: Mapping[str, int]
+    broken: Axiom | None = None
+
+    def states(self) -> Iterator[dict[str, int]]:
+        """The final states: memory has the value of any write that is last in coherence order."""
+        x = self.execution
+        last: dict[Cell, list[int]] = {}
+        for cell, writes in x.memory.items():
+            following = x.writers[cell]
+            last[cell] = [w for w in writes if not x.coherence.rows[w] & following & ~(1 << w)] or writes
+        for chosen in product(*last.values()):
+            yield {**self.registers, **_memory(x, dict(zip(last, chosen, strict=True)), self.known)}
+
+
+@dataclass
+class Search:
+    """The enumeration of the executions of one test."""
+
+    test: Test
+    model: type[PTX64]
+    bound: int = LOOPS
+    before_coherence: tuple[Axiom, ...] = BEFORE_COHERENCE
+    with_coherence: tuple[Axiom, ...] = WITH_COHERENCE
+    on_broken: Callable[[Candidate], None] = field(default=lambda _: None)
+
+    def run(self) -> Iterator[Candidate]:
+        """Every execution that keeps all axioms; those that break one go to `on_broken`."""
+        for chosen in product(*(paths(thread, self.bound) for thread in self.test.threads)):
+            yield from self.along(chosen)
+
+    def along(self, chosen: tuple[Path, ...]) -> Iterator[Candidate]:
+        """The executions along these paths."""
+        events = [event for path in chosen for event in path.events]
+        start = self.model(self.test, [*initial_writes(self.test, events), *events])
+        for name in self.model.known_from_the_start:
+            getattr(start, name)
+        taken = [one for path in chosen for one in path.taken]
+        for sources, known in reads(start, taken):
+            registers = {name: 0 for thread in self.test.threads for name in register_names(thread)} | {
+                f"{path.thread.name}:{register}": evaluate(value, known) or 0
+                for path in chosen
+                for register, value in path.registers.items()
+                if not register.startswith("%")
+            }
+            reading = start.given(sources=sources)
+            yield from self.synchronized(Candidate(reading, known, registers))
+
+    def synchronized(self, candidate: Candidate) -> Iterator[Candidate]:
+        """With the barriers opened and the fence.sc pairs ordered in every way."""
+        reading = candidate.execution
+        _ = reading.patterns_synchronize  # once for all that follows
+        for barriers in barrier_orders(reading, candidate.known):
+            for fence_sc in fence_sc_orders(reading):
+                x = reading.given(barriers=barriers, fence_sc=fence_sc)
+                _ = x.causality
+                x.__dict__["coherence"] = x.required_coherence
+                now = Candidate(x, candidate.known, candidate.registers)
+                if not self.breaks(now, self.before_coherence):
+                    yield from self.coherent(now, [(a, b) for a, b in x.either_way if a < b])
+
+    def coherent(self, candidate: Candidate, undecided: list[tuple[int, int]]) -> Iterator[Candidate]:
+        """With the pairs of writes that must be ordered put in either order."""
+        if self.breaks(candidate, self.with_coherence):
+            return
+        x = candidate.execution
+        order = x.coherence
+        while undecided and (undecided[0] in order or undecided[0][::-1] in order):
+            undecided = undecided[1:]
+        if not undecided:
+            yield candidate
+            return
+        a, b = undecided[0]
+        for first, second in ((a, b), (b, a)):
+            ordered = _without_coherence(x).given(coherence=order.joined(first, second))
+            yield from self.coherent(Candidate(ordered, candidate.known, candidate.registers), undecided[1:])
+
+    def breaks(self, candidate: Candidate, axioms: tuple[Axiom, ...]) -> bool:
+        """Does it break one of these?  Then it is shown to `on_broken`."""
+        for axiom in axioms:
+            if not axiom.holds(candidate.execution):
+                self.on_broken(Candidate(candidate.execution, candidate.known, candidate.registers, axiom))
+                return True
+        return False
+
+
+FROM_COHERENCE = frozenset(
+    "from_reads communication torn_reads split_atomics coherence_against_itself communication_against_causality "
+    "strong_communication_and_program_order".split()
+)
+"""What has to be worked out anew when the coherence order changes."""
+
+
+def _without_coherence(x: PTX64) -> PTX64:
+    fresh = x.given()
+    for name in FROM_COHERENCE:
+        fresh.__dict__.pop(name, None)
+    return fresh
+
+
+def register_names(thread: Thread) -> Iterator[str]:
+    """The registers that a thread may write, as a final state names them."""
+    for instruction in thread.code:
+        of_load = instruction.registers if isinstance(instruction, Load) else ()
+        of_other = getattr(instruction, "register", None)
+        for register in (*of_load, *([of_other] if of_other else [])):
+            if not register.startswith("%"):
+                yield f"{thread.name}:{register}"
+
+
+def initial_writes(test: Test, events: list[Event]) -> list[Event]:
+    """Memory's first values: one write for each cell (6.4: 8.2.4)."""
+    memory = Execution(test, events)
+    cells = {(variable, first, end): cells for cells, (variable, first, end) in zip(memory.cells, memory.ranges, strict=True)}
+    sizes: dict[Cell, int] = {}
+    for variable, first, end in cells:
+        if variable:
+            inside = sorted({cell[1] for other in cells.values() for cell in other if cell[0] == variable})
+            for at, following in zip(inside, [*inside[1:], end], strict=True):
+                if first <= at < end:
+                    sizes[variable, at] = min(following, end) - at if following > at else end - at
+    for variable in test.variables:
+        name = test.physical(variable)
+        if all(cell[0] != name for cell in sizes):
+            sizes[name, 0] = 0
+    written = []
+    for (variable, at), size in sizes.items():
+        value = test.variables.get(variable, 0) >> 8 * at
+        place = Location(variable, at, size)
+        written.append(Event(Kind.WRITE, (variable, at), f"{place} = {value}", location=place, value=value))
+    return written
+
+
+def reads(x: PTX64, taken: list[Taken]) -> Iterator[tuple[Sources, dict[Key, int]]]:
+    """Every choice of a write for each cell of each read with which all branches are taken as the paths say."""
+    slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is Kind.READ for cell in x.cells[i]]
+    choices = {slot: [w for w in x.memory[slot[1]] if _can_read(x, slot[0], w)] for slot in slots}
+
+    def choose(n: int, sources: Sources, known: dict[Key, int]) -> Iterator[tuple[Sources, dict[Key, int]]]:
+        if n == len(slots):
+            yield from ((sources, values) for values in _out_of_thin_air(x, sources, known, taken))
+            return
+        for write in choices[slots[n]]:
+            more = {**sources, slots[n]: write}
+            values = _resolve(x, more, known)
+            if all(_as_taken(one, values) for one in taken):
+                yield from choose(n + 1, more, values)
+
+    yield from choose(0, {}, {})
+
+
+def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[Taken]) -> Iterator[dict[Key, int]]:
+    """The values of all reads; one that depends on itself may be any that the question asks for, if that is consistent.
+
+    No execution that keeps No Thin Air has such a read; these are here for the axiom to refuse.
+    """
+    unknown = next((read for read, _ in sources if x.events[read].key not in known), None)
+    if unknown is None:
+        if all(_as_taken(one, known) for one in taken):
+            yield known
+        return
+    own = {cell: write for (read, cell), write in sources.items() if read == unknown}
+    for guess in sorted(x.test.condition.numbers):
+        values = _resolve(x, sources, {**known, x.events[unknown].key: guess})
+        if _value_at(x, unknown, own, values) == guess:
+            yield from _out_of_thin_air(x, sources, values, taken)
+
+
+def _can_read(x: PTX64, read: int, write: int) -> bool:
+    """No atomic operation reads what it writes itself; the rest is the model's."""
+    return (read, write) not in x.read_modify_write and x.may_read(read, write)
+
+
+def _as_taken(one: Taken, known: Mapping[Key, int]) -> bool:
+    left, right = evaluate(one.left, known), evaluate(one.right, known)
+    return left is None or right is None or COMPARISONS[one.comparison](left, right) is one.outcome
+
+
+def _resolve(x: PTX64, sources: Sources, known: dict[Key, int]) -> dict[Key, int]:
+    """The values of all reads that can be known by now."""
+    known = {**known}
+    waiting = {read for read, _ in sources if x.events[read].key not in known}
+    while waiting:
+        found = {
+            read: value
+            for read in waiting
+            if all((read, cell) in sources for cell in x.cells[read])
+            and (value := _value_at(x, read, {cell: sources[read, cell] for cell in x.cells[read]}, known)) is not None
+        }
+        if not found:
+            break
+        known.update({x.events[read].key: value for read, value in found.items()})
+        waiting -= found.keys()
+    return known
+
+
+def _value_at(x: PTX64, read: int, sources: Mapping[Cell, int], known: Mapping[Key, int]) -> int | None:
+    """What stands at the location of an event, each cell from its write; the lowest byte first."""
+    variable, start, end = x.ranges[read]
+    total = 0
+    for cell, write in sources.items():
+        value = evaluate(x.events[write].value, known)
+        if value is None:
+            return None
+        if x.ranges[write] == (variable, start, end):
+            return value
+        size = _size(x, cell, end)
+        total |= (value >> 8 * (cell[1] - x.ranges[write][1]) & (1 << 8 * size) - 1) << 8 * (cell[1] - start)
+    return total
+
+
+def _size(x: PTX64, cell: Cell, end: int) -> int:
+    """Bytes of a cell: up to the next one, or to the end."""
+    return min((other for name, other in x.memory if name == cell[0] and other > cell[1]), default=end) - cell[1]
+
+
+def _memory(x: PTX64, last: Mapping[Cell, int], known: Mapping[Key, int]) -> dict[str, int]:
+    """The final value of each variable."""
+    values: dict[str, int] = {}
+    for cell, write in last.items():
+        variable, at = cell
+        value = evaluate(x.events[write].value, known) or 0
+        if all(other == cell for other in last if other[0] == variable):
+            values[variable] = value
+            continue
+        size = _size(x, cell, x.ranges[write][2])
+        part = value >> 8 * (at - x.ranges[write][1]) & (1 << 8 * size) - 1
+        values[variable] = values.get(variable, 0) | part << 8 * at
+    for alias in x.test.aliases:
+        values[alias] = values.get(x.test.physical(alias), 0)
+    return values
+
+
+def fence_sc_orders(x: PTX64) -> Iterator[Relation]:
+    """Every acyclic order of the pairs of morally strong fence.sc operations (6.4: 8.8.3)."""
+    pairs = [(a, b) for a, b in x.morally_strong.between(x.fence_scs, x.fence_scs) if a < b]
+    for swapped in product((False, True), repeat=len(pairs)):
+        order = Relation.of(((b, a) if swap else (a, b) for (a, b), swap in zip(pairs, swapped, strict=True)), x.count)
+        if order.is_acyclic:
+            yield order

@@ -1,0 +1,67 @@
+"""The litmus tests with a known verdict: those collected in ../shared/litmus, and our own in `cases`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ptxvm.model import Test, read_tests
+
+HERE = Path(__file__).parent
+COLLECTED = HERE.parents[2] / "shared" / "litmus"
+MODELS = {"6.4": "v6_0", "9.1": "v7_5"}
+"""Our models, by the names that the collection has for what they agree with."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of a test under one model."""
+
+    path: str
+    name: str
+    model: str
+    verdict: str | None
+    termination: str | None
+    race: bool | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.name}-{self.model}"
+
+    def test(self) -> Test:
+        """The test itself."""
+        found = tests_of(COLLECTED / self.path if "/" in self.path else HERE / "cases" / self.path)
+        return next(test for test in found if test.name == self.name)
+
+
+@cache
+def tests_of(path: Path) -> list[Test]:
+    return read_tests(path)
+
+
+@cache
+def collected() -> tuple[Expected, ...]:
+    """All of ../shared/litmus; none where it is missing."""
+    index = COLLECTED / "index.json"
+    if not index.exists():
+        return ()
+    return tuple(
+        Expected(record["file"], record["name"], model, verdict, termination, race)
+        for record in json.loads(index.read_text())
+        for model, theirs in MODELS.items()
+        if (verdict := record["expected"][theirs]) or (record.get("expected_liveness") or {}).get(theirs)
+        for termination in [(record.get("expected_liveness") or {}).get(theirs)]
+        for race in [record.get("data_race_computed_v6_0") if model == "6.4" else None]
+    )
+
+
+def own() -> Iterator[Expected]:
+    """Ours: a comment in each says what is expected."""
+    for path in sorted((HERE / "cases").glob("*.litmus")):
+        text = path.read_text()
+        hangs = "may_hang" if '"hangs"' in text else "terminates"
+        for model, verdict in re.findall(r"(\d\.\d): ([a-z ]+?)(?:,|\")", text.partition('"expected')[2]):
+            yield Expected(path.name, path.stem, model, verdict, hangs)
