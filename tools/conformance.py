@@ -58,6 +58,7 @@ ROWS = {"compare": 4, "video": 4, "approx": 80}  # runs of one kernel, by family
 FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
 ONE = {name: f.bias << f.fraction for name, f in FORMATS.items()}
 PAIR = "ff32"  # two f16 in 32 bits, as a type of operands
+ADDEND = "sf32"  # an f32, often subnormal or near that
 SMALL = "us32"  # an f32 in and about the ranges of the small formats
 RECORDED = "sfu32"  # an f32 of which silicon's results are recorded
 
@@ -208,7 +209,7 @@ def kernel(name: str, group: list[Case]) -> str:
 
 def calls(name: str, group: list[Case], rows: int) -> Iterator[str]:
     """What runs give: `k0(1, 2) == (3, 4) : b32, b32`."""
-    random = Random(zlib.crc32(" ".join(case.text for case in group).encode()))
+    random = Random(zlib.crc32(" ".join(case.text for case in group).encode()))  # noqa: S311 - to be had again
     types = group[0].operands.split()
     results = [type for type, _ in places(group)]
     made, seen, hard = 0, set(), iter(HARD.get(group[0].operands, []))
@@ -254,9 +255,15 @@ def draw(type: str, random: Random) -> int:
         return random.randrange(2)
     if type == PAIR:
         return draw("f16", random) << 16 | draw("f16", random)
+    if type == ADDEND:
+        return random.getrandbits(1) << 31 | random.choice(
+            (random.getrandbits(24), random.getrandbits(23), random.getrandbits(30))
+        )
     if type == SMALL:
         near = random.randint(100, 140) << 23 | random.getrandbits(2) << 30 & 1 << 31 | random.getrandbits(5) << 18
-        return random.choice((near, near | random.getrandbits(32) & 1 << 31, near ^ 1, draw("f32", random), 0x7FC0_0001, random.getrandbits(23)))
+        return random.choice(
+            (near, near | random.getrandbits(32) & 1 << 31, near ^ 1, draw("f32", random), 0x7FC0_0001, random.getrandbits(23))
+        )
     if type == RECORDED:
         return random.choice(recorded_inputs()[random.choice((0, 0, 1, 2))])
     n, kind = bits(type), random.randrange(4)
@@ -440,7 +447,7 @@ def extreme(a: int, b: int, format: Format, choose: Callable[..., int]) -> int |
 
 
 def sign(a: int, format: Format, op: str) -> int:
-    """abs and neg; what they make of NaN the manual leaves open."""
+    """The sign changed: abs and neg; what they make of NaN the manual leaves open."""
     if exact.is_nan(a, format):
         raise Unsaid
     return a ^ format.sign if op == "neg" else a & format.sign - 1
@@ -537,13 +544,19 @@ def float_conversions() -> Iterator[Case]:
     for (t, target), s, mode in itertools.product(floats.items(), INTEGERS, exact.MODES):
         yield Case(f"cvt.{mode}.{t}.{s}", t, register(s),
                    lambda a, s=s, f=target, mode=mode: exact.round_fraction(Fraction(taken(a, s)), f, mode))  # fmt: skip
+    yield from roundings(floats)
+
+
+def roundings(floats: dict[str, Format]) -> Iterator[Case]:
+    """To integers, and to integral values."""
     for (s, source), mode in itertools.product(floats.items(), exact.INTEGRAL):
         for ftz in ("", ".ftz") if s == "f32" else ("",):
             for t in INTEGERS:
                 yield Case(f"cvt.{mode}{ftz}.{t}.{s}", register(t), s, to_integer(source, s, t, mode, ftz=bool(ftz)))
             for sat in ("", ".sat"):
                 yield Case(f"cvt.{mode}{ftz}{sat}.{s}.{s}", s, s,
-                           modified(partial(integral, format=source, mode=mode), source, ftz=bool(ftz), sat=bool(sat)))  # fmt: skip
+                           modified(partial(integral, format=source, mode=mode), source, ftz=bool(ftz), sat=bool(sat))
+                           )  # fmt: skip
 
 
 def converted(source: Format, target: Format, mode: str, *, ftz: bool, sat: bool) -> Callable[[int], int]:
@@ -578,12 +591,25 @@ def integral(a: int, format: Format, mode: str) -> int | str:
 
 def small_conversions() -> Iterator[Case]:
     """bf16, tf32 and the formats of eight bits and fewer; f32 drawn in and about their ranges."""
+    yield from pairs_of_halves()
+    yield from tf32_conversions()
+    yield from byte_conversions()
+    yield from scale_conversions()
+    yield from fixed_conversions()
+
+
+def pairs_of_halves() -> Iterator[Case]:
+    """Two f32 to f16x2 and bf16x2."""
     for half, mode, relu, finite in itertools.product(("f16", "bf16"), ("rn", "rz"), ("", ".relu"), ("", ".satfinite")):
 
         def one(x: int, half: str = half, mode: str = mode, relu: str = relu, finite: str = finite) -> int:
             return small.limited(x, FORMATS[half], mode, relu=bool(relu), finite=bool(finite))
 
         yield Case(f"cvt.{mode}{relu}{finite}.{half}x2.f32", "b32", f"{SMALL} {SMALL}", lambda a, b, f=one: f(a) << 16 | f(b))
+
+
+def tf32_conversions() -> Iterator[Case]:
+    """An f32 with ten bits of fraction."""
     for mode, relu in itertools.product(("rn", "rz", "rna"), ("", ".relu")):
         if not (relu and mode == "rna"):
 
@@ -596,6 +622,10 @@ def small_conversions() -> Iterator[Case]:
             if not relu:
                 yield Case(f"cvt.{mode}.satfinite.tf32.f32", "b32", SMALL,
                            lambda x, f=tf32: f(x) - 0x2000 if f(x) & 0x7FFF_FFFF == F32.infinity else f(x))  # fmt: skip
+
+
+def byte_conversions() -> Iterator[Case]:
+    """Pairs of eight, six and four bits."""
     for name, relu in itertools.product(small.SMALL, ("", ".relu")):
         size, held = (4, "b8") if name == "e2m1" else (8, "b16")
 
@@ -614,6 +644,10 @@ def small_conversions() -> Iterator[Case]:
 
         yield Case(f"cvt.rn{relu}.f16x2.{name}x2", "b32", held,
                    lambda a, f=wide, size=size: f(a >> size) << 16 | f(a & (1 << size) - 1))  # fmt: skip
+
+
+def scale_conversions() -> Iterator[Case]:
+    """Powers of two."""
     for mode, finite in itertools.product(("rz", "rp"), ("", ".satfinite")):
 
         def scale(x: int, mode: str = mode, finite: str = finite) -> int:
@@ -635,6 +669,10 @@ def small_conversions() -> Iterator[Case]:
         return 0x7FFF if c == 0xFF else 0x40 if c == 0 else c << 7
 
     yield Case("cvt.rn.bf16x2.ue8m0x2", "b32", "b16", lambda a: factor(a >> 8) << 16 | factor(a & 0xFF))
+
+
+def fixed_conversions() -> Iterator[Case]:
+    """Two bits before the point and six after it."""
     for relu in ("", ".relu"):
 
         def fixed(x: int, relu: str = relu) -> int:
@@ -671,7 +709,7 @@ def memory_cases() -> Iterator[Case]:
     types = [f"{kind}{size}" for kind in "bus" for size in (8, 16, 32, 64)] + ["f32", "f64"]
     for type, head in itertools.product(types, ("ld.global.nc", "ldu.global", "ld.global.ca", "ld.global.ca.nc")):
         held = f"b{max(int(type[1:]), 16)}"
-        yield Case(f"{head}.{type} {{d}}, [table+8];", held, "", lambda type=type: loaded(type, 8))
+        yield Case(f"{head}.{type} {{d}}, [table+8];", held, "", lambda t=type: loaded(t, 8))
     for head, count in itertools.product(("ld.global.nc", "ldu.global"), (2, 4)):
         rest = ", _" * (count - 2)
         yield Case(f"{head}.v{count}.b32 {{{{{{d}}, {{e}}{rest}}}}}, [table];", "b32 b32", "",
@@ -694,7 +732,8 @@ def memory_cases() -> Iterator[Case]:
 def atomic_cases() -> Iterator[Case]:
     """Orders, scopes and types: what was there, and what is there then."""
     operations: dict[str, Callable[[int, int], int]] = {
-        "add.u32": lambda a, b: a + b, "add.s32": lambda a, b: a + b, "add.u64": lambda a, b: a + b, "and.b64": lambda a, b: a & b,
+        "add.u32": lambda a, b: a + b, "add.s32": lambda a, b: a + b, "add.u64": lambda a, b: a + b,
+        "and.b64": lambda a, b: a & b,
         "or.b64": lambda a, b: a | b, "xor.b64": lambda a, b: a ^ b, "exch.b64": lambda _, b: b, "min.s64": min, "max.s64": max,
         "min.u64": min, "max.u64": max, "min.s32": min, "max.u32": max, "inc.u32": lambda a, b: 0 if a >= b else a + 1,
         "dec.u32": lambda a, b: b if a == 0 or a > b else a - 1, "exch.b32": lambda _, b: b,
@@ -707,16 +746,23 @@ def atomic_cases() -> Iterator[Case]:
         type = PAIR if name.endswith("x2") else name.split(".")[-1]
         held, order, scope = f"b{bits(type)}", next(orders), next(scopes)
         put, get = f"st.{space}.{held} [{where}], {{a}};", f"ld.{space}.{held} {{e}}, [{where}];"
-        yield Case(f"{put} atom{order}{scope}.{space}.{name} {{d}}, [{where}], {{b}}; {get}", f"{held} {held}", f"{type} {type}",
+        yield Case(f"{put} atom{order}{scope}.{space}.{name} {{d}}, [{where}], {{b}}; {get}", f"{held} {held}",
+                   f"{type} {type}",
                    lambda a, b, f=function: (a, f(a, b)))  # fmt: skip
         if "exch" not in name:
             order = ".relaxed" if order else ""
             yield Case(f"{put} red{order}{scope}.{space}.{name} [{where}], {{b}}; {get.replace('{e}', '{d}')}", held,
                        f"{type} {type}", function)  # fmt: skip
+    for space, where in (("global", "cell"), ("shared", "scratch")):  # f32 is flushed, but not in shared memory
+        yield Case(f"st.{space}.b32 [{where}], {{a}}; atom.{space}.add.f32 {{d}}, [{where}], {{b}}; "
+                   f"ld.{space}.b32 {{e}}, [{where}];",
+                   "b32 b32", f"{ADDEND} {ADDEND}",
+                   lambda a, b, ftz=space == "global": (a, sum_of_f32(a, b, ftz=ftz)))  # fmt: skip
     for type, order, scope in (("b32", ".acq_rel", ".cta"), ("b64", ".acquire", ".gpu"), ("b32", ".relaxed", ".sys"),
                                ("b64", ".release", ".sys")):  # fmt: skip
         for space, where in (("global", "cell"), ("shared", "scratch")):
-            text = (f"st.{space}.{type} [{where}], {{a}}; atom{order}{scope}.{space}.cas.{type} {{d}}, [{where}], {{b}}, {{c}}; "
+            text = (f"st.{space}.{type} [{where}], {{a}}; "
+                    f"atom{order}{scope}.{space}.cas.{type} {{d}}, [{where}], {{b}}, {{c}}; "
                     f"ld.{space}.{type} {{e}}, [{where}];")  # fmt: skip
             yield Case(text, f"{type} {type}", f"{type} {type} {type}", lambda a, b, c: (a, c if a == b else a))
 
@@ -727,6 +773,13 @@ def sum_of_numbers(a: int, b: int, format: Format) -> int:
     if r == NAN:
         raise Unsaid
     return int(r)
+
+
+def sum_of_f32(a: int, b: int, *, ftz: bool) -> int:
+    """The sum, with subnormal operands and results as zeros or as they are."""
+    a, b = a & 0xFFFF_FFFF, b & 0xFFFF_FFFF
+    r = sum_of_numbers(*(flush(x, F32) if ftz else x for x in (a, b)), F32)
+    return flush(r, F32) if ftz else r
 
 
 def control_cases() -> Iterator[Case]:
@@ -770,9 +823,9 @@ def wmma_cases() -> Iterator[Case]:
                    lambda a, b, c, f=four_bits: (f(a, b, c),) * 2)  # fmt: skip
     yield Case("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {{{d}, {e}}}, {{{a}}}, {{{b}}}, {{{c}, {c}}};",
                "b32 b32", "b32 b32 b32", lambda a, b, c: (c + 4 * (a ^ b).bit_count(),) * 2)  # fmt: skip
-    for matrix, layout, shape, type in (("a", "row", "m8n8k32", "s4"), ("a", "row", "m8n8k32", "u4"), ("b", "col", "m8n8k32", "s4"),
-                                        ("b", "col", "m8n8k32", "u4"), ("a", "row", "m8n8k128", "b1"),
-                                        ("b", "col", "m8n8k128", "b1")):  # fmt: skip
+    for (matrix, layout), (shape, type) in itertools.product(
+        (("a", "row"), ("b", "col")), (("m8n8k32", "s4"), ("m8n8k32", "u4"), ("m8n8k128", "b1"))
+    ):
         yield Case(f"wmma.load.{matrix}.sync.aligned.{layout}.{shape}.global.{type} {{{{{{d}}}}}}, [flat];", "b32", "",
                    lambda: ALIKE)  # fmt: skip
     for shape in ("m8n8k32", "m8n8k128"):

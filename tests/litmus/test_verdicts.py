@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from verdicts import COLLECTED, Expected, collected, own
 
 from ptxvm.model import judge
-
-sys.path.insert(0, str(Path(__file__).parent))
-from verdicts import COLLECTED, Expected, collected, own
 
 RECORDED_OTHERWISE = {"Release_acquire_pattern.test": "forbidden"}
 """Its file permits what pattern 2 of 8.7 forbids, and what Dat3M's list and NVlabs's own Alloy text forbid too."""

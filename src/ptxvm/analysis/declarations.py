@@ -180,10 +180,10 @@ def alignment(checks: Checks, node: tree.Variable, where: Where) -> None:
     pointed = node.pointer.alignment if node.pointer else None
     for asked in (node.alignment, pointed):
         value = size_of(asked)
-        if asked is not None and (not value or value & (value - 1)):
+        if asked is not None and (not value or value & (value - 1) or value >= OVERFLOW):
             checks.error(
                 codes.BAD_ALIGNMENT,
-                f"an alignment is a power of two, not {value}",
+                f"an alignment is a power of two below 2^32, not {value}",
                 asked,
                 ptxas="Alignment must be a power of two",
             )

@@ -6,14 +6,14 @@ asks for them), so it is remembered: a module repeats few of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ptxvm.analysis.placement import place
 from ptxvm.diagnostics import closest, did_you_mean
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
-from ptxvm.isa.notation import Form, Operand
-from ptxvm.isa.operand_types import Shape, in_words, problem
+from ptxvm.isa.notation import Form
+from ptxvm.isa.operand_types import Shape, problem
 from ptxvm.isa.targets import Target, Version, gives
 
 BANKS_UNTIL = (2, 2)
@@ -83,11 +83,11 @@ class Recogniser:
 
     def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: tuple[int | None, ...]) -> Verdict:
         """How the operands fit one form."""
-        places = place(decoded.form, shapes)
-        if isinstance(places, Problem):
-            return Verdict(decoded, problems=(places,))
-        named, at, selectors = places
-        bound = {**decoded.bound, **selectors}
+        placed = place(decoded.form, shapes)
+        if isinstance(placed, Problem):
+            return Verdict(decoded, problems=(placed,))
+        named, at = placed.named, placed.at
+        bound = {**decoded.bound, **placed.marks}
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
         judged = Judged(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target, judged.options = self.version, self.target, self.options
@@ -144,99 +144,6 @@ def weight(p: Problem) -> int:
 
 
 # ── operands ────────────────────────────────────────────────────────────────────────────
-
-
-def place(form: Form, shapes: Sequence[Shape]) -> tuple[dict[str, Shape], dict[str, tuple[int, ...]], dict[str, str]] | Problem:
-    """Give each operand its name; the optional ones are filled from the left."""
-    needed, most = form.counts
-    if not needed <= len(shapes) <= most:
-        return Problem("P0302", count_message(form, len(shapes)), help=f"the form is `{form.text};`",
-                       ptxas=f"Arguments mismatch for instruction '{form.opcode}'")  # fmt: skip
-    spare = len(shapes) - needed
-    named: dict[str, Shape] = {}
-    at: dict[str, tuple[int, ...]] = {}
-    selectors: dict[str, str] = {}
-    n = 0
-    for operand in form.operands:
-        if operand.optional:
-            if not spare:
-                continue
-            spare -= 1
-        wrong = assign(operand, shapes[n], n, named, at, selectors)
-        if wrong:
-            return wrong
-        n += 1
-    return named, at, selectors
-
-
-def count_message(form: Form, found: int) -> str:
-    """`add takes 3 operands, not 2`."""
-    needed, most = form.counts
-    wanted = str(needed) if needed == most else f"{needed} to {most}"
-    return f"'{form.opcode}' takes {wanted} operand{'' if wanted == '1' else 's'} here, not {found}"
-
-
-def assign(
-    operand: Operand,
-    shape: Shape,
-    n: int,
-    named: dict[str, Shape],
-    at: dict[str, tuple[int, ...]],
-    selectors: dict[str, str],
-) -> Problem | None:
-    """Bind one operand of the form to a shape."""
-    if shape.kind == "pair":
-        if not operand.second:
-            return mismatch(operand.name, "a pair of destinations stands where one is expected")
-        named[operand.name], named[operand.second] = shape.items
-        at[operand.name], at[operand.second] = (n, 0), (n, 1)
-        return None
-    if operand.second and not operand.second_optional:
-        return mismatch(operand.name, f"two destinations are expected: `{operand.name}|{operand.second}`")
-    if operand.address and shape.kind == "variable" and shape.detail == "element":  # `a[2]` is an address without brackets
-        shape = Shape("address", items=(shape,))
-    if operand.address != (shape.kind == "address"):
-        wanted = "an address in brackets" if operand.address else "no brackets"
-        return mismatch(operand.name, f"{wanted} expected, not {in_words(shape)}")
-    if operand.group != (shape.kind == "group"):
-        return mismatch(operand.name, f"{in_words(shape)} stands where {'a list' if operand.group else 'none'} is expected")
-    if operand.items:
-        return assign_items(operand, shape, n, named, at)
-    if shape.kind == "not" and operand.negatable != "!":
-        return mismatch(operand.name, "this operand cannot be negated with '!'")
-    if shape.kind == "negative":
-        if not operand.minus:
-            return mismatch(operand.name, "this operand cannot be negated with '-'")
-        selectors[operand.minus] = "-"
-        shape = shape.items[0]
-    if shape.kind == "component":
-        if not operand.selector:
-            return mismatch(operand.name, f"'.{shape.detail}' picks a part of a register, which no part of this operand can be")
-        selectors[operand.selector] = shape.detail
-        shape = shape.items[0]
-    named[operand.name] = shape
-    at[operand.name] = (n,)
-    return None
-
-
-def assign_items(
-    operand: Operand, shape: Shape, n: int, named: dict[str, Shape], at: dict[str, tuple[int, ...]]
-) -> Problem | None:
-    """`[a, b]` or `{a, b}` written out in the form; of `[a{, b}, c]` the optional ones are filled from the left."""
-    needed = sum(not o.optional for o in operand.items)
-    if not needed <= len(shape.items) <= len(operand.items):
-        return mismatch(operand.name, f"{len(shape.items)} parts stand where {needed} are expected")
-    spare = len(shape.items) - needed
-    present = [o for o in operand.items if not o.optional or (spare := spare - 1) >= 0]
-    for k, (inner, item) in enumerate(zip(present, shape.items, strict=True)):
-        named[inner.name] = item
-        at[inner.name] = (n, k)
-    return None
-
-
-def mismatch(operand: str, message: str) -> Problem:
-    """An operand of the wrong kind."""
-    return Problem("P0303", message, operand=operand)
 
 
 def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
-from ptxvm.isa.directives import DEMANDED, EXCLUSIVE, POSITIVE, PRAGMAS, USELESS_ALONE
+from ptxvm.isa.directives import DEMANDED, EXCLUSIVE, MOST, POSITIVE, PRAGMAS, USELESS_ALONE
 from ptxvm.syntax import tree
 
 OVERFLOW = 1 << 32
@@ -30,6 +30,13 @@ def numbers(checks: Checks, node: tree.Directive) -> None:
         value = argument.value if isinstance(argument, tree.Integer) else 0
         if value >= OVERFLOW:
             checks.error(codes.NOT_POSITIVE, f"{value} is too large for .{node.name}", argument, ptxas="Constant overflow")
+        elif value > MOST.get(node.name, value):
+            checks.error(
+                codes.NOT_POSITIVE,
+                f"{value} is too large for .{node.name}, whose limit is {MOST[node.name]}",
+                argument,
+                ptxas=f".{node.name} {value} is invalid for {str(checks.program.target).replace('sm', 'compute')}",
+            )
         elif not value and node.name in POSITIVE:
             checks.error(
                 codes.NOT_POSITIVE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,23 +96,20 @@ def launch(
     memory, printed = engine.image.memory, engine.library.output
     shape = LaunchShape.of(grid, block)
     shape.check(kernel)
-    packed = pack_arguments(kernel.signature.parameters, args, memory, f"kernel '{kernel.name}'")
-    bank = memory.allocate(max(len(packed.buffer), 1), 256, "param", "the parameters", writable=False)
     printed.clear()
-    began = time.perf_counter()
-    try:
+    with ExitStack() as held:
+        packed = pack_arguments(kernel.signature.parameters, args, memory, f"kernel '{kernel.name}'")
+        held.callback(packed.release)
+        bank = memory.allocate(max(len(packed.buffer), 1), 256, "param", "the parameters", writable=False)
+        held.callback(memory.release, bank)
+        held.callback(hand_over, args)
+        began = time.perf_counter()
         bank.bytes[: len(packed.buffer)] = packed.buffer
         if watch is None:
             counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
         else:
             watch.watcher.launched(fresh(memory.table.items, args))
             counters = rehearse(engine, kernel, shape, bank.start, (shared, steps), watch)
-    finally:
-        packed.release()
-        memory.release(bank)
-        for each in args:
-            if isinstance(each, DeviceArray):
-                each.given = True
     return LaunchResult(
         grid=shape.grid,
         block=shape.block,
@@ -123,6 +121,13 @@ def launch(
         schedules=watch.schedules if watch is not None else 1,
         findings=list(watch.watcher.findings) if watch is not None else [],
     )
+
+
+def hand_over(args: Sequence[Any]) -> None:
+    """The kernel had these device arrays: what it left in them counts as written."""
+    for each in args:
+        if isinstance(each, DeviceArray):
+            each.given = True
 
 
 def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:

@@ -125,6 +125,9 @@ MOST_PARAMETER_BYTES = 32_764
 POSITIVE = frozenset(("maxntid", "reqntid", "maxnreg", "minnctapersm", "maxnctapersm"))
 """Those whose numbers are at least 1."""
 
+MOST: Mapping[str, int] = {"abi_preserve_control": 11}
+"""Those whose number has a limit: that of ptxas, which refuses the 14 of the manual's example."""
+
 EXCLUSIVE = (("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank"))
 """Those that cannot stand together."""
 

@@ -51,7 +51,7 @@ class PTX64(Execution):
     @cached_property
     def data_race(self) -> Relation:
         """8.6.1: they conflict, neither precedes the other in causality order, and they are not morally strong."""
-        return self.conflict - self.causality - self.causality.inverse - self.morally_strong - self.same_thread
+        return self.conflict - self.causality - self.causality.inverse - self.morally_strong
 
     @cached_property
     def mixed_size_race(self) -> Relation:

@@ -21,7 +21,7 @@ COLOURS = {
     "dep": "#555555",
     "sc": "#1f6fb2",
 }
-WIDTH, HEIGHT, GAP, ROW, MARGIN = 210, 30, 90, 70, 40
+WIDTH, HEIGHT, GAP, ROW, MARGIN = 290, 30, 190, 60, 40
 DRAWN = ("po", "rf", "co", "fr", "sync", "cause")
 
 
@@ -29,7 +29,7 @@ def svg(candidate: Candidate) -> str:
     """The drawing of an execution; where it breaks an axiom, the cycle stands out."""
     x = candidate.execution
     places = positions(x)
-    right = max(left for left, _ in places.values()) + WIDTH + MARGIN
+    right = max(left for left, _ in places.values()) + WIDTH + 2 * MARGIN
     bottom = max(top for _, top in places.values()) + HEIGHT + MARGIN
     wrong = cycle(candidate)
     shown = sorted({*steps(x), *wrong}, key=lambda step: (step in wrong, DRAWN.index(step.edge) if step.edge in DRAWN else 9))
@@ -51,15 +51,15 @@ def svg(candidate: Candidate) -> str:
 
 
 def steps(x: PTX64) -> list[Step]:
-    """The arrows that a reader needs: of transitive relations those that the others do not give."""
-    cause = x.causality - x.program_order - x.synchronizes
+    """The arrows that a reader needs: of orders what the other arrows do not give, of causality what reaches memory."""
+    seen = (x.causality & x.overlap) - x.same_thread - x.synchronizes
     chosen = {
         "po": _reduced(x.program_order),
         "rf": x.reads_from,
         "co": _reduced(x.coherence),
-        "fr": x.from_reads,
+        "fr": x.from_reads - x.from_reads.then(x.coherence) - x.read_modify_write,
         "sync": x.synchronizes,
-        "cause": _reduced(cause.between(x.reads | x.writes, x.reads | x.writes)),
+        "cause": seen - seen.then(x.coherence) - x.reads_from.then(seen),
     }
     return [Step(a, name, b) for name, relation in chosen.items() for a, b in relation if a != b]
 
@@ -104,7 +104,7 @@ def _box(x: PTX64, i: int, place: tuple[int, int], candidate: Candidate) -> str:
     text = f"{event.kind.value} {event.text}" + (f" = {value}" if value is not None else "")
     return (
         f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{HEIGHT}" rx="4" fill="#f6f8fa" stroke="#57606a"/>'
-        f'<text x="{left + 8}" y="{top + 19}">{escape(text[:28])}<title>{escape(str(event))}</title></text>'
+        f'<text x="{left + 8}" y="{top + 19}">{escape(text[:38])}<title>{escape(str(event))}</title></text>'
     )
 
 

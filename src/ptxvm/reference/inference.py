@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.recognise import place
+from ptxvm.analysis.placement import place
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
 from ptxvm.analysis.symbols import Variable
@@ -109,7 +109,7 @@ def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
     placed = place(decoded.form, [shape_of(operand, provisional) for operand in node.operands])
     if isinstance(placed, Problem):
         return None
-    for operand, path in placed[1].items():
+    for operand, path in placed.at.items():
         _operand(found, decoded, operand, follow(node.operands, path))
     if node.guard is not None:
         found.registers.setdefault(node.guard.name.text, Type.named["pred"])

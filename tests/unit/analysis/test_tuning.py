@@ -79,6 +79,11 @@ def test_pragmas_of_bodies(errors, function, pragma, code):
     assert [each for each, _ in found] == [code] * (code is not None)
 
 
+@pytest.mark.parametrize(("count", "codes"), [(11, []), (12, ["P0530"])])
+def test_control_registers_of_functions(errors, count, codes):
+    assert [code for code, _ in errors(f".func f() .abi_preserve_control {count} {{ ret; }}")] == codes
+
+
 # ── debugging (PTX 11.5) ────────────────────────────────────────────────────────────────
 
 

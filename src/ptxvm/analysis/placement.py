@@ -1,0 +1,115 @@
+"""Gives each operand of an instruction its name in the syntax line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ptxvm.isa.model import Problem
+from ptxvm.isa.notation import Form, Operand
+from ptxvm.isa.operand_types import Shape, in_words
+
+
+@dataclass(slots=True)
+class Placement:
+    """Which shape stands for each name of a form, where its node is, and what the operands say in the place of modifiers.
+
+    A path is the operand's number, then the number within a pair or address; `marks` binds slots that belong to operands:
+    the part in `a.b0`, the sign in `-a`.
+    """
+
+    named: dict[str, Shape] = field(default_factory=dict)
+    at: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    marks: dict[str, str] = field(default_factory=dict)
+
+    def take(self, operand: Operand, shape: Shape, path: tuple[int, ...]) -> None:
+        """Bind an operand that fits."""
+        if shape.kind == "pair":
+            for k, (name, item) in enumerate(zip((operand.name, operand.second), shape.items, strict=True)):
+                self.bind(name, item, (*path, k))
+        elif operand.items:
+            for k, (inner, item) in enumerate(zip(present(operand, len(shape.items)), shape.items, strict=True)):
+                self.bind(inner.name, item, (*path, k))
+        elif shape.kind in ("negative", "component"):
+            slot = operand.minus if shape.kind == "negative" else operand.selector
+            self.marks[slot] = shape.detail or "-"
+            self.take(operand, shape.items[0], path)
+        else:
+            self.bind(operand.name, shape, path)
+
+    def bind(self, name: str, shape: Shape, path: tuple[int, ...]) -> None:
+        """One name."""
+        self.named[name], self.at[name] = shape, path
+
+
+def place(form: Form, shapes: Sequence[Shape]) -> Placement | Problem:
+    """Give each operand its name; the optional ones are filled from the left."""
+    needed, most = form.counts
+    if not needed <= len(shapes) <= most:
+        said = count_message(form, len(shapes))
+        ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
+        return Problem("P0302", said, help=f"the form is `{form.text};`", ptxas=ptxas)
+    placement = Placement()
+    for n, (operand, shape) in enumerate(zip(chosen(form.operands, len(shapes)), shapes, strict=True)):
+        if operand.address and shape.kind == "variable" and shape.detail == "element":  # `a[2]` is an address without brackets
+            shape = Shape("address", items=(shape,))  # noqa: PLW2901 - as if it had been written so
+        if said := misplaced(operand, shape):
+            return Problem("P0303", said, operand=operand.name)
+        placement.take(operand, shape, (n,))
+    return placement
+
+
+def chosen(operands: Sequence[Operand], count: int) -> list[Operand]:
+    """The needed operands and, from the left, as many of the optional ones as were given."""
+    spare = count - sum(not o.optional for o in operands)
+    return [o for o in operands if not o.optional or (spare := spare - 1) >= 0]
+
+
+def present(operand: Operand, count: int) -> list[Operand]:
+    """The parts of `[a{, b}, c]` that were given."""
+    return chosen(operand.items, count)
+
+
+def count_message(form: Form, found: int) -> str:
+    """`add takes 3 operands, not 2`."""
+    needed, most = form.counts
+    wanted = str(needed) if needed == most else f"{needed} to {most}"
+    return f"'{form.opcode}' takes {wanted} operand{'' if wanted == '1' else 's'} here, not {found}"
+
+
+def misplaced(operand: Operand, shape: Shape) -> str:
+    """Why an operand of this shape cannot stand there; empty where it can."""
+    if shape.kind == "pair":
+        return "" if operand.second else "a pair of destinations stands where one is expected"
+    if operand.second and not operand.second_optional:
+        return f"two destinations are expected: `{operand.name}|{operand.second}`"
+    if operand.address != (shape.kind == "address"):
+        return f"{'an address in brackets' if operand.address else 'no brackets'} expected, not {in_words(shape)}"
+    if operand.group != (shape.kind == "group"):
+        return f"{in_words(shape)} stands where {'a list' if operand.group else 'none'} is expected"
+    if operand.items:
+        return parts_message(operand, shape)
+    return UNFIT[shape.kind](operand, shape) if shape.kind in UNFIT else ""
+
+
+def parts_message(operand: Operand, shape: Shape) -> str:
+    """`[a, b]` with too few or too many parts."""
+    needed = sum(not o.optional for o in operand.items)
+    fits = needed <= len(shape.items) <= len(operand.items)
+    return "" if fits else f"{len(shape.items)} parts stand where {needed} are expected"
+
+
+def _negated(operand: Operand, _: Shape) -> str:
+    return "" if operand.negatable == "!" else "this operand cannot be negated with '!'"
+
+
+def _negative(operand: Operand, _: Shape) -> str:
+    return "" if operand.minus else "this operand cannot be negated with '-'"
+
+
+def _component(operand: Operand, shape: Shape) -> str:
+    picked = f"'.{shape.detail}' picks a part of a register, which no part of this operand can be"
+    return "" if operand.selector else picked
+
+
+UNFIT = {"not": _negated, "negative": _negative, "component": _component}
