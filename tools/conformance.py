@@ -256,9 +256,8 @@ def draw(type: str, random: Random) -> int:
     if type == PAIR:
         return draw("f16", random) << 16 | draw("f16", random)
     if type == ADDEND:
-        return random.getrandbits(1) << 31 | random.choice(
-            (random.getrandbits(24), random.getrandbits(23), random.getrandbits(30))
-        )
+        size = random.choice((0x80_0000 + random.getrandbits(22), random.getrandbits(23), 0x80_0000))
+        return random.getrandbits(1) << 31 | size
     if type == SMALL:
         near = random.randint(100, 140) << 23 | random.getrandbits(2) << 30 & 1 << 31 | random.getrandbits(5) << 18
         return random.choice(
@@ -592,10 +591,19 @@ def integral(a: int, format: Format, mode: str) -> int | str:
 def small_conversions() -> Iterator[Case]:
     """bf16, tf32 and the formats of eight bits and fewer; f32 drawn in and about their ranges."""
     yield from pairs_of_halves()
+    yield Case("cvt.rs.bf16x2.f32", "b32", f"{ADDEND} {SMALL} u32",
+               lambda a, b, r: at_random(a & 0xFFFF_FFFF, r >> 16) << 16 | at_random(b, r & 0xFFFF))  # fmt: skip
     yield from tf32_conversions()
     yield from byte_conversions()
     yield from scale_conversions()
     yield from fixed_conversions()
+
+
+def at_random(x: int, r: int) -> int:
+    """An f32 as bf16, rounded by random bits: they are added to those that are cut off."""
+    if (x & 0x7FFF_FFFF) + r >= F32.infinity:
+        raise Unsaid
+    return x + r >> 16
 
 
 def pairs_of_halves() -> Iterator[Case]:

@@ -158,7 +158,7 @@ def sines(folder: Path) -> Iterator[tuple[int, int, int]]:
 
 def main() -> None:
     """Print the module with the tables."""
-    print('"""The coefficients of the `.approx` instructions; `tools/derive_approximations.py` found them and wrote this file."""\n')
+    print('"""The coefficients of the `.approx` instructions; `tools/derive_approximations.py` wrote this file."""\n')
     print("# One row (c0, c1, c2) for each range of the significand's top bits; sqrt and rsqrt: even exponents, then odd.")
     for name, rows in derive(Path(sys.argv[1])):
         print(f"\n{name} = (")

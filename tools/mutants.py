@@ -50,24 +50,29 @@ NEAREST = {
 
 # Mutants that compute the same, and why; they are told apart from survivors.
 EQUIVALENT = {
-    "innocuous = op in": "an f32 rounded to odd gives the right sum or product too, and no sum of halves is inexact",
-    "rounding='rn' if innocuous": "the same: the sums and products meant are exact in f32 or far from a tie",
-    "strict=True": "the lengths are always equal",
-    "most > hi": "a limit that is the type's own changes nothing",
-    "size = parts[0].type.bits": "all parts have one type",
-    "type = operands[0].type": "all operands have one type",
-    "if type.lanes == 1": "a scalar has one element, and packing it changes nothing",
-    "(sign_bit(type) - 1) >>": "the low bits are shifted out",
-    "return select(condition, sign_bit(a.type) - 1": "the callers make every NaN the one NaN",
-    "shift = (below +": "a shift past the significand leaves nothing, however far",
-    ">= 0x7F80_0000": "the low bits are zero",
-    "a * 16777216.0": "the next f32 is far away",
-    "depth = (exponent.lift(-126)": "used below the normal range only, where the depth is 1 and more",
-    ".min(63).view(u32).to(u64)": "24 bits are shifted out by 62 as by 63",
-    "i.order or": "one thread sees no order",
-    "i.scope or": "one thread sees no scope",
-    "if a.type.bits == 16": "comparing halves as halves gives the same; f32 is for speed",
-    "range(0, 32, size)": "no part begins at 32",
+    # (a part of the line, what the change begins with): why
+    ("innocuous = op in", ""): "rounded to odd is right too, and to nearest where what f32 cannot hold is far from a tie",
+    ('rounding="rn" if innocuous', "another word: 'rn'"): "the sums and products meant are exact in f32, or far from a tie",
+    ("strict=True", "the other truth"): "the lengths are always equal",
+    ("most > hi", "another comparison"): "a limit that is the type's own changes nothing",
+    ("parts[0]", "one "): "all parts have one type",
+    ("type = operands[0].type", "one "): "all operands have one type",
+    ("if type.lanes == 1", "one less"): "a scalar has one element, and packing it changes nothing",
+    ("(sign_bit(type) - 1) >>", "one more"): "the low bits are shifted out",
+    ("return select(condition, sign_bit(a.type) - 1", "one more"): "the callers make every NaN the one NaN",
+    ("shift = (below +", "one more: 31"): "a shift past the significand leaves nothing, however far",
+    ("shift = (below +", "one less: 31"): "a shift past the significand leaves nothing, however far",
+    (">= 0x7F80_0000", "one less"): "the low bits are zero",
+    ("a * 16777216.0", "one "): "the f32 is the same",
+    ("depth = (exponent.lift(-126)", "one more: 0"): "used below the normal range only, where the depth is 1 and more",
+    (".min(63).view(u32).to(u64)", "one less: 63"): "24 bits are shifted out by 62 as by 63",
+    ("significand = select(exponent.eq(0)", "one less: 0"): "the sine of a subnormal number has no fraction left",
+    ("power = exponent.max(1)", "one more: 1"): "the same",
+    ("i.order or", "and for or"): "one thread sees no order",
+    ("i.scope or", "and for or"): "one thread sees no scope",
+    ("known = i.op if", ""): "what an engine has ready-made gives the same",
+    ("if a.type.bits == 16", "one "): "comparing halves as halves gives the same",
+    ("range(0, 32, size)", "one more: 32"): "no part begins at 32",
 }
 
 
@@ -84,7 +89,9 @@ class Mutant:
     @property
     def reason(self) -> str:
         """Why it computes the same; empty where it does not."""
-        return next((why for line, why in EQUIVALENT.items() if line in self.said), "")
+        return next(
+            (why for (line, change), why in EQUIVALENT.items() if line in self.said and self.change.startswith(change)), ""
+        )
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line}: {self.change}"

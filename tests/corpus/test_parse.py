@@ -110,9 +110,7 @@ def test_nothing_is_refused_that_the_parser_of_ptxas_takes(variants):
 def test_what_the_parser_of_ptxas_refuses(variants):
     """The rest needs to know instructions: `ld.reg`, `shf.left`, a symbol where one opcode wants a register."""
     syntax = [(text, row) for text, row in variants if row.get("error_class") == "syntax"]
-    rows = [
-        (text, row) for text, row in syntax if any("Parsing error" in said for said in row["errors"] or [row["error"]])
-    ]
+    rows = [(text, row) for text, row in syntax if any("Parsing error" in said for said in row["errors"] or [row["error"]])]
     missed = [row["text"] for text, row in rows if not refused(text)]
     assert len(missed) <= 0.06 * len(rows), missed
 

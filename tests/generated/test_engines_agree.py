@@ -70,9 +70,7 @@ class Writer:
         if letter == "r" and self.rng.random() < 0.2:
             return str(int(self.rng.choice([0, 1, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 5, 64])))
         if letter == "f" and self.rng.random() < 0.1:
-            return str(
-                self.rng.choice(["0f7FC00001", "0fFF800000", "0f00000001", "0f3F800000", "0f80000000", "0f7F7FFFFF"])
-            )
+            return str(self.rng.choice(["0f7FC00001", "0fFF800000", "0f00000001", "0f3F800000", "0f80000000", "0f7F7FFFFF"]))
         return f"%{letter}{self.rng.integers(REGISTERS[letter][1])}"
 
     def register(self, letter: str) -> str:
@@ -90,9 +88,7 @@ class Writer:
             operands.append(f"0x{self.rng.integers(256):x}")
         if shape.endswith("*"):
             operands.append("0xffffffff")
-        guard = (
-            "" if shape.endswith("*") or self.rng.random() < 0.8 else f"@{self.rng.choice(['', '!'])}{self.pick('p')} "
-        )
+        guard = "" if shape.endswith("*") or self.rng.random() < 0.8 else f"@{self.rng.choice(['', '!'])}{self.pick('p')} "
         self.lines.append(f"    {guard}{name} {', '.join(operands)};")
 
     def memory(self) -> None:
@@ -164,9 +160,7 @@ class Writer:
         n, uniform = self.labels, self.rng.random() < 0.4
         count = f"%c{n % 8}"
         self.lines.append(
-            f"    mov.u32 {count}, {self.rng.integers(1, 5)};"
-            if uniform
-            else f"    and.b32 {count}, {self.register('r')}, 3;"
+            f"    mov.u32 {count}, {self.rng.integers(1, 5)};" if uniform else f"    and.b32 {count}, {self.register('r')}, 3;"
         )
         self.lines.append(f"LOOP{n}:")
         self.block(depth - 1, together=together and uniform)

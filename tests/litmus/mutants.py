@@ -69,13 +69,15 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
     ),
     "release pattern 1 is none": (PTX64, "release_pattern", lambda x, r: r - Relation.identity(~0, x.count)),
     "release pattern 2 is none": (
-        PTX64, "release_pattern", lambda x, r: r - x.program_order.between(x.releases, ~0) | Relation.identity(x.releases, x.count)),
+        PTX64, "release_pattern",
+        lambda x, r: r - x.program_order.between(x.releases, ~0) | Relation.identity(x.releases, x.count)),
     "release pattern 3 is none": (PTX64, "release_pattern", lambda x, r: r.between(~x.releasing_fences, ~0)),
     "release pattern 3 with a weak write": (
         PTX64, "release_pattern", lambda x, r: r | x.program_order.between(x.releasing_fences, x.writes)),
     "acquire pattern 1 is none": (PTX64, "acquire_pattern", lambda x, r: r - Relation.identity(~0, x.count)),
     "acquire pattern 2 is none": (
-        PTX64, "acquire_pattern", lambda x, r: r - x.program_order.between(~0, x.acquires) | Relation.identity(x.acquires, x.count)),
+        PTX64, "acquire_pattern",
+        lambda x, r: r - x.program_order.between(~0, x.acquires) | Relation.identity(x.acquires, x.count)),
     "acquire pattern 3 is none": (PTX64, "acquire_pattern", lambda x, r: r.between(~0, ~x.acquiring_fences)),
     "red is a read operation": (PTX64, "strong_reads", lambda x, _: x.those(lambda e: e.kind is Kind.READ and e.is_strong)),
     "fence.sc forms no pattern": (PTX64, "releasing_fences", lambda x, _: x.those(fence_of("acq_rel"))),
@@ -100,7 +102,8 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
     "no observation and base causality": (
         PTX64, "causality", lambda x, _: x.base_causality | x.observation.then(x.overlapping_program_order)),
     "coherence not from causality": (PTX64, "required_coherence", lambda x, _: x.initial_before_all.transitive),
-    "coherence is total": (PTX64, "either_way", lambda x, _: (x.overlap - Relation.identity(~0, x.count)).between(x.writes, x.writes)),
+    "coherence is total": (
+        PTX64, "either_way", lambda x, _: (x.overlap - Relation.identity(~0, x.count)).between(x.writes, x.writes)),
     "a read may take a later write": (
         PTX64, "communication_against_causality", lambda x, _: x.from_reads.then(x.causality)),
     "a read may take an overwritten value": (
@@ -127,8 +130,10 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
     "no program order in base causality": (PTX91, "base_causality", lambda x, _: PTX64.base_causality.func(x)),
     "any fence releases": (PTX91, "releasing_fences", lambda x, _: x.those(lambda e: e.kind is Kind.FENCE)),
     "any fence acquires": (PTX91, "acquiring_fences", lambda x, _: x.those(lambda e: e.kind is Kind.FENCE)),
-    "causality without observation (9.1)": (PTX91, "causality", lambda x, _: x.proxy_preserved_base_causality | x.fences_in_order),
-    "causality ignores proxies": (PTX91, "causality", lambda x, _: x.base_causality | x.observation.then(x.base_causality)),
+    "causality without observation (9.1)": (
+        PTX91, "causality", lambda x, _: x.proxy_preserved_base_causality | x.fences_in_order),
+    "causality ignores proxies": (
+        PTX91, "causality", lambda x, _: x.base_causality | x.observation.then(x.base_causality)),
 }  # fmt: skip
 
 

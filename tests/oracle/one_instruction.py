@@ -139,9 +139,7 @@ def inputs(type: str, rng: np.random.Generator) -> list[int]:
 
 def run(case: Case, columns: list[list[int]]) -> list[np.ndarray]:
     """What the machine makes of the inputs."""
-    held = [
-        np.array(column, f"u{bits(type) // 8}") for type, column in zip(case.operands.split(), columns, strict=True)
-    ]
+    held = [np.array(column, f"u{bits(type) // 8}") for type, column in zip(case.operands.split(), columns, strict=True)]
     outs = [np.zeros(LANES, f"u{bits(type) // 8}") for type in case.results.split()]
     module = ptxvm.load(kernel(case))
     module.kernel().launch(grid=1, block=LANES, args=[*held, *outs])

@@ -52,9 +52,7 @@ def cases() -> Iterator[Case]:
         for type, half in (("f16x2", "f16"), ("bf16x2", "bf16")):
             yield from pairs(op, type, half)
     for ftz in ("", ".ftz"):
-        yield Case(
-            f"slct{ftz}.b32.f32", "b32", "b32 b32 f32", lambda a, b, c, ftz=ftz: a if number(c, "f32", ftz) >= 0 else b
-        )
+        yield Case(f"slct{ftz}.b32.f32", "b32", "b32 b32 f32", lambda a, b, c, ftz=ftz: a if number(c, "f32", ftz) >= 0 else b)
     yield Case("slct.f64.f32", "f64", "f64 f64 f32", lambda a, b, c: a if number(c, "f32") >= 0 else b)
     yield Case("selp.f32", "f32", "f32 f32 pred", lambda a, b, c: a if c else b)
     yield Case("selp.f64", "f64", "f64 f64 pred", lambda a, b, c: a if c else b)
@@ -86,9 +84,7 @@ def pairs(op: str, type: str, half: str) -> Iterator[Case]:
     def both(a: int, b: int) -> tuple[bool, bool]:
         return f(low(a), low(b)), f(a >> 16, b >> 16)
 
-    yield Case(
-        f"setp.{op}.{type} {{d}}|{{e}}, {{a}}, {{b}};", "pred pred", "b32 b32", lambda a, b: tuple(map(int, both(a, b)))
-    )
+    yield Case(f"setp.{op}.{type} {{d}}|{{e}}, {{a}}, {{b}};", "pred pred", "b32 b32", lambda a, b: tuple(map(int, both(a, b))))
     yield Case(
         f"set.{op}.u32.{type}",
         "u32",

@@ -47,8 +47,7 @@ def integers(rng: np.random.Generator, type: str, count: int) -> np.ndarray:
     random = (
         rng.integers(0, 1 << bits, count, dtype=np.uint64, endpoint=False)
         if bits < 64
-        else rng.integers(0, 1 << 63, count, dtype=np.uint64) * np.uint64(2)
-        + rng.integers(0, 2, count).astype(np.uint64)
+        else rng.integers(0, 1 << 63, count, dtype=np.uint64) * np.uint64(2) + rng.integers(0, 2, count).astype(np.uint64)
     )
     small = random >> rng.integers(0, bits, count).astype(np.uint64)
     edges = rng.choice(np.array([0, 1, (1 << bits - 1) - 1, 1 << bits - 1, (1 << bits) - 1], dtype=np.uint64), count)
@@ -258,10 +257,7 @@ def codes(x: np.ndarray, name: str) -> np.ndarray:
     values = x.view(np.float32)
     nans = np.isnan(values)
     limit = float(np.array(greatest, np.uint8).view(type))
-    code = (
-        np.clip(np.where(nans, 0, values), -limit, limit).astype(type).view(np.uint8).astype(int)
-        & (1 << WIDTH[name]) - 1
-    )
+    code = np.clip(np.where(nans, 0, values), -limit, limit).astype(type).view(np.uint8).astype(int) & (1 << WIDTH[name]) - 1
     return np.where(nans, nan, code)
 
 

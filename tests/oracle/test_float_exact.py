@@ -142,9 +142,7 @@ def test_min_and_max(op: str, format: Format, nan: str, rng: np.random.Generator
     want: list[int | str] = []
     for row in zip(*columns, strict=True):
         numbers = [int(x) for x in row if not exact.is_nan(int(x), format)]
-        want.append(
-            choose(numbers, key=lambda x: order(x, format)) if len(numbers) == 2 or (numbers and not nan) else NAN
-        )
+        want.append(choose(numbers, key=lambda x: order(x, format)) if len(numbers) == 2 or (numbers and not nan) else NAN)
     check(got, want, format, columns)
 
 
@@ -237,9 +235,7 @@ BOUNDS = [
 @pytest.mark.parametrize(
     ("function", "range", "kind", "bound"), BOUNDS, ids=[f"{b[0]}-{b[2]}" + str(n) for n, b in enumerate(BOUNDS)]
 )
-def test_error_bound(
-    function: str, range: tuple[float, float], kind: str, bound: float, rng: np.random.Generator
-) -> None:
+def test_error_bound(function: str, range: tuple[float, float], kind: str, bound: float, rng: np.random.Generator) -> None:
     low, high = range
     wide = low > 0 and high > 1e6
     x = np.exp2(rng.uniform(math.log2(low), math.log2(high), 4000)) if wide else rng.uniform(low, high, 4000)

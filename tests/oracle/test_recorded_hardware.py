@@ -33,7 +33,11 @@ def single(case: dict[str, str]) -> str:
     setup = ""
     if head == "cvt.f32.f16":
         setup, sources = f"mov.b16 %h, {sources[0]};", ["%h"]
-    result = {"pred": "selp.u64 %rd2, 1, 0, %d;", "f16": "cvt.u64.u16 %rd2, %d;", "f32": "mov.b32 %r, %d; cvt.u64.u32 %rd2, %r;"}
+    result = {
+        "pred": "selp.u64 %rd2, 1, 0, %d;",
+        "f16": "cvt.u64.u16 %rd2, %d;",
+        "f32": "mov.b32 %r, %d; cvt.u64.u32 %rd2, %r;",
+    }
     wide = "mov.b64 %rd2, %d;" if case["type"].endswith("64") else "mov.b32 %r, %d; cvt.u64.u32 %rd2, %r;"
     return f"""{CARD}.visible .entry k(.param .u64 p) {{
         .reg .{REGISTERS[case["type"]]} %d; .reg .b16 %h; .reg .b32 %r; .reg .b64 %rd<3>;
@@ -55,7 +59,11 @@ def test_single_operations(recorded: dict[str, list[dict[str, str]]]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "first", "base", "mode", "amount", "clamp"),
-    [("down_40_71", 40, 1000, "down", 30, 31), ("up_90_121", 90, 2000, "up", 4, 0), ("bfly_130_161", 130, 3000, "bfly", 16, 31)],
+    [
+        ("down_40_71", 40, 1000, "down", 30, 31),
+        ("up_90_121", 90, 2000, "up", 4, 0),
+        ("bfly_130_161", 130, 3000, "bfly", 16, 31),
+    ],
 )
 def test_shuffles(
     recorded: dict[str, dict[str, list[str]]], name: str, first: int, base: int, mode: str, amount: int, clamp: int

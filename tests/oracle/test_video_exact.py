@@ -51,9 +51,7 @@ def video_cases(rng: np.random.Generator) -> Iterator[Case]:
 
         yield from scalar_video(name, shift, f"{dt}.{at}.u32", dt, at, "u32", rng, f".{mode}")
     for at, bt, (op, compare) in itertools.product(WORDS, WORDS, COMPARE.items()):
-        yield from scalar_video(
-            "vset", lambda a, b, f=compare: int(f(a, b)), f"{at}.{bt}.{op}", "u32", at, bt, rng, sats=("",)
-        )
+        yield from scalar_video("vset", lambda a, b, f=compare: int(f(a, b)), f"{at}.{bt}.{op}", "u32", at, bt, rng, sats=("",))
 
 
 def scalar_video(
@@ -152,9 +150,7 @@ def simd(
 ) -> Case:
     """One SIMD instruction with selectors and a mask drawn by chance."""
     size, letter = 32 // count, "h" if count == 2 else "b"
-    picks = [
-        letter + "".join(str(n) for n in rng.integers(0, 2 * count, count)) if rng.random() < 0.7 else "" for _ in "ab"
-    ]
+    picks = [letter + "".join(str(n) for n in rng.integers(0, 2 * count, count)) if rng.random() < 0.7 else "" for _ in "ab"]
     mask = MASKS[count][rng.integers(0, len(MASKS[count]))]
     usual = ("h10", "h32") if count == 2 else ("b3210", "b7654")
 

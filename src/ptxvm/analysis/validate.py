@@ -12,7 +12,6 @@ from ptxvm.analysis.report import Report
 from ptxvm.analysis.shapes import constant, names_in, shape_of
 from ptxvm.diagnostics import Span, did_you_mean
 from ptxvm.isa.model import Problem
-from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 

@@ -172,9 +172,7 @@ def litmus(
     *,
     model: Annotated[str, typer.Option(metavar="6.4|9.1", help="The version of chapter 8.")] = "9.1",
     form: Annotated[str, typer.Option("--format", metavar="text|json", help="How judgements are printed.")] = "text",
-    drawings: Annotated[
-        str | None, typer.Option("--svg", metavar="FOLDER", help="Draw the events of each test there.")
-    ] = None,
+    drawings: Annotated[str | None, typer.Option("--svg", metavar="FOLDER", help="Draw the events of each test there.")] = None,
 ) -> int:
     """Say what the memory consistency model allows.
 

@@ -97,9 +97,7 @@ def explain_register(name: str, component: str | None) -> int:
     out = console()
     vector = f".v{found.count}" if found.count > 1 else ""
     full = f"%{name}" + (f".{component}" if component else "")
-    out.print(
-        Text.assemble((full, "bold"), f", a special register, {vector}.{found.type.name}; PTX ISA {found.section}")
-    )
+    out.print(Text.assemble((full, "bold"), f", a special register, {vector}.{found.type.name}; PTX ISA {found.section}"))
     out.print(Text(f"\n{found.meaning}\n"))
     out.print(labelled("needs", [(found.needs,)]))
     return 0
@@ -132,9 +130,7 @@ def requirements(i: Decoded) -> str:
     needs = [need for _, need in i.requirements()]
     version = max((need.version for need in needs), default=(1, 0))
     plain = [need.targets[0] for need in needs if len(need.targets) == 1 and not need.targets[0].suffix]
-    special = [
-        " or ".join(map(str, n.targets)) for n in needs if n.targets and (len(n.targets) > 1 or n.targets[0].suffix)
-    ]
+    special = [" or ".join(map(str, n.targets)) for n in needs if n.targets and (len(n.targets) > 1 or n.targets[0].suffix)]
     lowest: list[Target] = [max(plain)] if plain else []
     targets = list(dict.fromkeys([*map(str, lowest), *special]))
     return ", ".join([f"PTX {version[0]}.{version[1]}", *targets])
@@ -296,9 +292,7 @@ def print_truth_table(table: int) -> None:
     out.print()
     out.print(labelled("truth", rows, right=True))
     called = boolean.name(table)
-    out.print(
-        labelled("", [(f"0x{table:02X} is d = {boolean.expression(table)}" + (f", {called}" if called else ""),)])
-    )
+    out.print(labelled("", [(f"0x{table:02X} is d = {boolean.expression(table)}" + (f", {called}" if called else ""),)]))
 
 
 def print_bytes(reading: Reading, control: int, given: Mapping[str, int]) -> None:

@@ -157,9 +157,7 @@ def print_arrays(kernel: ptxvm.Kernel, args: Sequence[Any]) -> None:
     for number, (parameter, value) in enumerate(zip(kernel.function.signature.parameters, args, strict=True)):
         if isinstance(value, np.ndarray):
             name = parameter.name.removeprefix(f"{kernel.name}_")
-            rows.append(
-                (str(number), name, arguments.described(value), arguments.glimpse(value), *arguments.statistics(value))
-            )
+            rows.append((str(number), name, arguments.described(value), arguments.glimpse(value), *arguments.statistics(value)))
     if rows:
         headings = ("", "argument", "array", "values", "min", "max", "sum")
         console().print(tabulated(headings, rows, {0, 4, 5, 6}), soft_wrap=True)

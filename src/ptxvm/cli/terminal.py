@@ -59,9 +59,7 @@ def working(what: str) -> Iterator[None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    progress = Progress(
-        *columns, console=console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
-    )
+    progress = Progress(*columns, console=console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
     progress.add_task(what, total=None)
     timer = threading.Timer(PATIENCE, progress.start)
     timer.daemon = True
@@ -114,9 +112,7 @@ def aligned(rows: Rows, right: Collection[int], columns: int) -> Iterator[str]:
     widths = [max(len(row[n]) for row in rows if len(row) > n + 1) for n in range(max(map(len, rows)) - 1)]
     numbers = max((len(row[-1]) for row in rows), default=0) if max(map(len, rows)) - 1 in right else 0
     for row in rows:
-        cells = [
-            f"{c:>{w}}" if n in right else f"{c:<{w}}" for n, (c, w) in enumerate(zip(row[:-1], widths, strict=False))
-        ]
+        cells = [f"{c:>{w}}" if n in right else f"{c:<{w}}" for n, (c, w) in enumerate(zip(row[:-1], widths, strict=False))]
         before = "".join(f"{cell}{GAP}" for cell in cells)
         parts = textwrap.wrap(row[-1], max(20, columns - len(before)), break_on_hyphens=False) or [""]
         for n, part in enumerate(parts):

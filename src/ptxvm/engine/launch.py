@@ -41,9 +41,7 @@ class Engine(Protocol):
         """The functions of the device, and what they printed."""
         ...
 
-    def launch(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None
-    ) -> Counters:
+    def launch(self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None) -> Counters:
         """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns."""
         ...
 
@@ -149,9 +147,7 @@ def rehearse(
             before.restore()
         watch.watcher.begin(Scene(kernel.name, shape), number, seed)
         try:
-            counters = engine.watched(
-                kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed
-            )
+            counters = engine.watched(kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed)
         except Fault as fault:  # of which nothing can go on
             if not watch.watcher.refused(fault, None, 0):
                 raise

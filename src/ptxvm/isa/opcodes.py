@@ -17,7 +17,9 @@ OPCODES = frozenset(
 # Words that PTX 9.1 has after an opcode of which we declare other forms only.
 LACKING = {
     "barrier": frozenset({"cluster"}),
-    "mma": frozenset({"sp", "sp::ordered_metadata", "block_scale", "kind::mxf8f6f4", "kind::f8f6f4", "kind::mxf4", "kind::mxf4nvf4"}),
+    "mma": frozenset(
+        {"sp", "sp::ordered_metadata", "block_scale", "kind::mxf8f6f4", "kind::f8f6f4", "kind::mxf4", "kind::mxf4nvf4"}
+    ),
     "st": frozenset({"async", "bulk"}),
     "red": frozenset({"async"}),
 }

@@ -132,23 +132,15 @@ class _Argument:
 
     def _array(self, array: np.ndarray[Any, Any]) -> bytes:
         if array.dtype.hasobject:
-            raise TypeError(
-                f"{self} is an array of Python objects, which no kernel can read; convert it to a numeric dtype"
-            )
+            raise TypeError(f"{self} is an array of Python objects, which no kernel can read; convert it to a numeric dtype")
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
-            raise TypeError(
-                f"{self} is not contiguous in memory; pass np.ascontiguousarray(x), or the array it is a view of"
-            )
+            raise TypeError(f"{self} is not contiguous in memory; pass np.ascontiguousarray(x), or the array it is a view of")
         self._must_be_pointer("an array")
         pointer = self.parameter.pointer
         space = pointer.space if pointer is not None and pointer.space else "global"
         if space in ("shared", "local"):
-            raise TypeError(
-                f"{self} points to .{space} memory, which no host array is in; pass an offset as an integer"
-            )
-        adopted = self.packed.memory.adopt(
-            array, f"`{self.parameter.name}`", space=space, detail=f"argument {self.number}"
-        )
+            raise TypeError(f"{self} points to .{space} memory, which no host array is in; pass an offset as an integer")
+        adopted = self.packed.memory.adopt(array, f"`{self.parameter.name}`", space=space, detail=f"argument {self.number}")
         self.packed.adopted.append(adopted)
         return self._pointer(adopted.address)
 
@@ -195,9 +187,7 @@ class _Argument:
         if element.is_float or (isinstance(value, float) and element.name in ("b32", "b64")):
             return number_bits(float(value), element).to_bytes(element.bytes, "little")
         if isinstance(value, float):
-            raise TypeError(
-                f"{self} is no floating-point number: {value!r} does not fit; pass an integer or a NumPy scalar"
-            )
+            raise TypeError(f"{self} is no floating-point number: {value!r} does not fit; pass an integer or a NumPy scalar")
         least, most = -(1 << element.bits - 1), (1 << element.bits) - 1
         if not least <= value <= most:
             raise ValueError(f"{self} has {element.bits} bits, and {value} does not fit: {least} to {most} do")

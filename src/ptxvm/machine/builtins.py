@@ -120,9 +120,7 @@ class Library:
         """Every lane says where its assertion failed; the first one is the fault."""
         messages, files, numbers, functions, *_ = ([int(value) for value in column] for column in arguments)
         said = []
-        for lane, message, file, number, function in zip(
-            lanes.tolist(), messages, files, numbers, functions, strict=True
-        ):
+        for lane, message, file, number, function in zip(lanes.tolist(), messages, files, numbers, functions, strict=True):
             text, where, name = (self.memory.read_string(at, lane) if at else "" for at in (message, file, function))
             cta, thread = (",".join(map(str, place)) for place in cohort.layout.coordinates(lane))
             line = number & 0xFFFF_FFFF

@@ -60,9 +60,7 @@ class Heap:
             if gone is not None:
                 message = f"free({address:#x}): that block of {plural(gone.size)} has been freed before"
                 raise AccessFault("double-free", message, address, 0, lane_index)
-            raise AccessFault(
-                "invalid-free", f"free({address:#x}): malloc gave no such address", address, 0, lane_index
-            )
+            raise AccessFault("invalid-free", f"free({address:#x}): malloc gave no such address", address, 0, lane_index)
         self.memory.release(block)
         self._gone[address] = block
         self._resting.append(block)

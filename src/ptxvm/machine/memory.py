@@ -115,9 +115,7 @@ class Memory:
             if not -host.size < offset < other.size:
                 continue
             if offset < 0 or offset + host.size > other.size or host.flags.writeable > other.writable:
-                raise ValueError(
-                    f"{name} overlaps {other}, and a module of .address_size 32 works on copies: pass one array"
-                )
+                raise ValueError(f"{name} overlaps {other}, and a module of .address_size 32 works on copies: pass one array")
             other.uses += 1
             return Adopted(other.start + offset, other)
         copy = self.allocate(host.size, 256, space, name, writable=bool(host.flags.writeable), detail=detail)

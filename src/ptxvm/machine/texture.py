@@ -345,9 +345,7 @@ class Surface(Opaque):
 
     kind = "surfref"
 
-    def __init__(
-        self, array: npt.NDArray[Any], *, channels: int = 1, layered: bool = False, cubemap: bool = False
-    ) -> None:
+    def __init__(self, array: npt.NDArray[Any], *, channels: int = 1, layered: bool = False, cubemap: bool = False) -> None:
         super().__init__()
         if not array.flags.c_contiguous:
             raise TypeError("a surface is a contiguous NumPy array, since kernels write to it in place")

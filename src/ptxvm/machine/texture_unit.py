@@ -88,9 +88,7 @@ def sampled(what: Fetch, texture: Texture, sampling: Sampling, given: dict[str, 
     if gradients is not None:
         gradients = ([g.view(np.float32) for g in gradients[0]], [g.view(np.float32) for g in gradients[1]])
     offset = [o.view(np.int32) for o in given["offset"]] if "offset" in given else None
-    return fetch(
-        what, texture, sampling, given["coordinates"], lod=lod, gradients=gradients, offset=offset, compare=compare
-    )
+    return fetch(what, texture, sampling, given["coordinates"], lod=lod, gradients=gradients, offset=offset, compare=compare)
 
 
 def query(kind: str, attribute: str) -> Work:

@@ -90,9 +90,7 @@ class Window:
         home = self.home if lanes is None else self.home[lanes]
         return np.asarray(offset, np.uint64) + home.view(np.uint64) + np.uint64(self.allocation.start)
 
-    def from_generic(
-        self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes | None = None
-    ) -> npt.NDArray[np.uint64]:
+    def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes | None = None) -> npt.NDArray[np.uint64]:
         """The offsets of generic addresses (`cvta.to`)."""
         home = self.home if lanes is None else self.home[lanes]
         return address - np.uint64(self.allocation.start) - home.view(np.uint64)

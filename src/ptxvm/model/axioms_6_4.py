@@ -19,6 +19,8 @@ class PTX64(Execution):
     """An execution as PTX 6.4 sees it."""
 
     name = "6.4"
+    axioms_section = "8.9"
+    mixed_size_section = "8.6.2"
     known_from_the_start: tuple[str, ...] = (
         *("reads", "writes", "morally_strong", "overlapping_program_order", "release_pattern", "acquire_pattern"),
         *("either_way", "conflict", "initial_before_all", "dependencies", "read_modify_write", "writers", "fence_scs"),
@@ -231,12 +233,16 @@ class PTX64(Execution):
 
 @dataclass(frozen=True)
 class Axiom:
-    """A name, where it stands, and the relation that must be so."""
+    """A name, its number in the section of the axioms, and the relation that must be so."""
 
     name: str
-    section: str
+    number: int
     must_be: Literal["acyclic", "irreflexive", "empty"]
     relation: Callable[[Any], Relation]
+
+    def section(self, model: type[PTX64]) -> str:
+        """Where it stands."""
+        return f"{model.axioms_section}.{self.number}"
 
     def holds(self, execution: Execution) -> bool:
         """Does this execution keep it?"""
@@ -256,15 +262,15 @@ class Axiom:
 
 
 BEFORE_COHERENCE = (
-    Axiom("No Thin Air", "8.9.4", "acyclic", lambda x: x.value_flow),
-    Axiom("Fence-SC", "8.9.2", "empty", lambda x: x.fence_sc_against_causality),
+    Axiom("No Thin Air", 4, "acyclic", lambda x: x.value_flow),
+    Axiom("Fence-SC", 2, "empty", lambda x: x.fence_sc_against_causality),
 )
 WITH_COHERENCE = (
-    Axiom("Coherence", "8.9.1", "irreflexive", lambda x: x.coherence_against_itself),
-    Axiom("Causality", "8.9.6", "irreflexive", lambda x: x.communication_against_causality),
-    Axiom("Single-Copy Atomicity", "8.9.3", "empty", lambda x: x.torn_reads),
-    Axiom("Atomicity of RMW", "8.9.3", "empty", lambda x: x.split_atomics),
-    Axiom("SC per Location", "8.9.5", "acyclic", lambda x: x.strong_communication_and_program_order),
+    Axiom("Coherence", 1, "irreflexive", lambda x: x.coherence_against_itself),
+    Axiom("Causality", 6, "irreflexive", lambda x: x.communication_against_causality),
+    Axiom("Single-Copy Atomicity", 3, "empty", lambda x: x.torn_reads),
+    Axiom("Atomicity of RMW", 3, "empty", lambda x: x.split_atomics),
+    Axiom("SC per Location", 5, "acyclic", lambda x: x.strong_communication_and_program_order),
 )
 """In the order in which they are asked.  All but No Thin Air and Fence-SC need the coherence order; an order that has
 more pairs can only break more of them, so an unfinished order that breaks one need not be finished."""

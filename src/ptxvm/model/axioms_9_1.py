@@ -22,6 +22,8 @@ class PTX91(PTX64):
     """An execution as PTX 9.1 sees it."""
 
     name = "9.1"
+    axioms_section = "8.10"
+    mixed_size_section = "8.7.2"
     known_from_the_start = (*PTX64.known_from_the_start, "same_address", "same_proxy", "same_cta", "fenced", "generic")
 
     # ── 8.2.1, 8.6 and 8.7: the same address, by the same proxy ─────────────────────────

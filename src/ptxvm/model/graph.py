@@ -38,7 +38,11 @@ def svg(candidate: Candidate) -> str:
         *(_arrow(step, places, n, bold=step in wrong) for n, step in enumerate(shown)),
         *(_box(x, i, place, candidate) for i, place in places.items()),
         *_legend({step.edge for step in shown}, bottom),
-        *([_verdict(f"forbidden by {candidate.broken.name} ({candidate.broken.section})", bottom)] if candidate.broken else []),
+        *(
+            [_verdict(f"forbidden by {candidate.broken.name} ({candidate.broken.section(type(x))})", bottom)]
+            if candidate.broken
+            else []
+        ),
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{right}" height="{bottom + 50}" '

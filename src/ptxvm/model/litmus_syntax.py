@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from ptxvm.model.conditions import NotALitmusTest, condition
 from ptxvm.model.instructions import instruction
-from ptxvm.model.program import Alias, Instruction, Proxy, Test, Thread
+from ptxvm.model.program import Alias, Branch, Instruction, Proxy, Test, Thread
 
 THREAD = re.compile(r"P(\d+)\s*@\s*cta\s+(\d+)\s*(?:,\s*cluster\s+(\d+)\s*)?,\s*gpu\s+(\d+)")
 QUESTION = re.compile(r"^\s*(filter|exists|~\s*exists|not\s+exists|forall|locations)\b", re.MULTILINE)
@@ -90,6 +90,9 @@ def thread(name: str, place: tuple[int, int, int], lines: Iterable[str], registe
                 labels[item] = len(code)
             else:
                 code.append(item)
+    for branch in code:
+        if isinstance(branch, Branch) and branch.label not in labels:
+            raise NotALitmusTest(f"`{branch.text}` goes to a label that {name} does not have")
     return Thread(name, place, tuple(code), labels, dict(registers or {}))
 
 

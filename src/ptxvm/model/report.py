@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.events import Kind
 from ptxvm.model.explain import EDGES, cycle
-from ptxvm.model.judge import NO_GUARANTEE, Judgement
+from ptxvm.model.judge import MODELS, NO_GUARANTEE, Judgement
 
 QUESTIONS = {"exists": "exists", "not_exists": "~exists", "forall": "forall"}
 ENDS = {
@@ -24,7 +24,7 @@ def report(judgement: Judgement) -> Iterator[str]:
     yield f"  {QUESTIONS[test.quantifier]} {test.condition}" + (f", where {test.filter}" if test.filter else "")
     yield f"  {ENDS[judgement.termination]}"
     if judgement.verdict == NO_GUARANTEE:
-        yield "  a mixed-size data race ends what the axioms promise (8.6.2)"
+        yield f"  a mixed-size data race ends what the axioms promise ({MODELS[judgement.model].mixed_size_section})"
     yield ""
     yield from outcomes(judgement)
     for race in judgement.races:
@@ -71,9 +71,11 @@ def table(candidate: Candidate) -> Iterator[str]:
 def refusal(candidate: Candidate) -> Iterator[str]:
     """The axiom that an execution breaks, and the cycle."""
     assert candidate.broken  # noqa: S101 - for mypy; only a candidate that breaks one is forbidden
-    yield f"  forbidden by {candidate.broken.name} ({candidate.broken.section})"
     x = candidate.execution
+    yield f"  forbidden by {candidate.broken.name} ({candidate.broken.section(type(x))})"
     found = cycle(candidate)
-    wide = max(len(str(x.events[step.first])) for step in found)
+    first = max(len(str(x.events[step.first])) for step in found)
+    second = max(len(str(x.events[step.second])) for step in found)
     for step in found:
-        yield f"    {x.events[step.first]!s:<{wide}}  {step.edge:<5} {x.events[step.second]}    ({EDGES[step.edge]})"
+        before, after = x.events[step.first], x.events[step.second]
+        yield f"    {before!s:<{first}}  {step.edge:<5} {after!s:<{second}}  ({EDGES[step.edge]})"

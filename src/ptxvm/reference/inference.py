@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.placement import place
+from ptxvm.analysis.program import follow
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
 from ptxvm.analysis.symbols import Variable
-from ptxvm.analysis.program import follow
 from ptxvm.isa.model import Decoded, Problem
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
@@ -40,9 +40,7 @@ class Names:
     tables: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     prototypes: list[str] = field(default_factory=list)
-    arguments: tuple[list[Type], list[Type]] = field(
-        default_factory=lambda: ([], [])
-    )  # results and parameters of a call
+    arguments: tuple[list[Type], list[Type]] = field(default_factory=lambda: ([], []))  # results and parameters of a call
 
     @property
     def code(self) -> dict[str, list[str]]:
@@ -64,9 +62,7 @@ class Names:
 
     def parameters(self) -> str:
         """Those of the kernel."""
-        return ", ".join(
-            f".param .align 16 .b8 {name}[256]" for name, space in self.variables.items() if space == "param"
-        )
+        return ", ".join(f".param .align 16 .b8 {name}[256]" for name, space in self.variables.items() if space == "param")
 
     def body_lines(self) -> Iterator[str]:
         """The declarations that stand in its body, before the instruction."""
@@ -98,9 +94,7 @@ def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
     """What the names stand for where the instruction takes this form; None where the operands do not fit it."""
     names = unknown(node)
     found = Names(vectors={n.text for n in names if n.component in VECTOR_PARTS})
-    found.bare = not any(n.text.startswith("%") for n in names) and not any(
-        isinstance(o, tree.Index) for o in node.operands
-    )
+    found.bare = not any(n.text.startswith("%") for n in names) and not any(isinstance(o, tree.Index) for o in node.operands)
     provisional = Scope(registers=[])
     for name in names:
         provisional.declare(provisional.new_register(name.text, ANY))

@@ -157,11 +157,7 @@ def selector_in_words(word: str) -> str:
     if kind not in ("b", "h") or not digits.isdigit() or set(digits) - set("0123"):
         return ""
     noun = "byte" if kind == "b" else "half"
-    return (
-        f"{noun} {digits}"
-        if len(digits) == 1
-        else f"{'bytes' if kind == 'b' else 'halves'} {', '.join(reversed(digits))}"
-    )
+    return f"{noun} {digits}" if len(digits) == 1 else f"{'bytes' if kind == 'b' else 'halves'} {', '.join(reversed(digits))}"
 
 
 def type_in_words(type: Type) -> str:

@@ -92,12 +92,8 @@ class Page:
     @cached_property
     def needs(self) -> list[tuple[str, str]]:
         """What it needs, and what single modifiers and other conditions need: `(".ftz", "PTX 1.4")`."""
-        named = [
-            (c.__name__.replace("_", " "), need) for c, need in self.of.conditional_needs if c.__name__.isidentifier()
-        ]
-        return [*((words, need) for words, need in self._needed() if words or need != "PTX 1.0"), *named] or [
-            ("", "PTX 1.0")
-        ]
+        named = [(c.__name__.replace("_", " "), need) for c, need in self.of.conditional_needs if c.__name__.isidentifier()]
+        return [*((words, need) for words, need in self._needed() if words or need != "PTX 1.0"), *named] or [("", "PTX 1.0")]
 
     def _needed(self) -> Iterator[tuple[str, str]]:
         """What modifiers need, of those that the instruction has: tables of needs are shared."""
@@ -152,9 +148,7 @@ def pages() -> dict[str, list[Page]]:
 def _chapter(instruction: Instruction) -> str:
     """The first sentence of the family's module."""
     described = sys.modules[instruction.meaning.__module__].__doc__ or instruction.family
-    return described.strip().partition("\n")[0].partition(").")[0].removesuffix(".") + (
-        ")" if ")." in described else ""
-    )
+    return described.strip().partition("\n")[0].partition(").")[0].removesuffix(".") + (")" if ")." in described else "")
 
 
 def _numbers(section: str) -> tuple[int, ...]:

@@ -60,12 +60,7 @@ class Result:
 def is_computable(reading: Reading) -> bool:
     """Does the result depend on registers and constants alone, the carry flag included?"""
     i = reading.decoded
-    return (
-        i.of.effects <= {"cc"}
-        and bool(i.of.sources)
-        and not names_an_address(reading)
-        and not _has_whole_vector(reading)
-    )
+    return i.of.effects <= {"cc"} and bool(i.of.sources) and not names_an_address(reading) and not _has_whole_vector(reading)
 
 
 def names_an_address(reading: Reading) -> bool:
@@ -89,9 +84,7 @@ def wanted(reading: Reading) -> dict[str, Type]:
     for operand, node, type in _sources(reading):
         for name in names_in(node):
             if name.text != "WARP_SZ":
-                found.setdefault(
-                    print_operand(name) if _is_special(name) else name.text, type or _declared(reading, operand)
-                )
+                found.setdefault(print_operand(name) if _is_special(name) else name.text, type or _declared(reading, operand))
     if "cc" in i.of.effects and i.form.opcode in ("addc", "subc", "madc"):
         found[CARRY] = pred
     return found

@@ -213,13 +213,9 @@ class Cursor:
         if self._splits_number(at):
             number = self.texts[at - 1] + text
             advice = advice or _number_help(number)
-            return self.fail(
-                codes.BAD_NUMBER, f"`{shorten(number)}` is not a number", at - 1, at, noticed=at, help=advice
-            )
+            return self.fail(codes.BAD_NUMBER, f"`{shorten(number)}` is not a number", at - 1, at, noticed=at, help=advice)
         if text[0] == "%" and at and self.touches(at):
-            advice = (
-                advice or "`%` at the start of a word makes it a name; the remainder is written with blanks: `7 % 3`"
-            )
+            advice = advice or "`%` at the start of a word makes it a name; the remainder is written with blanks: `7 % 3`"
         if text == '"':
             return self.fail(codes.UNCLOSED_STRING, "this string has no end on its line", help=advice)
         if text == ".":

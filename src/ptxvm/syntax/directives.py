@@ -241,9 +241,7 @@ class Directives(Declarations):
         elif self.texts[self.at] == ",":
             self.at += 1
             raise self.unexpected("`function_name`")
-        return tree.Location(
-            file, line, column, function, inlined, start=self.starts[first], end=self.ends[self.at - 1]
-        )
+        return tree.Location(file, line, column, function, inlined, start=self.starts[first], end=self.ends[self.at - 1])
 
     def _triple(self) -> tuple[int, int, int]:
         return (

@@ -46,9 +46,7 @@ class Expressions(Cursor):
     def starts_constant(self, at: int) -> bool:
         """Whether a constant expression can start with this token."""
         text = self.texts[at]
-        return (
-            text[0] in _DIGITS or text in _UNARY or text in {"(", "WARP_SZ"} or (text[0] == "." and text[1:2].isdigit())
-        )
+        return text[0] in _DIGITS or text in _UNARY or text in {"(", "WARP_SZ"} or (text[0] == "." and text[1:2].isdigit())
 
     def literal_size(self, what: str, *, allow_warp_size: bool = True) -> tree.Operand:
         """The number in `[4]`, `<100>` or `.align 16`: a literal or `WARP_SZ`, no expression."""
@@ -169,11 +167,7 @@ class Expressions(Cursor):
             self.expect_close(opening)
             operand = self._unary()
             return tree.Cast(kind[1:], operand, start=self.starts[opening], end=operand.end)
-        inner = (
-            self._exact_float()
-            if self.is_exact_float(self.at) and self.texts[self.at + 1] == ")"
-            else self._conditional()
-        )
+        inner = self._exact_float() if self.is_exact_float(self.at) and self.texts[self.at + 1] == ")" else self._conditional()
         self.expect_close(opening)
         return inner
 

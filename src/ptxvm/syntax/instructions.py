@@ -14,9 +14,7 @@ from ptxvm.syntax.directives import Directives
 from ptxvm.syntax.lexer import END, integer
 from ptxvm.syntax.source import Source
 
-_NO_MODIFIER = frozenset(
-    ".reg .entry .func .visible .extern .version .address_size .file .loc .pragma .section .align".split()
-)
+_NO_MODIFIER = frozenset(".reg .entry .func .visible .extern .version .address_size .file .loc .pragma .section .align".split())
 """Words that no instruction has behind its opcode: there a `;` was forgotten."""
 
 _SEPARATORS = frozenset((",", ";"))

@@ -57,9 +57,7 @@ class Operands(Expressions):
             near = self.near("." + component.rpartition(".")[2])
             raise self.fail(codes.BAD_OPERAND, f"`{shorten(self.texts[at])}` has a component too many", at, ptxas=near)
         if f".{component}" in _NO_COMPONENT:
-            raise self.fail(
-                codes.BAD_OPERAND, f"`.{shorten(component)}` is no component", at, ptxas=self.near("." + component)
-            )
+            raise self.fail(codes.BAD_OPERAND, f"`.{shorten(component)}` is no component", at, ptxas=self.near("." + component))
         return tree.Name(text, component or None, start=self.starts[at], end=end)
 
     def _bare_name(self) -> tree.Name:

@@ -141,9 +141,7 @@ class Parser(Instructions):
                 f"unknown directive `{shorten(text)}`",
                 help=did_you_mean(text, _ALL_DIRECTIVES),
             )
-        if self.is_name(at) and (
-            self.texts[at + 1] == ":" or self.is_name(at + 1) or self.texts[at + 1] in {";", "[", "{"}
-        ):
+        if self.is_name(at) and (self.texts[at + 1] == ":" or self.is_name(at + 1) or self.texts[at + 1] in {";", "[", "{"}):
             return self._outside(codes.MISPLACED, f"{self.describe(at)} stands outside of a function", at)
         return self.unexpected("a directive")
 
@@ -327,9 +325,7 @@ class Parser(Instructions):
         if text == ".func" or text in LINKAGE:
             return self._linked(in_body=True)
         if text == ".target":
-            self.report(
-                codes.MISPLACED, "`.target` in a function has no effect", self.span(self.at), severity=Severity.WARNING
-            )
+            self.report(codes.MISPLACED, "`.target` in a function has no effect", self.span(self.at), severity=Severity.WARNING)
             return self.directive()
         if text in _LABELLED:
             raise self.fail(codes.MISPLACED, f"`{text}` needs a label in front of it", help=f"write `name: {text} …;`")

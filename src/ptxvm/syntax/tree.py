@@ -143,22 +143,7 @@ class Pair(Node):
     second: Operand
 
 
-Operand = (
-    Name
-    | Integer
-    | Float
-    | String
-    | Unary
-    | Binary
-    | Conditional
-    | Cast
-    | Call
-    | Index
-    | Address
-    | Vector
-    | Group
-    | Pair
-)
+Operand = Name | Integer | Float | String | Unary | Binary | Conditional | Cast | Call | Index | Address | Vector | Group | Pair
 
 
 # ── statements ──────────────────────────────────────────────────────────────────────────

@@ -28,9 +28,7 @@ def test_a_code_of_the_syntax(ptxvm):
 def test_a_code_of_a_rule_names_its_instructions(ptxvm):
     done = ptxvm("explain", "P1501")
     assert done.out == (
-        "P1501: The predicate result of lop3 comes with .and or .or, and only then.\n"
-        "\n"
-        "a rule of    lop3  PTX ISA 9.7.8.6\n"
+        "P1501: The predicate result of lop3 comes with .and or .or, and only then.\n\na rule of    lop3  PTX ISA 9.7.8.6\n"
     )
 
 

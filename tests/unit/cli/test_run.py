@@ -242,9 +242,7 @@ def test_arrays(name, held):
     assert ones.tolist() == [1, 1]
     assert parse(f"{name}[3]=5").tolist() == [5, 5, 5]
     assert len(set(parse(f"{name}[100]=random").tolist())) > 20
-    assert (
-        arguments.described(zeros) == f"{name.replace('b', 'u') if name in ('b8', 'b16', 'b32', 'b64') else name}[2,3]"
-    )
+    assert arguments.described(zeros) == f"{name.replace('b', 'u') if name in ('b8', 'b16', 'b32', 'b64') else name}[2,3]"
 
 
 def test_arange_wraps_around_where_the_type_is_narrow():

@@ -65,9 +65,7 @@ def test_the_lines_are_those_of_ptxas_itself(tmp_path, body):
         pytest.skip("no ptxas on the path")
     path = tmp_path / "k.ptx"
     path.write_text(f".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{{\n.reg .b32 %r<9>;\n{body}\n")
-    answer = subprocess.run(
-        ["ptxas", "-arch=sm_80", str(path), "-o", "/dev/null"], capture_output=True, text=True, check=False
-    )
+    answer = subprocess.run(["ptxas", "-arch=sm_80", str(path), "-o", "/dev/null"], capture_output=True, text=True, check=False)
     source = Source.read(path)
     ours = render([(source, parse(source)[1])], "ptxas")
     expected = answer.stdout + answer.stderr

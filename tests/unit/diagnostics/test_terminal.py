@@ -10,9 +10,7 @@ from ptxvm.diagnostics import Diagnostic, Severity, Span, render, summary
 from ptxvm.syntax import Source
 
 
-def show(
-    text: str, start: int, end: int, *, severity=Severity.ERROR, width: int = 80, color: bool = False, **details
-) -> str:
+def show(text: str, start: int, end: int, *, severity=Severity.ERROR, width: int = 80, color: bool = False, **details) -> str:
     source = Source(text, "k.ptx")
     line, column = source.location(start)
     found = Diagnostic(severity, "P0999", "a message", Span(start, end), line, column, **details)
@@ -21,9 +19,7 @@ def show(
 
 def test_the_whole_picture():
     text = "one\nadd.u32 %r1, %r2;\nthree\n"
-    assert show(
-        text, 4, 11, label="here", note="a note", help="some help", related=(("before this", Span(22, 27)),)
-    ) == (
+    assert show(text, 4, 11, label="here", note="a note", help="some help", related=(("before this", Span(22, 27)),)) == (
         "error[P0999]: a message\n"
         " --> k.ptx:2:1\n"
         "  |\n"

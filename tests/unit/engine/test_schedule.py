@@ -189,8 +189,8 @@ def test_endless_recursion_overflows_the_stack() -> None:
 
 
 def test_calls_with_registers_for_parameters() -> None:
-    sum3 = ".func (.reg .u32 %total) sum3(.reg .u32 %a, .reg .u32 %b, .reg .u32 %c)" \
-           " { add.u32 %total, %a, %b; add.u32 %total, %total, %c; ret; }"  # fmt: skip
+    sum3 = """.func (.reg .u32 %total) sum3(.reg .u32 %a, .reg .u32 %b, .reg .u32 %c)
+        { add.u32 %total, %a, %b; add.u32 %total, %total, %c; ret; }"""
     memory = np.zeros(40, np.uint32)
     kernel("call (%r5), sum3, (%r1, %r3, 7); st.global.u32 [%rd3], %r5;", sum3).launch(block=40, args=[memory])
     assert memory.tolist() == [t + 47 for t in range(40)]

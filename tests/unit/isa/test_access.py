@@ -63,17 +63,13 @@ def register(type: Type, count: int | None = None) -> Shape:
     return Shape("register", type, detail=count)
 
 
-@pytest.mark.parametrize(
-    "base", [register(b64), register(u16), register(s32), Shape("integer"), Shape("variable", u32)]
-)
+@pytest.mark.parametrize("base", [register(b64), register(u16), register(s32), Shape("integer"), Shape("variable", u32)])
 def test_what_an_address_may_be(base: Shape) -> None:
     for item in (base, Shape("offset", items=(base, Shape("integer")))):
         assert problem(Shape("address", items=(item,)), u64, ADDRESS, destination=False) == ""
 
 
-@pytest.mark.parametrize(
-    "base", [register(f32), register(pred), register(b64, 2), Shape("function"), Shape("label"), SINK]
-)
+@pytest.mark.parametrize("base", [register(f32), register(pred), register(b64, 2), Shape("function"), Shape("label"), SINK])
 def test_what_an_address_is_not(base: Shape) -> None:
     assert problem(Shape("address", items=(base,)), u64, ADDRESS, destination=False)
 

@@ -49,9 +49,7 @@ def check(memory, index, operation, operands):
 def test_old_values_and_memory_are_those_of_the_lane_order(operation, lanes, places, rng):
     small = operation in ("inc", "dec", "cas")
     memory = rng.integers(0, 4 if small else 1 << 32, places, dtype=np.uint32)
-    operands = [
-        rng.integers(0, 5 if small else 1 << 32, lanes, dtype=np.uint32) for _ in range(1 + (operation == "cas"))
-    ]
+    operands = [rng.integers(0, 5 if small else 1 << 32, lanes, dtype=np.uint32) for _ in range(1 + (operation == "cas"))]
     check(memory, rng.integers(0, places, lanes), operation, operands)
 
 

@@ -65,9 +65,7 @@ def test_lanes_with_different_formats_stay_in_order(memory, library):
     formats = [string(memory, text) for text in ("a%d ", "b ")]
     numbers = memory.allocate(16)
     numbers.bytes.view(U32)[:] = [7, 8, 9, 10]
-    taken = call(
-        library, "vprintf", [0, 1, 2], [formats[0], formats[1], formats[0]], [numbers.start, 0, numbers.start + 8]
-    )
+    taken = call(library, "vprintf", [0, 1, 2], [formats[0], formats[1], formats[0]], [numbers.start, 0, numbers.start + 8])
     assert taken.tolist() == [1, 0, 1]
     assert library.output == ["a7 b a9 "]
 

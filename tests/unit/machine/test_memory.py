@@ -122,14 +122,10 @@ def test_no_lanes_load_nothing(memory):
 def test_an_access_past_the_end_names_the_array_and_the_lane(memory):
     x = np.zeros(1024, np.float32)
     start = memory.adopt(x, "`x`", detail="argument 2").address
-    fault = refused(
-        lambda: memory.load(F32, addresses(start, 1028, 4)), "out-of-bounds", "`x` (4096 bytes, argument 2)"
-    )
+    fault = refused(lambda: memory.load(F32, addresses(start, 1028, 4)), "out-of-bounds", "`x` (4096 bytes, argument 2)")
     assert (fault.lane_index, fault.address, fault.size) == (1024, start + 4096, 4)
     refused(lambda: memory.load(F32, np.uint64(start + 4108)), "out-of-bounds", "that is 12 bytes past the end of `x`")
-    refused(
-        lambda: memory.store(F32, np.uint64(start + 4096), F32.type(0)), "out-of-bounds", "writing 4 bytes", "just past"
-    )
+    refused(lambda: memory.store(F32, np.uint64(start + 4096), F32.type(0)), "out-of-bounds", "writing 4 bytes", "just past")
 
 
 def test_an_access_before_the_start_is_refused(memory):
@@ -292,9 +288,7 @@ def test_an_array_of_an_earlier_launch_is_called_so(memory):
     x = np.zeros(4, np.float32)
     adopted = memory.adopt(x, "`x`")
     memory.release(adopted.allocation)
-    refused(
-        lambda: memory.load(F32, np.uint64(adopted.address)), "use-after-free", "argument of a launch that has ended"
-    )
+    refused(lambda: memory.load(F32, np.uint64(adopted.address)), "use-after-free", "argument of a launch that has ended")
 
 
 def test_an_array_in_a_variable_of_a_module_is_that_variable(memory):

@@ -31,9 +31,7 @@ WIDTH = st.one_of(st.just(""), st.integers(1, 30).map(str))
 PRECISION = st.one_of(st.just(""), st.just("."), st.integers(0, 25).map(".{}".format))
 
 
-@given(
-    FLAGS, WIDTH, PRECISION, st.sampled_from(sorted(TYPES)), st.sampled_from("diuoxX"), st.integers(0, (1 << 64) - 1)
-)
+@given(FLAGS, WIDTH, PRECISION, st.sampled_from(sorted(TYPES)), st.sampled_from("diuoxX"), st.integers(0, (1 << 64) - 1))
 def test_integers(flags, width, precision, length, conversion, value):
     text = f"<%{flags}{width}{precision}{length}{conversion}>"
     held = TYPES[length]
@@ -49,24 +47,16 @@ def test_small_integers(flags, width, precision, conversion, value):
 @given(FLAGS, WIDTH, PRECISION, st.sampled_from("eEfFgGaA"), st.floats(width=64))
 def test_floats(flags, width, precision, conversion, number):
     text = f"<%{flags}{width}{precision}{conversion}>"
-    assert we_say(text, bits_of(number)) == c_says(
-        text, ctypes.c_double(struct.unpack("<d", struct.pack("<d", number))[0])
-    )
+    assert we_say(text, bits_of(number)) == c_says(text, ctypes.c_double(struct.unpack("<d", struct.pack("<d", number))[0]))
 
 
-@pytest.mark.parametrize(
-    "number", [0.0, -0.0, 1.0, 1.5, 0.1, 5e-324, 1.7976931348623157e308, 123456.0, 9.9999995, 1e15]
-)
-@pytest.mark.parametrize(
-    "text", ["%f", "%e", "%g", "%a", "%.3g", "%#g", "%.0f", "%#.0f", "%.0a", "%.3A", "%+012.3e", "%010f"]
-)
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.0, 1.5, 0.1, 5e-324, 1.7976931348623157e308, 123456.0, 9.9999995, 1e15])
+@pytest.mark.parametrize("text", ["%f", "%e", "%g", "%a", "%.3g", "%#g", "%.0f", "%#.0f", "%.0a", "%.3A", "%+012.3e", "%010f"])
 def test_particular_floats(text, number):
     assert we_say(text, bits_of(number)) == c_says(text, ctypes.c_double(number))
 
 
-@given(
-    st.text("-0", max_size=2), WIDTH, PRECISION, st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=12)
-)
+@given(st.text("-0", max_size=2), WIDTH, PRECISION, st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=12))
 def test_strings(flags, width, precision, value):
     text = f"<%{flags}{width}{precision}s>"
     if "0" in flags:

@@ -75,8 +75,6 @@ def test_constants_are_known():
     assert constants_of(read("fma.rn.f32 %f1, %f2, 1.0, 0f40000000")) == {"b": 0x3F80_0000, "c": 0x4000_0000}
 
 
-@pytest.mark.parametrize(
-    "text", ["ld.u32 %r1, [%rd1]", "ret", "mov.u64 %rd1, buffer", "activemask.b32 %r1", "bar.sync 0"]
-)
+@pytest.mark.parametrize("text", ["ld.u32 %r1, [%rd1]", "ret", "mov.u64 %rd1, buffer", "activemask.b32 %r1", "bar.sync 0"])
 def test_what_needs_a_machine_is_not_computed(text):
     assert not is_computable(read(text))

@@ -45,9 +45,7 @@ def test_a_kernel(read):
 
 def test_a_function(read):
     """PTX 11.2.2, 11.4.6, 11.4.8."""
-    text = (
-        ".weak .func .attribute(.unified(1, 2)) (.reg .b32 r, .reg .b32 q) f(.reg .b32 a) .noreturn .abi_preserve 8 { }"
-    )
+    text = ".weak .func .attribute(.unified(1, 2)) (.reg .b32 r, .reg .b32 q) f(.reg .b32 a) .noreturn .abi_preserve 8 { }"
     (function,) = read(text)
     assert (function.kind, function.name, function.linkage) == ("func", "f", "weak")
     assert function.attributes == [Attribute("unified", [Integer(1), Integer(2)])]
@@ -57,9 +55,7 @@ def test_a_function(read):
     assert function.body == Block([])
 
 
-@pytest.mark.parametrize(
-    "text", [".func f;", ".func f();", ".extern .func () f ();", ".entry k;", ".visible .func %f();"]
-)
+@pytest.mark.parametrize("text", [".func f;", ".func f();", ".extern .func () f ();", ".entry k;", ".visible .func %f();"])
 def test_a_declaration_has_no_body(read, text):
     (function,) = read(text)
     assert (function.body, function.parameters, function.results) == (None, [], [])

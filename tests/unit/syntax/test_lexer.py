@@ -64,9 +64,7 @@ def test_comments_and_lines_of_the_preprocessor_are_blanks(text):
     assert tokens.text.count("\n") == text.count("\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "place"), [("a /*", 2), ("a /*/", 2), ("/**/ /* b\n", 5), ("a /* b */", -1), ("/*/ */", -1)]
-)
+@pytest.mark.parametrize(("text", "place"), [("a /*", 2), ("a /*/", 2), ("/**/ /* b\n", 5), ("a /* b */", -1), ("/*/ */", -1)])
 def test_a_comment_without_an_end_is_found(text, place):
     assert Tokens(Source(text)).unclosed_comment == place
 

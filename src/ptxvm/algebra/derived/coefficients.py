@@ -1,4 +1,4 @@
-"""The coefficients of the `.approx` instructions; `tools/derive_approximations.py` found them and wrote this file."""
+"""The coefficients of the `.approx` instructions; `tools/derive_approximations.py` wrote this file."""
 
 # One row (c0, c1, c2) for each range of the significand's top bits; sqrt and rsqrt: even exponents, then odd.
 

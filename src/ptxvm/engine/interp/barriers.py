@@ -83,9 +83,7 @@ class CtaBarriers:
         self.cohort = cohort
         self.barriers: dict[tuple[int, int], Barrier] = {}
 
-    def arrive(
-        self, lanes: Any, numbers: Any, threads: Any, votes: Any, key: Key | None
-    ) -> list[Waiting]:
+    def arrive(self, lanes: Any, numbers: Any, threads: Any, votes: Any, key: Key | None) -> list[Waiting]:
         """Lanes come to barriers, and wait there where a key is given; returns those that may go on.
 
         `numbers`, `threads` (or None) and `votes` (or None) are arrays like `lanes`.

@@ -92,9 +92,7 @@ class Calls:
 
     # ── arguments and results ───────────────────────────────────────────────────────────
 
-    def actual(
-        self, node: Any, bound: Bound, formal: Any, depth: int, routine: Routine, file: list[Any], lanes: Any
-    ) -> Any:
+    def actual(self, node: Any, bound: Bound, formal: Any, depth: int, routine: Routine, file: list[Any], lanes: Any) -> Any:
         """The value of an argument: of a register or constant, or the pieces of a `.param` variable."""
         if isinstance(node, Variable):
             frame = at(self.cohort.frames[depth], lanes)
@@ -150,9 +148,7 @@ class Calls:
 
     # ── the library ─────────────────────────────────────────────────────────────────────
 
-    def library(
-        self, function: Function, arguments: list[Any], results: list[Any], key: Key, lanes: Any, bound: Bound
-    ) -> None:
+    def library(self, function: Function, arguments: list[Any], results: list[Any], key: Key, lanes: Any, bound: Bound) -> None:
         """A function that the device provides."""
         handler = self.code.library.get(function.name)
         if handler is None:

@@ -115,9 +115,7 @@ class Cohort:
         except AccessFault as fault:
             raise self._placed(fault, access, lanes) from None
 
-    def atomic(
-        self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]
-    ) -> Any:
+    def atomic(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]) -> Any:
         """Update lane after lane; what was there before each."""
         chosen, lanes_chosen = self._chosen(lanes, guard) if guard is not None else (None, lanes)
         every = np.arange(self._count(lanes)) if chosen is None else chosen

@@ -82,8 +82,7 @@ class Interpreter:
 
         memory, code = self.image.memory, self.executable
         schedules = (
-            begin((shape, ctas, memory, parameters, size, stack, environment), code, routine)
-            for ctas in cohorts(shape, stack)
+            begin((shape, ctas, memory, parameters, size, stack, environment), code, routine) for ctas in cohorts(shape, stack)
         )
         try:
             with np.errstate(all="ignore"):

@@ -120,9 +120,7 @@ class Tracer:
         if stage == "arrive":
             return None
         sent = (
-            ports.Peers(self.alg, bound, None, request.types)
-            if request.verb == "warp"
-            else ports.Votes(self.alg, bound, None)
+            ports.Peers(self.alg, bound, None, request.types) if request.verb == "warp" else ports.Votes(self.alg, bound, None)
         )
         self.guard = None  # only lanes whose guard held have waited
         try:
@@ -433,4 +431,3 @@ def trace_wait(function: Function, segment: Segment, slots: Slots, image: Any, *
     after.instruction(bound, "run")
     run, more = after.finish("None, None", segment.live_out)
     return Compiled(run, source + more, None, request, arrive)
-

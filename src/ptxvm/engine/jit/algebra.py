@@ -73,9 +73,7 @@ class LlvmAlgebra:
             fixed = tuple(n + raw.base for n in fixed)
         for pattern, u in raw.terms:
             if isinstance(u, str):
-                scaled = self.code.emit(
-                    f"mul <{W} x {llvm}> {self.code.splat(llvm, u)}, {vector_literal(llvm, pattern)}"
-                )
+                scaled = self.code.emit(f"mul <{W} x {llvm}> {self.code.splat(llvm, u)}, {vector_literal(llvm, pattern)}")
                 total = self.code.emit(f"add <{W} x {llvm}> {total}, {scaled}") if total else scaled
         if any(n & (1 << bits) - 1 for n in fixed):
             total = self.code.emit(f"add <{W} x {llvm}> {total}, {vector_literal(llvm, fixed)}")
@@ -116,12 +114,7 @@ class LlvmAlgebra:
 
     def lenient(self, type: Type, raw: Raw) -> Raw:
         """A constant that is no NaN goes with loose values."""
-        if (
-            type is f32
-            and isinstance(raw, Lin)
-            and raw.constant is not None
-            and raw.constant & 0x7FFF_FFFF <= 0x7F80_0000
-        ):
+        if type is f32 and isinstance(raw, Lin) and raw.constant is not None and raw.constant & 0x7FFF_FFFF <= 0x7F80_0000:
             return Lin(raw.base, loose=True)
         return raw
 
@@ -210,9 +203,7 @@ class LlvmAlgebra:
         moved: Scalar = self.code.emit(
             f"{'ashr' if type.is_signed else 'lshr'} i{type.bits} {text(f'i{type.bits}', a.base)}, {b}"
         )
-        return Lin(
-            self.scalar("add", type.bits, moved, low.base), low.terms, shift=max(0, zeros - b) if low.base == 0 else 0
-        )
+        return Lin(self.scalar("add", type.bits, moved, low.base), low.terms, shift=max(0, zeros - b) if low.base == 0 else 0)
 
     def scalar(self, op: str, bits: int, a: Scalar, b: Scalar) -> Scalar:
         """One operation on scalars, done now where both are known."""
@@ -432,9 +423,7 @@ class LlvmAlgebra:
                 return u & (1 << after) - 1
             return self.code.emit(f"trunc i{before} {u} to i{after}")
 
-        return Lin(
-            cut(a.base), self.collect(after, tuple((k, cut(u), 1) for k, u in a.terms)), shift=min(a.shift, after)
-        )
+        return Lin(cut(a.base), self.collect(after, tuple((k, cut(u), 1) for k, u in a.terms)), shift=min(a.shift, after))
 
     def round(self, mode: str, type: Type, a: Raw) -> Raw:
         """To an integral value."""

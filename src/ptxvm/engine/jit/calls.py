@@ -31,9 +31,7 @@ BYTE = np.dtype(np.uint8)
 class Calls:
     """The callbacks of one launch; what they raise is kept for the end of it."""
 
-    def __init__(
-        self, kernel: Any, shape: LaunchShape, memory: Memory, windows: dict[str, Window], budget: int | None
-    ) -> None:
+    def __init__(self, kernel: Any, shape: LaunchShape, memory: Memory, windows: dict[str, Window], budget: int | None) -> None:
         self.kernel, self.shape, self.memory, self.windows, self.budget = kernel, shape, memory, windows, budget
         self.turns = 0
         self.raised: BaseException | None = None
@@ -173,9 +171,7 @@ class Calls:
                 f"'{bound.i.mnemonic}' of lanes that stand at different places, in the JIT", f"line {place.line}"
             )
         else:
-            error = Fault(
-                "deadlock", "no thread can go on: the warps wait at different barriers", place=Place(place.kernel)
-            )
+            error = Fault("deadlock", "no thread can go on: the warps wait at different barriers", place=Place(place.kernel))
         self.raised = self.raised or error
 
     def place(self, bound: Bound, thread: int) -> Place:

@@ -114,8 +114,7 @@ class Code:
         """Vectors of `each` elements one after the other; their number is a power of two."""
         while len(parts) > 1:
             parts = [
-                self.shuffle(type, each, a, b, list(range(2 * each)))
-                for a, b in zip(parts[::2], parts[1::2], strict=True)
+                self.shuffle(type, each, a, b, list(range(2 * each))) for a, b in zip(parts[::2], parts[1::2], strict=True)
             ]
             each *= 2
         return parts[0]

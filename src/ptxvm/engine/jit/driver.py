@@ -143,9 +143,7 @@ def _partial_start(kernel: Kernel) -> list[str]:
     rest = kernel.threads % W
     if not rest:
         return (
-            ["  br label %F0"]
-            if (0, True) in kernel.texts
-            else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
+            ["  br label %F0"] if (0, True) in kernel.texts else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
         )
     return [
         f"  %last = icmp eq i32 %warp, {kernel.warps - 1}",

@@ -452,9 +452,7 @@ class Emitter(Operands):
                 least: Scalar = ends[0] & (1 << 64) - 1
                 most: Scalar = ends[1] & (1 << 64) - 1
             else:
-                a0, a1 = (
-                    text("i64", alg.scalar("mul", 64, u, k & (1 << 64) - 1)) for k in (min(pattern), max(pattern))
-                )
+                a0, a1 = (text("i64", alg.scalar("mul", 64, u, k & (1 << 64) - 1)) for k in (min(pattern), max(pattern)))
                 least = code.intrinsic("i64", "llvm.smin.i64", ("i64", a0), ("i64", a1))
                 most = code.intrinsic("i64", "llvm.smax.i64", ("i64", a0), ("i64", a1))
             low, high = alg.scalar("add", 64, low, least), alg.scalar("add", 64, high, most)

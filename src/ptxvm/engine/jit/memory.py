@@ -91,11 +91,7 @@ class Memory(Port):
         The bounds of a linear address count lanes that are not active too: look at each lane first.
         """
         code, vector = self.code, f"<{W} x i64>"
-        if (
-            isinstance(raw, Lin)
-            and raw.terms
-            and (self.at.active_text() != "-1" or places.constant_offsets(raw) is None)
-        ):
+        if isinstance(raw, Lin) and raw.terms and (self.at.active_text() != "-1" or places.constant_offsets(raw) is None):
             ask = code.label()
             code.branch(self._exact(site, space, raw, size), onward, ask, likely=True)
             code.block(ask)
@@ -118,9 +114,7 @@ class Memory(Port):
         log = size.bit_length() - 1
         if space in WINDOWS:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
-            return self._all_lanes(
-                "i32", self.alg.vector(u32, low), log, f"splat (i32 {self._window_bound(space, size)})"
-            )
+            return self._all_lanes("i32", self.alg.vector(u32, low), log, f"splat (i32 {self._window_bound(space, size)})")
         return self._all_in_allocation(site, raw, log)
 
     def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:
@@ -218,9 +212,7 @@ class Memory(Port):
             raw, buffer = self.alg.tight(operand.type, operand.raw), ""
             if isinstance(raw, Vec) or raw.terms:
                 buffer = self.at.buffer(vector_type(operand.type), 3 + n)
-                code.run(
-                    f"store {vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64"
-                )
+                code.run(f"store {vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64")
             given.append((operand.type, raw, buffer))
         with code.scope():
             code.memo.clear()
@@ -286,9 +278,7 @@ class Memory(Port):
         raw = address.raw
         if op == "add":
             raw = (
-                self.alg.integer("and", u64, raw, Lin(0xFFFF_FFFF))
-                if not isinstance(raw, Lin) or raw.constant is None
-                else raw
+                self.alg.integer("and", u64, raw, Lin(0xFFFF_FFFF)) if not isinstance(raw, Lin) or raw.constant is None else raw
             )
         return Value(self.alg, u64, self.alg.integer(op, u64, raw, self.places.base(space)))
 

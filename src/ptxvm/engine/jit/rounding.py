@@ -115,9 +115,7 @@ def _by_mode(alg: LlvmAlgebra, word: str, source: Type, target: Type, a: Raw, ro
         kinds = f"v{W}{SHORT[target]}.v{W}{SHORT.get(source, f'i{source.bits}')}"
         intrinsic = f"llvm.experimental.constrained.{word}.{kinds}"
         alg.code.unit.declare(intrinsic, after, before, "metadata", "metadata")
-        body = (
-            f'call {after} @{intrinsic}({before} %a, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
-        )
+        body = f'call {after} @{intrinsic}({before} %a, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
         name = f"ptxvm.{word}.{source.bits}.{SHORT[target]}.{mode}"
         return _helper(alg, name, mode, after, [(before, "%a")], body, [x])
 

@@ -35,9 +35,7 @@ def holds(op, a, b, *, ftz=False):
 
 def combined(i, truth, c):
     """The outcome of a comparison, joined with a predicate as .BoolOp says."""
-    return {None: lambda: truth, "and": lambda: truth & c, "or": lambda: truth | c, "xor": lambda: truth ^ c}[
-        i.BoolOp
-    ]()
+    return {None: lambda: truth, "and": lambda: truth & c, "or": lambda: truth | c, "xor": lambda: truth ^ c}[i.BoolOp]()
 
 
 # 1.0, where a comparison writes that; integers get all ones.

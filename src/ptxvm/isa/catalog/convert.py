@@ -95,9 +95,7 @@ def rounding_that_cannot_matter(i):
     integral = i.atype.is_float and (i.dtype.is_int or i.dtype is i.atype)
     may_round = loses_precision(i) or widths_are_half(i) or (i.dtype in (f32, f64) and i.atype is bf16)
     if (i.irnd and not integral) or (i.frnd and not may_round):
-        return Problem(
-            "P1703", "Illegal rounding modifier for instruction 'cvt'", word=i.bound.get("irnd") or i.bound["frnd"]
-        )
+        return Problem("P1703", "Illegal rounding modifier for instruction 'cvt'", word=i.bound.get("irnd") or i.bound["frnd"])
     return None
 
 
@@ -339,10 +337,8 @@ def cvt_small_rs(i, a, b, e, f, rbits):
     """
     format = format_of(i.dtype)
     low, high = rbits & 0xFFFF, rbits >> 16
-    if format.bits == 4:
-        randoms = [(low & 0xFF) << 8, (high & 0xFF) << 8, low & 0xFF00, high & 0xFF00]
-    else:
-        randoms = [low, low, high, high]
+    halves = [(low & 0xFF) << 8, (high & 0xFF) << 8, low & 0xFF00, high & 0xFF00]
+    randoms = halves if format.bits == 4 else [low, low, high, high]
     codes = [encode(x, format, "rs", r, relu=i.relu) for x, r in zip((f, e, b, a), randoms, strict=True)]
     return join(codes, format, i.dtype)
 

@@ -112,9 +112,7 @@ def predicate_result(i):
     if i.BoolOp and p is SINK:
         return Problem("P1501", "Predicate output expected", operand="p")
     if not i.BoolOp and p is not SINK:
-        return Problem(
-            "P1501", "Predicate output not allowed", operand="p", help="add .and or .or and a source predicate"
-        )
+        return Problem("P1501", "Predicate output not allowed", operand="p", help="add .and or .or and a source predicate")
     return None
 
 

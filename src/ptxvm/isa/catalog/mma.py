@@ -46,7 +46,8 @@ def fragments(i: Any) -> dict[str, Fragment]:
 
 def product(i: Any, **how: Any) -> Product:
     """What the instruction computes."""
-    return Product(**fragments(i), **how)
+    parts = fragments(i)
+    return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
 
 
 # ── floats ──────────────────────────────────────────────────────────────────────────────

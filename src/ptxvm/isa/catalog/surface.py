@@ -203,9 +203,7 @@ def formatted_store_to_layers(i: Any) -> bool:
     return bool(i.by == "p" and i.geom in ("a1d", "a2d"))
 
 
-FORMATTED_NEEDS = Trait(
-    rules=[], needs=[("PTX 2.0, sm_20", formatted_store), ("PTX 4.1, sm_30", formatted_store_to_layers)]
-)
+FORMATTED_NEEDS = Trait(rules=[], needs=[("PTX 2.0, sm_20", formatted_store), ("PTX 4.1, sm_30", formatted_store_to_layers)])
 
 
 def put(i: Any, a: Value, b: Any, values: list[Value], tex: Any) -> None:

@@ -183,13 +183,13 @@ def store(i: Any, fragment: Fragment, base: Any, registers: Any, stride: Any, wa
 
 def runs(fragment: Fragment) -> Iterator[range]:
     """The elements of a lane that are neighbours in the matrix."""
-    run = fragment.layout.run
+    run: int = fragment.layout.run  # type: ignore[attr-defined]
     return (range(first, first + run) for first in range(0, fragment.elements, run))
 
 
 def adjoining(i: Any, fragment: Fragment) -> bool:
     """Do neighbours adjoin in memory too?"""
-    return (i.layout == "row") != fragment.layout.transposed
+    return (i.layout == "row") != fragment.layout.transposed  # type: ignore[attr-defined]
 
 
 def address(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, element: int) -> Any:
@@ -219,7 +219,8 @@ def fragments(i: Any) -> dict[str, Fragment]:
 
 def product(i: Any, **how: Any) -> Product:
     """What the instruction computes."""
-    return Product(**fragments(i), **how)
+    parts = fragments(i)
+    return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
 
 
 @of_shapes(MULTIPLICANDS, multiplicand_type)
