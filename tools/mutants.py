@@ -40,7 +40,7 @@ CATALOG = [
 ]  # fmt: skip
 DERIVED = ["derived.integers", "derived.floats", "derived.rounding", "derived.packed", "derived.formats",
            "derived.approximations"]  # fmt: skip
-# The files that look at a module first; what they do not notice, all others are asked.
+# The families of conformance files that are asked about a module, where they are not those of its own name.
 NEAREST = {
     "dot": ["integer"], "derived.integers": ["integer", "extended", "video", "logic"],
     "derived.floats": ["float", "half", "compare", "convert"], "derived.rounding": ["float", "half"],
@@ -49,9 +49,12 @@ NEAREST = {
 
 
 # Mutants that compute the same, and why; they are told apart from survivors.
+ODD = "rounded to odd is right too, and to nearest where what f32 cannot hold is far from a tie"
 EQUIVALENT = {
     # (a part of the line, what the change begins with): why
-    ("innocuous = op in", ""): "rounded to odd is right too, and to nearest where what f32 cannot hold is far from a tie",
+    ("innocuous = op in", "and for or"): ODD,
+    ("innocuous = op in", "another word"): ODD,
+    ("innocuous = op in", "another comparison: type is"): ODD,
     ('rounding="rn" if innocuous', "another word: 'rn'"): "the sums and products meant are exact in f32, or far from a tie",
     ("strict=True", "the other truth"): "the lengths are always equal",
     ("most > hi", "another comparison"): "a limit that is the type's own changes nothing",
@@ -70,7 +73,6 @@ EQUIVALENT = {
     ("power = exponent.max(1)", "one more: 1"): "the same",
     ("i.order or", "and for or"): "one thread sees no order",
     ("i.scope or", "and for or"): "one thread sees no scope",
-    ("known = i.op if", ""): "what an engine has ready-made gives the same",
     ("if a.type.bits == 16", "one "): "comparing halves as halves gives the same",
     ("range(0, 32, size)", "one more: 32"): "no part begins at 32",
 }
