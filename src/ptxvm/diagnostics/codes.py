@@ -160,7 +160,7 @@ TOO_DEEP = _syntax(
     "P0111",
     "nested too deeply",
     """
-    The reader takes 128 levels of brackets or blocks and 200 operators in one expression.  It is a limit of
+    The reader takes 128 levels of brackets or blocks and 128 operators in one expression.  It is a limit of
     ptxvm, not of PTX, and keeps any text from exhausting the stack.
     """,
 )
