@@ -16,6 +16,7 @@ from ptxvm.machine.faults import AccessFault, plural
 Lanes = npt.NDArray[np.intp]
 Addresses = npt.NDArray[np.uint64]
 
+NEAR = 64  # so close to what is allocated an access is out of its bounds, whatever host array lay there before
 NULL_LIMIT = 1 << 16  # no host maps anything below
 FREED_REMEMBERED = 4096
 FAR = 1 << 30  # from here on a distance to the next allocation explains nothing
@@ -230,7 +231,8 @@ class AllocationTable:
         before, after = self.items[at - 1] if at else NOWHERE, self.items[at] if at < len(self.items) else NOWHERE
         past = address - before.end if before is not NOWHERE else FAR
         short = after.start - address if after is not NOWHERE else FAR
-        gone = self.freed(address, size) if past >= before.guard and short > after.guard else None
+        far = past >= max(before.guard, NEAR) and short > max(after.guard, NEAR)
+        gone = self.freed(address, size) if far else None
         if gone is not None:
             return "use-after-free", f"that was byte {address - gone.start} of {gone}, which {gone.fate}"
         if address % size:
