@@ -315,6 +315,50 @@ def test_gross_approximation(function: str, rng: np.random.Generator) -> None:
     assert (np.abs(got.view(np.float64) / want - 1) < 2.0**-18).all()
 
 
+def gross(function: str, bits: int) -> int:
+    """The upper word of the result by the manual's five steps, in integers: the quotient or root is cut to 20 bits."""
+    upper = bits >> 32
+    sign, exponent, fraction = upper >> 31, upper >> 20 & 0x7FF, upper & 0xF_FFFF
+    root = function == "rsqrt"
+    if exponent == 0x7FF:
+        return 0x7FFF_FFFF if fraction or (root and sign) else sign << 31
+    if exponent == 0:  # a subnormal is zero
+        return sign << 31 | 0x7FF0_0000
+    if root and sign:
+        return 0x7FFF_FFFF
+    whole = 1 << 20 | fraction  # a = whole * 2^(exponent - 1043)
+    if root:
+        odd = (exponent - 1043) % 2
+        quotient, power = math.isqrt((1 << 62) // (whole << odd)), -31 - (exponent - 1043 - odd) // 2
+    else:
+        quotient, power = (1 << 41) // whole, -41 - (exponent - 1043)
+    spare = quotient.bit_length() - 21
+    biased = power + spare + 1043
+    return sign << 31 | (biased << 20 | quotient >> spare & 0xF_FFFF if biased > 0 else 0)
+
+
+@pytest.mark.parametrize("function", GROSS)
+def test_gross_approximation_is_exact(function: str, rng: np.random.Generator) -> None:
+    """PTX 9.7.3.14 and 9.7.3.17, over all exponents; what stands in the lower word of the input does not matter."""
+    words = rng.integers(0, 1 << 32, 30_000, dtype=np.uint64)
+    words[:4096] = np.arange(4096, dtype=np.uint64) << np.uint64(20)  # the powers of two, both infinities
+    a = words << np.uint64(32) | rng.integers(0, 1 << 32, len(words), dtype=np.uint64)
+    got = run(f"{function}.approx.ftz.f64 {{d}}, {{0}};", "f64", ("f64", a))
+    want = [gross(function, int(x)) << 32 for x in a]
+    wrong = [(hex(int(x)), hex(int(g)), hex(w)) for x, g, w in zip(a, got, want, strict=True) if int(g) != w]
+    assert not wrong, wrong[:5]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("function", GROSS)
+def test_gross_approximation_of_every_fraction(function: str) -> None:
+    """Both parities of the exponent: no root of 21 bits is so near a step that rounding before the cut would show."""
+    for exponent in (1022, 1023):
+        a = (np.arange(1 << 20, dtype=np.uint64) | np.uint64(exponent << 20)) << np.uint64(32)
+        got = run(f"{function}.approx.ftz.f64 {{d}}, {{0}};", "f64", ("f64", a)) >> np.uint64(32)
+        assert got.tolist() == [gross(function, int(x)) for x in a]
+
+
 def test_half_functions(rng: np.random.Generator) -> None:
     """PTX 9.7.4.9 and 9.7.4.10: every f16 input, within the error bounds."""
     bits = np.arange(1 << 16, dtype=np.uint16)
