@@ -19,7 +19,10 @@ CALLED_A_KERNEL = codes.register(
 WRONG_COUNT = codes.register(
     "P2006",
     "wrong number of arguments or results",
-    "A call has an argument for each parameter of the function, and a place for each result (PTX 9.7.12.5).",
+    """
+    A call has an argument for each parameter of the function, and a place for each result (PTX 9.7.12.5).  The array
+    without a size of a variadic function may be left out, but not the list: `call f, ();` (PTX 11.2.2).
+    """,
 )
 WRONG_ARGUMENT = codes.register(
     "P2007",
@@ -77,14 +80,17 @@ def check_list(
 ) -> None:
     """The arguments, or the results."""
     actuals = group.items if isinstance(group, tree.Group) else []
-    if len(actuals) != len(formals) and not (variadic and len(actuals) >= len(formals) - 1):
+    omitted = variadic and group is not None and len(actuals) == len(formals) - 1
+    if len(actuals) != len(formals) and not omitted:
         report.error(WRONG_COUNT, f"{len(actuals)} {what} stand where {len(formals)} are expected", group or bound.node,
                      ptxas="Call has wrong number of parameters")  # fmt: skip
         return
     for formal, actual in zip(formals, actuals, strict=False):
         if variadic and formal is formals[-1]:
-            return
-        if wrong := misfit(formal, actual, bound, caller, result=what == "results"):
+            wrong = open_misfit(formal, actual, bound, caller)
+        else:
+            wrong = misfit(formal, actual, bound, caller, result=what == "results")
+        if wrong:
             report.error(WRONG_ARGUMENT, f"{wrong}, for '{formal.name}'", actual,
                          ptxas=f"Type of argument does not match formal parameter '{formal.name}'")  # fmt: skip
 
@@ -117,6 +123,20 @@ def variable_misfit(formal: Register | Variable, actual: Variable, caller: Funct
         return f"'{actual.name}' is {described(actual)}, not {described(formal)}"
     if isinstance(formal, Variable) and dimensions and actual.alignment != formal.alignment:
         return f"'{actual.name}' is aligned to {actual.alignment} bytes, not to {formal.alignment}"
+    return ""
+
+
+def open_misfit(formal: Register | Variable, actual: tree.Operand, bound: Bound, caller: Function) -> str:
+    """Why an argument is no array for a parameter `name[]`: any length will do, and bits hold any type (PTX 11.2.2)."""
+    symbol = bound.scope.find(actual.text) if isinstance(actual, tree.Name) else None
+    if not isinstance(symbol, Variable) or not isinstance(formal, Variable) or len(symbol.dimensions) != 1 or symbol.vector > 1:
+        return f"only an array in .param is {described(formal)}"
+    if symbol.space != "param" or any(symbol is own for own in caller.signature.parameters):
+        return variable_misfit(formal, symbol, caller)
+    if symbol.type is not formal.type and "b" not in (symbol.type.kind, formal.type.kind):
+        return f"'{symbol.name}' is {described(symbol)}, not {described(formal)}"
+    if symbol.alignment != formal.alignment:
+        return f"'{symbol.name}' is aligned to {symbol.alignment} bytes, not to {formal.alignment}"
     return ""
 
 

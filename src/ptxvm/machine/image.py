@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.constants import Address, ConstantError, evaluate
-from ptxvm.analysis.program import Function, Program
+from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
-from ptxvm.machine.layout import Layout, SharedLayout, frame, parameter_bank, shared_memory
+from ptxvm.machine.layout import Layout, SharedLayout, frame, open_argument_size, parameter_bank, shared_memory
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.texture import Opaque, Sampler, Unbound
 from ptxvm.syntax import tree
@@ -89,9 +89,9 @@ class Image:
             self._frames[function] = frame(function)
         return self._frames[function]
 
-    def frame_size(self, function: Function) -> int:
-        """Bytes of local memory that a call of the function takes."""
-        return self.frame(function).size
+    def frame_size(self, function: Function, call: Bound | None = None) -> int:
+        """Bytes of local memory that the function takes, and those of the array without a size that a call passes."""
+        return self.frame(function).size + (open_argument_size(function, call) if call is not None else 0)
 
     def shared_size(self, kernel: Function, dynamic: int = 0) -> int:
         """Bytes of shared memory that a CTA of the kernel needs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ptxvm.analysis.program import Function, Program
+from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.syntax import tree
 
@@ -55,12 +55,25 @@ def frame(function: Function) -> Layout:
     at = 0
     if not function.entry:
         for formal in (*function.signature.results, *function.signature.parameters):
-            if isinstance(formal, Variable) and formal.space == "param":
+            if isinstance(formal, Variable) and formal.space == "param" and not formal.is_unsized:
                 at = layout.add(formal, at)
     if function.node.body is not None:
         _block(function.node.body, families, layout, at)
     layout.size = align(layout.size, layout.alignment)
+    if function.signature.variadic:  # each call says how long it is, so it comes last
+        layout.offsets[function.signature.parameters[-1]] = layout.size  # type: ignore[index]
     return layout
+
+
+def open_argument_size(function: Function, call: Bound) -> int:
+    """Bytes that a call passes in the array without a size; 0 where it passes none (PTX 11.2.2)."""
+    group = call.operands.get("args")
+    arguments = group.items if isinstance(group, tree.Group) else []
+    if not function.signature.variadic or len(arguments) < len(function.signature.parameters):
+        return 0
+    last = arguments[-1]
+    given = call.scope.find(last.text) if isinstance(last, tree.Name) else None
+    return given.size if isinstance(given, Variable) else 0
 
 
 def _block(block: tree.Block, families: dict[int, list[Variable]], layout: Layout, at: int) -> None:

@@ -37,7 +37,7 @@ class Calls:
         self.schedule, self.cohort, self.code = schedule, schedule.cohort, schedule.code
         self.sites: list[Any] = [np.int64(-1)]
         kernel = schedule.kernel
-        self.cohort.ends[0] = np.uint64(self.code.image.frame(kernel.function).size)
+        self.cohort.ends[0] = np.uint64(self.code.image.frame_size(kernel.function))
 
     def call(self, action: Action, key: Key, lanes: Any, address: Any, bound: Bound) -> None:
         """Lanes call a function: one, or each the one that its address names."""
@@ -79,7 +79,7 @@ class Calls:
         cohort = self.cohort
         step = np.uint64(FRAME_ALIGNMENT)
         frame = (at(cohort.ends[depth], lanes) + (step - np.uint64(1))) // step * step
-        end = frame + np.uint64(max(self.code.image.frame(routine.function).size, FRAME_ALIGNMENT))
+        end = frame + np.uint64(max(self.code.image.frame_size(routine.function, bound), FRAME_ALIGNMENT))
         if int(np.max(end)) > cohort.stack_size:
             said = f"the call of '{routine.function.name}' needs {int(np.max(end))} bytes of a stack of {cohort.stack_size}"
             raise self.schedule.refuse("stack-overflow", said, bound, lanes)

@@ -22,6 +22,7 @@ from ptxvm.machine.environment import Environment
 from ptxvm.machine.events import Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.layout import open_argument_size
 from ptxvm.syntax import tree
 
 LANES = 4096  # of a cohort: what NumPy needs to earn its overhead, and the caches hold
@@ -113,8 +114,8 @@ class Interpreter:
                 need = self._deepest(called, (*above, routine))
                 if need is None:
                     return None
-                below = max(below, need)
-        return -(-self.image.frame(routine.function).size // 16) * 16 + 32 + below
+                below = max(below, need + open_argument_size(called.function, bound))
+        return -(-self.image.frame_size(routine.function) // 16) * 16 + 32 + below
 
 
 Begin = Callable[[tuple[Any, ...], Executable, Routine], Schedule]  # from what a cohort is made of

@@ -107,7 +107,7 @@ class Plan:
             above = above.parent
         if len(self.frames) >= MOST_FRAMES:
             raise Unsupported(f"more than {MOST_FRAMES} calls in a kernel in the JIT")
-        size = self.image.frame(function).size
+        size = self.image.frame_size(function, call)
         start = 0 if parent is None else -(-parent.end // 16) * 16
         end = size if parent is None else start + max(size, 16)
         frame = Frame(function, len(self.frames), self.count, start, end, parent, call)
