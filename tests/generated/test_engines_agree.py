@@ -319,6 +319,7 @@ def test_conformance(path: Path) -> None:
     text = path.read_text()
     target, runs, _ = runner.parse(text)
     module = ptxvm.load(text, target)
+    runner.bind(module, text)
     wrong = []
     for run in runs:
         kernel = module.kernel(run.kernel)

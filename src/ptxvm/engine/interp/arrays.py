@@ -20,14 +20,14 @@ is held; packed types are held as their bits.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, tf32
-from ptxvm.engine.interp.fenv import bracketed, rounded, to_odd
+from ptxvm.engine import fused
+from ptxvm.engine.fenv import rounded
 
 B128 = np.dtype([("lo", np.uint64), ("hi", np.uint64)])
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
@@ -206,116 +206,8 @@ UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divid
 def floating(op: str, rounding: str, held: np.dtype[Any], *args: Any) -> Any:
     """`add sub mul div sqrt fma` on f32 or f64, correctly rounded."""
     if op == "fma":
-        return _fma_f32(rounding, *args) if held == F32 else _fma_f64(rounding, *args)
+        return fused.fma(rounding, held, *args)
     return rounded(rounding, UFUNCS[op], *args)
-
-
-def fma_f32(a: Any, b: Any, c: Any) -> Any:
-    """`a * b + c`, rounded once.
-
-    The product is exact in f64.  Where both neighbours of the sum give the same f32, so does the sum; where not, it is
-    rounded to odd first, which a second rounding does not notice (NaN comes here too).
-    """
-    product, c = a.astype(F64) * b.astype(F64), c.astype(F64)
-    low, high = bracketed(np.add, product, c)
-    result = high.astype(F32)
-    if np.count_nonzero(low.astype(F32) != result):
-        return to_odd(low, high).astype(F32)
-    return result
-
-
-def _fma_f32(rounding: str, a: Any, b: Any, c: Any) -> Any:
-    if rounding == "rn":
-        return fma_f32(a, b, c)
-    product, c = a.astype(F64) * b.astype(F64), c.astype(F64)
-    total = rounded(rounding, np.add, product, c)
-    return rounded(rounding, _cast, total, F32)
-
-
-def fma_f64(a: Any, b: Any, c: Any) -> Any:
-    """`a * b + c`, rounded once."""
-    return _fma_f64("rn", a, b, c)
-
-
-def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
-    """Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): what is added last was rounded to odd.
-
-    Where an intermediate could overflow or lose bits the lane is computed in exact integers.
-    """
-    high, low = _two_product(a, b)
-    upper, lower = _two_sum(c, low)
-    main, rest = _two_sum(high, upper)
-    odd = rounded("odd", np.add, lower, rest)
-    result = rounded(rounding, np.add, main, odd)
-    size = np.abs(high)
-    easy = (size > 2.0**-900) & (size < 2.0**1000) & (np.abs(c) < 2.0**1000)
-    easy = easy & (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)
-    if np.count_nonzero(easy & (result != 0)) == np.size(result):
-        return result
-    plain = rounded(rounding, lambda: a * b + c)
-    finite = np.isfinite(a) & np.isfinite(b)
-    plain = select(finite & np.isinf(c), c, plain)  # where the product alone overflows
-    trivial = (a == 0) | (b == 0) | ~finite | ~np.isfinite(c)
-    # An exact zero has the sign that the mode gives to `x + -x`, as the plain sum has.
-    result = select(trivial | (easy & (result == 0)), plain, result)
-    hard = ~(easy | trivial)
-    return _fma_exact(rounding, hard, a, b, c, result) if np.count_nonzero(hard) else result
-
-
-def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """The product and its error (Dekker)."""
-    high = a * b
-    a1, b1 = _upper_half(a), _upper_half(b)
-    a0, b0 = a - a1, b - b1
-    return high, ((a1 * b1 - high) + a1 * b0 + a0 * b1) + a0 * b0
-
-
-def _upper_half(a: Any) -> Any:
-    """The leading 26 bits (Veltkamp)."""
-    wide = a * 134217729.0  # 2^27 + 1
-    return wide - (wide - a)
-
-
-def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """The sum and its error (Knuth)."""
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
-
-
-def _fma_exact(rounding: str, hard: Any, a: Any, b: Any, c: Any, result: Any) -> Any:
-    """The lanes of `hard` computed in rational numbers."""
-    if not np.ndim(result):
-        return F64.type(_nearest(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)), rounding))
-    a, b, c, hard = np.broadcast_arrays(a, b, c, hard)
-    for lane in np.flatnonzero(hard):
-        exact = Fraction(float(a[lane])) * Fraction(float(b[lane])) + Fraction(float(c[lane]))
-        result[lane] = _nearest(exact, rounding)
-    return result
-
-
-def _nearest(x: Fraction, rounding: str) -> float:
-    """The rational as an f64."""
-    if not x:
-        return -0.0 if rounding == "rm" else 0.0
-    magnitude, negative = abs(x), x < 0
-    exponent = max(magnitude.numerator.bit_length() - magnitude.denominator.bit_length() - 53, -1074)
-    if magnitude >= Fraction(2) ** (exponent + 53):
-        exponent += 1
-    whole, fraction = divmod(magnitude / Fraction(2) ** exponent, 1)
-    up = {
-        "rn": fraction > Fraction(1, 2) or (fraction == Fraction(1, 2) and whole % 2 == 1),
-        "rz": False,
-        "rm": negative and fraction > 0,
-        "rp": not negative and fraction > 0,
-        "odd": fraction > 0 and whole % 2 == 0,
-    }[rounding]
-    try:
-        size = float((whole + up) * Fraction(2) ** exponent)
-    except OverflowError:
-        stays = rounding in ("rz", "odd") or rounding == ("rp" if negative else "rm")
-        size = float(np.finfo(F64).max) if stays else float("inf")
-    return -size if negative else size
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:

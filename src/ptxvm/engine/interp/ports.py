@@ -12,14 +12,13 @@ from typing import Any
 from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.engine import textures
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import texture_unit
 from ptxvm.machine.tensor_core import Architecture, architecture_of
-from ptxvm.machine.texture_sampling import Fetch
-from ptxvm.machine.texture_surface import Place
 
 
 @dataclass(eq=False, slots=True)
@@ -295,7 +294,7 @@ class TextureAccess:
     held: tuple[Any, ...] = ()
 
 
-class Textures(Port):
+class Textures(Port, textures.Textures):
     """`tex`."""
 
     def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
@@ -312,50 +311,6 @@ class Textures(Port):
             return []
         whole = self.code.emit(text, pure=False)
         return [self.value(type, f"{whole}[{n}]") for n, type in enumerate(types)]
-
-    def fetch(self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Any) -> tuple[list[Value], Value]:
-        """A look-up; here all texels are resident."""
-        what = Fetch(geometry, bool(how.get("integers")), how.get("component"))
-        first, second = how.get("gradients") or (None, None)
-        single = {name: None if how.get(name) is None else [how[name]] for name in ("sampler", "lod", "compare")}
-        texel = self.ask(
-            texture_unit.look_up(what), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
-            offset=how.get("offset"), **single,
-        )  # fmt: skip
-        return texel, Value(self.alg, pred, self.alg.const(pred, x=True))
-
-    def query(self, kind: str, attribute: str, handle: Value, level: Value | None = None) -> Value:
-        """An attribute."""
-        level_of = None if level is None else [level]
-        return self.ask(texture_unit.query(kind, attribute), [u32], handle=[handle], level=level_of)[0]
-
-    def is_a(self, kind: str, handle: Value) -> Value:
-        """What the handle is of."""
-        return self.ask(texture_unit.tell_kind(kind), [pred], handle=[handle])[0]
-
-    def load(
-        self, geometry: str, type: Type, count: int, handle: Value, coordinates: Sequence[Value], *, clamp: str
-    ) -> list[Value]:
-        """A gather from a surface."""
-        work = texture_unit.load(Place(geometry, clamp, type, count))
-        found = self.ask(work, [type.as_unsigned] * count, handle=[handle], coordinates=coordinates)
-        return [value.view(type) for value in found]
-
-    def store(
-        self, geometry: str, type: Type, handle: Value, coordinates: Sequence[Value], values: Sequence[Value], *,
-        clamp: str, formatted: bool = False,
-    ) -> None:  # fmt: skip
-        """A scatter to a surface."""
-        work = texture_unit.store(Place(geometry, clamp, type, len(values), formatted))
-        self.ask(work, [], handle=[handle], coordinates=coordinates, values=values)
-
-    def reduce(
-        self, operation: str, geometry: str, type: Type, handle: Value, coordinates: Sequence[Value], value: Value, *,
-        clamp: str, formatted: bool = False,
-    ) -> None:  # fmt: skip
-        """An update of a surface."""
-        work = texture_unit.reduce(operation, Place(geometry, clamp, type, 1, formatted))
-        self.ask(work, [], handle=[handle], coordinates=coordinates, values=[value])
 
 
 class ConditionCode(Port):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxvm.algebra.types import Type, f32, f64
 from ptxvm.algebra.value import Rounding
+from ptxvm.engine import fused
 from ptxvm.engine.interp import arrays
 
 Function = Callable[..., Any]
@@ -42,7 +43,7 @@ def floating(op: str, type: Type, rounding: Rounding) -> Function:
     """Correctly rounded arithmetic on f32 and f64."""
     if rounding == "rn":
         if op == "fma":
-            return {f32: arrays.fma_f32, f64: arrays.fma_f64}[type]
+            return {f32: fused.fma_f32, f64: fused.fma_f64}[type]
         return NEAREST[op]
     return partial(arrays.floating, op, rounding, arrays.dtype(type))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Place, Unsupported
 from ptxvm.engine.jit.raw import W
 from ptxvm.machine.allocation import REACHES
+from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory
@@ -120,7 +122,7 @@ class Calls:
         threads = lanes + warp * W
 
         def column(n: int, type: Type) -> Any:
-            held = np.dtype(f"{'i' if type.is_signed else 'u'}{type.bytes}")
+            held = held_as(type)
             words = (ctypes.c_ubyte * (W * type.bytes)).from_address(room + 16 * W * n)
             return np.ctypeslib.as_array(words).view(held)
 
@@ -133,6 +135,18 @@ class Calls:
             target = column(n, type)
             values = None if found is None else found[n]
             target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
+
+    @cached_property
+    def environment(self) -> Environment:
+        """What the driver tells every thread of the grid."""
+        program = self.kernel.function.program
+        dynamic, total = (self.kernel.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
+        return Environment(self.memory, dynamic, total, program.target.number if program is not None else 0)
+
+    def release(self) -> None:
+        """The grid has ended."""
+        if "environment" in self.__dict__:
+            self.environment.release()
 
     @property
     def cohort(self) -> Calls:
@@ -196,6 +210,13 @@ class Calls:
             file,
             origin,
         )
+
+
+def held_as(type: Type) -> np.dtype[Any]:
+    """How Python sees the values of a type: f32 and f64 as such, the bits of anything else."""
+    if type.is_float and not type.is_packed and type.bits >= 32:
+        return np.dtype(f"f{type.bytes}")
+    return np.dtype(f"{'i' if type.is_signed else 'u'}{type.bytes}")
 
 
 def _unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -131,7 +131,10 @@ class Jit:
         warps = np.empty(translation.warps * translation.record_size + 64, np.uint8)
         start = -(-warps.ctypes.data // 64) * 64
         states = np.zeros(translation.warps, np.int32)
-        failed = compiled.grid(record.ctypes.data, calls.sites.ctypes.data, start, states.ctypes.data, 0, shape.ctas)
+        try:
+            failed = compiled.grid(record.ctypes.data, calls.sites.ctypes.data, start, states.ctypes.data, 0, shape.ctas)
+        finally:
+            calls.release()
         if calls.raised is not None:
             raise calls.raised
         if failed:

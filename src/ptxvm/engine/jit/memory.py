@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import places
+from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import Lin, Raw, Vec, W, scalar_type, text, vector_type
 
@@ -275,6 +276,8 @@ class Memory(Port):
         space = space.partition("::")[0]
         if space not in WINDOWS:
             return address
+        if space == "local":
+            self.at.needs_local()
         raw = address.raw
         if op == "add":
             raw = (
@@ -284,7 +287,8 @@ class Memory(Port):
 
     def within(self, space: str, address: Value) -> Value:
         """Is it there?"""
-        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")
+        question = Within(space.partition("::")[0])
+        return self.at.outside(self.bound, question, [(u64, address.raw)], [pred])[0]
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""

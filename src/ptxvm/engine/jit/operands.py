@@ -97,7 +97,7 @@ class Operands:
             return None
         if node.text == "WARP_SZ":
             return Value(self.alg, type or u32, self.alg.const(type or u32, 32))
-        return self._special(node, type)
+        return self._special(bound, node, type)
 
     def register(self, register: Register, component: str | None, type: Type | None) -> Any:
         """A register's value; a vector register is a list of its elements."""
@@ -115,15 +115,15 @@ class Operands:
             value = value.view(value.type.as_unsigned).to(type.as_unsigned)
         return value.view(type)
 
-    def _special(self, node: tree.Name, type: Type | None) -> Any:
+    def _special(self, bound: Bound, node: tree.Name, type: Type | None) -> Any:
         """A special register; a vector as a whole is a list."""
         found = special(node.text, node.component)
         if found is None:
             raise Unsupported(f"the special register {node.text}")
         if node.component is None and found.name in SPECIAL and SPECIAL[found.name].count > 1:
-            return [self._special(tree.Name(node.text, part), type) for part in "xyzw"]
+            return [self._special(bound, tree.Name(node.text, part), type) for part in "xyzw"]
         name = found.name + (f".{'xyzw'[COMPONENTS[found.component]]}" if found.component else "")
-        return self.fit(specials.value(self, name, found.type), type)
+        return self.fit(specials.value(self, bound, name, found.type), type)
 
     def _u64(self, n: int) -> Value:
         return Value(self.alg, u64, self.alg.const(u64, n))

@@ -7,8 +7,11 @@ from typing import Any
 
 from ptxvm.algebra.types import Type, u32, u64
 from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit.asking import LAUNCH, TIMES, SpecialRegister
 from ptxvm.engine.jit.raw import IOTA, Lin, Raw, W, from_lanes
+from ptxvm.machine.environment import ZEROS
 
 ALL = (1 << 32) - 1
 MASKS: dict[str, Callable[[int], int]] = {
@@ -27,10 +30,13 @@ CONSTANTS = {
 CLOCKS = {"clock": 0, "clock_hi": 32}
 
 
-def value(at: Any, name: str, type: Type) -> Value:
+def value(at: Any, bound: Bound, name: str, type: Type) -> Value:
     """A special register, as its type."""
     if name == "clock64":
         return Value(at.alg, u64, Lin(_cycles(at)))
+    if name in LAUNCH or name in TIMES:
+        asked: Value = at.outside(bound, SpecialRegister(name), [], [u64])[0]
+        return asked.to(type)
     raw = _raw(at, name)
     if raw is None:
         raise Unsupported(f"the special register %{name} in the JIT")
@@ -44,8 +50,8 @@ def _raw(at: Any, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a table
     number = "xyzw".find(axis) if axis else 0
     if name in CONSTANTS:
         return Lin(CONSTANTS[name])
-    if name in at.kernel.constants:
-        return Lin(at.kernel.constants[name])
+    if name in ZEROS:
+        return Lin(0)
     match register:
         case "tid":
             return _thread(at, number)

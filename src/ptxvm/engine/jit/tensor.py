@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ptxvm.analysis.program import Bound
-from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine import fused
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import warp_matrix
 from ptxvm.machine.faults import AccessFault
@@ -24,8 +26,6 @@ class Multiplication:
     @classmethod
     def of(cls, bound: Bound, product: Product, counts: tuple[int, int, int]) -> Multiplication:
         """For an instruction."""
-        if product.d.register == 64:
-            raise Unsupported(f"'{bound.i.mnemonic}' in the JIT")
         program = bound.function.program if bound.function is not None else None
         return cls(product, architecture_of(program.target.number if program is not None else 0), counts)
 
@@ -35,8 +35,9 @@ class Multiplication:
             raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
         a, b, _ = self.counts
         parts = (values[:a], values[a : a + b], values[a + b :])
-        return warp_matrix.multiply(self.product, self.architecture, *parts, fma=_no_fma)
+        return warp_matrix.multiply(self.product, self.architecture, *parts, fma=_fma)
 
 
-def _no_fma(*_: Any) -> Any:
-    raise Unsupported("a product of f64 matrices in the JIT")
+def _fma(rounding: str, a: Any, b: Any, c: Any) -> Any:
+    """A fused multiply-add of f64, for the tensor cores."""
+    return fused.fma(rounding, np.dtype(np.float64), a, b, c)

@@ -1,0 +1,66 @@
+"""The port `tex` for every engine: its instructions as questions that the machine's texture unit answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ptxvm.algebra.types import Type, pred, u32
+from ptxvm.algebra.value import Value
+from ptxvm.machine import texture_unit
+from ptxvm.machine.texture_sampling import Fetch
+from ptxvm.machine.texture_surface import Place
+
+
+class Textures:
+    """An engine says how it asks (`ask`) and over which algebra; the instructions are the same."""
+
+    alg: Any
+
+    def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
+        """What the texture unit gives for some operands."""
+        raise NotImplementedError
+
+    def fetch(self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Any) -> tuple[list[Value], Value]:
+        """A look-up; here all texels are resident."""
+        what = Fetch(geometry, bool(how.get("integers")), how.get("component"))
+        first, second = how.get("gradients") or (None, None)
+        single = {name: None if how.get(name) is None else [how[name]] for name in ("sampler", "lod", "compare")}
+        texel = self.ask(
+            texture_unit.look_up(what), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
+            offset=how.get("offset"), **single,
+        )  # fmt: skip
+        return texel, Value(self.alg, pred, self.alg.const(pred, x=True))
+
+    def query(self, kind: str, attribute: str, handle: Value, level: Value | None = None) -> Value:
+        """An attribute."""
+        level_of = None if level is None else [level]
+        return self.ask(texture_unit.query(kind, attribute), [u32], handle=[handle], level=level_of)[0]
+
+    def is_a(self, kind: str, handle: Value) -> Value:
+        """What the handle is of."""
+        return self.ask(texture_unit.tell_kind(kind), [pred], handle=[handle])[0]
+
+    def load(
+        self, geometry: str, type: Type, count: int, handle: Value, coordinates: Sequence[Value], *, clamp: str
+    ) -> list[Value]:
+        """A gather from a surface."""
+        work = texture_unit.load(Place(geometry, clamp, type, count))
+        found = self.ask(work, [type.as_unsigned] * count, handle=[handle], coordinates=coordinates)
+        return [value.view(type) for value in found]
+
+    def store(
+        self, geometry: str, type: Type, handle: Value, coordinates: Sequence[Value], values: Sequence[Value], *,
+        clamp: str, formatted: bool = False,
+    ) -> None:  # fmt: skip
+        """A scatter to a surface."""
+        work = texture_unit.store(Place(geometry, clamp, type, len(values), formatted))
+        self.ask(work, [], handle=[handle], coordinates=coordinates, values=values)
+
+    def reduce(
+        self, operation: str, geometry: str, type: Type, handle: Value, coordinates: Sequence[Value], value: Value, *,
+        clamp: str, formatted: bool = False,
+    ) -> None:  # fmt: skip
+        """An update of a surface."""
+        work = texture_unit.reduce(operation, Place(geometry, clamp, type, 1, formatted))
+        self.ask(work, [], handle=[handle], coordinates=coordinates, values=[value])
