@@ -16,7 +16,6 @@ from ptxvm.engine.jit.raw import (
     Scalar,
     Terms,
     Vec,
-    W,
     from_lanes,
     known_lanes,
     literal,
@@ -40,8 +39,17 @@ class LlvmAlgebra:
 
     def __init__(self, code: Code, transcendental: Any = None, guard: Any = None) -> None:
         self.code, self._transcendental, self._guard = code, transcendental, guard
+        self.width = code.width
 
     # ── representation ──────────────────────────────────────────────────────────────────
+
+    def vector_type(self, type: Type) -> str:
+        """The LLVM type of all lanes."""
+        return vector_type(type, self.width)
+
+    def known(self, type: Type, raw: Raw) -> Pattern | None:
+        """The bits of every lane, where all are known."""
+        return known_lanes(type, raw, self.width)
 
     def const(self, type: Type, x: float) -> Raw:
         """Integers modulo their width, floats by value."""
@@ -62,10 +70,10 @@ class LlvmAlgebra:
         if isinstance(raw, Vec):
             return raw.name
         llvm = scalar_type(type)
-        if (lanes := known_lanes(type, raw)) is not None:
+        if (lanes := self.known(type, raw)) is not None:
             return splat_literal(llvm, lanes[0]) if not raw.terms else vector_literal(llvm, lanes)
         bits = type.bits
-        fixed = tuple(sum(k[n] * u for k, u in raw.terms if isinstance(u, int)) for n in range(W))
+        fixed = tuple(sum(k[n] * u for k, u in raw.terms if isinstance(u, int)) for n in range(self.width))
         total = ""
         if not isinstance(raw.base, int):
             total = self.code.splat(llvm, raw.base)
@@ -73,10 +81,12 @@ class LlvmAlgebra:
             fixed = tuple(n + raw.base for n in fixed)
         for pattern, u in raw.terms:
             if isinstance(u, str):
-                scaled = self.code.emit(f"mul <{W} x {llvm}> {self.code.splat(llvm, u)}, {vector_literal(llvm, pattern)}")
-                total = self.code.emit(f"add <{W} x {llvm}> {total}, {scaled}") if total else scaled
+                scaled = self.code.emit(
+                    f"mul <{self.width} x {llvm}> {self.code.splat(llvm, u)}, {vector_literal(llvm, pattern)}"
+                )
+                total = self.code.emit(f"add <{self.width} x {llvm}> {total}, {scaled}") if total else scaled
         if any(n & (1 << bits) - 1 for n in fixed):
-            total = self.code.emit(f"add <{W} x {llvm}> {total}, {vector_literal(llvm, fixed)}")
+            total = self.code.emit(f"add <{self.width} x {llvm}> {total}, {vector_literal(llvm, fixed)}")
         return total
 
     def operands(self, type: Type, *raws: Raw) -> tuple[bool, str, list[str]]:
@@ -84,7 +94,7 @@ class LlvmAlgebra:
         if all(isinstance(r, Lin) and not r.terms for r in raws):
             llvm = scalar_type(type)
             return False, llvm, [text(llvm, r.base) for r in raws if isinstance(r, Lin)]
-        return True, vector_type(type), [self.vector(type, r) for r in raws]
+        return True, self.vector_type(type), [self.vector(type, r) for r in raws]
 
     def result(self, varies: bool, name: str, *, loose: bool = False) -> Raw:  # noqa: FBT001
         """An LLVM operand as a value."""
@@ -94,7 +104,7 @@ class LlvmAlgebra:
         """The part of an intrinsic's name that says its type."""
         one = llvm.rsplit(maxsplit=1)[-1].rstrip(">") if varies else llvm
         short = {"float": "f32", "double": "f64", "half": "f16"}.get(one, one)
-        return f"v{W}{short}" if varies else short
+        return f"v{self.width}{short}" if varies else short
 
     def tight(self, type: Type, raw: Raw) -> Raw:
         """The value with its NaNs as everybody may see them."""
@@ -104,9 +114,9 @@ class LlvmAlgebra:
             return Lin(CANONICAL if raw.constant & 0x7FFF_FFFF > 0x7F80_0000 else raw.constant)
         varies, llvm, (a,) = self.operands(type, raw)
         wrong = self.code.emit(f"fcmp uno {llvm} {a}, {a}")
-        word = vector_type(type.as_bits) if varies else "i32"
+        word = self.vector_type(type.as_bits) if varies else "i32"
         nan = splat_literal("i32", CANONICAL) if varies else str(CANONICAL)
-        condition = f"<{W} x i1>" if varies else "i1"
+        condition = f"<{self.width} x i1>" if varies else "i1"
         # among integers: to LLVM one NaN is as good as another
         bits = self.code.emit(f"bitcast {llvm} {a} to {word}")
         made = self.code.emit(f"select {condition} {wrong}, {word} {nan}, {word} {bits}")
@@ -129,7 +139,7 @@ class LlvmAlgebra:
 
     def integer(self, op: str, type: Type, a: Raw, b: Raw) -> Raw:
         """Integers and predicates; linear values stay so where they can."""
-        first, second = known_lanes(type, a), known_lanes(type, b)
+        first, second = self.known(type, a), self.known(type, b)
         if first is not None and second is not None:
             return from_lanes(type, tuple(folding.integer(op, type, x, y) for x, y in zip(first, second, strict=True)))
         if isinstance(a, Lin) and isinstance(b, Lin) and type.kind != "p":
@@ -182,7 +192,7 @@ class LlvmAlgebra:
         """`and` with a mask of low bits, or a shift, where the lanes differ in bits that the base has not."""
         if any(not isinstance(u, int) for _, u in a.terms):
             return None
-        offsets = tuple(sum(k[n] * u for k, u in a.terms if isinstance(u, int)) for n in range(W))
+        offsets = tuple(sum(k[n] * u for k, u in a.terms if isinstance(u, int)) for n in range(self.width))
         zeros = self._zeros(a)
         if min(offsets) < 0 or max(offsets) >> zeros:
             return None
@@ -230,7 +240,7 @@ class LlvmAlgebra:
     def _shift(self, op: str, type: Type, varies: bool, llvm: str, x: str, n: str, amount: Raw) -> Raw:  # noqa: FBT001
         """Past the width a shift gives 0, or the sign."""
         word = {"shl": "shl", "shr": "ashr" if type.is_signed else "lshr"}[op]
-        lanes = known_lanes(type, amount)
+        lanes = self.known(type, amount)
         if lanes is not None and all(k < type.bits for k in lanes):
             return self.result(varies, self.code.emit(f"{word} {llvm} {x}, {n}"))
         most = self._constant(varies, type, type.bits - 1)
@@ -239,7 +249,7 @@ class LlvmAlgebra:
         if word == "ashr":
             return self.result(varies, moved)
         inside = self.code.emit(f"icmp ule {llvm} {n}, {most}")
-        condition = f"<{W} x i1>" if varies else "i1"
+        condition = f"<{self.width} x i1>" if varies else "i1"
         zero = self._constant(varies, type, 0)
         return self.result(varies, self.code.emit(f"select {condition} {inside}, {llvm} {moved}, {llvm} {zero}"))
 
@@ -249,7 +259,7 @@ class LlvmAlgebra:
 
     def _mul_hi(self, type: Type, varies: bool, x: str, y: str) -> Raw:  # noqa: FBT001
         one, wide = f"i{type.bits}", f"i{2 * type.bits}"
-        narrow, double = (f"<{W} x {one}>", f"<{W} x {wide}>") if varies else (one, wide)
+        narrow, double = (f"<{self.width} x {one}>", f"<{self.width} x {wide}>") if varies else (one, wide)
         extend = "sext" if type.is_signed else "zext"
         a = self.code.emit(f"{extend} {narrow} {x} to {double}")
         b = self.code.emit(f"{extend} {narrow} {y} to {double}")
@@ -262,9 +272,9 @@ class LlvmAlgebra:
         """Never by zero, and never the least number by -1: LLVM traps there."""
         varies, llvm, (x, y) = self.operands(type, a, b)
         one, zero, ones = (self._constant(varies, type, n) for n in (1, 0, (1 << type.bits) - 1))
-        condition = f"<{W} x i1>" if varies else "i1"
+        condition = f"<{self.width} x i1>" if varies else "i1"
         sign = "s" if type.is_signed else "u"
-        known = known_lanes(type, b)
+        known = self.known(type, b)
         plain = known is not None and all(n not in (0, (1 << type.bits) - 1) for n in known)
         nothing = self.code.emit(f"icmp eq {llvm} {y}, {zero}")
         safe = y if plain else self.code.emit(f"select {condition} {nothing}, {llvm} {one}, {llvm} {y}")
@@ -290,7 +300,7 @@ class LlvmAlgebra:
 
     def _divide_by_floats(self, type: Type, x: str, y: str) -> str:
         """Exact for 32 bits: a quotient that is not whole is farther from a whole one than f64 rounds."""
-        one, double = f"<{W} x i{type.bits}>", f"<{W} x double>"
+        one, double = f"<{self.width} x i{type.bits}>", f"<{self.width} x double>"
         to, back = ("sitofp", "fptosi") if type.is_signed else ("uitofp", "fptoui")
         a, b = (self.code.emit(f"{to} {one} {v} to {double}") for v in (x, y))
         quotient = self.code.emit(f"fdiv {double} {a}, {b}")
@@ -320,7 +330,7 @@ class LlvmAlgebra:
         """A predicate."""
         if type.is_float and type.bits < 32:
             a, b, type = self.cast("ftof", type, f32, a, "rn"), self.cast("ftof", type, f32, b, "rn"), f32
-        first, second = known_lanes(type, a), known_lanes(type, b)
+        first, second = self.known(type, a), self.known(type, b)
         if not type.is_float and first is not None and second is not None:
             return from_lanes(pred, tuple(folding.compare(op, type, x, y) for x, y in zip(first, second, strict=True)))
         varies, llvm, (x, y) = self.operands(type, a, b)
@@ -332,12 +342,12 @@ class LlvmAlgebra:
 
     def select(self, type: Type, condition: Raw, a: Raw, b: Raw) -> Raw:
         """One or the other."""
-        known = known_lanes(pred, condition)
+        known = self.known(pred, condition)
         if known is not None and len(set(known)) == 1:
             return a if known[0] else b
         if a == b:
             return a
-        first, second = known_lanes(type, a), known_lanes(type, b)
+        first, second = self.known(type, a), self.known(type, b)
         if known is not None and first is not None and second is not None:
             return from_lanes(type, tuple(x if c else y for c, x, y in zip(known, first, second, strict=True)))
         a, b = self.alike(type, a, b)
@@ -348,12 +358,12 @@ class LlvmAlgebra:
                 pairs = zip(a.terms, b.terms, strict=True)
                 terms = tuple((k, self._choose(type, c, u, v)) for (k, u), (_, v) in pairs)
                 return Lin(self._choose(type, c, a.base, b.base), terms, loose=loose)
-            llvm = vector_type(type)
+            llvm = self.vector_type(type)
             x, y = self.vector(type, a), self.vector(type, b)
             return Vec(self.code.emit(f"select i1 {c}, {llvm} {x}, {llvm} {y}"), loose=loose)
-        llvm = vector_type(type)
+        llvm = self.vector_type(type)
         x, y = self.vector(type, a), self.vector(type, b)
-        return Vec(self.code.emit(f"select <{W} x i1> {condition.name}, {llvm} {x}, {llvm} {y}"), loose=loose)
+        return Vec(self.code.emit(f"select <{self.width} x i1> {condition.name}, {llvm} {x}, {llvm} {y}"), loose=loose)
 
     def _choose(self, type: Type, condition: str, a: Scalar, b: Scalar) -> Scalar:
         if a == b:
@@ -376,7 +386,7 @@ class LlvmAlgebra:
         if source.bits < 32:
             a, source = rounded.between_floats(self, source, f32, a, "rn"), f32
         varies, llvm, (x,) = self.operands(source, a)
-        result = vector_type(target) if varies else scalar_type(target)
+        result = self.vector_type(target) if varies else scalar_type(target)
         word = "fptosi" if target.is_signed else "fptoui"
         name = f"llvm.{word}.sat.{self.suffix(varies, result)}.{self.suffix(varies, llvm)}"
         return self.result(varies, self.code.intrinsic(result, name, (llvm, x)))
@@ -391,13 +401,13 @@ class LlvmAlgebra:
         if isinstance(a, Vec) and a.lanes is not None:
             return from_lanes(target, a.lanes)
         varies, llvm, (x,) = self.operands(source, a)
-        result = vector_type(target) if varies else after
+        result = self.vector_type(target) if varies else after
         return self.result(varies, self.code.emit(f"bitcast {llvm} {x} to {result}"))
 
     def _resize(self, source: Type, target: Type, a: Raw) -> Raw:
         if source.kind != "p" and source.bits == target.bits:
             return a
-        if (lanes := known_lanes(source, a)) is not None:
+        if (lanes := self.known(source, a)) is not None:
             signed = source.is_signed
             return from_lanes(target, tuple(wrapped(n, source.bits) if signed else n for n in lanes))
         narrow, wide = f"i{source.bits}", f"i{target.bits}"
@@ -409,7 +419,7 @@ class LlvmAlgebra:
                 if found is not None:
                     return found
         varies, llvm, (x,) = self.operands(source, a)
-        result = vector_type(target) if varies else wide
+        result = self.vector_type(target) if varies else wide
         word = "trunc" if target.bits < source.bits else "sext" if source.is_signed else "zext"
         made = self.code.emit(f"{word} {llvm} {x} to {result}")
         del narrow
@@ -489,7 +499,7 @@ class LlvmAlgebra:
         tiny = 0x0080_0000 if a.type.bits == 32 else 1 << 52
         under = self.code.emit(f"fcmp olt {llvm} {size}, {self._constant(varies, a.type, tiny)}")
         zero = self.code.intrinsic(llvm, f"llvm.copysign.{kind}", (llvm, self._constant(varies, a.type, 0)), (llvm, x))
-        condition = f"<{W} x i1>" if varies else "i1"
+        condition = f"<{self.width} x i1>" if varies else "i1"
         made = self.code.emit(f"select {condition} {under}, {llvm} {zero}, {llvm} {x}")
         return Value(self, a.type, self.result(varies, made, loose=a.raw.loose))
 

@@ -12,7 +12,7 @@ import numpy as np
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Place, Unsupported
-from ptxvm.engine.jit.raw import W
+from ptxvm.engine.jit.raw import WARP
 from ptxvm.machine.allocation import REACHES
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault
@@ -54,7 +54,7 @@ class Calls:
     def _check(self, site: int, addresses: int, mask: int, warp: int) -> int:
         """Zero where the access is allowed after all."""
         try:
-            self._look(site, np.ctypeslib.as_array((ctypes.c_uint64 * W).from_address(addresses)), mask, warp)
+            self._look(site, np.ctypeslib.as_array((ctypes.c_uint64 * WARP).from_address(addresses)), mask, warp)
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             self.raised = self.raised or error
             return 1
@@ -62,8 +62,8 @@ class Calls:
 
     def _look(self, site: int, addresses: Any, mask: int, warp: int) -> None:
         bound, space, size, _, writing = self.kernel.sites[site]
-        lanes = np.flatnonzero(mask >> np.arange(W) & 1)
-        threads, wanted = lanes + warp * W, addresses[lanes]
+        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
+        threads, wanted = lanes + warp * WARP, addresses[lanes]
         if not len(lanes):
             return
         try:
@@ -100,8 +100,8 @@ class Calls:
     def _function(self, which: int, given: int, made: int) -> None:
         held, size = WORDS[which & 16]
         word = ctypes.c_double if size == 8 else ctypes.c_float
-        source = np.ctypeslib.as_array((word * W).from_address(given))
-        target = np.ctypeslib.as_array((word * W).from_address(made))
+        source = np.ctypeslib.as_array((word * WARP).from_address(given))
+        target = np.ctypeslib.as_array((word * WARP).from_address(made))
         with np.errstate(all="ignore"):
             target[:] = FUNCTIONS[which & 15](source.astype(np.float64)).astype(held)
 
@@ -116,14 +116,14 @@ class Calls:
 
     def _work(self, number: int, room: int, mask: int, warp: int) -> None:
         bound, work, inputs, outputs = self.kernel.works[number]
-        lanes = np.flatnonzero(mask >> np.arange(W) & 1)
+        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         if not len(lanes):
             return
-        threads = lanes + warp * W
+        threads = lanes + warp * WARP
 
         def column(n: int, type: Type) -> Any:
             held = held_as(type)
-            words = (ctypes.c_ubyte * (W * type.bytes)).from_address(room + 16 * W * n)
+            words = (ctypes.c_ubyte * (WARP * type.bytes)).from_address(room + 16 * WARP * n)
             return np.ctypeslib.as_array(words).view(held)
 
         try:
@@ -177,7 +177,7 @@ class Calls:
         """What is wrong at an instruction, for some lanes."""
         lane = (bits & -bits).bit_length() - 1 if kind != 3 else 0
         bound = self.kernel.places[index]
-        place = self.place(bound, warp * W + max(lane, 0))
+        place = self.place(bound, warp * WARP + max(lane, 0))
         if kind == 1:
             error: BaseException = Fault("trap", "the kernel executed trap", place=place)
         elif kind == 2:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ptxvm.engine.jit.raw import W
+from ptxvm.engine.jit.raw import WARP
+
+
+class TooWideError(Exception):
+    """Something that is written for one warp only, in code for several."""
 
 
 class Unit:
-    """A module under construction: declarations, helper functions, and a counter for names."""
+    """A module under construction: how many lanes a vector has, declarations, helper functions, a counter for names."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = WARP) -> None:
+        self.width = width
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.count = 0
@@ -37,9 +42,14 @@ class Code:
     """Lines of one function under construction."""
 
     def __init__(self, unit: Unit) -> None:
-        self.unit = unit
+        self.unit, self.width = unit, unit.width
         self.lines: list[str] = []
         self.memo: dict[str, str] = {}
+
+    def one_warp(self) -> None:
+        """What follows is written for the lanes of one warp."""
+        if self.width != WARP:
+            raise TooWideError
 
     def name(self) -> str:
         """A new value."""
@@ -99,8 +109,9 @@ class Code:
 
     # ── vectors ─────────────────────────────────────────────────────────────────────────
 
-    def splat(self, type: str, operand: str, count: int = W) -> str:
+    def splat(self, type: str, operand: str, count: int | None = None) -> str:
         """A scalar in all lanes."""
+        count = count or self.width
         one = self.emit(f"insertelement <{count} x {type}> poison, {type} {operand}, i64 0")
         zeros = f"<{count} x i32> zeroinitializer"
         return self.emit(f"shufflevector <{count} x {type}> {one}, <{count} x {type}> poison, {zeros}")
@@ -121,4 +132,14 @@ class Code:
 
     def mask_bits(self, predicate: str) -> str:
         """A vector of predicates as an integer."""
-        return self.emit(f"bitcast <{W} x i1> {predicate} to i{W}")
+        return self.emit(f"bitcast <{self.width} x i1> {predicate} to i{self.width}")
+
+    def warps(self) -> range:
+        """The numbers of the warps that a vector holds, from 0."""
+        return range(self.width // WARP)
+
+    def warp_bits(self, predicate: str, warp: int) -> str:
+        """The predicates of one of the warps as an integer."""
+        if self.width != WARP:
+            predicate = self.shuffle("i1", self.width, predicate, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
+        return self.emit(f"bitcast <{WARP} x i1> {predicate} to i{WARP}")

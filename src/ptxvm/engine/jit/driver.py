@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxvm.engine.jit.code import Code
-from ptxvm.engine.jit.raw import Vec, W, vector_literal, vector_type
+from ptxvm.engine.jit.raw import WARP, Vec, vector_literal, vector_type
 from ptxvm.engine.jit.registers import CARRY, alignment, place
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def warp_function(kernel: Kernel) -> str:
         states.append(f"i32 {RESUME}, label %resume.all")
     entry = _entry(kernel)
     name = "shapeless" if kernel.shapeless else "warp"
-    start = "F0" if (0, True) in kernel.texts and kernel.threads % W == 0 else "start"
+    start = "F0" if (0, True) in kernel.texts and kernel.threads % WARP == 0 else "start"
     if start == "start":
         bodies += ["start:", *_partial_start(kernel)]
     switch = f"  switch i32 %state, label %{start} [ {' '.join(states)} ]"
@@ -128,7 +128,7 @@ def _entry(kernel: Kernel) -> list[str]:
         lines.append(f"  %{name} = load {llvm}, ptr %{name}.place, align 8")
     lines += [
         "  %warp.wide = zext i32 %warp to i64",
-        f"  %local.offset = mul i64 %warp.wide, {W * kernel.local_stride}",
+        f"  %local.offset = mul i64 %warp.wide, {WARP * kernel.local_stride}",
         "  %local.address = add i64 %local.start, %local.offset",
     ]
     return lines
@@ -140,7 +140,7 @@ def _starts_as_zero(kernel: Kernel, key: tuple[int, int]) -> bool:
 
 def _partial_start(kernel: Kernel) -> list[str]:
     """The last warp of a CTA may lack lanes."""
-    rest = kernel.threads % W
+    rest = kernel.threads % WARP
     if not rest:
         return (
             ["  br label %F0"] if (0, True) in kernel.texts else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
@@ -163,7 +163,7 @@ def _masked_head(kernel: Kernel, node: Node) -> list[str]:
     ]
     if (number, True) in kernel.texts:
         lines += [f"  br i1 %M{number}.all, label %F{number}, label %N{number}", f"N{number}:"]
-    return [*lines, f"  %M{number}.lanes = bitcast i32 {mask} to <{W} x i1>"]
+    return [*lines, f"  %M{number}.lanes = bitcast i32 {mask} to <{WARP} x i1>"]
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────
@@ -175,13 +175,13 @@ def _move(code: Code, base: str, slot: str, llvm: str, at: int, *, save: bool) -
     align = alignment(llvm)
     if save:
         value = code.emit(f"load {llvm}, ptr {slot}, align {align}", pure=False)
-        if llvm == f"<{W} x i1>":
-            code.run(f"store i32 {code.mask_bits(value)}, ptr {where}, align 8")
+        if llvm == f"<{code.width} x i1>":
+            code.run(f"store i{code.width} {code.mask_bits(value)}, ptr {where}, align 8")
         else:
             code.run(f"store {llvm} {value}, ptr {where}, align {align}")
-    elif llvm == f"<{W} x i1>":
-        bits = code.emit(f"load i32, ptr {where}, align 8", pure=False)
-        code.run(f"store {llvm} {code.emit(f'bitcast i32 {bits} to {llvm}')}, ptr {slot}, align {align}")
+    elif llvm == f"<{code.width} x i1>":
+        bits = code.emit(f"load i{code.width}, ptr {where}, align 8", pure=False)
+        code.run(f"store {llvm} {code.emit(f'bitcast i{code.width} {bits} to {llvm}')}, ptr {slot}, align {align}")
     else:
         value = code.emit(f"load {llvm}, ptr {where}, align {align}", pure=False)
         code.run(f"store {llvm} {value}, ptr {slot}, align {align}")
@@ -262,8 +262,8 @@ def _leave(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
             part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
             for part, llvm in kernel.registers.parts(key, shape)
         }
-        vector, llvm = alg.vector(type, kernel.registers.raw(key, names)), vector_type(type)
-        if llvm == f"<{W} x i1>":
+        vector, llvm = alg.vector(type, kernel.registers.raw(key, names)), vector_type(type, kernel.width)
+        if llvm == f"<{WARP} x i1>":
             llvm, vector = "i32", code.emit(f"bitcast {llvm} {vector} to i32")
         where = code.emit(f"getelementptr i8, ptr %record, i64 {_whole(kernel, key)}")
         code.run(f"store {llvm} {vector}, ptr {where}, align 64")
@@ -279,9 +279,9 @@ def _resume_all(kernel: Kernel) -> list[str]:
     code.block("resume.all")
     for key, part, llvm in kernel.registers.slots():
         type = kernel.registers.types[key]
-        vector = vector_type(type)
+        vector = vector_type(type, kernel.width)
         where = code.emit(f"getelementptr i8, ptr %record, i64 {_whole(kernel, key)}")
-        if vector == f"<{W} x i1>":
+        if vector == f"<{WARP} x i1>":
             bits = code.emit(f"load i32, ptr {where}, align 64", pure=False)
             name = code.emit(f"bitcast i32 {bits} to {vector}")
         else:
@@ -309,9 +309,9 @@ def _resume_all(kernel: Kernel) -> list[str]:
 
 def lane_loop(name: str, kind: str, llvm: str) -> str:
     """Loads or stores lane by lane, of elements that the processor does not gather."""
-    vector, size = f"<{W} x {llvm}>", max(1, int(llvm[1:]) // 8)
+    vector, size = f"<{WARP} x {llvm}>", max(1, int(llvm[1:]) // 8)
     loads = kind == "gather"
-    parameters = f"<{W} x ptr> %places, i32 %mask" if loads else f"{vector} %values, <{W} x ptr> %places, i32 %mask"
+    parameters = f"<{WARP} x ptr> %places, i32 %mask" if loads else f"{vector} %values, <{WARP} x ptr> %places, i32 %mask"
     work = (
         f"  %one = load {llvm}, ptr %place, align {size}\n  store {llvm} %one, ptr %element, align {min(size, 16)}"
         if loads
@@ -322,9 +322,9 @@ def lane_loop(name: str, kind: str, llvm: str) -> str:
     return f"""define internal {vector if loads else "void"} @{name}({parameters}) noinline #0 {{
 entry:
   %buffer = alloca {vector}, align 64
-  %pointers = alloca <{W} x ptr>, align 64
+  %pointers = alloca <{WARP} x ptr>, align 64
   store {vector} {first}, ptr %buffer, align 64
-  store <{W} x ptr> %places, ptr %pointers, align 64
+  store <{WARP} x ptr> %places, ptr %pointers, align 64
   br label %head
 head:
   %rest = phi i32 [ %mask, %entry ], [ %fewer, %body ]

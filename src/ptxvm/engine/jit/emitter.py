@@ -18,7 +18,7 @@ from ptxvm.engine.jit.memory import Memory
 from ptxvm.engine.jit.operands import Operands
 from ptxvm.engine.jit.places import short
 from ptxvm.engine.jit.plan import Node, is_barrier, is_collective
-from ptxvm.engine.jit.raw import Lin, Raw, Scalar, Vec, W, scalar_type, text, vector_type, wrapped
+from ptxvm.engine.jit.raw import WARP, Lin, Raw, Scalar, Vec, scalar_type, text, wrapped
 from ptxvm.engine.jit.registers import CARRY, Key
 from ptxvm.isa.model import PORTS, Decoded
 from ptxvm.syntax import tree
@@ -43,6 +43,7 @@ class Emitter(Operands):
     def __init__(self, kernel: Kernel, node: Node, *, full: bool) -> None:
         self.kernel, self.node, self.full = kernel, node, full
         self.code = Code(kernel.unit)
+        self.width = self.code.width
         self.alg = LlvmAlgebra(self.code, self._transcendental, self._extended)
         self.prologue: list[str] = []
         self.current: dict[Key, Value] = {}
@@ -67,7 +68,7 @@ class Emitter(Operands):
     def run(self) -> None:
         """All instructions, in order."""
         if not self.full:
-            self.code.memo[f"bitcast i32 {self.mask} to <{W} x i1>"] = "%" + self.name("lanes")
+            self.code.memo[f"bitcast i32 {self.mask} to <{self.width} x i1>"] = "%" + self.name("lanes")
         if self.node.returns is not None:
             calls.hand_back(self, self.node.returns)
         for bound in self.node.code:
@@ -121,7 +122,7 @@ class Emitter(Operands):
             code.jump(merge)
         code.block(merge)
         for key, value in changed.items():
-            llvm = scalar_type(value.type) if plain[key] else vector_type(value.type)
+            llvm = scalar_type(value.type) if plain[key] else self.alg.vector_type(value.type)
             name = code.emit(f"phi {llvm} [ {new[key]}, %{done} ], [ {kept[key]}, %{passed} ]", pure=False)
             raw = Lin(name) if plain[key] else Vec(name)
             self.current[key] = Value(self.alg, value.type, raw)
@@ -166,6 +167,7 @@ class Emitter(Operands):
 
     def _collective(self, bound: Bound, request: ports.Request) -> ports.Peers:
         """The lanes that came; where one of the mask stands elsewhere, nobody knows when it comes."""
+        self.code.one_warp()
         members, *payload = request.values
         here = self.active_raw()
         if not self.full or self.guard is not None:
@@ -197,6 +199,7 @@ class Emitter(Operands):
         """Count the votes of these lanes at a barrier."""
         if vote is None:
             return
+        self.code.one_warp()
         ayes = self.code.emit(f"and i32 {self.bits_of(vote.raw)}, {self.active_text()}")
         for field, bits in (("ayes", ayes), ("voters", self.active_text())):
             count = self.code.intrinsic("i32", "llvm.ctpop.i32", ("i32", bits))
@@ -285,7 +288,7 @@ class Emitter(Operands):
     # ── lanes ───────────────────────────────────────────────────────────────────────────
 
     def _lanes(self) -> str:
-        return self.code.emit(f"bitcast i32 {self.mask} to <{W} x i1>")
+        return self.code.emit(f"bitcast i32 {self.mask} to <{self.width} x i1>")
 
     def active_vector(self) -> str | None:
         """The lanes that commit this instruction as predicates; None for all."""
@@ -293,12 +296,13 @@ class Emitter(Operands):
         if self.mask is None:
             return guard
         lanes = self._lanes()
-        return lanes if guard is None else self.code.emit(f"and <{W} x i1> {lanes}, {guard}")
+        return lanes if guard is None else self.code.emit(f"and <{self.width} x i1> {lanes}, {guard}")
 
     def active_text(self) -> str:
         """The same as a mask."""
         if self.guard is None:
             return self.mask or "-1"
+        self.code.one_warp()
         bits = self.bits_of(self.guard)
         return bits if self.mask is None else self.code.emit(f"and i32 {bits}, {self.mask}")
 
@@ -352,36 +356,63 @@ class Emitter(Operands):
 
     def gather(self, llvm: str, places: str, mask: str | None) -> str:
         """Load from a place of each lane."""
-        vector = f"<{W} x {llvm}>"
+        vector = f"<{self.width} x {llvm}>"
         predicate = mask or "splat (i1 true)"
         size = 8 if llvm in ("i64", "double") else 4
         if llvm not in NATIVE:
             name = self.kernel.loop_helper("gather", llvm)
-            bits = "-1" if mask is None else self.code.mask_bits(mask)
-            return self.code.call(vector, name, (f"<{W} x ptr>", places), ("i32", bits), pure=False)
-        name = f"llvm.masked.gather.v{W}{short(llvm)}.v{W}p0"
-        self.code.unit.declarations[name] = f"declare {vector} @{name}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
-        given = [(f"<{W} x ptr>", places), ("i32", str(size)), (f"<{W} x i1>", predicate), (vector, "zeroinitializer")]
+            parts = [
+                self.code.call(f"<{WARP} x {llvm}>", name, *self._of_warp(n, places, mask), pure=False)
+                for n in self.code.warps()
+            ]
+            return self.code.concatenate(llvm, parts, WARP)
+        name = f"llvm.masked.gather.v{self.width}{short(llvm)}.v{self.width}p0"
+        self.code.unit.declarations[name] = (
+            f"declare {vector} @{name}(<{self.width} x ptr>, i32 immarg, <{self.width} x i1>, {vector})"
+        )
+        given = [
+            (f"<{self.width} x ptr>", places),
+            ("i32", str(size)),
+            (f"<{self.width} x i1>", predicate),
+            (vector, "zeroinitializer"),
+        ]
         return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *given, pure=False)}", pure=False)
+
+    def _slice(self, llvm: str, vector: str, warp: int) -> str:
+        if self.width == WARP:
+            return vector
+        return self.code.shuffle(llvm, self.width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
+
+    def _of_warp(self, warp: int, places: str, mask: str | None) -> list[tuple[str, str]]:
+        """The places of one warp, and its lanes that are active."""
+        bits = "-1" if mask is None else self.code.warp_bits(mask, warp)
+        return [(f"<{WARP} x ptr>", self._slice("ptr", places, warp)), ("i32", bits)]
 
     def scatter(self, llvm: str, value: str, places: str, mask: str | None) -> None:
         """Store to a place of each lane, in their order."""
-        vector = f"<{W} x {llvm}>"
+        vector = f"<{self.width} x {llvm}>"
         size = 8 if llvm in ("i64", "double") else 4
         if llvm not in NATIVE:
             name = self.kernel.loop_helper("scatter", llvm)
-            bits = "-1" if mask is None else self.code.mask_bits(mask)
-            self.code.run(f"call void @{name}({vector} {value}, <{W} x ptr> {places}, i32 {bits})")
+            for n in self.code.warps():
+                part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))
+                given = ", ".join(f"{t} {x}" for t, x in (part, *self._of_warp(n, places, mask)))
+                self.code.run(f"call void @{name}({given})")
             return
-        name = f"llvm.masked.scatter.v{W}{short(llvm)}.v{W}p0"
-        self.code.unit.declarations[name] = f"declare void @{name}({vector}, <{W} x ptr>, i32 immarg, <{W} x i1>)"
+        name = f"llvm.masked.scatter.v{self.width}{short(llvm)}.v{self.width}p0"
+        self.code.unit.declarations[name] = (
+            f"declare void @{name}({vector}, <{self.width} x ptr>, i32 immarg, <{self.width} x i1>)"
+        )
         predicate = mask or "splat (i1 true)"
-        self.code.run(f"call void @{name}({vector} {value}, <{W} x ptr> {places}, i32 {size}, <{W} x i1> {predicate})")
+        self.code.run(
+            f"call void @{name}({vector} {value}, <{self.width} x ptr> {places}, i32 {size}, <{self.width} x i1> {predicate})"
+        )
 
     def _transcendental(self, alg: LlvmAlgebra, function: str, type: Type, a: Raw) -> Raw:
         """NumPy computes it, for all lanes."""
+        self.code.one_warp()
         uniform = isinstance(a, Lin)
-        vector = vector_type(type)
+        vector = self.alg.vector_type(type)
         given, made = self.buffer(vector, 7), self.buffer(vector, 8)
         self.code.run(f"store {vector} {alg.vector(type, a)}, ptr {given}, align 64")
         which = FUNCTIONS[function] + (16 if type.bits == 64 else 0)
@@ -394,14 +425,15 @@ class Emitter(Operands):
     def outside(self, bound: Bound, work: Outside, inputs: list[tuple[Type, Raw]], outputs: list[Type]) -> list[Value]:
         """Ask the machine for something: values of all lanes go to Python, and values come back."""
         code = self.code
+        code.one_warp()
         number = self.kernel.outside(bound, work, [t for t, _ in inputs], outputs)
-        room = self.buffer(f"[{max(1, len(inputs), len(outputs))} x <{W} x i128>]", 6)
+        room = self.buffer(f"[{max(1, len(inputs), len(outputs))} x <{self.width} x i128>]", 6)
         for n, (type, raw) in enumerate(inputs):
-            llvm = vector_type(type)
+            llvm = self.alg.vector_type(type)
             vector = self.alg.vector(type, self.alg.tight(type, raw))
-            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * W * n}")
+            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * WARP * n}")
             if type is pred:
-                llvm, vector = f"<{W} x i8>", code.emit(f"zext {llvm} {vector} to <{W} x i8>")
+                llvm, vector = f"<{self.width} x i8>", code.emit(f"zext {llvm} {vector} to <{self.width} x i8>")
             code.run(f"store {llvm} {vector}, ptr {place}, align 64")
         answer = code.emit(
             f"call i32 {self.context('outside')}(i32 {number}, ptr {room}, i32 {self.active_text()}, i32 %warp)",
@@ -413,8 +445,8 @@ class Emitter(Operands):
         self.dirty = True
         found = []
         for n, type in enumerate(outputs):
-            llvm = vector_type(type) if type is not pred else f"<{W} x i8>"
-            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * W * n}")
+            llvm = self.alg.vector_type(type) if type is not pred else f"<{self.width} x i8>"
+            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * WARP * n}")
             name = code.emit(f"load {llvm}, ptr {place}, align 64", pure=False)
             if type is pred:
                 name = code.emit(f"icmp ne {llvm} {name}, zeroinitializer")

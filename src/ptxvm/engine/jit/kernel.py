@@ -13,7 +13,7 @@ from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
 from ptxvm.engine.jit.ports import Request
-from ptxvm.engine.jit.raw import Lin, W
+from ptxvm.engine.jit.raw import WARP, Lin
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
 from ptxvm.machine.builtins import Library
 
@@ -42,19 +42,20 @@ class Kernel:
 
     def __init__(
         self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
-        constants: dict[str, int], *, shapeless: bool = False,
+        constants: dict[str, int], *, shapeless: bool = False, width: int = WARP,
     ) -> None:  # fmt: skip
         self.image, self.function, self.block, self.constants = image, function, block, constants
         self.shared_size, self.shapeless = shared_size, shapeless
         self.bank_size = image.parameters(function).size
         self.threads = block[0] * block[1] * block[2]
-        self.warps = -(-self.threads // W)
-        self.unit = Unit()
+        self.warps = -(-self.threads // WARP)
+        self.width = width
+        self.unit = Unit(width)
         self.plan = plan.Plan(image, function)
         self.nodes = self.plan.nodes
         self.stack_size = -(-max(frame.end for frame in self.plan.frames) // 16) * 16 + 32
         self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
-        self.registers = Registers(not shapeless, self._requeue)
+        self.registers = Registers(width, not shapeless, self._requeue)
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
         self.texts: dict[tuple[int, bool], tuple[Emitter, list[str]]] = {}
@@ -115,7 +116,7 @@ class Kernel:
         number, threads, _ = request.values
         if number is None or (n := _constant(number.raw)) is None or n >= 16:
             raise Unsupported(f"'{bound.i.mnemonic}' of a barrier whose number is not constant, in the JIT")
-        if threads is not None and _constant(threads.raw) != self.warps * W:
+        if threads is not None and _constant(threads.raw) != self.warps * WARP:
             raise Unsupported(f"'{bound.i.mnemonic}' of some threads in the JIT")
         self.barrier_numbers[id(bound)] = n
 
@@ -142,7 +143,7 @@ class Kernel:
     def translate(self) -> str:
         """The module's text."""
         self._initial_registers()
-        whole = self.threads % W == 0
+        whole = self.threads % WARP == 0
         everything = plan.reachable(self.nodes, {0})
         self.queue = {(n, True) for n in everything}
         if not whole or self.shapeless:
@@ -224,7 +225,8 @@ class Kernel:
 def size_of(llvm: str) -> int:
     """Bytes of a stack slot."""
     if llvm.startswith("<"):
-        return W * size_of(llvm.rsplit(maxsplit=1)[-1].rstrip(">")) if not llvm.endswith("i1>") else 64
+        count, _, one = llvm[1:-1].partition(" x ")
+        return int(count) * size_of(one) if one != "i1" else 64
     return {"float": 4, "double": 8}.get(llvm) or max(1, int(llvm[1:]) // 8)
 
 

@@ -11,7 +11,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import places
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
-from ptxvm.engine.jit.raw import Lin, Raw, Vec, W, scalar_type, text, vector_type
+from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, scalar_type, text
 
 if TYPE_CHECKING:
     from ptxvm.analysis.program import Bound
@@ -91,23 +91,31 @@ class Memory(Port):
 
         The bounds of a linear address count lanes that are not active too: look at each lane first.
         """
-        code, vector = self.code, f"<{W} x i64>"
-        if isinstance(raw, Lin) and raw.terms and (self.at.active_text() != "-1" or places.constant_offsets(raw) is None):
+        code, vector = self.code, f"<{self.width} x i64>"
+        if (
+            isinstance(raw, Lin)
+            and raw.terms
+            and (self.at.active_vector() is not None or places.constant_offsets(raw, self.width) is None)
+        ):
             ask = code.label()
             code.branch(self._exact(site, space, raw, size), onward, ask, likely=True)
             code.block(ask)
         addresses = self.at.buffer(vector, 0)
         code.run(f"store {vector} {self.alg.vector(u64, raw)}, ptr {addresses}, align 64")
-        check = self.at.context("check")
-        mask = self.at.active_text()
-        answer = code.emit(f"call i32 {check}(i32 {site}, ptr {addresses}, i32 {mask}, i32 %warp)", pure=False)
-        code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), onward, "fault", likely=True)
+        check, lanes, answers = self.at.context("check"), self.at.active_vector(), "0"
+        for n in code.warps():
+            own = code.emit(f"getelementptr i64, ptr {addresses}, i64 {n * WARP}")
+            mask = "-1" if lanes is None else code.warp_bits(lanes, n)
+            warp = code.emit(f"add i32 %warp, {n}")
+            answer = code.emit(f"call i32 {check}(i32 {site}, ptr {own}, i32 {mask}, i32 {warp})", pure=False)
+            answers = code.emit(f"or i32 {answers}, {answer}")
+        code.branch(code.emit(f"icmp eq i32 {answers}, 0", pure=False), onward, "fault", likely=True)
 
     def _span(self, space: str, raw: Raw, size: int) -> int:
         """How far apart the lanes are, where that is constant; what the record of the place counts with."""
         if space in WINDOWS or not isinstance(raw, Lin):
             return 0
-        box = places.Box.of(raw, 64)
+        box = places.Box.of(raw, self.width)
         return box.span if box is not None and box.fits(size) else 0
 
     def _exact(self, site: int, space: str, raw: Raw, size: int) -> str:
@@ -122,7 +130,7 @@ class Memory(Port):
         code = self.code
         low = code.emit(f"load i64, ptr {self.at.site_pointer(site, 0)}, align 8", pure=False)
         bound = code.emit(f"load i64, ptr {self.at.site_pointer(site, 16)}, align 8", pure=False)
-        offsets = code.emit(f"sub <{W} x i64> {self.alg.vector(u64, raw)}, {code.splat('i64', low)}")
+        offsets = code.emit(f"sub <{self.width} x i64> {self.alg.vector(u64, raw)}, {code.splat('i64', low)}")
         return self._all_lanes("i64", offsets, log, code.splat("i64", bound))
 
     def _window_bound(self, space: str, size: int) -> int:
@@ -135,7 +143,7 @@ class Memory(Port):
         log = size.bit_length() - 1
         bound = self._window_bound(space, size)
         low = self.alg.cast("resize", u64, u32, raw, "rn")
-        if isinstance(low, Lin) and (box := places.Box.of(low, 32)) is not None and box.fits(size):
+        if isinstance(low, Lin) and (box := places.Box.of(low, self.width)) is not None and box.fits(size):
             first = self.alg.scalar("add", 32, low.base, box.least)
             turned = self._turned("i32", text("i32", first), log)
             return self.code.emit(f"icmp ult i32 {turned}, {max(bound - (box.span >> log), 0)}")
@@ -147,7 +155,7 @@ class Memory(Port):
         low = code.emit(f"load i64, ptr {self.at.site_pointer(site, 0)}, align 8", pure=False)
         bound = code.emit(f"load i64, ptr {self.at.site_pointer(site, 8)}, align 8", pure=False)
         if isinstance(raw, Lin):
-            box = places.Box.of(raw, 64)
+            box = places.Box.of(raw, self.width)
             if box is not None and box.fits(size):
                 first = self.alg.scalar("add", 64, raw.base, box.least)
                 offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
@@ -183,16 +191,15 @@ class Memory(Port):
         return self.code.intrinsic(llvm, f"llvm.fshr.{llvm}", (llvm, offset), (llvm, offset), (llvm, str(log)))
 
     def _all_lanes(self, llvm: str, offsets: str, log: int, bound: str) -> str:
-        vector, code = f"<{W} x {llvm}>", self.code
+        vector, code = f"<{self.width} x {llvm}>", self.code
         if log:
             amount = f"splat ({llvm} {log})"
-            name = f"llvm.fshr.v{W}{llvm}"
+            name = f"llvm.fshr.v{self.width}{llvm}"
             offsets = code.intrinsic(vector, name, (vector, offsets), (vector, offsets), (vector, amount))
-        wrong = code.mask_bits(code.emit(f"icmp uge {vector} {offsets}, {bound}"))
-        mask = self.at.active_text()
-        if mask != "-1":
-            wrong = code.emit(f"and i32 {wrong}, {mask}")
-        return code.emit(f"icmp eq i32 {wrong}, 0")
+        wrong = code.emit(f"icmp uge {vector} {offsets}, {bound}")
+        if (lanes := self.at.active_vector()) is not None:
+            wrong = code.emit(f"and <{self.width} x i1> {wrong}, {lanes}")
+        return code.emit(f"icmp eq i{self.width} {code.mask_bits(wrong)}, 0")
 
     # ── atomics ─────────────────────────────────────────────────────────────────────────
 
@@ -201,19 +208,22 @@ class Memory(Port):
         **attributes: Any,
     ) -> Value:  # fmt: skip
         """One lane after the other, in their order."""
-        code, llvm, vector = self.code, scalar_type(type), vector_type(type)
+        self.code.one_warp()
+        code, llvm, vector = self.code, scalar_type(type), self.alg.vector_type(type)
         space = self._where(space, address)
         self._checked(space, address.raw, type.bytes, writing=True)
         self.at.dirty = True
-        pointers = self.at.buffer(f"<{W} x ptr>", 1)
-        code.run(f"store <{W} x ptr> {self.places.pointers(space, address.raw)}, ptr {pointers}, align 64")
+        pointers = self.at.buffer(f"<{self.width} x ptr>", 1)
+        code.run(f"store <{self.width} x ptr> {self.places.pointers(space, address.raw)}, ptr {pointers}, align 64")
         results = self.at.buffer(vector, 2)
         given: list[tuple[Type, Raw, str]] = []
         for n, operand in enumerate(operands):
             raw, buffer = self.alg.tight(operand.type, operand.raw), ""
             if isinstance(raw, Vec) or raw.terms:
-                buffer = self.at.buffer(vector_type(operand.type), 3 + n)
-                code.run(f"store {vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64")
+                buffer = self.at.buffer(self.alg.vector_type(operand.type), 3 + n)
+                code.run(
+                    f"store {self.alg.vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64"
+                )
             given.append((operand.type, raw, buffer))
         with code.scope():
             code.memo.clear()

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.types import u32, u64
-from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, W, text
+from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, text
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
+
+
+LEAST = 8  # lanes of a piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +24,9 @@ class Box:
     offsets: Pattern
 
     @classmethod
-    def of(cls, raw: Lin, bits: int) -> Box | None:
+    def of(cls, raw: Lin, width: int) -> Box | None:
         """None where a distance is known only when the code runs."""
-        del bits
-        offsets = constant_offsets(raw)
+        offsets = constant_offsets(raw, width)
         if offsets is None:
             return None
         return cls(min(offsets), max(offsets) - min(offsets), offsets)
@@ -34,13 +36,13 @@ class Box:
         return all((n - self.least) % size == 0 for n in self.offsets)
 
 
-def constant_offsets(raw: Lin) -> Pattern | None:
+def constant_offsets(raw: Lin, width: int) -> Pattern | None:
     """Each lane's distance from the base, where all are constant."""
-    total = [0] * W
+    total = [0] * width
     for pattern, u in raw.terms:
         if not isinstance(u, int):
             return None
-        for n in range(W):
+        for n in range(width):
             total[n] += pattern[n] * u
     return tuple(total)
 
@@ -56,18 +58,20 @@ class Piece:
     steps: tuple[tuple[int, str], ...]  # and what is added: factors of scalars
 
 
-def pieces(raw: Lin, size: int) -> list[Piece] | None:
+def pieces(raw: Lin, size: int, width: int) -> list[Piece] | None:
     """The access cut in as few pieces of equal length as do it; None where lanes go here and there."""
-    for count in (W, W // 2, W // 4):
-        found = [_piece(raw, first, count, size) for first in range(0, W, count)]
+    count = width
+    while count >= LEAST:
+        found = [_piece(raw, first, count, size, width) for first in range(0, width, count)]
         if all(p is not None for p in found):
             return [p for p in found if p is not None]
+        count //= 2
     return None
 
 
-def _piece(raw: Lin, first: int, count: int, size: int) -> Piece | None:
+def _piece(raw: Lin, first: int, count: int, size: int, width: int) -> Piece | None:
     lanes = range(first, first + count)
-    total, steps = [0] * W, []
+    total, steps = [0] * width, []
     for pattern, u in raw.terms:
         if isinstance(u, int):
             for n in lanes:
@@ -88,7 +92,7 @@ class Places:
     """Loads and stores of checked addresses, for the lanes that are active."""
 
     def __init__(self, at: Emitter) -> None:
-        self.at, self.alg, self.code = at, at.alg, at.code
+        self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.code.width
 
     # ── pointers ────────────────────────────────────────────────────────────────────────
 
@@ -97,7 +101,7 @@ class Places:
         if space == "shared":
             return Lin("%shared.address", shift=8)
         stride = self.at.local_stride
-        return Lin("%local.address", ((tuple(range(W)), stride),))
+        return Lin("%local.address", ((tuple(range(self.width)), stride),))
 
     def flat(self, space: str, raw: Raw) -> Raw:
         """A checked address as a generic one."""
@@ -123,9 +127,9 @@ class Places:
         """The places of all lanes."""
         if space == "shared":
             low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
-            return self.code.emit(f"getelementptr i8, ptr %shared, <{W} x i32> {low}")
+            return self.code.emit(f"getelementptr i8, ptr %shared, <{self.width} x i32> {low}")
         flat = self.alg.vector(u64, self.flat(space, raw))
-        return self.code.emit(f"inttoptr <{W} x i64> {flat} to <{W} x ptr>")
+        return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
 
     def _linear(self, space: str, raw: Raw) -> Lin | None:
         """The address where it is linear, relative to `%shared` in that space."""
@@ -152,14 +156,14 @@ class Places:
     def load(self, space: str, llvm: str, size: int, raw: Raw, count: int) -> list[str]:
         """The elements of every lane's vector."""
         linear = self._linear(space, raw)
-        cut = pieces(linear, size * count) if linear is not None else None
+        cut = pieces(linear, size * count, self.width) if linear is not None else None
         if linear is not None and cut is not None:
             return self._load_pieces(space, llvm, size, linear, cut, count)
         places = self.pointers(space, raw)
         return [self.at.gather(llvm, self._element(places, n * size), self.at.active_vector()) for n in range(count)]
 
     def _element(self, places: str, offset: int) -> str:
-        return self.code.emit(f"getelementptr i8, <{W} x ptr> {places}, i64 {offset}") if offset else places
+        return self.code.emit(f"getelementptr i8, <{self.width} x ptr> {places}, i64 {offset}") if offset else places
 
     def _load_pieces(self, space: str, llvm: str, size: int, raw: Lin, cut: list[Piece], count: int) -> list[str]:
         code = self.code
@@ -196,11 +200,10 @@ class Places:
     def _broadcast(self, llvm: str, size: int, pointer: str, piece: Piece, count: int) -> list[str]:
         """One place for some lanes; where none of them is active, somewhere harmless."""
         code = self.code
-        mask = self.at.active_text()
-        if mask != "-1":
-            own = ((1 << piece.count) - 1) << piece.first
-            used = code.emit(f"icmp ne i32 {code.emit(f'and i32 {mask}, {own}')}, 0")
-            pointer = code.emit(f"select i1 {used}, ptr {pointer}, ptr {self.at.buffer(f'<{W} x i64>', 0)}")
+        if (lanes := self.at.active_vector()) is not None:
+            own, word = ((1 << piece.count) - 1) << piece.first, f"i{self.width}"
+            used = code.emit(f"icmp ne {word} {code.emit(f'and {word} {code.mask_bits(lanes)}, {own}')}, 0")
+            pointer = code.emit(f"select i1 {used}, ptr {pointer}, ptr {self.at.buffer(f'<{self.width} x i64>', 0)}")
         found = []
         for n in range(count):
             place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * size}") if n else pointer
@@ -214,9 +217,9 @@ class Places:
         if vector is None:
             return None
         order = [piece.first + n // count for n in range(piece.count * count)]
-        if order == list(range(W)):
+        if order == list(range(self.width)):
             return vector
-        return self.code.shuffle("i1", W, vector, "poison", order)
+        return self.code.shuffle("i1", self.width, vector, "poison", order)
 
     # ── stores ──────────────────────────────────────────────────────────────────────────
 
@@ -224,7 +227,7 @@ class Places:
         """Where lanes write to one place, the last one stays."""
         count, code = len(vectors), self.code
         linear = self._linear(space, raw)
-        cut = pieces(linear, size * count) if linear is not None else None
+        cut = pieces(linear, size * count, self.width) if linear is not None else None
         if linear is None or cut is None or not all(p.contiguous for p in cut):
             places = self.pointers(space, raw)
             for n, vector in enumerate(vectors):
@@ -234,10 +237,11 @@ class Places:
             pointer = self._piece_pointer(space, linear, piece)
             total, lanes = piece.count * count, list(range(piece.first, piece.first + piece.count))
             if count == 1:
-                value = vectors[0] if piece.count == W else code.shuffle(llvm, W, vectors[0], "poison", lanes)
+                value = vectors[0] if piece.count == self.width else code.shuffle(llvm, self.width, vectors[0], "poison", lanes)
             else:
-                rows = code.concatenate(llvm, vectors, W)
-                value = code.shuffle(llvm, W * count, rows, "poison", [n + W * k for n in lanes for k in range(count)])
+                rows = code.concatenate(llvm, vectors, self.width)
+                order = [n + self.width * k for n in lanes for k in range(count)]
+                value = code.shuffle(llvm, self.width * count, rows, "poison", order)
             vector = f"<{total} x {llvm}>"
             if (mask := self._mask(piece, count)) is None:
                 code.run(f"store {vector} {value}, ptr {pointer}, align {size}")

@@ -97,6 +97,10 @@ class Plan:
         self._rank()
         self._live()
 
+    def repeats(self, node: Node) -> bool:
+        """Is the node part of a loop?"""
+        return node.number in reachable(self.nodes, set(node.successors))
+
     # ── frames ──────────────────────────────────────────────────────────────────────────
 
     def _enter(self, function: Function, parent: Frame | None, call: Bound | None) -> Frame:

@@ -11,7 +11,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import host, tensor
-from ptxvm.engine.jit.raw import IOTA, Lin, Raw, Vec, W, from_lanes, known_lanes, scalar_type, text, vector_type
+from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, from_lanes, scalar_type, text
 from ptxvm.isa.fragments import Product
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ class Port:
     """What all ports share."""
 
     def __init__(self, at: Emitter, bound: Bound) -> None:
-        self.at, self.alg, self.code, self.bound = at, at.alg, at.code, bound
+        self.at, self.alg, self.code, self.bound, self.width = at, at.alg, at.code, bound, at.code.width
 
 
 class Peers:
     """The lanes of a collective; `members` is a mask, the same in all lanes or not."""
 
     def __init__(self, at: Emitter, bound: Bound, members: Raw, payload: tuple[Value, ...]) -> None:
-        self.emitter, self.bound, self.alg, self.code = at, bound, at.alg, at.code
+        self.emitter, self.bound, self.alg, self.code, self.width = at, bound, at.alg, at.code, at.code.width
         self.mask, self.payload = members, payload
 
     @property
@@ -58,7 +58,7 @@ class Peers:
         if isinstance(value.raw, Lin) and not value.raw.terms:
             return value
         found = self._permuted(value.type, value.raw, lane.raw)
-        if known_lanes(u32, self.mask) != (0xFFFF_FFFF,) * W:
+        if self.alg.known(u32, self.mask) != (0xFFFF_FFFF,) * self.width:
             bit = self.alg.integer("and", u32, self.alg.integer("shr", u32, self.mask, lane.raw), Lin(1))
             takes_part = self.alg.compare("ne", u32, bit, Lin(0))
             found = self.alg.select(value.type, takes_part, found, value.raw)
@@ -73,29 +73,29 @@ class Peers:
 
     def _permuted(self, type: Type, raw: Raw, lane: Raw) -> Raw:
         llvm, vector = scalar_type(type), self.alg.vector(type, raw)
-        known = known_lanes(u32, lane)
+        known = self.alg.known(u32, lane)
         if isinstance(lane, Lin) and not lane.terms:
             index = str(lane.base & 31) if isinstance(lane.base, int) else self.code.emit(f"and i32 {lane.base}, 31")
-            return Lin(self.code.emit(f"extractelement {vector_type(type)} {vector}, i32 {index}"), loose=raw.loose)
+            return Lin(self.code.emit(f"extractelement {self.alg.vector_type(type)} {vector}, i32 {index}"), loose=raw.loose)
         if known is not None:
-            return Vec(self.code.shuffle(llvm, W, vector, "poison", [n & 31 for n in known]), loose=raw.loose)
+            return Vec(self.code.shuffle(llvm, self.width, vector, "poison", [n & 31 for n in known]), loose=raw.loose)
         index = self.alg.vector(u32, lane)
         if llvm == "i32" and host.has("avx512f"):
             return Vec(self._vpermi2(vector, index), loose=raw.loose)
-        buffer = self.emitter.buffer(vector_type(type), 0)
-        self.code.run(f"store {vector_type(type)} {vector}, ptr {buffer}, align 64")
-        offsets = self.code.emit(f"and <{W} x i32> {index}, splat (i32 31)")
-        places = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, <{W} x i32> {offsets}")
+        buffer = self.emitter.buffer(self.alg.vector_type(type), 0)
+        self.code.run(f"store {self.alg.vector_type(type)} {vector}, ptr {buffer}, align 64")
+        offsets = self.code.emit(f"and <{self.width} x i32> {index}, splat (i32 31)")
+        places = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, <{self.width} x i32> {offsets}")
         return Vec(self.emitter.gather(llvm, places, None), loose=raw.loose)
 
     def _vpermi2(self, vector: str, index: str) -> str:
         """Any permutation of 32 words by two instructions."""
         half, name = "<16 x i32>", "llvm.x86.avx512.vpermi2var.d.512"
         self.code.unit.declare(name, half, half, half, half)
-        low, high = (self.code.shuffle("i32", W, vector, "poison", list(range(n, n + 16))) for n in (0, 16))
+        low, high = (self.code.shuffle("i32", self.width, vector, "poison", list(range(n, n + 16))) for n in (0, 16))
         parts = []
         for first in (0, 16):
-            places = self.code.shuffle("i32", W, index, "poison", list(range(first, first + 16)))
+            places = self.code.shuffle("i32", self.width, index, "poison", list(range(first, first + 16)))
             parts.append(self.code.call(half, name, (half, low), (half, places), (half, high)))
         return self.code.concatenate("i32", parts, 16)
 
@@ -114,7 +114,7 @@ class Warp(Port):
     @property
     def lane(self) -> Value:
         """The number of the lane."""
-        return Value(self.alg, u32, from_lanes(u32, IOTA))
+        return Value(self.alg, u32, from_lanes(u32, tuple(n % WARP for n in range(self.width))))
 
     def active(self) -> Value:
         """Who runs this now."""
@@ -126,6 +126,7 @@ class Warp(Port):
 
     def together(self, *payload: Value) -> Peers:
         """Those who are here."""
+        self.code.one_warp()
         return Peers(self.at, self.bound, self.at.active_raw(), payload)
 
 

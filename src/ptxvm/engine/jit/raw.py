@@ -13,7 +13,7 @@ from math import gcd
 
 from ptxvm.algebra.types import Type
 
-W = 32  # lanes of a warp
+WARP = 32  # lanes of a warp; the vectors of a kernel hold one warp or several
 Scalar = int | str
 Pattern = tuple[int, ...]
 Terms = tuple[tuple[Pattern, Scalar], ...]
@@ -60,9 +60,9 @@ def scalar_type(type: Type) -> str:
     return f"i{type.bits}"
 
 
-def vector_type(type: Type) -> str:
+def vector_type(type: Type, width: int) -> str:
     """The LLVM type of all lanes."""
-    return f"<{W} x {scalar_type(type)}>"
+    return f"<{width} x {scalar_type(type)}>"
 
 
 def literal(llvm: str, bits: int) -> str:
@@ -120,7 +120,7 @@ def primitive(pattern: Pattern) -> tuple[Pattern, int]:
     return tuple(n // factor for n in pattern), factor
 
 
-def known_lanes(type: Type, raw: Raw) -> Pattern | None:
+def known_lanes(type: Type, raw: Raw, width: int) -> Pattern | None:
     """The bits of every lane, where all are known."""
     if isinstance(raw, Vec):
         return raw.lanes
@@ -128,8 +128,5 @@ def known_lanes(type: Type, raw: Raw) -> Pattern | None:
         return None
     mask = (1 << type.bits) - 1
     if not raw.terms:
-        return (raw.base & mask,) * W
-    return tuple((raw.base + sum(k[n] * u for k, u in raw.terms if isinstance(u, int))) & mask for n in range(W))
-
-
-IOTA = tuple(range(W))
+        return (raw.base & mask,) * width
+    return tuple((raw.base + sum(k[n] * u for k, u in raw.terms if isinstance(u, int))) & mask for n in range(width))

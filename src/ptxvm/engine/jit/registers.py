@@ -54,6 +54,7 @@ class Shape:
 class Registers:
     """The shapes found so far, and who depends on them.  Without `linear` a register is uniform or varies."""
 
+    width: int
     linear: bool
     changed: Callable[[User], None]
     shapes: dict[Key, Shape] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class Registers:
             return name
 
         if shape.varies:
-            return Vec(read(vector_type(type), "v"), loose=shape.loose)
+            return Vec(read(vector_type(type, self.width), "v"), loose=shape.loose)
         one = scalar_type(type)
         base = shape.base if shape.base is not None else read(one, "b")
         terms = tuple((k, u if u is not None else read(one, f"u{n}")) for n, (k, u) in enumerate(shape.terms))
@@ -92,7 +93,7 @@ class Registers:
             raw = alg.tight(type, raw)
         one = scalar_type(type)
         if shape.varies:
-            llvm = vector_type(type)
+            llvm = vector_type(type, self.width)
             alg.code.run(f"store {llvm} {alg.vector(type, raw)}, ptr {place(key, 'v')}, align {alignment(llvm)}")
             return
         if not isinstance(raw, Lin):
@@ -135,7 +136,7 @@ class Registers:
         shape = shape or self.shapes[key]
         type = self.types[key]
         if shape.varies:
-            return [("v", vector_type(type))]
+            return [("v", vector_type(type, self.width))]
         one = scalar_type(type)
         found = [("b", one)] if shape.base is None else []
         return found + [(f"u{n}", one) for n, (_, u) in enumerate(shape.terms) if u is None]

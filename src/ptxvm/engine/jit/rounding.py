@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64
 from ptxvm.algebra.value import Rounding
 from ptxvm.engine.jit import host
-from ptxvm.engine.jit.raw import Lin, Raw, Vec, W, scalar_type, splat_literal, vector_type
+from ptxvm.engine.jit.raw import Lin, Raw, Vec, scalar_type, splat_literal
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.algebra import LlvmAlgebra
@@ -26,7 +26,7 @@ def narrowed(alg: LlvmAlgebra, type: Type, name: str, uniform: bool) -> Raw:  # 
     """A vector as a value: of its first lane where all inputs were uniform."""
     if not uniform:
         return Vec(name)
-    return Lin(alg.code.emit(f"extractelement {vector_type(type)} {name}, i64 0"))
+    return Lin(alg.code.emit(f"extractelement {alg.vector_type(type)} {name}, i64 0"))
 
 
 def arithmetic(alg: LlvmAlgebra, op: str, type: Type, rounding: Rounding, args: tuple[Raw, ...]) -> Raw:
@@ -41,22 +41,22 @@ def arithmetic(alg: LlvmAlgebra, op: str, type: Type, rounding: Rounding, args: 
 
 def _to_odd(alg: LlvmAlgebra, type: Type, low: str, high: str) -> str:
     """Where rounding down and up differ, the neighbour whose last bit is 1."""
-    code, floats, words = alg.code, vector_type(type), vector_type(type.as_bits)
+    code, floats, words = alg.code, alg.vector_type(type), alg.vector_type(type.as_bits)
     inexact = code.emit(f"fcmp une {floats} {low}, {high}")
     a, b = (code.emit(f"bitcast {floats} {x} to {words}") for x in (low, high))
-    least = code.intrinsic(words, f"llvm.umin.v{W}i{type.bits}", (words, a), (words, b))
-    lost = code.emit(f"zext <{W} x i1> {inexact} to {words}")
+    least = code.intrinsic(words, f"llvm.umin.v{alg.width}i{type.bits}", (words, a), (words, b))
+    lost = code.emit(f"zext <{alg.width} x i1> {inexact} to {words}")
     return code.emit(f"bitcast {words} {code.emit(f'or {words} {least}, {lost}')} to {floats}")
 
 
 def _directed(alg: LlvmAlgebra, op: str, type: Type, mode: str, args: list[str]) -> str:
     if host.has("avx512f"):
         return _embedded(alg, op, type, mode, args)
-    vector = vector_type(type)
+    vector = alg.vector_type(type)
     names = [f"%a{n}" for n in range(len(args))]
     given = ", ".join(f"{vector} {n}" for n in names)
     word = {"sqrt": "sqrt", "fma": "fma"}.get(op, f"f{op}")
-    intrinsic = f"llvm.experimental.constrained.{word}.v{W}{SHORT[type]}"
+    intrinsic = f"llvm.experimental.constrained.{word}.v{alg.width}{SHORT[type]}"
     alg.code.unit.declare(intrinsic, vector, *[vector] * len(args), "metadata", "metadata")
     body = f'call {vector} @{intrinsic}({given}, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
     return _helper(alg, f"ptxvm.{op}.{SHORT[type]}.{mode}", mode, vector, [(vector, n) for n in names], body, args)
@@ -85,8 +85,8 @@ def _embedded(alg: LlvmAlgebra, op: str, type: Type, mode: str, args: list[str])
     name = f"llvm.x86.avx512.{'vfmadd' if op == 'fma' else op}.{suffix}"
     code.unit.declarations[name] = f"declare {part} @{name}({', '.join([part] * len(args))}, i32 immarg)"
     made = []
-    for first in range(0, W, each):
-        pieces = [(part, code.shuffle(one, W, a, "poison", list(range(first, first + each)))) for a in args]
+    for first in range(0, alg.width, each):
+        pieces = [(part, code.shuffle(one, alg.width, a, "poison", list(range(first, first + each)))) for a in args]
         made.append(code.call(part, name, *pieces, ("i32", str(EMBEDDED[mode]))))
     return code.concatenate(one, made, each)
 
@@ -101,7 +101,7 @@ def from_integer(alg: LlvmAlgebra, source: Type, target: Type, a: Raw, rounding:
     word = "sitofp" if source.is_signed else "uitofp"
     if rounding == "rn" or source.bits <= (24 if target.bits == 32 else 53) or source.kind == "p":
         varies, llvm, (x,) = alg.operands(source, a)
-        result = vector_type(target) if varies else scalar_type(target)
+        result = alg.vector_type(target) if varies else scalar_type(target)
         return alg.result(varies, alg.code.emit(f"{word} {llvm} {x} to {result}"))
     return _by_mode(alg, word, source, target, a, rounding)
 
@@ -109,10 +109,10 @@ def from_integer(alg: LlvmAlgebra, source: Type, target: Type, a: Raw, rounding:
 def _by_mode(alg: LlvmAlgebra, word: str, source: Type, target: Type, a: Raw, rounding: Rounding) -> Raw:
     """A conversion in a mode, or to odd."""
     uniform = not alg.operands(source, a)[0]
-    x, before, after = alg.vector(source, a), vector_type(source), vector_type(target)
+    x, before, after = alg.vector(source, a), alg.vector_type(source), alg.vector_type(target)
 
     def directed(mode: str) -> str:
-        kinds = f"v{W}{SHORT[target]}.v{W}{SHORT.get(source, f'i{source.bits}')}"
+        kinds = f"v{alg.width}{SHORT[target]}.v{alg.width}{SHORT.get(source, f'i{source.bits}')}"
         intrinsic = f"llvm.experimental.constrained.{word}.{kinds}"
         alg.code.unit.declare(intrinsic, after, before, "metadata", "metadata")
         body = f'call {after} @{intrinsic}({before} %a, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
@@ -140,13 +140,13 @@ def between_floats(alg: LlvmAlgebra, source: Type, target: Type, a: Raw, roundin
         return between_floats(alg, f32, target, a, rounding)
     if source is f16:
         varies, llvm, (x,) = alg.operands(f16, a)
-        half, result = (f"<{W} x half>", f"<{W} x float>") if varies else ("half", "float")
+        half, result = (f"<{alg.width} x half>", f"<{alg.width} x float>") if varies else ("half", "float")
         view = alg.code.emit(f"bitcast {llvm} {x} to {half}")
         wide = alg.result(varies, alg.code.emit(f"fpext {half} {view} to {result}"))
         return between_floats(alg, f32, target, wide, rounding)
     if target is f64:
         varies, llvm, (x,) = alg.operands(source, a)
-        result = vector_type(f64) if varies else "double"
+        result = alg.vector_type(f64) if varies else "double"
         return alg.result(varies, alg.code.emit(f"fpext {llvm} {x} to {result}"))
     if source is f64:
         if target is f32:
@@ -159,7 +159,7 @@ def _from_f64(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
     if rounding != "rn":
         return _by_mode(alg, "fptrunc", f64, f32, a, rounding)
     varies, llvm, (x,) = alg.operands(f64, a)
-    result = vector_type(f32) if varies else "float"
+    result = alg.vector_type(f32) if varies else "float"
     return alg.result(varies, alg.code.emit(f"fptrunc {llvm} {x} to {result}"))
 
 
@@ -168,7 +168,7 @@ def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
     code = alg.code
     if rounding == "rn":
         varies, llvm, (x,) = alg.operands(f32, a)
-        half, word = (f"<{W} x half>", f"<{W} x i16>") if varies else ("half", "i16")
+        half, word = (f"<{alg.width} x half>", f"<{alg.width} x i16>") if varies else ("half", "i16")
         return alg.result(varies, code.emit(f"bitcast {half} {code.emit(f'fptrunc {llvm} {x} to {half}')} to {word}"))
     uniform = not alg.operands(f32, a)[0]
     x = alg.vector(f32, a)
@@ -177,8 +177,8 @@ def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
         name = "llvm.x86.avx512.mask.vcvtps2ph.512"
         code.unit.declarations[name] = f"declare <16 x i16> @{name}(<16 x float>, i32 immarg, <16 x i16>, i16)"
         parts = []
-        for first in (0, 16):
-            piece = code.shuffle("float", W, x, "poison", list(range(first, first + 16)))
+        for first in range(0, alg.width, 16):
+            piece = code.shuffle("float", alg.width, x, "poison", list(range(first, first + 16)))
             given = [
                 ("<16 x float>", piece),
                 ("i32", str(HALF_MODES[mode])),
@@ -192,13 +192,13 @@ def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
     if rounding != "odd":
         return narrowed(alg, f16, directed(rounding), uniform)
     low, high = directed("rm"), directed("rp")
-    words = f"<{W} x i16>"
-    least = code.intrinsic(words, f"llvm.umin.v{W}i16", (words, low), (words, high))
+    words = f"<{alg.width} x i16>"
+    least = code.intrinsic(words, f"llvm.umin.v{alg.width}i16", (words, low), (words, high))
     # -0 and +0 differ in their bits and are both exact
     both = code.emit(f"or {words} {low}, {high}")
     inexact = code.emit(f"icmp ne {words} {low}, {high}")
     nonzero = code.emit(f"icmp ne {words} {both}, {splat_literal('i16', 0x8000)}")
-    lost = code.emit(f"zext <{W} x i1> {code.emit(f'and <{W} x i1> {inexact}, {nonzero}')} to {words}")
+    lost = code.emit(f"zext <{alg.width} x i1> {code.emit(f'and <{alg.width} x i1> {inexact}, {nonzero}')} to {words}")
     return narrowed(alg, f16, code.emit(f"or {words} {least}, {lost}"), uniform)
 
 

@@ -10,7 +10,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.asking import LAUNCH, TIMES, SpecialRegister
-from ptxvm.engine.jit.raw import IOTA, Lin, Raw, W, from_lanes
+from ptxvm.engine.jit.raw import WARP, Lin, Raw, from_lanes
 from ptxvm.machine.environment import ZEROS
 
 ALL = (1 << 32) - 1
@@ -62,16 +62,17 @@ def _raw(at: Any, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a table
         case "nctaid" | "nclusterid":
             return Lin(f"%nctaid.{axis}") if number < 3 else Lin(0)
         case "laneid":
-            return from_lanes(u32, IOTA)
+            return from_lanes(u32, tuple(n % WARP for n in range(at.alg.width)))
         case "warpid":
-            return Lin("%warp")
+            own = from_lanes(u32, tuple(n // WARP for n in range(at.alg.width)))
+            return at.alg.integer("add", u32, Lin("%warp"), own)  # type: ignore[no-any-return]
         case "nwarpid":
-            return Lin(-(-block[0] * block[1] * block[2] // W))
+            return Lin(-(-block[0] * block[1] * block[2] // WARP))
         case "clock" | "clock_hi":
             moved = at.code.emit(f"lshr i64 {_cycles(at)}, {CLOCKS[register]}")
             return Lin(at.code.emit(f"trunc i64 {moved} to i32"))
     if register in MASKS:
-        return from_lanes(u32, tuple(MASKS[register](n) for n in IOTA))
+        return from_lanes(u32, tuple(MASKS[register](n % WARP) for n in range(at.alg.width)))
     return None
 
 
@@ -86,24 +87,25 @@ def _thread(at: Any, axis: int) -> Raw:
     x, y, z = at.kernel.block
     if axis > 2 or (x, y, z)[axis] == 1:
         return Lin(0)
-    alg, threads = at.alg, x * y * z
-    first: Raw = Lin(0) if threads <= W else alg.integer("mul", u32, Lin("%warp"), Lin(W))
-    own = from_lanes(u32, IOTA)
-    if x % W == 0 or (y == z == 1):
+    alg, threads, width = at.alg, x * y * z, at.alg.width
+    first: Raw = Lin(0) if threads <= width else alg.integer("mul", u32, Lin("%warp"), Lin(WARP))
+    lanes = range(width)
+    own = from_lanes(u32, tuple(lanes))
+    if x % width == 0 or (y == z == 1):
         if axis == 0:
             start = first if y == z == 1 else alg.integer("rem", u32, first, Lin(x))
-            start = Lin(start.base, shift=5) if isinstance(start, Lin) else start
+            start = Lin(start.base, shift=width.bit_length() - 1) if isinstance(start, Lin) else start
             return alg.integer("add", u32, start, own)  # type: ignore[no-any-return]
         row = alg.integer("div", u32, first, Lin(x))
         return alg.integer("rem" if axis == 1 else "div", u32, row, Lin(y))  # type: ignore[no-any-return]
-    if W % x == 0 and y % (W // x) == 0:
+    if width % x == 0 and y % (width // x) == 0:
         if axis == 0:
-            return from_lanes(u32, tuple(n % x for n in IOTA))
+            return from_lanes(u32, tuple(n % x for n in lanes))
         row = alg.integer("div", u32, first, Lin(x))
         if axis == 2:
             return alg.integer("div", u32, row, Lin(y))  # type: ignore[no-any-return]
         start = alg.integer("rem", u32, row, Lin(y))
-        return alg.integer("add", u32, start, from_lanes(u32, tuple(n // x for n in IOTA)))  # type: ignore[no-any-return]
+        return alg.integer("add", u32, start, from_lanes(u32, tuple(n // x for n in lanes)))  # type: ignore[no-any-return]
     thread = alg.integer("add", u32, first, own)
     if axis == 0:
         return alg.integer("rem", u32, thread, Lin(x))  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxvm.algebra.types import Type, u32
 from ptxvm.engine.jit import host
-from ptxvm.engine.jit.raw import Lin, Raw, Vec, W, from_lanes, known_lanes, scalar_type, vector_literal, vector_type
+from ptxvm.engine.jit.raw import Lin, Raw, Vec, from_lanes, scalar_type, vector_literal
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.algebra import LlvmAlgebra
@@ -18,7 +18,7 @@ HALF = "<16 x i32>"
 
 def lookup(alg: LlvmAlgebra, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
     """An entry of a table of integers."""
-    if (known := known_lanes(u32, index)) is not None:
+    if (known := alg.known(u32, index)) is not None:
         return from_lanes(type, tuple(table[n] for n in known))
     if isinstance(index, Lin) and not index.terms:
         return _one(alg, type, table, index)
@@ -58,13 +58,15 @@ def _one(alg: LlvmAlgebra, type: Type, table: tuple[int, ...], index: Lin) -> Ra
 
 
 def _gathered(alg: LlvmAlgebra, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
-    llvm, code, vector = scalar_type(type), alg.code, vector_type(type)
+    llvm, code, vector = scalar_type(type), alg.code, alg.vector_type(type)
     name = code.unit.table(llvm, table)
-    places = code.emit(f"getelementptr {llvm}, ptr @{name}, <{W} x i32> {alg.vector(u32, index)}")
-    gather = f"llvm.masked.gather.v{W}{llvm}.v{W}p0"
-    code.unit.declarations[gather] = f"declare {vector} @{gather}(<{W} x ptr>, i32 immarg, <{W} x i1>, {vector})"
-    given = [(f"<{W} x ptr>", places), ("i32", str(type.bytes))]
-    given += [(f"<{W} x i1>", "splat (i1 true)"), (vector, "zeroinitializer")]
+    places = code.emit(f"getelementptr {llvm}, ptr @{name}, <{alg.width} x i32> {alg.vector(u32, index)}")
+    gather = f"llvm.masked.gather.v{alg.width}{llvm}.v{alg.width}p0"
+    code.unit.declarations[gather] = (
+        f"declare {vector} @{gather}(<{alg.width} x ptr>, i32 immarg, <{alg.width} x i1>, {vector})"
+    )
+    given = [(f"<{alg.width} x ptr>", places), ("i32", str(type.bytes))]
+    given += [(f"<{alg.width} x i1>", "splat (i1 true)"), (vector, "zeroinitializer")]
     return Vec(code.call(vector, gather, *given))
 
 
@@ -73,8 +75,8 @@ def _in_registers(alg: LlvmAlgebra, words: tuple[int, ...], index: str) -> str:
     code, name = alg.code, "llvm.x86.avx512.vpermi2var.d.512"
     code.unit.declare(name, HALF, HALF, HALF, HALF)
     halves = []
-    for first in (0, 16):
-        places = code.shuffle("i32", W, index, "poison", list(range(first, first + 16)))
+    for first in range(0, alg.width, 16):
+        places = code.shuffle("i32", alg.width, index, "poison", list(range(first, first + 16)))
         found = []
         for start in range(0, len(words), 32):
             low, high = (vector_literal("i32", words[n : n + 16]) for n in (start, start + 16))
