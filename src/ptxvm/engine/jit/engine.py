@@ -14,7 +14,7 @@ from ptxvm.diagnostics.errors import Crash, Unsupported
 from ptxvm.engine.jit import refusals
 from ptxvm.engine.jit.calls import Calls
 from ptxvm.engine.jit.kernel import FIELDS, Kernel
-from ptxvm.engine.jit.native import Native
+from ptxvm.engine.jit.native import Code, Tier, made
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
@@ -35,9 +35,9 @@ class Compiled:
     text: str
 
     @cached_property
-    def native(self) -> Native:
+    def native(self) -> Code:
         """The code."""
-        return Native(self.text)
+        return made(self.text, "grid")
 
     @cached_property
     def grid(self) -> Any:
@@ -45,9 +45,9 @@ class Compiled:
         return GRID(self.native.address("grid"))
 
     @cached_property
-    def twin(self) -> Native:
+    def twin(self) -> Code:
         """The version without shapes, for warps in which a linear value wraps."""
-        return Native(self.make_twin().translate(), 1)
+        return made(self.make_twin().translate(), "shapeless", Tier.QUICK)
 
 
 class Jit:

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import functools
-
-import llvmlite.binding as llvm
+import hashlib
+import platform
+from itertools import takewhile
+from pathlib import Path
 
 from ptxvm.diagnostics.errors import Unsupported
+
+CPUINFO = Path("/proc/cpuinfo")
+TELLING = ("vendor_id", "cpu family", "model", "stepping", "model name", "flags", "CPU implementer", "CPU part", "Features")
+
+
+@functools.cache
+def name() -> str:
+    """Its name, as LLVM knows it."""
+    import llvmlite.binding as llvm  # noqa: PLC0415 - code that is ready needs no LLVM
+
+    return str(llvm.get_host_cpu_name())
 
 
 @functools.cache
 def features() -> dict[str, bool]:
-    """What the processor can do, by LLVM's names."""
+    """What it can do, by LLVM's names."""
+    import llvmlite.binding as llvm  # noqa: PLC0415
+
     return dict(llvm.get_host_cpu_features())
+
+
+def flags() -> str:
+    """The same, as LLVM's target machine is told of it."""
+    return ",".join(("+" if able else "-") + feature for feature, able in sorted(features().items()))
 
 
 def has(feature: str) -> bool:
@@ -24,3 +44,17 @@ def require(feature: str, what: str) -> None:
     """Refuse what is not written for another processor yet."""
     if not has(feature):
         raise Unsupported(f"{what} in the JIT on a processor without {feature}")
+
+
+@functools.cache
+def identity() -> str:
+    """What tells this processor from others, found without LLVM: code of one may not run on another."""
+    try:
+        with CPUINFO.open() as file:
+            first = takewhile(str.strip, file)  # the first processor's lines, up to an empty one
+            said = [line for line in first if line.partition("\t")[0] in TELLING]
+    except OSError:
+        said = []
+    if not any(line.startswith(("flags", "Features")) for line in said):
+        said = [name(), flags()]
+    return platform.machine() + hashlib.sha256("".join(said).encode()).hexdigest()

@@ -2,61 +2,152 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
+import enum
+import functools
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import llvmlite.binding as llvm
 
-_lock = threading.Lock()
-_ready: list[Any] = []
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit import host
+from ptxvm.engine.jit.flat import Loaded, NotFlat, flatten
 
 
-def _target() -> Any:
-    """The machine that code is made for, set up once."""
-    if not _ready:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        _ready.append(llvm.Target.from_default_triple())
-    return _ready[0].create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
-        reloc="pic",
-        codemodel="small",
-        jit=True,
-    )
+class Tier(enum.IntEnum):
+    """How much work goes into code: half the time of compilation buys, measured, 0 to 20 % of speed."""
+
+    QUICK = 1
+    BEST = 2
 
 
-def optimised(text: str, level: int = 2) -> Any:
-    """The module of a text, after LLVM's passes; and the machine that they are for."""
-    machine = _target()
-    module = llvm.parse_assembly(text)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_unrolling = level > 1
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return module, machine
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The passes of a tier, all of LLVM's where none is named, and the level of its code generator."""
+
+    passes: Sequence[str]
+    level: int
 
 
-class Native:
-    """Code in memory."""
+RECIPES = {
+    Tier.QUICK: Recipe(("sroa", "instruction_combine", "simplify_cfg"), 1),
+    Tier.BEST: Recipe((), 2),
+}
 
-    def __init__(self, text: str, level: int = 2) -> None:
-        with _lock:
-            module, machine = optimised(text, level)
-            self._engine = llvm.create_mcjit_compiler(module, machine)
-            self._engine.finalize_object()
+
+class Code(Protocol):
+    """Functions in memory."""
 
     def address(self, name: str) -> int:
         """Where a function is."""
-        return int(self._engine.get_function_address(name))
 
 
-def assembly(text: str, level: int = 2) -> str:
+@functools.cache
+def _target() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple()
+
+
+def machine(level: int) -> Any:
+    """What makes the code of the host's processor."""
+    return _target().create_target_machine(
+        cpu=host.name(), features=host.flags(), opt=level, reloc="pic", codemodel="small", jit=True
+    )
+
+
+def object_code(text: str, tier: Tier = Tier.BEST) -> bytes:
+    """The object file of a module."""
+    made: bytes = _compiled(text, tier, lambda target, module: target.emit_object(module))
+    return made
+
+
+def made(text: str, name: str, tier: Tier = Tier.BEST) -> Code:
+    """A module in memory, with the function of that name for others to call."""
+    data = object_code(text, tier)
+    try:
+        return Loaded(flatten(data))
+    except NotFlat:
+        return Linked(data, [name])
+
+
+def assembly(text: str, tier: Tier = Tier.BEST) -> str:
     """The code as the assembler writes it."""
-    module, machine = optimised(text, level)
-    return str(machine.emit_assembly(module))
+    return str(_compiled(text, tier, lambda target, module: target.emit_assembly(module)))
+
+
+def optimised(text: str, tier: Tier = Tier.BEST) -> str:
+    """The module after LLVM's passes."""
+    return str(_compiled(text, tier, lambda _, module: str(module)))
+
+
+def _compiled(text: str, tier: Tier, emit: Any) -> Any:
+    """Everything that LLVM makes of a module is given up before its context; the other way round, it crashes."""
+    target = machine(RECIPES[tier].level)
+    with llvm.create_context() as context, _parsed(text, context) as module:
+        module.triple = target.triple
+        module.data_layout = str(target.target_data)
+        _run_passes(module, target, tier)
+        return emit(target, module)
+
+
+def _parsed(text: str, context: Any) -> Any:
+    """The module of a text; a Crash where LLVM refuses it, which keeps the text."""
+    try:
+        module = llvm.parse_assembly(text, context)
+    except RuntimeError as wrong:
+        raise _refused(text, wrong) from None
+    try:
+        module.verify()
+    except RuntimeError as wrong:
+        module.close()
+        raise _refused(text, wrong) from None
+    return module
+
+
+def _refused(text: str, wrong: RuntimeError) -> Crash:
+    with tempfile.NamedTemporaryFile("w", prefix="ptxvm-", suffix=".ll", delete=False) as kept:
+        kept.write(text)
+    reason = " ".join(str(wrong).split())
+    return Crash(f"LLVM refuses what the JIT wrote, which is kept in {kept.name}: {reason}")
+
+
+def _run_passes(module: Any, target: Any, tier: Tier) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=int(tier))
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = tier is Tier.BEST
+    builder = llvm.create_pass_builder(target, options)
+    passes = builder.getModulePassManager()
+    if names := RECIPES[tier].passes:
+        passes = llvm.create_new_module_pass_manager()
+        for name in names:
+            getattr(passes, f"add_{name}_pass")()
+    passes.run(module, builder)
+
+
+# ── linked by LLVM ──────────────────────────────────────────────────────────────────────
+
+
+@functools.cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(machine(0))
+
+
+class Linked:
+    """An object file that LLVM's linker has loaded: on processors whose relocations `flat` does not know."""
+
+    count = 0
+
+    def __init__(self, data: bytes, names: Sequence[str]) -> None:
+        Linked.count += 1
+        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        self._tracker = builder.link(_linker(), f"kernel{Linked.count}")
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        return int(self._tracker[name])
