@@ -130,6 +130,20 @@ class Code:
             each *= 2
         return parts[0]
 
+    def masked_load(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
+        """Some neighbouring elements; the others are zero."""
+        vector, name = f"<{count} x {llvm}>", f"llvm.masked.load.v{count}{short(llvm)}.p0"
+        self.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{count} x i1>, {vector})"
+        given = [("ptr", pointer), ("i32", str(align)), (f"<{count} x i1>", mask), (vector, "zeroinitializer")]
+        # frozen, so that LLVM does not merge it with a later `select`, past stores in between (22.1 does)
+        return self.emit(f"freeze {vector} {self.call(vector, name, *given, pure=False)}", pure=False)
+
+    def masked_store(self, count: int, llvm: str, value: str, pointer: str, align: int, mask: str) -> None:
+        """Give some neighbouring elements a value."""
+        vector, name = f"<{count} x {llvm}>", f"llvm.masked.store.v{count}{short(llvm)}.p0"
+        self.unit.declarations[name] = f"declare void @{name}({vector}, ptr, i32 immarg, <{count} x i1>)"
+        self.run(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {align}, <{count} x i1> {mask})")
+
     def mask_bits(self, predicate: str) -> str:
         """A vector of predicates as an integer."""
         return self.emit(f"bitcast <{self.width} x i1> {predicate} to i{self.width}")
@@ -143,3 +157,8 @@ class Code:
         if self.width != WARP:
             predicate = self.shuffle("i1", self.width, predicate, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
         return self.emit(f"bitcast <{WARP} x i1> {predicate} to i{WARP}")
+
+
+def short(llvm: str) -> str:
+    """How the name of an intrinsic says a type."""
+    return {"float": "f32", "double": "f64"}.get(llvm, llvm)

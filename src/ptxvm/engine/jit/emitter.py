@@ -13,10 +13,9 @@ from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import asking, inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
-from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
 from ptxvm.engine.jit.operands import Operands
-from ptxvm.engine.jit.places import short
 from ptxvm.engine.jit.plan import Node, is_barrier, is_collective
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Scalar, Vec, scalar_type, text, wrapped
 from ptxvm.engine.jit.registers import CARRY, Key

@@ -131,7 +131,7 @@ class Places:
         flat = self.alg.vector(u64, self.flat(space, raw))
         return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
 
-    def _linear(self, space: str, raw: Raw) -> Lin | None:
+    def linear(self, space: str, raw: Raw) -> Lin | None:
         """The address where it is linear, relative to `%shared` in that space."""
         if isinstance(raw, Vec):
             return None
@@ -142,7 +142,8 @@ class Places:
             return None
         return raw
 
-    def _piece_pointer(self, space: str, raw: Lin, piece: Piece) -> str:
+    def piece_pointer(self, space: str, raw: Lin, piece: Piece) -> str:
+        """Where a piece begins."""
         bits = 32 if space == "shared" else 64
         place = self.alg.scalar("add", bits, raw.base, piece.offset & (1 << bits) - 1)
         for factor, u in piece.steps:
@@ -155,7 +156,7 @@ class Places:
 
     def load(self, space: str, llvm: str, size: int, raw: Raw, count: int) -> list[str]:
         """The elements of every lane's vector."""
-        linear = self._linear(space, raw)
+        linear = self.linear(space, raw)
         cut = pieces(linear, size * count, self.width) if linear is not None else None
         if linear is not None and cut is not None:
             return self._load_pieces(space, llvm, size, linear, cut, count)
@@ -170,7 +171,7 @@ class Places:
         whole: list[list[str]] = []
         kept: dict[tuple[str, bool], list[str]] = {}
         for piece in cut:
-            pointer = self._piece_pointer(space, raw, piece)
+            pointer = self.piece_pointer(space, raw, piece)
             if self.at.mask is None and (pointer, piece.contiguous) in kept:
                 whole.append(kept[pointer, piece.contiguous])
                 continue
@@ -185,14 +186,10 @@ class Places:
     def _contiguous(self, llvm: str, size: int, pointer: str, piece: Piece, count: int) -> list[str]:
         code, total = self.code, piece.count * count
         vector = f"<{total} x {llvm}>"
-        if (mask := self._mask(piece, count)) is None:
+        if (mask := self.mask(piece, count)) is None:
             loaded = code.emit(f"load {vector}, ptr {pointer}, align {size}", pure=False)
         else:
-            name = f"llvm.masked.load.v{total}{short(llvm)}.p0"
-            code.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{total} x i1>, {vector})"
-            given = [("ptr", pointer), ("i32", str(size)), (f"<{total} x i1>", mask), (vector, "zeroinitializer")]
-            # frozen, so that LLVM does not merge it with a later `select`, past stores in between (22.1 does)
-            loaded = code.emit(f"freeze {vector} {code.call(vector, name, *given, pure=False)}", pure=False)
+            loaded = code.masked_load(total, llvm, pointer, size, mask)
         if count == 1:
             return [loaded]
         return [code.shuffle(llvm, total, loaded, "poison", list(range(n, total, count))) for n in range(count)]
@@ -211,7 +208,7 @@ class Places:
             found.append(code.splat(llvm, one, piece.count))
         return found
 
-    def _mask(self, piece: Piece, count: int) -> str | None:
+    def mask(self, piece: Piece, count: int) -> str | None:
         """The predicate of the elements of a piece; None where all are active."""
         vector = self.at.active_vector()
         if vector is None:
@@ -226,7 +223,7 @@ class Places:
     def store(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
         """Where lanes write to one place, the last one stays."""
         count, code = len(vectors), self.code
-        linear = self._linear(space, raw)
+        linear = self.linear(space, raw)
         cut = pieces(linear, size * count, self.width) if linear is not None else None
         if linear is None or cut is None or not all(p.contiguous for p in cut):
             places = self.pointers(space, raw)
@@ -234,7 +231,7 @@ class Places:
                 self.at.scatter(llvm, vector, self._element(places, n * size), self.at.active_vector())
             return
         for piece in cut:
-            pointer = self._piece_pointer(space, linear, piece)
+            pointer = self.piece_pointer(space, linear, piece)
             total, lanes = piece.count * count, list(range(piece.first, piece.first + piece.count))
             if count == 1:
                 value = vectors[0] if piece.count == self.width else code.shuffle(llvm, self.width, vectors[0], "poison", lanes)
@@ -243,14 +240,7 @@ class Places:
                 order = [n + self.width * k for n in lanes for k in range(count)]
                 value = code.shuffle(llvm, self.width * count, rows, "poison", order)
             vector = f"<{total} x {llvm}>"
-            if (mask := self._mask(piece, count)) is None:
+            if (mask := self.mask(piece, count)) is None:
                 code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
                 continue
-            name = f"llvm.masked.store.v{total}{short(llvm)}.p0"
-            code.unit.declarations[name] = f"declare void @{name}({vector}, ptr, i32 immarg, <{total} x i1>)"
-            code.run(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, <{total} x i1> {mask})")
-
-
-def short(llvm: str) -> str:
-    """How the name of an intrinsic says a type."""
-    return {"float": "f32", "double": "f64"}.get(llvm, llvm)
+            code.masked_store(total, llvm, value, pointer, size, mask)
