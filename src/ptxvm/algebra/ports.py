@@ -50,6 +50,9 @@ class Memory(Protocol):
     def fence(self, order: str, scope: str) -> None:
         """Order the accesses before against those after (PTX 9.7.12.3)."""
 
+    def phase_over(self, space: str, address: Value, over: Value, **attributes: Any) -> None:
+        """Threads for which `over` holds have found that a phase of the mbarrier there is over (PTX 9.7.13.15.16)."""
+
     def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
         """A hint: nothing is read, and nothing faults."""
 
@@ -155,6 +158,24 @@ class Flow(Protocol):
 
     def event(self, number: Value | None, mask: Value | None) -> None:
         """A performance monitor event."""
+
+
+class Tasks(Protocol):
+    """`tasks`: what goes on beside the threads; the machine chooses when it is done (PTX 9.7.9.25)."""
+
+    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
+        """Start to copy bytes from .global to .shared; of the `size` (a constant) `given` are read, the others are zeros."""
+
+    def commit(self) -> None:
+        """Make a group of the copies that are in none."""
+
+    def wait(self, groups: Value | None) -> None:
+        """Wait until so many groups (a constant) are not done, or none (None)."""
+
+    def arrive(
+        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
+    ) -> None:
+        """When all copies of the thread so far are done, update the mbarrier there; `before` updates it at once."""
 
 
 class Clock(Protocol):

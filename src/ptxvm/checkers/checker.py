@@ -14,7 +14,7 @@ from ptxvm.checkers.strength import WIDE, Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Finding, Offsets, Party, Scene, Threads
+from ptxvm.machine.events import Access, Finding, Offsets, Party, Scene, Threads, Words
 from ptxvm.machine.faults import plural
 
 WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
@@ -67,6 +67,40 @@ class Checker:
             self._init.wrote(access, allocation, offsets)
         if self._race is not None:
             self._race.updated(access, threads, allocation, offsets)
+
+    def signalled(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
+    ) -> None:
+        """Threads have updated mbarriers."""
+        if self._init is not None:
+            self._init.read(access, threads, allocation, offsets)
+        if self._race is not None:
+            self._race.signalled(access, threads, allocation, offsets, words)
+
+    def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have found that a phase of an mbarrier is over."""
+        if self._race is not None:
+            self._race.phase_over(access, threads, allocation, offsets)
+
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+        """Threads have started an asynchronous copy."""
+        if self._race is not None:
+            self._race.copying(access, threads, allocation, offsets, operation)
+
+    def grouped(self, threads: Threads) -> None:
+        """Threads have made groups of copies."""
+        if self._race is not None:
+            self._race.grouped(threads)
+
+    def awaited(self, threads: Threads, left: int) -> None:
+        """Threads have waited for copies."""
+        if self._race is not None:
+            self._race.awaited(threads, left)
+
+    def posted(self, threads: Threads) -> None:
+        """The end of copies is going to be signalled."""
+        if self._race is not None:
+            self._race.posted(threads)
 
     def fenced(self, threads: Threads, order: str, scope: str) -> None:
         """Threads have executed a fence."""
@@ -142,6 +176,10 @@ class Checker:
         """What would order two accesses."""
         size = self.scene.shape.threads
         one, other = race.threads
+        if late := [site for site in race.sites if site.asynchronous]:
+            ends = "cp.async.wait_group (or wait_all, or an mbarrier) that covers the copy"
+            alone = one == other or len(late) == len(race.sites)
+            return ends + ("" if alone else ", then a barrier of the CTA (bar.sync),") + " between the two"
         if all(site.scope for site in race.sites):
             if race.mixed_size:
                 return "accesses of one size: strong ones of different sizes are not morally strong"
@@ -175,7 +213,7 @@ class Checker:
     def _party(self, site: Site, thread: int, allocation: Allocation, offset: int) -> Party:
         where, within = located(allocation, offset)
         place = self.scene.place(site.bound, thread)
-        return Party(site.operation, place, allocation.origin + offset, within, site.size, where, site.strength)
+        return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
 
 
 def located(allocation: Allocation, offset: int) -> tuple[str, int]:

@@ -113,6 +113,12 @@ class Clocks:
         self._held[self._last] = knowledge
         return self._last
 
+    def row(self, threads: Threads, stamps: Ints) -> Knowledge:
+        """What it is to know the accesses of some threads of a CTA up to their stamps, and no more."""
+        row = np.zeros(self.threads, np.int64)
+        np.maximum.at(row, threads % self.threads, stamps)
+        return {int(threads[0]) // self.threads: row}
+
     def tick(self, threads: Threads | int) -> None:
         """What these do from now on is not what they did before."""
         self.now[threads] += 1

@@ -15,6 +15,7 @@ import numpy as np
 
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.strength import ACQUIRES, RELEASES, SCOPES, WIDE
+from ptxvm.machine.events import Threads
 
 Location = tuple[int, int]  # a shadow and the offset of an element
 Heads = dict[tuple[int, int], Knowledge]  # by thread and scope: a later one knows all that an earlier one did
@@ -49,6 +50,19 @@ class Patterns:
             self.active = True
             self._fenced[thread][thread, rank] = self.clocks.snapshot(np.array([thread]))
             self.clocks.tick(thread)
+
+    def told_by_fences(self, threads: Threads) -> Knowledge | None:
+        """What threads tell by a relaxed arrival in their CTA: what they knew at their last fence that releases."""
+        found: Knowledge | None = None
+        for thread in threads.tolist():
+            for knowledge in self._fenced.get(thread, {}).values():
+                found = joined(found, knowledge)
+        return found
+
+    def await_fence(self, threads: Threads, told: Knowledge) -> None:
+        """Threads have seen something that a fence which acquires lets them know."""
+        for thread in threads.tolist():
+            merge(self._pending[thread], {(thread, SCOPES["cta"]): told})
 
     def publish(self, thread: int, location: Location, record: int, order: str, rank: int) -> Heads:
         """The heads of a strong write; returns them."""

@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.checkers.copies import Agents, Begun
 from ptxvm.checkers.patterns import Heads, Patterns
+from ptxvm.checkers.phases import Phases, phases
 from ptxvm.checkers.shadow import MAX_SITES, SITE, THREAD, Cells, Records, Shadow, record, site_of, stamp_of, thread_of
 from ptxvm.checkers.strength import ACQUIRES, Site, Sites
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Offsets, Scene, Threads
+from ptxvm.machine.events import Access, Offsets, Scene, Threads, Words
 
 PRIVATE = frozenset({"local", "param", "const"})
 ORDERING = "bar.warp.sync"
@@ -54,8 +56,10 @@ class RaceDetector:
             raise Unsupported(f"the check 'race' of a grid of more than {THREAD:,} threads")
         self.clocks = Clocks(shape.ctas, shape.threads)
         self.patterns = Patterns(self.clocks)
+        self.phases = Phases()
         self.sites = Sites()
         self.report = report
+        self._agents: Agents | None = None
         self._shadows: dict[Allocation, Shadow] = {}
         self._made = 0
         self._arrived: dict[Any, Knowledge] = {}
@@ -64,7 +68,7 @@ class RaceDetector:
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
-        if allocation.space in PRIVATE:
+        if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
         site = self._site(access, "read")
         shadow = self._shadow(allocation, access)
@@ -74,19 +78,22 @@ class RaceDetector:
         self._compare(shadow, site, cells, last, wide)
         if shadow.also_wrote is not None:
             self._compare(shadow, site, cells, shadow.also_wrote[cells], wide)
-        if self.sites.scope[site]:
+        if self.sites.scope[site] and "mbarrier" not in access.attributes:
             self._collect(shadow, site, threads, offsets)
         self._record_reads(shadow, cells, every, wide)
 
     def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have written."""
-        if allocation.space in PRIVATE:
+        if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
         site = self._site(access, "write")
         shadow = self._shadow(allocation, access)
         records = record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         self._write(shadow, site, cells, wide, every)
+        if "mbarrier" in access.attributes:
+            for offset in offsets.tolist():
+                self.phases.forget((shadow.number, offset))
         if self.sites.scope[site]:
             order, rank = self.sites[site].order, int(self.sites.scope[site])
             for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
@@ -105,6 +112,100 @@ class RaceDetector:
         order = self.sites[site].order
         if self.patterns.active or order in ("release", "acq_rel", "sc"):
             self._pass_on(shadow, site, threads, offsets, before, records)
+
+    # ── asynchronous copies, mbarriers ──────────────────────────────────────────────────
+
+    @property
+    def agents(self) -> Agents:
+        """Those who copy; none before the first copy."""
+        if self._agents is None:
+            self._agents = Agents(self.clocks)
+            if 2 * self._agents.first > THREAD:
+                raise Unsupported(f"the check 'race' of asynchronous copies in a grid of more than {THREAD // 2:,} threads")
+        return self._agents
+
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+        """Agents begin to read or to write, after what their threads have done."""
+        agents = self.agents
+        site = self._site(access, operation)
+        shadow = self._shadow(allocation, access)
+        records = record(site, agents.now[threads], threads + agents.first)
+        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        if operation == "write":
+            self._write(shadow, site, cells, wide, every)
+        else:
+            self._compare(shadow, site, cells, shadow.wrote[cells], wide)
+            self._record_reads(shadow, cells, every, wide)
+        agents.begun.append(
+            Begun(shadow, access, site, operation == "write", threads, offsets, records, agents.groups[threads])
+        )
+
+    def grouped(self, threads: Threads) -> None:
+        """Threads have made groups of their copies."""
+        self.agents.groups[threads] += 1
+
+    def awaited(self, threads: Threads, left: int) -> None:
+        """Threads have waited for copies, which are from now on as if they had done them themselves."""
+        self.agents.awaited(threads, left, self._settle)
+
+    def _settle(self, begun: Begun) -> None:
+        """Let the records of copies be those of their threads."""
+        shadow = begun.shadow
+        mine = record(begun.site, self.clocks.now[begun.threads], begun.threads)
+        cells, _, new = _cells(shadow, begun.access, begun.offsets, begun.threads, mine)
+        _, _, old = _cells(shadow, begun.access, begun.offsets, begun.threads, begun.records)
+        for held in (shadow.wrote, shadow.also_wrote) if begun.writes else (shadow.read, shadow.also_read):
+            if held is not None:
+                still = held[cells] == old
+                held[cells[still]] = new[still]
+
+    def posted(self, threads: Threads) -> None:
+        """The end of copies is going to be told to an mbarrier."""
+        self.agents.posted(threads)
+
+    def signalled(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
+    ) -> None:
+        """Threads, or the ends of their copies, have updated mbarriers, one after the other."""
+        site = self._site(access, "atomic")
+        shadow = self._shadow(allocation, access)
+        records = record(site, self.clocks.now[threads], threads)
+        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        if not access.attributes.get("asynchronous"):
+            self._write(shadow, site, cells, wide, every, observes=True)
+        for offset in np.unique(offsets).tolist():
+            mine = np.flatnonzero(offsets == offset)
+            location = (shadow.number, offset)
+            for part, over in phases((words[0][mine], words[1][mine])):
+                self.phases.tell(location, self._told(access, threads[mine[part]]))
+                if over:
+                    self.phases.turn(location)
+
+    def _told(self, access: Access, threads: Threads) -> Knowledge | None:
+        """What arrivals tell: what the threads know, or that copies are done."""
+        if access.attributes.get("asynchronous"):
+            return self.agents.told(threads)
+        if access.attributes["mbarrier"] not in ("arrive", "drop"):
+            return None
+        if access.attributes["order"] == "relaxed":
+            return self.patterns.told_by_fences(threads)
+        told = self.clocks.snapshot(threads)
+        self.clocks.tick(threads)
+        return told
+
+    def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have found that the phase of an mbarrier is over."""
+        shadow = self._shadow(allocation, access)
+        for offset in np.unique(offsets).tolist():
+            told, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
+            if not told:
+                continue
+            if access.attributes["order"] == "acquire":
+                self.clocks.learn(mine, told)
+            else:
+                self.patterns.await_fence(mine, told)
+
+    # ── what is recorded ────────────────────────────────────────────────────────────────
 
     def _site(self, access: Access, operation: str) -> int:
         number = self.sites.number(access, operation)
@@ -182,7 +283,8 @@ class RaceDetector:
             for n in racing[first].tolist():
                 pair = self.sites[int(others[n])], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
-                self.report(Race(shadow.allocation, pair, (int(thread_of(records[n])), int(threads[n])), byte))
+                earlier = int(thread_of(records[n])) % len(self.clocks.now)  # of an agent: the thread that has it
+                self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
     def _seen(self, shadow: Shadow, cell: int, record: int, thread: int) -> bool:

@@ -27,6 +27,7 @@ class Site:
     size: int  # of an element in bytes
     order: str
     scope: int  # 0 is weak
+    asynchronous: bool = False
 
     @property
     def strength(self) -> str:
@@ -34,6 +35,11 @@ class Site:
         if not self.scope:
             return "weak"
         return f"{self.order}.{next(name for name, rank in SCOPES.items() if rank == self.scope)}"
+
+    @property
+    def described(self) -> str:
+        """What it does."""
+        return f"asynchronous {self.operation}" if self.asynchronous else self.operation
 
     @property
     def writes(self) -> bool:
@@ -65,7 +71,8 @@ class Sites:
             found = self._numbers[key] = len(self._sites)
             order = access.attributes.get("order") or "weak"
             scope = 0 if order == "weak" else SCOPES[access.attributes.get("scope") or "sys"]
-            site = Site(access.bound, operation, access.space, access.type.bytes, order, scope)
+            late = bool(access.attributes.get("asynchronous")) and "mbarrier" not in access.attributes
+            site = Site(access.bound, operation, access.space, access.type.bytes, order, scope, late)
             self._sites.append(site)
             if found >= len(self.scope):
                 self.scope, self.size = (np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size))

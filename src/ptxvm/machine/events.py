@@ -23,6 +23,7 @@ from ptxvm.machine.launch import LaunchShape
 
 Threads = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 
 
 class Access(Protocol):
@@ -176,6 +177,26 @@ class Watcher(Protocol):
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read and written in one step, one after the other."""
+
+    def signalled(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
+    ) -> None:
+        """Threads have updated mbarriers, one after the other: what was there before and after each."""
+
+    def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have found that a phase of an mbarrier is over."""
+
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+        """Threads have started an asynchronous copy: what it is going to `read` or `write`."""
+
+    def grouped(self, threads: Threads) -> None:
+        """Threads have made groups of the copies that were in none."""
+
+    def awaited(self, threads: Threads, left: int) -> None:
+        """All groups of copies of some threads are done but the last so many."""
+
+    def posted(self, threads: Threads) -> None:
+        """The end of all copies that threads have started is going to be signalled."""
 
     def fenced(self, threads: Threads, order: str, scope: str) -> None:
         """Threads have executed a fence."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ptxvm.analysis.program import Bound
+
 
 class AccessFault(Exception):  # noqa: N818 - it becomes a `Fault`
     """An access that memory refuses; the engine adds the place and raises it as `diagnostics.errors.Fault`.
@@ -18,6 +20,18 @@ class AccessFault(Exception):  # noqa: N818 - it becomes a `Fault`
     def at_lane(self, lane_index: int) -> AccessFault:
         """The same fault, of another lane: for who looks at one lane at a time."""
         return AccessFault(self.kind, self.message, self.address, self.size, lane_index)
+
+    def placed(self, bound: Bound, lane: int) -> PlacedFault:
+        """The same fault, with the instruction and the number of the lane in the cohort."""
+        return PlacedFault(self, bound, lane)
+
+
+class PlacedFault(AccessFault):
+    """A refused access of which the instruction and the lane are known."""
+
+    def __init__(self, fault: AccessFault, bound: Bound, lane: int) -> None:
+        super().__init__(fault.kind, fault.message, fault.address, fault.size, fault.lane_index)
+        self.bound, self.lane = bound, lane
 
 
 def plural(count: int, noun: str = "byte") -> str:

@@ -55,7 +55,7 @@ class Window:
 
     def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes | None = None) -> Any:
         """As `Memory.load`; one offset for all lanes gives an array too, unless there is a single piece."""
-        view, index = self._resolve(dtype, offset, count, lanes, writing=False)
+        view, index = self.resolve(dtype, offset, count, lanes, writing=False)
         return fetch(view, index, count)
 
     def store(
@@ -67,7 +67,7 @@ class Window:
         lanes: Lanes | None = None,
     ) -> None:
         """As `Memory.store`."""
-        view, index = self._resolve(dtype, offset, count, lanes, writing=True)
+        view, index = self.resolve(dtype, offset, count, lanes, writing=True)
         put(view, index, values, count)
 
     def atomic(
@@ -82,7 +82,7 @@ class Window:
         old: bool = True,
     ) -> Any:
         """As `Memory.atomic`."""
-        view, index = self._resolve(dtype, offset, 1, lanes, writing=True)
+        view, index = self.resolve(dtype, offset, 1, lanes, writing=True)
         return atomics.apply(view, index, operation, operands, update, old=old)
 
     def to_generic(self, offset: Offset, lanes: Lanes | None = None) -> npt.NDArray[np.uint64]:
@@ -95,9 +95,10 @@ class Window:
         home = self.home if lanes is None else self.home[lanes]
         return address - np.uint64(self.allocation.start) - home.view(np.uint64)
 
-    def _resolve(
+    def resolve(
         self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes | None, *, writing: bool
     ) -> tuple[Array, Any]:
+        """As `Memory.resolve`."""
         size = dtype.itemsize * count
         last, shift = self.size - size, size.bit_length() - 1
         index: Any

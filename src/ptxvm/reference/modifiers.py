@@ -118,6 +118,13 @@ WORDS = {
     "async::generic": "asynchronous copies, against generic accesses",
     "sync_restrict::shared::cta": "of objects in shared memory of the CTA",
     "sync_restrict::shared::cluster": "of objects in shared memory of the cluster",
+    # asynchronous copies and mbarriers
+    "commit_group": "make a group of the copies that are in none", "wait_group": "wait for groups of copies",
+    "wait_all": "wait for all copies", "mbarrier": "of an mbarrier", "noinc": "counted by the mbarrier from the start",
+    "init": "make an mbarrier", "inval": "unmake an mbarrier", "arrive_drop": "arrive, and in later phases no more",
+    "noComplete": "not the last arrival of the phase", "expect_tx": "await so many transactions",
+    "complete_tx": "so many transactions are done", "test_wait": "is the phase over", "try_wait": "wait for the end of a phase",
+    "parity": "the phase is told by its parity", "pending_count": "how many arrivals are pending",
     # cache policies
     "range": "for a range of addresses", "fractional": "for a fraction of the accesses",
     "cvt": "converted from a property",

@@ -166,8 +166,7 @@ class Calls:
         try:
             answer = handler(cohort, numbers, given)
         except AccessFault as fault:
-            fault.bound, fault.lane = bound, int(numbers[fault.lane_index])  # type: ignore[attr-defined]
-            raise self.schedule.fault(fault) from None
+            raise self.schedule.fault(fault.placed(bound, int(numbers[fault.lane_index]))) from None
         frame = at(cohort.frames[depth], lanes)
         if answer is not None and results:
             held = arrays.dtype(function.signature.results[0].type.as_bits)

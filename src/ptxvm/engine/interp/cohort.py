@@ -15,11 +15,12 @@ import numpy as np
 from ptxvm.algebra.types import b32
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp.copies import Copies
 from ptxvm.engine.interp.lanes import WARP, Layout, at, spread
-from ptxvm.engine.interp.ports import Access, Multiplication, TextureAccess, Update
+from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess, Update
 from ptxvm.machine import texture_unit, warp_matrix
 from ptxvm.machine.environment import Environment
-from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.window import Window
@@ -57,6 +58,7 @@ class Cohort:
         self.voters = np.zeros(self.size, np.uint32)
         self.gives_way = False
         self.arrivals: list[tuple[Any, Any, Any]] = []
+        self.copies = Copies(self)
 
     @property
     def local(self) -> Window:
@@ -137,6 +139,21 @@ class Cohort:
         result[chosen] = old
         return result
 
+    def reachable(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
+        """The positions of the lanes whose access would be in bounds: all of them, or it is refused."""
+        try:
+            if (window := self._window(access.space)) is not None:
+                window.resolve(access.held, _offset(address), access.count, lanes, writing=writing)
+            else:
+                self.memory.resolve(access.held, address, access.count, access.space, lanes, writing=writing)
+        except AccessFault as fault:
+            raise self._placed(fault, access, lanes) from None
+        return np.arange(len(lanes))
+
+    def arrive_late(self, access: Access, lanes: Any, address: Any, update: Update) -> None:
+        """The copies of lanes have ended: tell their mbarriers."""
+        self.atomic(access, lanes, None, address, update, ())
+
     def _window(self, space: str) -> Window | None:
         if space.startswith("shared"):
             return self.shared
@@ -155,11 +172,10 @@ class Cohort:
     def _count(self, lanes: Any) -> int:
         return self.size if lanes is None else len(lanes)
 
-    def _placed(self, fault: AccessFault, access: Access, lanes: Any) -> AccessFault:
+    def _placed(self, fault: AccessFault, access: Access, lanes: Any) -> PlacedFault:
         """Remember which instruction and lane it was."""
-        fault.bound = access.bound  # type: ignore[attr-defined]
-        fault.lane = fault.lane_index if lanes is None else int(lanes[min(fault.lane_index, len(lanes) - 1)])  # type: ignore[attr-defined]
-        return fault
+        lane = fault.lane_index if lanes is None else int(lanes[min(fault.lane_index, len(lanes) - 1)])
+        return fault.placed(access.bound, lane)
 
     def to_generic(self, space: str, lanes: Any, address: Any) -> Any:
         """`cvta`."""
@@ -317,6 +333,21 @@ class Cohort:
         self.arrivals.append((those, (every + number)[pick], (every + threads)[pick]))
 
     # ── what only those who watch want to know ──────────────────────────────────────────
+
+    def phase_over(self, access: Access, lanes: Any, guard: Any, address: Any, over: Any) -> None:
+        """Lanes have found that a phase of an mbarrier is over, where that is so."""
+
+    def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
+        """Lanes have started to copy."""
+
+    def copies_grouped(self, lanes: Any) -> None:
+        """Lanes have made groups of their copies."""
+
+    def copies_awaited(self, lanes: Any, groups: int) -> None:
+        """Lanes have waited until so many groups of copies are left."""
+
+    def arrival_posted(self, lanes: Any) -> None:
+        """The end of the copies of lanes will be told to an mbarrier."""
 
     def fence(self, lanes: Any, guard: Any, order: str, scope: str) -> None:
         """A fence: one lane's accesses are in order as it is."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
+from ptxvm.algebra.types import Type, b8, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine import textures
@@ -35,6 +36,31 @@ class Access:
     def held(self) -> Any:
         """How an element is held."""
         return arrays.dtype(self.type)
+
+
+@dataclass(eq=False)
+class Copying:
+    """An asynchronous copy in the code: of so many bytes."""
+
+    bound: Bound
+    size: int
+
+    @cached_property
+    def target(self) -> Access:
+        """What it writes."""
+        return Access(self.bound, "shared", b32, self.size // b32.bytes, {"asynchronous": True})
+
+    @cached_property
+    def _byte(self) -> Access:
+        return Access(self.bound, "global", b8, 1, {"asynchronous": True})
+
+    @cached_property
+    def _whole(self) -> Access:
+        return Access(self.bound, "global", b32, self.size // b32.bytes, {"asynchronous": True})
+
+    def reads(self, given: int) -> Sequence[tuple[Access, int]]:
+        """What it reads, and where from its source on: all of it, or the bytes that are given."""
+        return [(self._whole, 0)] if given == self.size else [(self._byte, at) for at in range(given)]
 
 
 @dataclass(eq=False, slots=True)
@@ -116,12 +142,17 @@ class Memory(Port):
         access = self.code.refer(Access(self.bound, space.partition("::")[0], type, 1, attributes))
         types = (type, *(o.type for o in operands))
         how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
-        raws = ", ".join(o.raw for o in operands)
-        return self.value(type, f"C.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws},))")
+        raws = "".join(f"{o.raw}, " for o in operands)
+        return self.value(type, f"C.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))")
 
     def fence(self, order: str, scope: str) -> None:
         """One lane's accesses are in order as it is; who watches is told."""
         self.code.run(f"C.fence(L, {self.guard}, {order!r}, {scope!r})")
+
+    def phase_over(self, space: str, address: Value, over: Value, **attributes: Any) -> None:
+        """Nothing to do; who watches is told."""
+        access = self.code.refer(Access(self.bound, space.partition("::")[0], b64, 1, attributes))
+        self.code.run(f"C.phase_over({access}, L, {self.guard}, {address.raw}, {over.raw})")
 
     def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
         """Nothing to be seen."""
@@ -275,6 +306,38 @@ class Flow(Port):
     def event(self, number: Value | None = None, mask: Value | None = None) -> None:
         """Nobody counts."""
         self.action = Action("next")
+
+
+class Tasks(Port):
+    """`tasks`."""
+
+    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
+        """Start a copy."""
+        copying = self.code.refer(Copying(self.bound, int(self.code.names[size.raw])))
+        there = given.raw if given is not None else None
+        self.code.run(f"C.copies.start({copying}, L, {self.guard}, {target.raw}, {source.raw}, {there})")
+
+    def commit(self) -> None:
+        """Make a group."""
+        self.code.run(f"C.copies.commit(L, {self.guard})")
+
+    def wait(self, groups: Value | None) -> None:
+        """Wait until so many groups are left."""
+        left = int(self.code.names[groups.raw]) if groups is not None else 0
+        self.code.run(f"C.copies.wait(L, {self.guard}, {left})")
+
+    def arrive(
+        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
+    ) -> None:
+        """Update at once, and at the end of the copies."""
+        if before is not None:
+            Memory(self.alg, self.bound, self.guard).atomic(
+                space, b64, address, before, [], order="relaxed", scope="cta", mbarrier="postpone"
+            )
+        attributes = {"order": "release", "scope": "cta", "mbarrier": "arrive", "asynchronous": True}
+        access = self.code.refer(Access(self.bound, space.partition("::")[0], b64, 1, attributes))
+        how = self.code.refer(Update(update, (b64,), ""))
+        self.code.run(f"C.copies.arrive({access}, L, {self.guard}, {address.raw}, {how})")
 
 
 class Clock(Port):

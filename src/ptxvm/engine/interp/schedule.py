@@ -20,7 +20,7 @@ from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Compiled
-from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.faults import PlacedFault
 
 FAIR = 61  # every so many turns, the group that has waited longest
 
@@ -51,12 +51,27 @@ class Schedule:
                 cohort.gives_way = False
                 return False
             self.turn += 1
+            if cohort.copies.under_way:
+                self.go_on_with_copies()
             key = self.choose()
             lanes = self.take(key)
             self.step(key, lanes)
+        self.end_copies()
         if self.warps or self.barriers:
             raise self.deadlock()
         return True
+
+    def go_on_with_copies(self) -> None:
+        """Asynchronous copies are late: nobody who does not wait for them finds them done, but they do end."""
+        if self.turn % FAIR == 0:
+            self.end_copies()
+
+    def end_copies(self, share: Any = None) -> None:
+        """End the copies of some lanes (a predicate of all), or of all."""
+        try:
+            self.cohort.copies.go_on(share)
+        except PlacedFault as fault:
+            raise self.fault(fault) from None
 
     def choose(self) -> Key:
         """The group whose turn it is."""
@@ -104,7 +119,7 @@ class Schedule:
                 self.arrive(key, lanes, compiled, file)
                 return
             guard, raws = compiled.run(file, lanes, cohort)
-        except AccessFault as fault:
+        except PlacedFault as fault:
             raise self.fault(fault) from None
         if cohort.arrivals:
             self.count_arrivals()
@@ -265,7 +280,7 @@ class Schedule:
         before, self.cohort.depth = self.cohort.depth, depth
         try:
             routine.compiled(key[2], whole=lanes is None).run(self.file(routine, depth), lanes, self.cohort)
-        except AccessFault as fault:
+        except PlacedFault as fault:
             raise self.fault(fault) from None
         self.cohort.depth = before
         self.push((key[0], key[1], key[2] + 1), lanes)
@@ -277,9 +292,9 @@ class Schedule:
         routine = self.code.routines[key[1]]
         return routine.function.instructions[routine.segments[key[2]].end - 1]
 
-    def fault(self, fault: AccessFault) -> Fault:
+    def fault(self, fault: PlacedFault) -> Fault:
         """A refused access, with its place."""
-        place = self.place(fault.bound, fault.lane)  # type: ignore[attr-defined]
+        place = self.place(fault.bound, fault.lane)
         return Fault(fault.kind, str(fault), address=fault.address, size=fault.size, place=place)
 
     def refuse(self, kind: str, message: str, bound: Bound, lanes: Any) -> Fault:

@@ -37,7 +37,7 @@ from ptxvm.syntax import tree
 
 PORT = {
     "mem": ports.Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
-    "tex": ports.Textures,
+    "tex": ports.Textures, "tasks": ports.Tasks,
     "cc": ports.ConditionCode,
 }  # fmt: skip
 CARRY = -1

@@ -11,14 +11,14 @@ from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import at, spread
-from ptxvm.engine.interp.ports import Access, Update
+from ptxvm.engine.interp.ports import Access, Copying, Update
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
-from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.faults import PlacedFault
 
-ALL = np.uint32(0xFFFF_FFFF)
+ALL_OF_THEM = slice(None)
 INDEPENDENT = 70  # from this target on the lanes of a warp are scheduled each for itself
 
 
@@ -48,7 +48,7 @@ class WatchedCohort(Cohort):
         """Tell of it; where it is refused, go on without the lane, whose value is 0."""
         try:
             value = super()._load(access, lanes, address, chosen)
-        except AccessFault as fault:
+        except PlacedFault as fault:
             good = self.without(fault, access, lanes)
             count = self._count(lanes)
             value = np.zeros((access.count, count) if access.count > 1 else count, access.held)
@@ -71,7 +71,7 @@ class WatchedCohort(Cohort):
                 values = [spread(v, chosen) for v in values]
         try:
             super().store(access, lanes, None, address, values)
-        except AccessFault as fault:
+        except PlacedFault as fault:
             good = self.without(fault, access, lanes)
             if len(good) and np.ndim(address):
                 every = self.layout.numbers if lanes is None else lanes
@@ -84,9 +84,9 @@ class WatchedCohort(Cohort):
         """Tell of it; where it is refused, go on without the lane, whose value is 0."""
         try:
             old = super().atomic(access, lanes, guard, address, update, operands)
-        except AccessFault as fault:
+        except PlacedFault as fault:
             every = self.layout.numbers if lanes is None else lanes
-            guard = np.broadcast_to(True if guard is None else guard, len(every)) & (every != fault.lane)  # type: ignore[attr-defined]
+            guard = np.broadcast_to(True if guard is None else guard, len(every)) & (every != fault.lane)
             self.refuse(fault, access)
             return self.atomic(access, lanes, guard, address, update, operands)
         seen = old
@@ -96,8 +96,18 @@ class WatchedCohort(Cohort):
                 if not len(chosen):
                     return old
                 address, seen, operands = spread(address, chosen), old[chosen], [spread(o, chosen) for o in operands]
-        self.tell_update(access, lanes, address, seen == operands[0] if update.operation == "cas" else None)
+        if "mbarrier" in access.attributes:
+            self.tell_signal(access, lanes, address, seen, update(seen, *operands))
+        else:
+            self.tell_update(access, lanes, address, seen == operands[0] if update.operation == "cas" else None)
         return old
+
+    def tell_signal(self, access: Access, lanes: Any, address: Any, before: Any, after: Any) -> None:
+        """Tell of the updates of mbarriers."""
+        count = self._count(lanes)
+        before, after = np.broadcast_to(before, count), np.broadcast_to(after, count)
+        for position, (allocation, those, offsets) in self.placed(access, lanes, address):
+            self.watcher.signalled(access, those, allocation, offsets, (before[position], after[position]))
 
     def tell_update(self, access: Access, lanes: Any, address: Any, swapped: Any) -> None:
         """Tell of an atomic; of one that compares and swaps, which lanes `swapped`: the others only read."""
@@ -115,12 +125,17 @@ class WatchedCohort(Cohort):
 
     def places(self, access: Access, lanes: Any, address: Any) -> Iterator[tuple[Allocation, Any, Any]]:
         """What an access touches: allocations, the threads that touch each, and where they do."""
+        for _, place in self.placed(access, lanes, address):
+            yield place
+
+    def placed(self, access: Access, lanes: Any, address: Any) -> Iterator[tuple[Any, tuple[Allocation, Any, Any]]]:
+        """The same, each with the positions of its lanes among those that run."""
         threads = self.threads if lanes is None else self.threads[lanes]
         window = self._window(access.space)
         if window is not None:
             home = window.home if lanes is None else window.home[lanes]
             offset = _offset(address)
-            yield window.allocation, threads, home + (offset.astype(np.int64) if offset.ndim else int(offset))
+            yield ALL_OF_THEM, (window.allocation, threads, home + (offset.astype(np.int64) if offset.ndim else int(offset)))
             return
         if not np.ndim(address):
             address = np.full(len(threads), address)
@@ -131,24 +146,69 @@ class WatchedCohort(Cohort):
         table = self.memory.table
         first = table.find(int(address[0]))
         if first is not None and int(address.min()) >= first.start and int(address.max()) < first.end:
-            yield first, threads, (address - first.base).view(np.int64)
+            yield ALL_OF_THEM, (first, threads, (address - first.base).view(np.int64))
             return
         owners = table.columns.owners(address)
         for owner in np.unique(owners).tolist():
             mine = owners == owner
             allocation = table.items[owner]
-            yield allocation, threads[mine], (address[mine] - allocation.base).view(np.int64)
+            yield mine, (allocation, threads[mine], (address[mine] - allocation.base).view(np.int64))
 
-    def without(self, fault: AccessFault, access: Access, lanes: Any) -> Any:
+    def without(self, fault: PlacedFault, access: Access, lanes: Any) -> Any:
         """The positions of the other lanes, where the watcher lets them go on."""
         self.refuse(fault, access)
         return np.delete(np.arange(self._count(lanes)), fault.lane_index)
 
-    def refuse(self, fault: AccessFault, access: Access) -> None:
+    def refuse(self, fault: PlacedFault, access: Access) -> None:
         """Tell of a refused access; raise it where the watcher does not take it."""
-        lane = fault.lane  # type: ignore[attr-defined]
-        if not self.watcher.refused(self.schedule.fault(fault), access.bound, int(self.threads[lane])):
+        if not self.watcher.refused(self.schedule.fault(fault), access.bound, int(self.threads[fault.lane])):
             raise fault
+
+    # ── asynchronous copies, mbarriers ──────────────────────────────────────────────────
+
+    def reachable(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
+        """Tell of what is refused; the positions of the others."""
+        left = np.arange(len(lanes))
+        while len(left):
+            try:
+                super().reachable(access, lanes[left], address[left], writing=writing)
+            except PlacedFault as fault:
+                self.refuse(fault, access)
+                left = np.delete(left, fault.lane_index)
+            else:
+                break
+        return left
+
+    def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
+        """Tell what the copies are going to read and to write."""
+        for size in np.unique(given[given > 0]).tolist():
+            some = np.flatnonzero(given == size)
+            for access, offset in copying.reads(size):
+                for allocation, those, offsets in self.places(access, lanes[some], source[some] + np.uint64(offset)):
+                    self.watcher.copying(access, those, allocation, offsets, "read")
+        for allocation, those, offsets in self.places(copying.target, lanes, target):
+            self.watcher.copying(copying.target, those, allocation, offsets, "write")
+
+    def copies_grouped(self, lanes: Any) -> None:
+        """Tell of it."""
+        self.watcher.grouped(self.threads[lanes])
+
+    def copies_awaited(self, lanes: Any, groups: int) -> None:
+        """Tell of it."""
+        self.watcher.awaited(self.threads[lanes], groups)
+
+    def arrival_posted(self, lanes: Any) -> None:
+        """Tell of it."""
+        self.watcher.posted(self.threads[lanes])
+
+    def phase_over(self, access: Access, lanes: Any, guard: Any, address: Any, over: Any) -> None:
+        """Tell of the lanes for which it is over."""
+        holds = over if guard is None else over & guard
+        every = self.layout.numbers if lanes is None else lanes
+        found = np.flatnonzero(np.broadcast_to(holds, len(every)))
+        if len(found):
+            for allocation, those, offsets in self.places(access, every[found], spread(address, found)):
+                self.watcher.phase_over(access, those, allocation, offsets)
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
@@ -201,6 +261,12 @@ class RandomSchedule(Schedule):
         """Any."""
         ready = list(self.ready)
         return ready[int(self.random.integers(len(ready)))]
+
+    def go_on_with_copies(self) -> None:
+        """Those of some lanes end."""
+        kind = self.random.random()
+        if kind < 0.3:
+            self.end_copies(None if kind < 0.1 else self.random.random(self.cohort.size) < 0.5)
 
     def take(self, key: Key) -> Any:
         """All lanes, or some; the others keep their place."""

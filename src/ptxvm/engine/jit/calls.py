@@ -69,7 +69,7 @@ class Calls:
         try:
             if space in self.windows:
                 offsets = wanted & np.uint64(0xFFFF_FFFF)
-                self.windows[space]._resolve(BYTE, offsets, size, threads, writing=writing)  # noqa: SLF001
+                self.windows[space].resolve(BYTE, offsets, size, threads, writing=writing)
                 return
             self.memory.table.check(wanted, size, space, threads, writing=writing)
         except AccessFault as wrong:

@@ -300,6 +300,10 @@ class Memory(Port):
         question = Within(space.partition("::")[0])
         return self.at.outside(self.bound, question, [(u64, address.raw)], [pred])[0]
 
+    def phase_over(self, space: str, address: Value, over: Value, **attributes: Any) -> None:
+        """Those who wait for an mbarrier need others to go on."""
+        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")
+
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""
         raise Unsupported("'alloca' in the JIT")

@@ -1,0 +1,163 @@
+"""What goes on beside the lanes of a cohort: asynchronous copies, and the arrivals at their end (PTX 9.7.9.25)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxvm.engine.interp.lanes import spread
+from ptxvm.engine.interp.ports import Access, Copying, Update
+
+if TYPE_CHECKING:
+    from ptxvm.engine.interp.cohort import Cohort
+
+
+@dataclass(slots=True)
+class Copy:
+    """Copies that lanes have started with one instruction; arrays of a length.
+
+    `group` counts the groups that a lane had made before: as long as it has made no more, the copy is in none.
+    """
+
+    copying: Copying
+    lanes: Any
+    target: Any
+    source: Any
+    given: Any
+    group: Any
+
+    def of(self, positions: Any) -> Copy:
+        """Some of them."""
+        return Copy(
+            self.copying, self.lanes[positions], self.target[positions], self.source[positions], self.given[positions],
+            self.group[positions],
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Arrival:
+    """Arrivals that follow when all earlier copies of their lanes are done."""
+
+    access: Access
+    update: Update
+    lanes: Any
+    address: Any
+
+    def of(self, positions: Any) -> Arrival:
+        """Some of them."""
+        return Arrival(self.access, self.update, self.lanes[positions], self.address[positions])
+
+
+class Copies:
+    """The copies of the lanes of a cohort, in the order in which they began."""
+
+    def __init__(self, cohort: Cohort) -> None:
+        self.cohort = cohort
+        self.under_way: list[Copy | Arrival] = []
+        self.groups = np.zeros(cohort.size, np.int64)  # that each lane has made
+
+    # ── what instructions ask for ───────────────────────────────────────────────────────
+
+    def start(self, copying: Copying, lanes: Any, guard: Any, target: Any, source: Any, given: Any) -> None:
+        """Start to copy `copying.size` bytes, of which `given` (None: all) are read."""
+        lanes, positions = self._named(lanes, guard)
+        there = np.full(len(lanes), copying.size) if given is None else spread(given, positions).astype(np.int64)
+        begun = Copy(
+            copying, lanes, spread(target, positions), spread(source, positions), np.clip(there, 0, copying.size),
+            self.groups[lanes],
+        )  # fmt: skip
+        begun = begun.of(self.cohort.reachable(copying.target, begun.lanes, begun.target, writing=True))
+        for size in np.unique(begun.given[begun.given > 0]).tolist():
+            begun = self._readable(begun, size)
+        if len(begun.lanes):
+            self.under_way.append(begun)
+            self.cohort.copy_started(copying, begun.lanes, begun.target, begun.source, begun.given)
+
+    def _readable(self, copy: Copy, given: int) -> Copy:
+        """Those whose source is in bounds, of the copies that read so many bytes, and all others."""
+        for access, offset in copy.copying.reads(given):
+            some = np.flatnonzero(copy.given == given)
+            good = self.cohort.reachable(access, copy.lanes[some], copy.source[some] + np.uint64(offset), writing=False)
+            if len(good) < len(some):
+                copy = copy.of(np.delete(np.arange(len(copy.lanes)), np.delete(some, good)))
+        return copy
+
+    def commit(self, lanes: Any, guard: Any) -> None:
+        """Make a group of what each lane has started since it made the last one."""
+        lanes, _ = self._named(lanes, guard)
+        self.groups[lanes] += 1
+        self.cohort.copies_grouped(lanes)
+
+    def wait(self, lanes: Any, guard: Any, left: int) -> None:
+        """End the groups of some lanes but the last few."""
+        lanes, _ = self._named(lanes, guard)
+        waits = np.zeros(self.cohort.size, np.bool_)
+        waits[lanes] = True
+        kept: list[Copy | Arrival] = []
+        for each in self.under_way:
+            if isinstance(each, Arrival):
+                kept.append(each)
+                continue
+            due = waits[each.lanes] & (each.group < self.groups[each.lanes] - left)
+            kept += self._end(each, due)
+        self.under_way = kept
+        self.cohort.copies_awaited(lanes, left)
+
+    def arrive(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update) -> None:
+        """Arrive at an mbarrier when all that the lanes have started is done."""
+        lanes, positions = self._named(lanes, guard)
+        if len(lanes):
+            self.cohort.arrival_posted(lanes)
+            self.under_way.append(Arrival(access, update, lanes, spread(address, positions)))
+
+    def _named(self, lanes: Any, guard: Any) -> tuple[Any, Any]:
+        """The numbers of the lanes whose guard holds, and their positions among those that run."""
+        every = self.cohort.layout.numbers if lanes is None else lanes
+        positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, len(every)))
+        return every[positions], positions
+
+    # ── what the machine does ───────────────────────────────────────────────────────────
+
+    def go_on(self, share: Any = None) -> None:
+        """End the copies of the lanes for which a predicate holds (None: of all), and tell the mbarriers."""
+        kept: list[Copy | Arrival] = []
+        busy = np.zeros(self.cohort.size, np.bool_)
+        under_way, self.under_way = self.under_way, []
+        for each in under_way:
+            due = np.ones(len(each.lanes), np.bool_) if share is None else share[each.lanes]
+            if isinstance(each, Arrival):
+                due = due & ~busy[each.lanes]
+            rest = self._end(each, due)
+            kept += rest
+            for one in rest:
+                busy[one.lanes] = True
+        self.under_way = kept + self.under_way
+
+    def _end(self, each: Copy | Arrival, due: Any) -> list[Copy | Arrival]:
+        """End those that are due; what is left."""
+        if not due.any():
+            return [each]
+        done = each.of(np.flatnonzero(due))
+        if isinstance(done, Arrival):
+            self.cohort.arrive_late(done.access, done.lanes, done.address, done.update)
+        else:
+            self._copy(done)
+        return [] if due.all() else [each.of(np.flatnonzero(~due))]
+
+    def _copy(self, copy: Copy) -> None:
+        """Copy what is given, and fill with zeros."""
+        size = copy.copying.size
+        moved = np.zeros((len(copy.lanes), size), np.uint8)
+        for given in np.unique(copy.given[copy.given > 0]).tolist():
+            some = np.flatnonzero(copy.given == given)
+            moved[some, :given] = self._read(copy.copying, given, copy.lanes[some], copy.source[some])
+        words = np.ascontiguousarray(moved.view(np.uint32).T)
+        self.cohort.store(copy.copying.target, copy.lanes, None, copy.target, list(words))
+
+    def _read(self, copying: Copying, given: int, lanes: Any, source: Any) -> Any:
+        """Bytes of the source, a row for each lane."""
+        pieces = [self.cohort.load(access, lanes, None, source + np.uint64(at)) for access, at in copying.reads(given)]
+        columns = np.concatenate([np.reshape(piece, (-1, len(lanes))) for piece in pieces])
+        return np.ascontiguousarray(columns.T).view(np.uint8)

@@ -1,0 +1,361 @@
+"""Barriers in shared memory: mbarrier objects (PTX 9.7.13.15); `isa.mbarrier` has their contents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxvm.algebra.types import b64, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.isa.access import ADDRESS, ORDER, has, window
+from ptxvm.isa.mbarrier import (
+    COUNT,
+    completed,
+    dropped,
+    expect_and_arrive,
+    expect_and_drop,
+    expecting,
+    fresh,
+    pending,
+    phase,
+    signalled,
+)
+from ptxvm.isa.model import Problem, instruction
+
+
+def updated(i: Any, a: Value, how: str, update: Callable[..., Value], operands: list[Value], mem: Any) -> Value:
+    """One step of an mbarrier; `how` names it for those who watch."""
+    order, scope = i.order or ("release" if how in ("arrive", "drop") else "relaxed"), i.scope or "cta"
+    old: Value = mem.atomic(window(i), b64, a, update, operands, order=order, scope=scope, mbarrier=how)
+    return old
+
+
+# ── init, inval ─────────────────────────────────────────────────────────────────────────
+
+NEEDS = {"": "PTX 7.0, sm_80", ".shared::cta": "PTX 7.8"}
+
+
+@has(ADDRESS)
+@instruction(
+    """
+    mbarrier.init{.ss}.b64  [a], count;
+    .ss = { .shared, .shared::cta };
+    """,
+    section="9.7.13.15.9",
+    types="a: u64, count: u32 plain",
+    needs=NEEDS,
+    fixed="init",
+)
+def mbarrier_init(i, a, count, mem):
+    """Make an mbarrier for `count` arrivals in each phase, in phase 0."""
+    mem.store(window(i), b64, a, [fresh(count)], order="weak", scope=None, mbarrier="init")
+
+
+@mbarrier_init.rule("P2501")
+def number_of_arrivals(i):
+    """An mbarrier is for 1 to 1,048,575 arrivals."""
+    count = i.value("count")
+    if count is None or 1 <= wrapped(count) <= COUNT:
+        return None
+    said = f"Argument 1 of instruction 'mbarrier.init': value '{wrapped(count)}' out of range"
+    return Problem("P2501", f"an mbarrier is for 1 to {COUNT:,} arrivals, not {count}", operand="count",
+                   ptxas=f"{said}, expected to be in range [1..{COUNT}]")  # fmt: skip
+
+
+def wrapped(value: int) -> int:
+    """A constant as the signed 32 bits of it."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+@has(ADDRESS)
+@instruction(
+    """
+    mbarrier.inval{.ss}.b64  [a];
+    .ss = { .shared, .shared::cta };
+    """,
+    section="9.7.13.15.10",
+    types="a: u64",
+    needs=NEEDS,
+    fixed="inval",
+)
+def mbarrier_inval(i, a, mem):
+    """Unmake an mbarrier: its memory may be used for something else."""
+    mem.store(window(i), b64, a, [a.lift(0).view(b64)], order="weak", scope=None, mbarrier="inval")
+
+
+# ── arrive, arrive_drop ─────────────────────────────────────────────────────────────────
+
+SLOTS = """
+    .order = { .release, .relaxed };
+    .scope = { .cta, .cluster };
+    .ss    = { .shared, .shared::cta, .shared::cluster };
+    """
+ARRIVAL_NEEDS = {
+    "": "PTX 7.0, sm_80",
+    ".shared::cta": "PTX 7.8",
+    ".shared::cluster": "PTX 8.0, sm_90",
+    ".expect_tx": "PTX 8.0, sm_90",
+    ".release": "PTX 8.0",
+    ".relaxed": "PTX 8.6, sm_90",
+    ".cluster": "PTX 8.0, sm_90",
+}
+ARRIVAL_TYPES = "d: b64 plain sink, a: u64, count transactions: u32 plain"
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    """
+    mbarrier.arrive{.order}{.scope}{.ss}.b64             d, [a]{, count};
+    mbarrier.arrive.noComplete{.order}{.scope}{.ss}.b64  d, [a], count;
+    """
+    + SLOTS,
+    section="9.7.13.15.13",
+    types=ARRIVAL_TYPES,
+    needs=ARRIVAL_NEEDS,
+    fixed="arrive",
+)
+def mbarrier_arrive(i, a, count, mem):
+    """Arrive at an mbarrier, once or `count` times, and give its state before that; the last arrival ends the phase.
+
+    With `.noComplete` this must not be the last one.
+    """
+    return updated(i, a, "arrive", signalled, [arrivals(a, count)], mem)
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    """
+    mbarrier.arrive_drop{.order}{.scope}{.ss}.b64             d, [a]{, count};
+    mbarrier.arrive_drop.noComplete{.order}{.scope}{.ss}.b64  d, [a], count;
+    """
+    + SLOTS,
+    section="9.7.13.15.14",
+    types=ARRIVAL_TYPES,
+    needs=ARRIVAL_NEEDS,
+    fixed="arrive_drop",
+)
+def mbarrier_arrive_drop(i, a, count, mem):
+    """Arrive at an mbarrier, and expect so many arrivals less in the phases that follow."""
+    return updated(i, a, "drop", dropped, [arrivals(a, count)], mem)
+
+
+def arrivals(a: Value, count: Value | None) -> Value:
+    """How often a thread arrives: once, unless it says."""
+    return a.lift(1) if count is None else count.to(u64)
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"""
+    mbarrier.arrive.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  d, [a], transactions;
+    {SLOTS}
+    """,
+    section="9.7.13.15.13",
+    types=ARRIVAL_TYPES,
+    needs=ARRIVAL_NEEDS,
+    fixed="arrive expect_tx",
+)
+def mbarrier_arrive_expect_tx(i, a, transactions, mem):
+    """Await so many more transactions in this phase, then arrive."""
+    return updated(i, a, "arrive", expect_and_arrive, [transactions.to(u64)], mem)
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"""
+    mbarrier.arrive_drop.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  d, [a], transactions;
+    {SLOTS}
+    """,
+    section="9.7.13.15.14",
+    types=ARRIVAL_TYPES,
+    needs=ARRIVAL_NEEDS,
+    fixed="arrive_drop expect_tx",
+)
+def mbarrier_arrive_drop_expect_tx(i, a, transactions, mem):
+    """Await so many more transactions in this phase, then arrive, and expect an arrival less in those that follow."""
+    return updated(i, a, "drop", expect_and_drop, [transactions.to(u64)], mem)
+
+
+def state_of_a_cluster(i: Any) -> str | None:
+    """An arrival at an mbarrier in .shared::cluster gives no state: its destination is `_`."""
+    if i.ss == "shared::cluster" and i.shape("d").kind != "sink":
+        return f"Sink '_' is expected as a destination operand for instruction '{i.form.opcode}' with '.shared::cluster'"
+    return None
+
+
+def no_arrivals(i: Any) -> str | None:
+    """A thread arrives at least once."""
+    count = i.value("count")
+    if count is not None and count <= 0:
+        return f"Argument 2 of instruction '{i.form.opcode}' : value '{count}' expected to be a non-zero positive"
+    return None
+
+
+def incomplete_arrival(i: Any) -> str | None:
+    """.noComplete is for an arrival of .release.cta in the own CTA."""
+    if not i.noComplete:
+        return None
+    word = next((w for w in ("shared::cluster", "relaxed", "cluster") if w in i.bound.values()), None)
+    return f"Modifier '.{word}' cannot be combined with modifier '.noComplete'" if word else None
+
+
+def count_without_no_complete(i: Any) -> bool:
+    """Are several arrivals allowed to end the phase?"""
+    return i.shape("count") is not None and not i.noComplete
+
+
+for arrival in (mbarrier_arrive, mbarrier_arrive_drop, mbarrier_arrive_expect_tx, mbarrier_arrive_drop_expect_tx):
+    arrival.rule("P2502")(state_of_a_cluster)
+for arrival in (mbarrier_arrive, mbarrier_arrive_drop):
+    arrival.rule("P2503")(no_arrivals)
+    arrival.rule("P2504")(incomplete_arrival)
+    arrival.needs_when("PTX 7.8, sm_90")(count_without_no_complete)
+
+
+@mbarrier_arrive.needs_when("PTX 7.1")
+def discarded_state(i):
+    return i.shape("d") is not None and i.shape("d").kind == "sink"
+
+
+# ── transactions ────────────────────────────────────────────────────────────────────────
+
+TRANSACTION_SLOTS = SLOTS.replace(".release, ", "")
+TRANSACTION_NEEDS = {"": "PTX 8.0, sm_90"}
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"""
+    mbarrier.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  [a], transactions;
+    {TRANSACTION_SLOTS}
+    """,
+    section="9.7.13.15.11",
+    types="a: u64, transactions: u32 plain",
+    needs=TRANSACTION_NEEDS,
+    fixed="expect_tx",
+)
+def mbarrier_expect_tx(i, a, transactions, mem):
+    """Await so many more transactions in this phase."""
+    updated(i, a, "expect", expecting, [transactions.to(u64)], mem)
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"""
+    mbarrier.complete_tx{{.order}}{{.scope}}{{.ss}}.b64  [a], transactions;
+    {TRANSACTION_SLOTS}
+    """,
+    section="9.7.13.15.12",
+    types="a: u64, transactions: u32 plain",
+    needs=TRANSACTION_NEEDS,
+    fixed="complete_tx",
+)
+def mbarrier_complete_tx(i, a, transactions, mem):
+    """Tell an mbarrier that so many transactions are done, as an asynchronous copy does at its end."""
+    updated(i, a, "complete", completed, [transactions.to(u64)], mem)
+
+
+# ── test_wait, try_wait ─────────────────────────────────────────────────────────────────
+
+WAIT_SLOTS = """
+    .order = { .acquire, .relaxed };
+    .scope = { .cta, .cluster };
+    .ss    = { .shared, .shared::cta };
+    """
+WAIT_NEEDS = {
+    "": "PTX 7.0, sm_80",
+    ".parity": "PTX 7.1",
+    ".shared::cta": "PTX 7.8",
+    ".acquire": "PTX 8.0",
+    ".relaxed": "PTX 8.6, sm_90",
+    ".cluster": "PTX 8.0, sm_90",
+}
+WAIT_TYPES = "d: pred plain, a: u64, state: b64 plain, parity hint: u32 plain"
+
+
+def is_over(i: Any, a: Value, seen: Value, mem: Any) -> Value:
+    """Is the phase of that parity over: is the mbarrier in the other one?"""
+    order, scope = i.order or "acquire", i.scope or "cta"
+    (word,) = mem.load(window(i), b64, a, order="relaxed", scope=scope, mbarrier="test")
+    over: Value = phase(word).ne(seen)
+    mem.phase_over(window(i), a, over, order=order, scope=scope)
+    return over
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"mbarrier.test_wait{{.order}}{{.scope}}{{.ss}}.b64  d, [a], state; {WAIT_SLOTS}",
+    section="9.7.13.15.16",
+    types=WAIT_TYPES,
+    needs=WAIT_NEEDS,
+    fixed="test_wait",
+)
+def mbarrier_test_wait(i, a, state, mem):
+    """Is the phase over in which an arrival gave the state?"""
+    return is_over(i, a, phase(state), mem)
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"mbarrier.test_wait.parity{{.order}}{{.scope}}{{.ss}}.b64  d, [a], parity; {WAIT_SLOTS}",
+    section="9.7.13.15.16",
+    types=WAIT_TYPES,
+    needs=WAIT_NEEDS,
+    fixed="test_wait parity",
+)
+def mbarrier_test_wait_parity(i, a, parity, mem):
+    """Is the phase of that parity over, which is the current one or the one before?"""
+    return is_over(i, a, parity.to(u64) & 1, mem)
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"mbarrier.try_wait{{.order}}{{.scope}}{{.ss}}.b64  d, [a], state{{, hint}}; {WAIT_SLOTS}",
+    section="9.7.13.15.16",
+    types=WAIT_TYPES,
+    needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"},
+    fixed="try_wait",
+)
+def mbarrier_try_wait(i, a, state, hint, mem):
+    """Wait some time for the end of the phase in which an arrival gave the state: has it come?
+
+    How long the thread may wait, at most about `hint` nanoseconds, is up to the machine; this one does not wait.
+    """
+    return is_over(i, a, phase(state), mem)
+
+
+@has(ADDRESS, ORDER)
+@instruction(
+    f"mbarrier.try_wait.parity{{.order}}{{.scope}}{{.ss}}.b64  d, [a], parity{{, hint}}; {WAIT_SLOTS}",
+    section="9.7.13.15.16",
+    types=WAIT_TYPES,
+    needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"},
+    fixed="try_wait parity",
+)
+def mbarrier_try_wait_parity(i, a, parity, hint, mem):
+    """Wait some time for the end of the phase of that parity: has it come?"""
+    return is_over(i, a, parity.to(u64) & 1, mem)
+
+
+def neither_even_nor_odd(i: Any) -> str | None:
+    """The parity of a phase is 0 or 1."""
+    parity = i.value("parity")
+    if parity in (None, 0, 1):
+        return None
+    return f"Argument 2 of instruction '{i.form.opcode}': unexpected value '{parity}', expected to be 0 or 1"
+
+
+for wait in (mbarrier_test_wait_parity, mbarrier_try_wait_parity):
+    wait.rule("P2505")(neither_even_nor_odd)
+
+
+@instruction(
+    "mbarrier.pending_count.b64  d, state;",
+    section="9.7.13.15.17",
+    types="d: u32 plain, state: b64 plain",
+    needs={"": "PTX 7.0, sm_80"},
+    fixed="pending_count",
+)
+def mbarrier_pending_count(i, state):
+    """How many arrivals were pending in a state that an arrival gave."""
+    return pending(state).to(u32)
