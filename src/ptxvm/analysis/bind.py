@@ -91,6 +91,8 @@ class Binder:
         scope = self.program.scope
         declaration(self.checks, node, Where.MODULE)
         if node.space == "reg":
+            for declarator in node.declarators:
+                scope.places.setdefault(declarator.name, len(scope.places))
             self.declare(node, scope)
             return
         for declarator in node.declarators:

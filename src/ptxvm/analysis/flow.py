@@ -95,14 +95,14 @@ def registers_in(node: tree.Operand, bound: Bound) -> Iterator[Register]:
 
 
 def reads_and_writes(bound: Bound) -> tuple[int, int]:
-    """The registers that an instruction reads, and those that it certainly writes, as bits."""
+    """The registers of the function that an instruction reads, and those that it certainly writes, as bits."""
     i = bound.i
     destinations = set(i.destinations())
     reads = writes = 0
     for name, node in bound.operands.items():
         bits = 0
         for register in registers_in(node, bound):
-            bits |= 1 << register.index
+            bits |= bit_of(register)
         if name in destinations and not isinstance(node, tree.Address):
             writes |= bits
             if isinstance(node, tree.Name) and node.component is not None:
@@ -110,9 +110,14 @@ def reads_and_writes(bound: Bound) -> tuple[int, int]:
         else:
             reads |= bits
     if (guard := bound.guard()) is not None:
-        reads |= 1 << guard[0].index | writes
+        reads |= bit_of(guard[0]) | writes
         writes = 0
     return reads, writes
+
+
+def bit_of(register: Register) -> int:
+    """A register as a set; one of the module is in none, for it lives as long as the thread."""
+    return 0 if register.of_module else 1 << register.index
 
 
 def live(function: Function, found: list[Segment]) -> None:

@@ -102,7 +102,7 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = field(default_factory=lambda: Scope(of_module=True))
 
     @property
     def kernels(self) -> list[Function]:

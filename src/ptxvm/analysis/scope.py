@@ -36,9 +36,10 @@ class Family:
 class Scope:
     """The names of a block, and the block around it.
 
-    `registers` belongs to the whole function: every register that is used, in the order of its first use.  `places`
-    counts the names of a module in the order of their first declaration, and `seen` is how many of them stand above the
-    function: what a module declares further down is out of sight.  `rest` is the block behind late declarations.
+    `registers` belongs to the whole function, or to the module: every register that is used, in the order of its first
+    use.  `places` counts the names of a module in the order of their first declaration, and `seen` is how many of them
+    stand above the function: what a module declares further down is out of sight.  `rest` is the block behind late
+    declarations.
     """
 
     outer: Scope | None = None
@@ -48,6 +49,7 @@ class Scope:
     places: dict[str, int] = field(default_factory=dict)
     seen: int = sys.maxsize
     rest: Scope | None = None
+    of_module: bool = False
 
     def inner(self) -> Scope:
         """A block within this one."""
@@ -84,6 +86,8 @@ class Scope:
             if symbol is not None and (scope.outer is not None or scope.places.get(name, 0) < self.seen):
                 return symbol
             if numbered and scope.families and (family := scope.family_of(name, stem)) is not None:
+                if scope.outer is None and scope.places.get(family.prefix, 0) >= self.seen:
+                    return None
                 return scope.member(family, name)
             scope = scope.outer
         return None
@@ -125,8 +129,8 @@ class Scope:
         return symbol
 
     def new_register(self, name: str, type: Type, vector: int = 1) -> Register:
-        """A register of the function."""
-        register = Register(name, type, vector, len(self.registers), register_shape(type, vector))
+        """A register of the function, or of the module."""
+        register = Register(name, type, vector, len(self.registers), self.of_module, register_shape(type, vector))
         self.registers.append(register)
         return register
 

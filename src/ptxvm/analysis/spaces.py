@@ -114,7 +114,6 @@ def body_parameter(checks: Checks, node: tree.Variable, *, in_kernel: bool) -> N
 def module_registers(checks: Checks, node: tree.Variable, name: str) -> None:
     """Registers and local memory of a whole module, up to 2.3 (PTX 5.1.1, 5.1.5)."""
     if checks.program.version < (3, 0):
-        checks.error("P0309", f"'.{name}' at module level is not supported yet", node)
         return
     checks.error(
         codes.GONE,

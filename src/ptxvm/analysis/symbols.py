@@ -13,12 +13,13 @@ from ptxvm.syntax import tree
 
 @dataclass(eq=False, slots=True)
 class Register:
-    """A register variable of a function; vectors have `count` elements of `type`."""
+    """A register variable of a function, or of a module; vectors have `count` elements of `type`."""
 
     name: str
     type: Type
     count: int = 1
-    index: int = -1  # its place in the function's register file
+    index: int = -1  # its place in the register file of the function or module
+    of_module: bool = False
     shape: Shape = Shape("register")
 
 

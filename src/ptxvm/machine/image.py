@@ -15,7 +15,7 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
-from ptxvm.machine.layout import Layout, SharedLayout, frame, open_argument_size, parameter_bank, shared_memory
+from ptxvm.machine.layout import Layout, SharedLayout, frame, module_local, open_argument_size, parameter_bank, shared_memory
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.texture import Opaque, Sampler, Unbound
 from ptxvm.syntax import tree
@@ -47,6 +47,7 @@ class Image:
         self._frames: dict[Function, Layout] = {}
         self._banks_of: dict[Function, Layout] = {}
         self.shared: SharedLayout = shared_memory(self.programs)
+        self.module_local = module_local(self.programs)
         self._allocate_functions()
         for variable in self._stored():
             self._allocate(variable)
@@ -60,11 +61,14 @@ class Image:
         """Where a variable is, as code of `function` sees it: a kind of place and an address or offset.
 
         The kinds are `absolute` (an address in the variable's space: generic for .global and .const, in the CTA's
-        window for .shared), `parameter` (an offset in the parameter bank of the kernel), `frame` (of a .local variable,
-        an offset in the frame of the function) and `generic frame` (the same of a .param variable).
+        window for .shared, in the thread's for .local of a module), `parameter` (an offset in the parameter bank of the
+        kernel), `frame` (of a .local variable, an offset in the frame of the function) and `generic frame` (the same of
+        a .param variable).
         """
         if variable.space == "shared":
             return "absolute", self.shared.offsets[variable]
+        if variable in self.module_local.offsets:
+            return "absolute", self.module_local.offsets[variable]
         if variable.space in ("local", "param") and function is not None:
             if function.entry and variable in self.parameters(function).offsets:
                 return "parameter", self.parameters(function).offsets[variable]

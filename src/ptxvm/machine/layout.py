@@ -65,6 +65,17 @@ def frame(function: Function) -> Layout:
     return layout
 
 
+def module_local(programs: Iterable[Program]) -> Layout:
+    """The `.local` variables of modules (PTX 5.1.5), at the foot of the stack of each thread."""
+    layout = Layout(alignment=STACK_ALIGNMENT)
+    for program in programs:
+        for variable in program.variables.values():
+            if variable.space == "local":
+                layout.add(variable)
+    layout.size = align(layout.size, layout.alignment)
+    return layout
+
+
 def open_argument_size(function: Function, call: Bound) -> int:
     """Bytes that a call passes in the array without a size; 0 where it passes none (PTX 11.2.2)."""
     group = call.operands.get("args")

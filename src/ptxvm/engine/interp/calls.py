@@ -36,8 +36,9 @@ class Calls:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.cohort, self.code = schedule, schedule.cohort, schedule.code
         self.sites: list[Any] = [np.int64(-1)]
-        kernel = schedule.kernel
-        self.cohort.ends[0] = np.uint64(self.code.image.frame_size(kernel.function))
+        image, begin = self.code.image, self.code.image.module_local.size
+        self.cohort.frames[0] = np.uint64(begin)
+        self.cohort.ends[0] = np.uint64(begin + image.frame_size(schedule.kernel.function))
 
     def call(self, action: Action, key: Key, lanes: Any, address: Any, bound: Bound) -> None:
         """Lanes call a function: one, or each the one that its address names."""
@@ -98,17 +99,22 @@ class Calls:
             frame = at(self.cohort.frames[depth], lanes)
             return pieces(self.cohort.local, frame + np.uint64(self.offset(node, routine)), node, alignment_of(formal), lanes)
         if isinstance(node, Register):
-            return at(file[routine.slots.of(node)], lanes)
+            return at(self.register(file, routine.slots.of(node)), lanes)
         if isinstance(node, tree.Integer):
             return arrays.const(formal.type.as_bits, node.value)
         if isinstance(node, tree.Float):
             return arrays.const(Type.named[f"b{node.width}"], node.bits)
         raise self.schedule.refuse("invalid-call", "an argument of the call is of no known kind", bound, lanes)
 
+    def register(self, file: list[Any], slot: int) -> Any:
+        """What a register holds, of a function or of the module."""
+        return file[slot] if slot >= 0 else self.cohort.own[~slot]
+
     def pass_on(self, value: Any, formal: Any, routine: Routine, file: list[Any], frame: Any, lanes: Any) -> None:
         """Give a parameter of the callee its value."""
         if isinstance(formal, Register):
-            set_register(file, routine.slots.of(formal), lanes, value, self.cohort.size)
+            slot = routine.slots.of(formal)
+            set_register(file if slot >= 0 else self.cohort.own, max(slot, ~slot), lanes, value, self.cohort.size)
         else:
             place = frame + np.uint64(self.offset(formal, routine))
             store_pieces(self.cohort.local, place, value, lanes)
@@ -140,7 +146,7 @@ class Calls:
             if target is None:  # `_`
                 continue
             if isinstance(formal, Register):
-                value = at(file[routine.slots.of(formal)], lanes)
+                value = at(self.register(file, routine.slots.of(formal)), lanes)
             else:
                 place = frame + np.uint64(self.offset(formal, routine))
                 value = pieces(cohort.local, place, formal, alignment_of(target), lanes)
@@ -205,7 +211,7 @@ def assign(held: Any, lanes: Any, value: Any, size: int) -> Any:
 
 
 def set_register(file: list[Any], slot: int, lanes: Any, value: Any, size: int) -> None:
-    """Write a register of another function's file, as its own type."""
+    """Write a register of a file that is not the running function's, as its own type."""
     value = value[0] if isinstance(value, list) else value
     held = file[slot].dtype
     fitting = value.view(held) if value.dtype.itemsize == held.itemsize else value.astype(held)

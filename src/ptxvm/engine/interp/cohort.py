@@ -51,6 +51,7 @@ class Cohort:
         self.frames = [np.uint64(0)]  # of each depth, where the frame begins: one for all lanes, or an array
         self.ends: list[Any] = [np.uint64(0)]  # and where it ends, after what alloca added
         self.depth = 0
+        self.own: list[Any] = []  # the registers of the module
         self.alive = np.ones(self.size, np.bool_)
         self.payload: dict[tuple[int, Any], Any] = {}
         self.members = np.zeros(self.size, np.uint32)

@@ -94,7 +94,7 @@ class Interpreter:
     def stack_size(self, kernel: Routine) -> int:
         """Bytes of local memory for each thread: the deepest chain of calls, where it has an end."""
         deepest = self._deepest(kernel, ())
-        return UNBOUNDED_STACK if deepest is None else deepest
+        return self.image.module_local.size + (UNBOUNDED_STACK if deepest is None else deepest)
 
     def _deepest(self, routine: Routine, above: tuple[Routine, ...]) -> int | None:
         """The most that a function and what it calls need; None where nobody knows: recursion, pointers, alloca."""

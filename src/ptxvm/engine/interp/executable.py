@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from ptxvm.analysis.program import Function
 from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.segment import Slots
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 
 
 class Executable:
-    """The routines of an image in the order of their code."""
+    """The routines of an image in the order of their code; `module` places the registers that they share."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
         self.library = Library(image.memory)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
-        self.routines = [Routine(function, n, image) for n, function in enumerate(defined)]
+        self.module = Slots(register for p in image.programs for register in p.scope.registers)
+        self.routines = [Routine(function, n, image, self.module) for n, function in enumerate(defined)]
         self._of = {routine.function: routine for routine in self.routines}
 
     def routine(self, function: Function) -> Routine | None:

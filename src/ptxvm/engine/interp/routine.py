@@ -12,9 +12,9 @@ from ptxvm.engine.interp.segment import Compiled, Slots, trace
 class Routine:
     """The traced code of a function; `number` orders the routines of a program."""
 
-    def __init__(self, function: Function, number: int, image: Any) -> None:
+    def __init__(self, function: Function, number: int, image: Any, module: Slots) -> None:
         self.function, self.number, self.image = function, number, image
-        self.slots = Slots(function)
+        self.slots = Slots(function.registers, module)
         self.segments: list[Segment] = segments(function)
         self.at = {segment.start: n for n, segment in enumerate(self.segments)}
         self.end = len(self.segments)

@@ -33,6 +33,7 @@ class Schedule:
         self.ready: dict[Key, list[Any]] = {(0, kernel.number, 0): [None]} if kernel.end else {}
         self.since: dict[Key, int] = {}
         self.files: dict[tuple[int, int], list[Any]] = {}
+        cohort.own = code.module.fresh_file()
         self.warps = WarpWaits(cohort)
         self.barriers = CtaBarriers(cohort)
         self.calls = Calls(self)

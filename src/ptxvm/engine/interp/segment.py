@@ -13,7 +13,7 @@ There are two of each: one for all lanes of the cohort (L is None, registers are
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,18 +55,24 @@ class Compiled:
 
 
 class Slots:
-    """Where the registers of a function lie in its file; slot 0 holds the carry flag."""
+    """Where registers lie in a file; slot 0 holds the carry flag.
 
-    def __init__(self, function: Function) -> None:
-        self.first: list[int] = []
+    A slot below 0 is one of the module's registers (PTX 5.1.1), which all functions of a thread share: `~slot` in `C.own`.
+    """
+
+    def __init__(self, registers: Iterable[Register], module: Slots | None = None) -> None:
+        self.module = module
+        self.first: dict[Register, int] = {}
         self.types: list[Type] = [pred]
-        for register in function.registers:
-            self.first.append(len(self.types))
+        for register in registers:
+            self.first[register] = len(self.types)
             self.types += [register.type] * register.count
 
     def of(self, register: Register, part: int = 0) -> int:
         """The slot of a register, or of an element of a vector register."""
-        return self.first[register.index] + part
+        if register.of_module and self.module is not None:
+            return ~self.module.of(register, part)
+        return self.first[register] + part
 
     def fresh_file(self) -> list[Any]:
         """A file of zeros, which are uniform."""
@@ -163,7 +169,7 @@ class Tracer:
     def slot(self, slot: int, type: Type) -> Value:
         """What a slot of the file holds."""
         if slot not in self.current:
-            name = self.code.emit(f"R[{slot}]", origin=f"R{slot}")
+            name = self.code.emit(place(slot), origin=f"R{slot}")
             if not self.whole:
                 taken = self.code.emit(f"{name}.take(L) if {name}.ndim else {name}")
                 name = taken
@@ -365,26 +371,31 @@ class Tracer:
         """The writes of the registers that are still needed."""
         taken: set[str] = set()
         for slot in sorted(self.written):
-            if live is not None and slot and not self.is_live(slot, live):
+            if live is not None and slot > 0 and not self.is_live(slot, live):
                 continue
             raw = self.current[slot].raw
             if not self.whole:
-                yield f"put(R, {slot}, L, {raw}, C.size)"
+                yield f"put({'R' if slot >= 0 else 'C.own'}, {max(slot, ~slot)}, L, {raw}, C.size)"
                 continue
             origin = self.code.origin.get(raw, raw)
-            if origin == f"R{slot}" and raw == self.code.known.get(f"R[{slot}]"):
+            if origin == f"R{slot}" and raw == self.code.known.get(place(slot)):
                 continue
             shared = origin in taken or origin.startswith("R")
             taken.add(origin)
-            yield f"R[{slot}] = {raw}.copy()" if shared and origin != "constant" else f"R[{slot}] = {raw}"
+            yield f"{place(slot)} = {raw}.copy()" if shared and origin != "constant" else f"{place(slot)} = {raw}"
 
     def is_live(self, slot: int, live: int) -> bool:
         """Is the register of a slot needed after the segment?"""
-        register = next(n for n in range(len(self.slots.first) - 1, -1, -1) if self.slots.first[n] <= slot)
-        return bool(live >> register & 1)
+        register = next(r for r in reversed(self.function.registers) if self.slots.first[r] <= slot)
+        return bool(live >> register.index & 1)
 
 
 SPACES = {"global", "shared", "local", "const", "param"}
+
+
+def place(slot: int) -> str:
+    """Where traced code finds a slot."""
+    return f"R[{slot}]" if slot >= 0 else f"C.own[{~slot}]"
 
 
 def put(file: list[Any], slot: int, lanes: Any, value: Any, size: int) -> None:

@@ -15,6 +15,8 @@ def reason(image: Image, function: Function) -> str | None:
         return "a module of .address_size 32 in the JIT"
     if not function.defined:
         return f"the kernel '{function.name}' without a body in the JIT"
+    if image.module_local.size or any(program.scope.registers for program in image.programs):
+        return "registers and local memory of a module in the JIT"
     spinning = spins(function)
     if spinning is not None:
         return f"a loop that waits for other threads ('{spinning.i.mnemonic}') in the JIT"
