@@ -28,6 +28,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.isa.notation import Form, Operand, Slot, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
 
+KEEPS_SUBNORMALS = 20  # the first target with subnormal f32 values
 PORTS = frozenset({"cc", "mem", "warp", "cta", "flow", "tasks", "tex", "clock"})
 
 
@@ -68,8 +69,8 @@ class OperandType:
     any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
     the type, `packed` they hold one value together (a rule says how), `coordinates` they are a point: the first one may
     be an integer beside floats, and where one is bits all may be, `plain` one register or constant only (no vector, no
-    special register, no variable without an offset, no `_` without the mark `sink`), `element` an address may be `a[2]`,
-    `label`, `function`, `table`, `any`.
+    special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`),
+    `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
     """
 
     type: str
@@ -252,6 +253,11 @@ class Decoded:
             return name in self.bound
         word = self.bound.get(name)
         return Type.named.get(word, word) if word and slot in self.form.slots else word  # `.b1` may be a selector
+
+    @property
+    def flushes(self) -> bool:
+        """Are subnormal f32 values zeros: by `.ftz`, or because sm_1x has no others (PTX 9.7.3)?"""
+        return "ftz" in self.bound or self.target.number < KEEPS_SUBNORMALS
 
     @cached_property
     def mnemonic(self) -> str:

@@ -104,7 +104,9 @@ def plain(shape: Shape, spec: OperandType) -> bool:
         return "sink" in spec.marks
     if shape.kind == "variable":
         return bool(shape.detail == "offset")
-    return shape.kind not in ("special", "vector")
+    if shape.kind == "special":
+        return "special" in spec.marks and not shape.items
+    return shape.kind != "vector"
 
 
 def _mismatch(shape: Shape, type: Type | None) -> str:
@@ -164,7 +166,8 @@ def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bo
         return "a special register cannot be written"
     known = lookup(shape.detail)
     kinds = (shape.type, *known.legacy) if known else (shape.type,)
-    if "any" in spec.marks or (type is not None and any(t is not None and holds(t, type) for t in kinds)):
+    wide = "wide" in spec.marks
+    if "any" in spec.marks or (type is not None and any(t is not None and holds(t, type, wide=wide) for t in kinds)):
         return ""
     return _mismatch(shape, type)
 

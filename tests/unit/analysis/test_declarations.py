@@ -109,8 +109,10 @@ def test_parameters_in_the_body_of_an_old_kernel(program):
     assert [p.name for p in kernel.signature.parameters] == ["x", "y"]
 
 
-def test_registers_of_a_module_are_legal_and_lacking(errors):
-    assert errors(".version 2.3\n.target sm_20\n.reg .b32 a;") == [("P0309", ".reg .b32 a;")]
+@pytest.mark.parametrize("text", [".reg .b32 a;", ".reg .pred p<4>;", ".local .b32 l[4];"])
+def test_registers_of_a_module_ended_with_ptx_3(errors, text):
+    assert errors(f".version 2.3\n.target sm_20\n{text}") == []
+    assert errors(f".version 3.0\n.target sm_20\n{text}") == [("P0508", text)]
 
 
 def test_nothing_declared_is_nothing_wrong(errors):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.algebra.derived.floats import canonical_nan, clamp01, flush_subnormal, relu
-from ptxvm.algebra.types import bf16, f16, f32
+from ptxvm.algebra.types import bf16, f16, f32, f64
 from ptxvm.algebra.value import Rounding, Value
 
 
@@ -24,7 +24,7 @@ def arithmetic(op: str, rounding: Rounding, *operands: Value) -> Value:
 
 def finish(i, a: Value) -> Value:  # type: ignore[no-untyped-def] # noqa: ANN001 (a decoded instruction)
     """A result as its modifiers want it: `.ftz`, `.sat`, `.relu`, and one NaN."""
-    if getattr(i, "ftz", False):
+    if i.flushes and a.type is not f64:
         a = flush_subnormal(a)
     if getattr(i, "relu", False):
         a = relu(a)

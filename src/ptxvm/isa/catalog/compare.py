@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxvm.algebra.derived.floats import flush_subnormal, is_nan
 from ptxvm.algebra.derived.integers import elements, elementwise, pack
-from ptxvm.algebra.types import bf16, bf16x2, f16, f16x2, f32, u16
+from ptxvm.algebra.types import bf16, bf16x2, f16, f16x2, f32, f64, u16
 from ptxvm.algebra.value import select
 from ptxvm.isa.model import Problem, alu
 from ptxvm.isa.operand_types import SINK
@@ -16,10 +16,10 @@ UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "g
 
 
 def holds(op, a, b, *, ftz=False):
-    """The predicate `a op b` (PTX 9.3.1); with `ftz`, subnormal operands count as zeros."""
+    """The predicate `a op b` (PTX 9.3.1); with `ftz`, subnormal operands count as zeros, but for f64."""
     if not a.type.is_float:
         return a.compare(UNSIGNED.get(op, op), b)
-    if ftz:
+    if ftz and a.type is not f64:
         a, b = flush_subnormal(a), flush_subnormal(b)
     if a.type.bits == 16:
         a, b = a.to(f32), b.to(f32)
@@ -81,7 +81,7 @@ def mismatch(i, type):
 )
 def set_(i, a, b, c):
     """Compare two values; write all ones, or 1.0, where the comparison (joined with a predicate) holds, otherwise 0."""
-    return written(combined(i, holds(i.CmpOp, a, b, ftz=i.ftz), c), i.dtype)
+    return written(combined(i, holds(i.CmpOp, a, b, ftz=i.flushes), c), i.dtype)
 
 
 @alu(
@@ -101,10 +101,10 @@ def set_(i, a, b, c):
 def set_half(i, a, b, c):
     """Compare in half precision, or write the outcome in it; each half of packed values is compared alone."""
     if not i.stype.is_packed:
-        return written(combined(i, holds(i.CmpOp, a, b, ftz=i.ftz), c), i.dtype)
+        return written(combined(i, holds(i.CmpOp, a, b, ftz=i.flushes), c), i.dtype)
     part = i.dtype.element if i.dtype.is_packed else u16
     pairs = zip(elements(a, a.type.element), elements(b, b.type.element), strict=True)
-    return pack([written(combined(i, holds(i.CmpOp, x, y, ftz=i.ftz), c), part) for x, y in pairs], i.dtype)
+    return pack([written(combined(i, holds(i.CmpOp, x, y, ftz=i.flushes), c), part) for x, y in pairs], i.dtype)
 
 
 @set_half.needs_when("PTX 6.5, sm_53")
@@ -189,7 +189,7 @@ def unflushable(i, type):
 )
 def setp(i, a, b, c):
     """Compare two values: `p` tells whether that (joined with a predicate) holds, `q` the same of the opposite."""
-    truth = holds(i.CmpOp, a, b, ftz=i.ftz)
+    truth = holds(i.CmpOp, a, b, ftz=i.flushes)
     return combined(i, truth, c), combined(i, ~truth, c)
 
 
@@ -213,7 +213,7 @@ def setp(i, a, b, c):
 def setp_half(i, a, b, c):
     """Compare in half precision; of packed values, `p` tells of the lower halves and `q` of the upper ones."""
     pairs = zip(elements(a, a.type.element), elements(b, b.type.element), strict=True)
-    return tuple(combined(i, holds(i.CmpOp, x, y, ftz=i.ftz), c) for x, y in pairs)
+    return tuple(combined(i, holds(i.CmpOp, x, y, ftz=i.flushes), c) for x, y in pairs)
 
 
 @setp_half.rule("P1404")
@@ -265,6 +265,6 @@ def selp(i, a, b, c):
 )
 def slct(i, a, b, c):
     """Take one value where a third is zero or more, another where it is less or NaN; with .ftz, subnormals are zero."""
-    if i.ftz:
+    if i.flushes and c.type is f32:
         c = flush_subnormal(c)
     return select(c >= 0, a, b)

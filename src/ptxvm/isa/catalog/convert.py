@@ -32,20 +32,24 @@ from ptxvm.isa.operand_types import UNKNOWN
     .dtype = .atype = { .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .bf16, .f16, .f32, .f64 };
     """,
     section="9.7.9.21",
-    types="d: dtype wide plain, a: atype wide plain",
+    types="d: dtype wide plain, a: atype wide plain special",
     needs={"": "PTX 1.0", ".ftz": "PTX 1.4"},
 )
 def cvt(i, a):
-    """Convert a number from one type to another; what is out of an integer's range becomes the nearest end of it."""
+    """Convert a number from one type to another; what is out of an integer's range becomes the nearest end of it.
+
+    sm_1x has no subnormal f32; up to PTX 1.4 a conversion from or to f64 keeps them all the same.
+    """
     source, target = i.atype, i.dtype
-    if i.ftz and source is f32:
+    flushes = i.ftz or (i.flushes and not (i.version <= (1, 4) and f64 in (source, target)))
+    if flushes and source is f32:
         a = flush_subnormal(a)
     if source.is_int and target.is_int:
         return saturate(a, target) if i.sat else a.to(target)
     if target.is_int:
         return to_integer(a, target, i.irnd)
     d = a.round(i.irnd) if i.irnd else a.to(target, i.frnd or "rn")
-    if i.ftz and target is f32:
+    if flushes and target is f32:
         d = flush_subnormal(d)
     return clamp01(d) if i.sat else canonical_nan(d)
 
@@ -74,8 +78,8 @@ def covers(target, source):
 
 @cvt.rule("P1701")
 def ftz_is_for_f32(i):
-    """.ftz needs .f32 as the source or the target."""
-    if i.ftz and f32 not in (i.dtype, i.atype):
+    """.ftz needs .f32 as the source or the target; up to PTX 1.4 a target of 64 bits excludes it."""
+    if i.ftz and (f32 not in (i.dtype, i.atype) or (i.version <= (1, 4) and i.dtype.bits == 64)):
         return Problem("P1701", "Modifier '.ftz' does not apply to this type of convert operation", word="ftz")
     return None
 
@@ -119,6 +123,16 @@ def bf16_registers_are_not_wider(i):
         if shape.kind == "register" and shape.type is not None and shape.type.bits > type.bits:
             said = f"a conversion from or to .bf16 takes no register wider than {type}"
             return Problem("P1705", said, operand=operand, ptxas="Arguments mismatch for instruction 'cvt'")
+    return None
+
+
+@cvt.rule("P1706")
+def special_register_to_a_float(i):
+    """A special register is an integer, and is converted to an integer."""
+    if not (i.dtype.is_int and i.atype.is_int) and (i.shape("a") or UNKNOWN).kind == "special":
+        said = "a special register is converted from an integer to an integer"
+        return Problem("P1706", said, operand="a", help="move it to a register first",
+                       ptxas="Special register argument not allowed for instruction 'cvt'")  # fmt: skip
     return None
 
 

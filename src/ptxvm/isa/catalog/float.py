@@ -27,14 +27,14 @@ from ptxvm.isa.model import Problem, alu
 
 
 def flushed(i, *operands):
-    """The operands as `.ftz` has them."""
-    return [flush_subnormal(x) for x in operands] if i.ftz else list(operands)
+    """The operands as `.ftz` has them, and sm_1x."""
+    return [flush_subnormal(x) if i.flushes and x.type is f32 else x for x in operands]
 
 
 def flusher(i):
     """What `.ftz` does to one f32; it is the default of a form that does not say how exact it is (before PTX 1.4)."""
     legacy = not {"approx", "full", "rnd"} & set(i.bound)
-    return flush_subnormal if i.type is f32 and (i.ftz or legacy) else lambda x: x
+    return flush_subnormal if i.type is f32 and (i.flushes or legacy) else lambda x: x
 
 
 def computed(i, op, *operands):
@@ -135,7 +135,7 @@ def fma(i, a, b, c):
     needs={"": "PTX 1.0", ".ftz": "PTX 1.4"},
 )
 def mad(i, a, b, c):
-    """Multiply two numbers and add a third; the same as fma."""
+    """Multiply two numbers and add a third; the same as fma, for sm_1x too (as its code runs on all later devices)."""
     return computed(i, "fma", a, b, c)
 
 
