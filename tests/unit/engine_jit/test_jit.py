@@ -62,11 +62,12 @@ AGAIN:
 """
 
 
+@pytest.mark.parametrize("threads", [32, 64, 90, 256])
 @pytest.mark.parametrize("first", [0, 0x7FFF_FFF0, 0xFFFF_FFF0])
-def test_a_linear_value_that_wraps_is_computed_without_shapes(first: int) -> None:
-    out = np.zeros(64, np.int64)
-    ptxvm.load(HEAD + OFFSET).kernel().launch(block=64, args=[out, np.uint32(first)], engine="jit")
-    assert (out == (np.uint32(first) + np.arange(64, dtype=np.uint32)).view(np.int32)).all()
+def test_a_linear_value_that_wraps_is_computed_without_shapes(first: int, threads: int) -> None:
+    out = np.zeros(threads, np.int64)
+    ptxvm.load(HEAD + OFFSET).kernel().launch(block=threads, args=[out, np.uint32(first)], engine="jit")
+    assert (out == (np.uint32(first) + np.arange(threads, dtype=np.uint32)).view(np.int32)).all()
 
 
 def test_a_wild_access_is_the_same_fault_as_in_the_interpreter() -> None:

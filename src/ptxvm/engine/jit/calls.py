@@ -37,7 +37,7 @@ class Calls:
         self.kernel, self.shape, self.memory, self.windows, self.budget = kernel, shape, memory, windows, budget
         self.turns = 0
         self.raised: BaseException | None = None
-        self.sites = np.empty((max(len(kernel.sites), 1), 4), np.uint64)
+        self.sites = np.empty((kernel.most_sites, 4), np.uint64)
         self.sites[:, 0] = np.uint64(2**64 - 1)
         self.sites[:, 1:] = 0
         self.cta = 0  # set by who made the record of the launch

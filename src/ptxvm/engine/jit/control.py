@@ -123,30 +123,35 @@ class Leaving:
                     self.code.block(label)
                     self.one(target)
         else:
-            self.kernel.diverges(self.node.number)
+            self.kernel.diverges(self.node, guard)
             bits = self.code.mask_bits(self.at.alg.vector(pred, guard))
             if self.at.full:
-                self.part(bits, yes, no)
+                self.divide(bits, yes, no)
             else:
                 self.pend(yes, self.code.emit(f"and i32 {bits}, {self.at.mask}"))
                 others = self.code.emit(f"xor i32 {bits}, -1")
                 self.pend(no, self.code.emit(f"and i32 {others}, {self.at.mask}"))
                 self.chain({yes, no})
 
-    def part(self, bits: str, yes: int, no: int) -> None:
+    def divide(self, bits: str, yes: int, no: int) -> None:
         """A whole warp, of which perhaps only some lanes go."""
         code = self.code
         all_, more, none, some = (code.label() for _ in range(4))
-        code.branch(code.emit(f"icmp eq i32 {bits}, -1"), all_, more)
+        code.branch(code.emit(f"icmp eq i{code.width} {bits}, -1"), all_, more)
         with code.scope():
             code.block(all_)
             self.jump(yes)
         code.block(more)
-        code.branch(code.emit(f"icmp eq i32 {bits}, 0"), none, some)
+        code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), none, some)
         with code.scope():
             code.block(none)
             self.jump(no)
         code.block(some)
+        if self.kernel.straight:
+            self.kernel.parting[self.node.number] = (yes, no)
+            code.run(f"store i{code.width} {bits}, ptr %parting, align 8")
+            code.jump(f"F{self.node.number}.part")
+            return
         self.pend(yes, bits)
         self.pend(no, code.emit(f"xor i32 {bits}, -1"))
         targets = sorted({yes, no} - {EXIT}, key=self.rank)

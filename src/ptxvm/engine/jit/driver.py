@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxvm.engine.jit import handover, straight
 from ptxvm.engine.jit.code import Code
-from ptxvm.engine.jit.raw import WARP, Vec, vector_literal, vector_type
+from ptxvm.engine.jit.raw import WARP
 from ptxvm.engine.jit.registers import CARRY, alignment, place
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
     from ptxvm.engine.jit.plan import Node
 
-PARAMETERS = "ptr %ctx, ptr noalias %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x, i32 %ctaid.y, i32 %ctaid.z"
+PARAMETERS = "ptr %ctx, ptr %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x, i32 %ctaid.y, i32 %ctaid.z"
 ARGUMENTS = PARAMETERS.replace(" noalias", "")
 MASKED = 1 << 16  # added to the state of a warp of which some lanes wait
 
@@ -50,9 +51,8 @@ def _immediates(declaration: str) -> str:
 
 def warp_function(kernel: Kernel) -> str:
     """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
-    from ptxvm.engine.jit.kernel import FIELDS, RESUME, SHAPELESS  # noqa: PLC0415 - they know each other
+    from ptxvm.engine.jit.kernel import FIELDS, PARTED, RESUME, SHAPELESS  # noqa: PLC0415 - they know each other
 
-    waits = [node for node in kernel.nodes if node.waits]
     bodies: list[str] = []
     for (number, full), (emitter, lines) in sorted(kernel.texts.items(), key=lambda t: (not t[0][1], t[0][0])):
         node = kernel.nodes[number]
@@ -61,24 +61,24 @@ def warp_function(kernel: Kernel) -> str:
             head += _masked_head(kernel, node)
         bodies += head + lines
         if emitter.leaves:
-            bodies += _leave(kernel, node, full=full)
+            bodies += handover.leave(kernel, node, full=full)
+        if number in kernel.parting:
+            bodies += handover.part(kernel, node)
     states: list[str] = []
-    for node in waits:
-        for full in (True, False):
-            if (node.number, full) in kernel.texts:
-                bodies += suspend(kernel, node, full=full)
-                state = node.number + (0 if full else MASKED) + (SHAPELESS if kernel.shapeless else 0)
-                states.append(f"i32 {state}, label %resume.{'F' if full else 'M'}{node.number}")
-    if kernel.shapeless:
-        bodies += _resume_all(kernel)
-        states.append(f"i32 {RESUME}, label %resume.all")
+    for node, full in ((node, full) for node in kernel.nodes if node.waits for full in (True, False)):
+        if (node.number, full) in kernel.texts:
+            bodies += suspend(kernel, node, full=full)
+            state = _state(kernel, node, full=full)
+            states.append(f"i32 {state}, label %resume.{'F' if full else 'M'}{node.number}")
+    if not kernel.main:
+        bodies += handover.resume(kernel)
+        states.append(f"i32 {RESUME if kernel.shapeless else PARTED}, label %resume.all")
     entry = _entry(kernel)
-    name = "shapeless" if kernel.shapeless else "warp"
-    start = "F0" if (0, True) in kernel.texts and kernel.threads % WARP == 0 else "start"
+    start = "F0" if kernel.straight or ((0, True) in kernel.texts and kernel.threads % WARP == 0) else "start"
     if start == "start":
         bodies += ["start:", *_partial_start(kernel)]
     switch = f"  switch i32 %state, label %{start} [ {' '.join(states)} ]"
-    if not kernel.shapeless:
+    if not kernel.shapeless and not kernel.straight:
         field = 8 * FIELDS.index("twin")
         entry += [
             f"  %other = icmp uge i32 %state, {SHAPELESS}",
@@ -92,7 +92,7 @@ def warp_function(kernel: Kernel) -> str:
         ]
     return "\n".join(
         [
-            f"define {'' if kernel.shapeless else 'internal '}i32 @{name}({PARAMETERS}, i32 %state) #0 {{",
+            f"define {'internal ' if kernel.main else ''}i32 @warp({PARAMETERS}, i32 %state) #0 {{",
             "entry:",
             *entry,
             switch,
@@ -116,8 +116,15 @@ def _entry(kernel: Kernel) -> list[str]:
             lines.append(f"  store {llvm} zeroinitializer, ptr {place(key, part)}, align {alignment(llvm)}")
     for name, llvm in sorted(kernel.buffers.items()):
         lines.append(f"  {name} = alloca {llvm}, align 64")
+    for site, n in sorted(kernel.kept_sites):
+        lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
+        lines.append(f"  %site.{site}.{n}.place = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
+        lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.place, align 8")
+        lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
     for number in sorted(kernel.masked | {node.number for node in kernel.nodes if node.waits} | {0}):
         lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+    if kernel.straight:
+        lines.append(f"  %parting = alloca i{kernel.width}, align 8")
     lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.TICKS}, ptr %ticks, align 4"]
     for field, llvm, name in (
         ("params", "i64", "params.address"), ("params", "ptr", "params"), ("shared", "i64", "shared.address"),
@@ -187,10 +194,16 @@ def _move(code: Code, base: str, slot: str, llvm: str, at: int, *, save: bool) -
         code.run(f"store {llvm} {value}, ptr {slot}, align {align}")
 
 
+def _state(kernel: Kernel, node: Node, *, full: bool) -> int:
+    """The state of a warp that waits."""
+    from ptxvm.engine.jit.kernel import SHAPELESS, STRAIGHT  # noqa: PLC0415
+
+    version = SHAPELESS if kernel.shapeless else STRAIGHT if kernel.straight else 0
+    return node.number + (0 if full else MASKED) + version
+
+
 def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
     """Keep what the warp needs and return; and the way back."""
-    from ptxvm.engine.jit.kernel import SHAPELESS  # noqa: PLC0415
-
     code, letter = Code(kernel.unit), "F" if full else "M"
     saved = kernel.saved(node)
     code.block(f"suspend.{letter}{node.number}")
@@ -203,8 +216,7 @@ def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
     if not full:
         mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
         code.run(f"store i32 {mask}, ptr %record, align 8")
-    state = node.number + (0 if full else MASKED) + (SHAPELESS if kernel.shapeless else 0)
-    code.run(f"ret i32 {state}")
+    code.run(f"ret i32 {_state(kernel, node, full=full)}")
     code.memo.clear()
     code.block(f"resume.{letter}{node.number}")
     for slot, llvm, at in saved:
@@ -213,94 +225,6 @@ def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
         mask = code.emit("load i32, ptr %record, align 8", pure=False)
         code.run(f"store i32 {mask}, ptr %pending.{node.number}, align 4")
     code.jump(f"{letter}{node.number}")
-    return code.lines
-
-
-# ── from the version with shapes to the one without ─────────────────────────────────────
-
-
-def _whole(kernel: Kernel, key: tuple[int, int]) -> int:
-    """The place of a register in the record that both versions know."""
-    from ptxvm.engine.jit.kernel import WHOLE_RECORD  # noqa: PLC0415
-
-    start = -(-4 * len(kernel.nodes) // 64) * 64 + 64
-    return start + WHOLE_RECORD * kernel.order(key)
-
-
-def whole_record_size(kernel: Kernel) -> int:
-    """Bytes of that record."""
-    from ptxvm.engine.jit.kernel import WHOLE_RECORD  # noqa: PLC0415
-
-    count = 1 + kernel.order(None)
-    return -(-4 * len(kernel.nodes) // 64) * 64 + 64 + count * WHOLE_RECORD
-
-
-def _leave(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
-    """A linear value wraps: the warp begins this node again in the other version."""
-    from ptxvm.algebra.value import Value  # noqa: F401, PLC0415
-    from ptxvm.engine.jit.algebra import LlvmAlgebra  # noqa: PLC0415
-    from ptxvm.engine.jit.kernel import RESUME  # noqa: PLC0415
-
-    code, letter = Code(kernel.unit), "F" if full else "M"
-    alg = LlvmAlgebra(code)
-    code.block(f"{letter}{node.number}.leave")
-    for number in range(len(kernel.nodes)):
-        known = number in node.waiting and not full
-        mask = code.emit(f"load i32, ptr %pending.{number}, align 4", pure=False) if known else "0"
-        if number == node.number:
-            mask = "-1" if full else f"%M{number}.mask"
-        where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
-        code.run(f"store i32 {mask}, ptr {where}, align 4")
-    needed = node.live_in
-    for number in node.waiting if not full else ():
-        needed |= kernel.nodes[number].live_in
-    for key, shape in sorted(kernel.registers.shapes.items()):
-        if key != CARRY and not needed >> key[0] & 1:
-            continue
-        type = kernel.registers.types[key]
-        names = {
-            part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
-            for part, llvm in kernel.registers.parts(key, shape)
-        }
-        vector, llvm = alg.vector(type, kernel.registers.raw(key, names)), vector_type(type, kernel.width)
-        if llvm == f"<{WARP} x i1>":
-            llvm, vector = "i32", code.emit(f"bitcast {llvm} {vector} to i32")
-        where = code.emit(f"getelementptr i8, ptr %record, i64 {_whole(kernel, key)}")
-        code.run(f"store {llvm} {vector}, ptr {where}, align 64")
-    twin = kernel.context(code, "twin", pure=False)
-    answer = code.emit(f"call i32 {twin}({ARGUMENTS}, i32 {RESUME})", pure=False)
-    code.run(f"ret i32 {answer}")
-    return code.lines
-
-
-def _resume_all(kernel: Kernel) -> list[str]:
-    """Take a warp over from the other version."""
-    code = Code(kernel.unit)
-    code.block("resume.all")
-    for key, part, llvm in kernel.registers.slots():
-        type = kernel.registers.types[key]
-        vector = vector_type(type, kernel.width)
-        where = code.emit(f"getelementptr i8, ptr %record, i64 {_whole(kernel, key)}")
-        if vector == f"<{WARP} x i1>":
-            bits = code.emit(f"load i32, ptr {where}, align 64", pure=False)
-            name = code.emit(f"bitcast i32 {bits} to {vector}")
-        else:
-            name = code.emit(f"load {vector}, ptr {where}, align 64", pure=False)
-        if part == "b":
-            name = code.emit(f"extractelement {vector} {name}, i64 0")
-        code.run(f"store {llvm} {name}, ptr {place(key, part)}, align {alignment(llvm)}")
-    for number in range(len(kernel.nodes)):
-        where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
-        mask = code.emit(f"load i32, ptr {where}, align 4", pure=False)
-        code.run(f"store i32 {mask}, ptr %pending.{number}, align 4")
-    for node in sorted(kernel.nodes, key=lambda node: node.rank):
-        mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
-        here, onward = code.label(), code.label()
-        code.branch(code.emit(f"icmp eq i32 {mask}, 0", pure=False), onward, here)
-        code.block(here)
-        code.jump(f"suspend.M{node.number}" if node.waits else f"M{node.number}")
-        code.block(onward)
-    code.jump("done")
     return code.lines
 
 
@@ -346,7 +270,7 @@ end:
 
 def grid_function(kernel: Kernel) -> str:
     """Some CTAs, one after the other; a CTA's warps in turn, until all have ended."""
-    if kernel.shapeless:
+    if not kernel.main:
         return ""
     from ptxvm.engine.jit.kernel import FIELDS  # noqa: PLC0415
 
@@ -363,8 +287,6 @@ def grid_function(kernel: Kernel) -> str:
         size = kernel.local_stride * kernel.threads
         clear += f"  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 {size}, i1 false)\n"
     arguments = "ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z"
-    kernel.record_size = max(getattr(kernel, "record_size", 64), whole_record_size(kernel))
-    kernel.record_size = -(-kernel.record_size // 64) * 64
     size, warps = kernel.record_size, kernel.warps
     head = f"""define i32 @grid(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #0 {{
 entry:
@@ -411,7 +333,10 @@ bad:
 }"""
     end = end.replace("[ %c.next, %cta.done ]", "[ %c.next, %onward ]")
     head = head.replace("[ %c.next, %cta.done ]", "[ %c.next, %onward ]")
-    if not any(node.waits for node in kernel.nodes):
+    waits = any(node.waits for node in kernel.nodes)
+    if kernel.straight:
+        return head + straight.rounds(kernel, arguments, _release(at) if waits else "") + "\n" + end
+    if not waits:
         return f"""{head}  br label %warps
 warps:
   %w = phi i32 [ 0, %cta ], [ %w.next, %warp.done ]
@@ -486,4 +411,4 @@ def _release(at: object) -> str:
     )
 
 
-__all__ = ["Vec", "module", "vector_literal"]
+__all__ = ["ARGUMENTS", "module"]

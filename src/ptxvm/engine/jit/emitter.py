@@ -17,6 +17,7 @@ from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
 from ptxvm.engine.jit.operands import Operands
 from ptxvm.engine.jit.plan import Node, is_barrier, is_collective
+from ptxvm.engine.jit.pressure import Definition
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Scalar, Vec, scalar_type, text, wrapped
 from ptxvm.engine.jit.registers import CARRY, Key
 from ptxvm.isa.model import PORTS, Decoded
@@ -48,6 +49,9 @@ class Emitter(Operands):
         self.current: dict[Key, Value] = {}
         self.loaded: dict[Key, Value] = {}
         self.written: set[Key] = set()
+        self.position = 0
+        self.definitions: list[Definition] = []
+        self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
         self.guard: Raw | None = None
         self.mask: str | None = None if full else "%" + self.name("mask")
         self.dirty = False
@@ -55,6 +59,7 @@ class Emitter(Operands):
         self.action: ports.Action | None = None
         self.widened: dict[tuple[bool, Lin], Lin] = {}
         self.leaves = False
+        self.repeats = kernel.plan.repeats(node)
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride
 
@@ -70,7 +75,8 @@ class Emitter(Operands):
             self.code.memo[f"bitcast i32 {self.mask} to <{self.width} x i1>"] = "%" + self.name("lanes")
         if self.node.returns is not None:
             calls.hand_back(self, self.node.returns)
-        for bound in self.node.code:
+        for position, bound in enumerate(self.node.code):
+            self.position = position
             self.instruction(bound)
 
     def instruction(self, bound: Bound) -> None:
@@ -243,6 +249,7 @@ class Emitter(Operands):
             value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
         self.current[key] = value
         self.written.add(key)
+        self.definitions.append((self.position, key, value))
 
     def _commit(self, bound: Bound, i: Decoded, result: Any) -> None:
         """Write the results to the destinations."""
@@ -341,9 +348,22 @@ class Emitter(Operands):
         """The number of a place that accesses memory."""
         return self.kernel.site(bound, space, size, span, writing=writing)
 
-    def site_pointer(self, site: int, offset: int) -> str:
-        """Where it remembers its last allocation."""
-        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + offset}")
+    def site_field(self, site: int, n: int) -> str:
+        """What it remembers of its last allocation: from memory, or in a loop from a variable, which LLVM keeps at hand."""
+        if not self.repeats:
+            return self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
+        self.kernel.kept_sites.add((site, n))
+        return self.code.emit(f"load i64, ptr %site.{site}.{n}, align 8", pure=False)
+
+    def _site_place(self, site: int, n: int) -> str:
+        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + 8 * n}")
+
+    def site_again(self, site: int) -> None:
+        """It may remember another one now."""
+        for n in range(3 if self.repeats else 0):
+            if (site, n) in self.kernel.kept_sites:
+                value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
+                self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")
 
     def window_size(self, space: str) -> int:
         """Bytes of shared or local memory."""

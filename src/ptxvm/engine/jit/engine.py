@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ptxvm.engine.jit import refusals
 from ptxvm.engine.jit.calls import Calls
 from ptxvm.engine.jit.kernel import FIELDS, Kernel
 from ptxvm.engine.jit.native import Code, Tier, made
+from ptxvm.engine.jit.versions import Versions, choose
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
@@ -28,16 +29,19 @@ GRID = ctypes.CFUNCTYPE(
 
 @dataclass(eq=False)
 class Compiled:
-    """A kernel for one shape of CTA: its translation, and the code."""
+    """A kernel for one shape of CTA: its translations, and the code."""
 
-    kernel: Kernel
-    make_twin: Any
-    text: str
+    versions: Versions
+
+    @property
+    def kernel(self) -> Kernel:
+        """The version that runs first."""
+        return self.versions.kernel
 
     @cached_property
     def native(self) -> Code:
         """The code."""
-        return made(self.text, "grid")
+        return made(self.versions.text, "grid")
 
     @cached_property
     def grid(self) -> Any:
@@ -47,7 +51,12 @@ class Compiled:
     @cached_property
     def twin(self) -> Code:
         """The version without shapes, for warps in which a linear value wraps."""
-        return made(self.make_twin().translate(), "shapeless", Tier.QUICK)
+        return made(self.versions.shapeless(), "warp", Tier.QUICK)
+
+    @cached_property
+    def masked(self) -> Code:
+        """The version for warps whose lanes have parted."""
+        return made(self.versions.masked(), "warp", Tier.QUICK)
 
 
 class Jit:
@@ -82,11 +91,8 @@ class Jit:
             size = self.image.shared_size(kernel, shared)
             constants = {"dynamic_smem_size": shared, "total_smem_size": size}
 
-            def make(*, shapeless: bool) -> Kernel:
-                return Kernel(self.image, kernel, block, size, constants, shapeless=shapeless)
-
-            translation = make(shapeless=False)
-            self._compiled[key] = Compiled(translation, lambda: make(shapeless=True), translation.translate())
+            make = partial(Kernel, self.image, kernel, block, size, constants)
+            self._compiled[key] = Compiled(choose(make, block[0] * block[1] * block[2]))
         return self._compiled[key]
 
     def launch(
@@ -112,7 +118,10 @@ class Jit:
         calls = Calls(translation, shape, self.image.memory, windows, budget)
         calls.library = self.library
         record = np.zeros(len(FIELDS), np.uint64)
-        twin = TWIN(lambda *arguments: self._twin(compiled, record, calls, arguments))
+        others = {
+            name: TWIN(lambda *arguments, name=name: self._other(compiled, name, record, calls, arguments))
+            for name in ("masked", "twin")
+        }
         fields = {
             "params": parameters,
             "shared": windows["shared"].allocation.start,
@@ -121,7 +130,7 @@ class Jit:
             "function": _address(calls.function),
             "fault": _address(calls.fault),
             "tick": _address(calls.tick),
-            "twin": _address(twin),
+            **{name: _address(function) for name, function in others.items()},
             "outside": _address(calls.outside),
             **dict(zip(("nctaid.x", "nctaid.y", "nctaid.z"), shape.grid, strict=True)),
         }
@@ -141,11 +150,11 @@ class Jit:
             raise Crash(f"the compiled kernel '{translation.function.name}' stopped and nobody knows why")
         return Counters(turns=calls.turns)
 
-    def _twin(self, compiled: Compiled, record: Any, calls: Calls, arguments: tuple[Any, ...]) -> int:
-        """The first warp that needs the version without shapes waits until that is compiled."""
+    def _other(self, compiled: Compiled, name: str, record: Any, calls: Calls, arguments: tuple[Any, ...]) -> int:
+        """The first warp that needs another version waits until that is compiled."""
         try:
-            address = compiled.twin.address("shapeless")
-            record[FIELDS.index("twin")] = address
+            address = getattr(compiled, name).address("warp")
+            record[FIELDS.index(name)] = address
             return int(TWIN(address)(*arguments))
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             calls.raised = calls.raised or error

@@ -8,24 +8,25 @@ from typing import Any, Protocol
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import driver, plan
+from ptxvm.engine.jit import driver, handover, plan, taint
 from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
 from ptxvm.engine.jit.ports import Request
-from ptxvm.engine.jit.raw import WARP, Lin
+from ptxvm.engine.jit.raw import WARP, Lin, Raw
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
 from ptxvm.machine.builtins import Library
 
 # The record of a launch: 8 bytes each.
 FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
-    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside",
+    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside", "masked",
 ]  # fmt: skip
-POINTERS = {"check", "function", "fault", "tick", "twin", "outside"}
-WHOLE_RECORD = 512  # bytes of a register in the record that both versions of a kernel know
+POINTERS = {"check", "function", "fault", "tick", "twin", "outside", "masked"}
+PARTED = 1 << 19  # the state of a warp that comes from the straight version
 SHAPELESS = 1 << 20  # added to the states of the version without shapes
-RESUME = 1 << 21  # the state of a warp that comes from the other version
+RESUME = 1 << 21  # the state of a warp that comes from the masked version
+STRAIGHT = 1 << 22  # added to the states of the straight version
 
 
 class Outside(Protocol):
@@ -42,10 +43,12 @@ class Kernel:
 
     def __init__(
         self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
-        constants: dict[str, int], *, shapeless: bool = False, width: int = WARP,
+        constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
+        before: Kernel | None = None,
     ) -> None:  # fmt: skip
+        """`before` is the version from which warps come to this one."""
         self.image, self.function, self.block, self.constants = image, function, block, constants
-        self.shared_size, self.shapeless = shared_size, shapeless
+        self.shared_size, self.shapeless, self.straight, self.main = shared_size, shapeless, straight, before is None
         self.bank_size = image.parameters(function).size
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // WARP)
@@ -55,20 +58,23 @@ class Kernel:
         self.nodes = self.plan.nodes
         self.stack_size = -(-max(frame.end for frame in self.plan.frames) // 16) * 16 + 32
         self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
-        self.registers = Registers(width, not shapeless, self._requeue)
+        self.registers = Registers(width, not shapeless, before is not None, self._requeue)
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
         self.texts: dict[tuple[int, bool], tuple[Emitter, list[str]]] = {}
         self.queue: set[tuple[int, bool]] = set()
         self.buffers: dict[str, str] = {}
-        self.sites: list[tuple[Bound, str, int, int, bool]] = []
-        self._sites: dict[tuple[int, str, int, int, bool], int] = {}
+        self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version and where their lanes go
+        self.sites: list[tuple[Bound, str, int, int, bool]] = before.sites if before else []
+        self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
+        self.kept_sites: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
         self.uses_local = False
         self._order: dict[Key, int] | None = None
         self.barrier_numbers: dict[int, int] = {}
         self.places = [b for frame in self.plan.frames for b in frame.code]
         self._index = {id(b): n for n, b in enumerate(self.places)}
-        self.works: list[tuple[Bound, Outside, list[Type], list[Type]]] = []
+        self.works: list[tuple[Bound, Outside, list[Type], list[Type]]] = before.works if before else []
+        self.most_sites = 4 * len(self.places) + 64
 
     # ── what nodes ask ──────────────────────────────────────────────────────────────────
 
@@ -106,10 +112,12 @@ class Kernel:
     def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
         """The number of a place that accesses memory."""
         key = (self._index[id(bound)], space, size, span, writing)
-        if key not in self._sites:
-            self._sites[key] = len(self.sites)
+        if key not in self.site_numbers:
+            if len(self.sites) == self.most_sites:
+                raise Unsupported(f"more than {self.most_sites} accesses of memory in a kernel in the JIT")
+            self.site_numbers[key] = len(self.sites)
             self.sites.append((bound, space, size, span, writing))
-        return self._sites[key]
+        return self.site_numbers[key]
 
     def barrier(self, bound: Bound, request: Request) -> None:
         """Refuse barriers that are not for the whole CTA."""
@@ -126,9 +134,12 @@ class Kernel:
             return bool(node.waiting)
         return any(self.nodes[n].live_in >> key[0] & 1 for n in node.waiting)
 
-    def diverges(self, number: int) -> None:
+    def diverges(self, node: plan.Node, guard: Raw) -> None:
         """Lanes may part at the end of a node."""
-        self.divergent.add(number)
+        if self.straight:
+            taint.expect_whole(self, node, guard)
+        else:
+            self.divergent.add(node.number)
 
     def loop_helper(self, kind: str, llvm: str) -> str:
         """A function that gathers or scatters lane by lane."""
@@ -143,11 +154,14 @@ class Kernel:
     def translate(self) -> str:
         """The module's text."""
         self._initial_registers()
-        whole = self.threads % WARP == 0
+        whole = self.threads % WARP == 0 and self.main
         everything = plan.reachable(self.nodes, {0})
         self.queue = {(n, True) for n in everything}
-        if not whole or self.shapeless:
-            self._mask(everything if not self.shapeless else set(range(len(self.nodes))))
+        if self.straight:
+            self._settle()
+            return driver.module(self)
+        if not whole:
+            self._mask(everything if self.main else set(range(len(self.nodes))))
         for _ in range(1000):
             self._settle()
             before = [node.waiting for node in self.nodes]
@@ -208,6 +222,11 @@ class Kernel:
 
     # ── what lives across barriers ──────────────────────────────────────────────────────
 
+    @property
+    def record_size(self) -> int:
+        """Bytes of the record of a warp."""
+        return handover.record_size(self)
+
     def saved(self, node: plan.Node) -> list[tuple[str, str, int]]:
         """The stack slots that a warp needs after a barrier, their types, and their places in its record."""
         at, found = 64, []
@@ -218,7 +237,8 @@ class Kernel:
             at = -(-at // step) * step
             found.append((place(key, part), llvm, at))
             at += size_of(llvm)
-        self.record_size = max(getattr(self, "record_size", 64), at)
+        if at > self.record_size * (self.width // WARP):
+            raise Unsupported("a register with that many parts, in the JIT")
         return found
 
 
@@ -234,4 +254,4 @@ def _constant(raw: Any) -> int | None:
     return raw.constant if isinstance(raw, Lin) else None
 
 
-__all__ = ["FIELDS", "POINTERS", "RESUME", "SHAPELESS", "WHOLE_RECORD", "Kernel", "pred", "u32"]
+__all__ = ["FIELDS", "PARTED", "POINTERS", "RESUME", "SHAPELESS", "STRAIGHT", "Kernel", "pred", "u32"]

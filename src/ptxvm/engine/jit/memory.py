@@ -109,7 +109,11 @@ class Memory(Port):
             warp = code.emit(f"add i32 %warp, {n}")
             answer = code.emit(f"call i32 {check}(i32 {site}, ptr {own}, i32 {mask}, i32 {warp})", pure=False)
             answers = code.emit(f"or i32 {answers}, {answer}")
-        code.branch(code.emit(f"icmp eq i32 {answers}, 0", pure=False), onward, "fault", likely=True)
+        kept = code.label()
+        code.branch(code.emit(f"icmp eq i32 {answers}, 0", pure=False), kept, "fault", likely=True)
+        code.block(kept)
+        self.at.site_again(site)
+        code.jump(onward)
 
     def _span(self, space: str, raw: Raw, size: int) -> int:
         """How far apart the lanes are, where that is constant; what the record of the place counts with."""
@@ -128,8 +132,8 @@ class Memory(Port):
 
     def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:
         code = self.code
-        low = code.emit(f"load i64, ptr {self.at.site_pointer(site, 0)}, align 8", pure=False)
-        bound = code.emit(f"load i64, ptr {self.at.site_pointer(site, 16)}, align 8", pure=False)
+        low = self.at.site_field(site, 0)
+        bound = self.at.site_field(site, 2)
         offsets = code.emit(f"sub <{self.width} x i64> {self.alg.vector(u64, raw)}, {code.splat('i64', low)}")
         return self._all_lanes("i64", offsets, log, code.splat("i64", bound))
 
@@ -152,8 +156,8 @@ class Memory(Port):
     def _good(self, site: int, raw: Raw, size: int) -> str:
         """Is it in the allocation that this instruction met last?"""
         code, log = self.code, size.bit_length() - 1
-        low = code.emit(f"load i64, ptr {self.at.site_pointer(site, 0)}, align 8", pure=False)
-        bound = code.emit(f"load i64, ptr {self.at.site_pointer(site, 8)}, align 8", pure=False)
+        low = self.at.site_field(site, 0)
+        bound = self.at.site_field(site, 1)
         if isinstance(raw, Lin):
             box = places.Box.of(raw, self.width)
             if box is not None and box.fits(size):

@@ -181,7 +181,10 @@ class Places:
                 loaded = self._broadcast(llvm, size, pointer, piece, count)
             kept[pointer, piece.contiguous] = loaded
             whole.append(loaded)
-        return [code.concatenate(llvm, [part[n] for part in whole], cut[0].count) for n in range(count)]
+        found = [code.concatenate(llvm, [part[n] for part in whole], cut[0].count) for n in range(count)]
+        rows = sum(contiguous for _, contiguous in kept)  # the others are operands in memory
+        self.at.light.update(dict.fromkeys(found, -(-rows * cut[0].count * size // 64)))
+        return found
 
     def _contiguous(self, llvm: str, size: int, pointer: str, piece: Piece, count: int) -> list[str]:
         code, total = self.code, piece.count * count

@@ -66,6 +66,7 @@ class Node:
     wait: int = -1  # of a barrier, the node that follows the wait
     callee: Frame | None = None  # of a call
     returns: Frame | None = None
+    repeats: bool | None = None  # in a loop; None before somebody has asked
     waiting: frozenset[int] = frozenset()  # nodes at which other lanes may stand meanwhile
 
     @property
@@ -99,7 +100,9 @@ class Plan:
 
     def repeats(self, node: Node) -> bool:
         """Is the node part of a loop?"""
-        return node.number in reachable(self.nodes, set(node.successors))
+        if node.repeats is None:
+            node.repeats = node.number in reachable(self.nodes, set(node.successors))
+        return node.repeats
 
     # ── frames ──────────────────────────────────────────────────────────────────────────
 

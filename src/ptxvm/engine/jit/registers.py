@@ -52,10 +52,14 @@ class Shape:
 
 @dataclass(slots=True)
 class Registers:
-    """The shapes found so far, and who depends on them.  Without `linear` a register is uniform or varies."""
+    """The shapes found so far, and who depends on them.
+
+    Without `linear` a register is uniform or varies; with `told` its shape can be told from the values of its lanes.
+    """
 
     width: int
     linear: bool
+    told: bool
     changed: Callable[[User], None]
     shapes: dict[Key, Shape] = field(default_factory=dict)
     types: dict[Key, Type] = field(default_factory=dict)
@@ -105,7 +109,7 @@ class Registers:
                 alg.code.run(f"store {one} {text(one, u)}, ptr {place(key, f'u{n}')}, align {alignment(one)}")
 
     def _widen(self, key: Key, found: Shape, user: User) -> Shape:
-        if found.terms and not self.linear:
+        if found.terms and (not self.linear or (self.told and telling_lanes(found) is None)):
             found = Shape(varies=True, loose=found.loose)
         old = self.shapes.get(key)
         new = found if old is None else old.join(found)
@@ -151,6 +155,22 @@ class Registers:
         return Lin(base, terms, shape.loose)
 
 
+def telling_lanes(shape: Shape) -> list[int] | None:
+    """For each term a lane in which it alone is not zero and its factor is 1, if lane 0 has the base."""
+    patterns = [k for k, _ in shape.terms]
+    if any(k[0] for k in patterns):
+        return None
+    found = []
+    for own, pattern in enumerate(patterns):
+        for lane in range(len(pattern)):
+            if pattern[lane] == 1 and not any(k[lane] for n, k in enumerate(patterns) if n != own):
+                found.append(lane)
+                break
+        else:
+            return None
+    return found
+
+
 def place(key: Key, part: str) -> str:
     """The name of a stack slot."""
     return f"%r{key[0] + 1}.{key[1]}.{part}"
@@ -161,4 +181,4 @@ def alignment(llvm: str) -> int:
     return 64 if llvm.startswith("<") else 8
 
 
-__all__ = ["CARRY", "Key", "Registers", "Shape", "alignment", "place", "replace"]
+__all__ = ["CARRY", "Key", "Registers", "Shape", "alignment", "place", "replace", "telling_lanes"]

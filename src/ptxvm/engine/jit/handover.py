@@ -1,0 +1,162 @@
+"""How a warp goes on in another version of its kernel: through a record of its lanes and of their registers.
+
+There are three versions.  The *straight* one is for whole warps, one or several abreast; where their lanes part, each
+warp goes on in the *masked* one.  That one goes by the shapes of values; where a linear value wraps when it is
+extended, the warp goes on in the *shapeless* one, in which registers are uniform or vary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxvm.engine.jit.algebra import LlvmAlgebra
+from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.raw import WARP, scalar_type, vector_type
+from ptxvm.engine.jit.registers import CARRY, Key, alignment, place, telling_lanes
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.kernel import Kernel
+    from ptxvm.engine.jit.plan import Node
+
+REGISTER = 512  # bytes of one in the record
+HEAD = 64
+LEFT = -3  # what the straight version answers where its warps go on in the masked one
+
+
+# ── the record ──────────────────────────────────────────────────────────────────────────
+
+
+def record_size(kernel: Kernel) -> int:
+    """Bytes of a warp's record, in all versions."""
+    return _registers(kernel) + (1 + kernel.order(None)) * REGISTER
+
+
+def _registers(kernel: Kernel) -> int:
+    return -(-4 * len(kernel.nodes) // 64) * 64 + HEAD
+
+
+def _place(kernel: Kernel, key: Key) -> int:
+    return _registers(kernel) + REGISTER * kernel.order(key)
+
+
+# ── leaving ─────────────────────────────────────────────────────────────────────────────
+
+
+def leave(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
+    """A linear value wraps: the warp begins this node again in the next version."""
+    code, letter = Code(kernel.unit), "F" if full else "M"
+    code.block(f"{letter}{node.number}.leave")
+    others = sorted(node.waiting) if not full else []
+    masks = {n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in others}
+    masks[node.number] = "-1" if full else f"%M{node.number}.mask"
+    needed = node.live_in
+    for number in others:
+        needed |= kernel.nodes[number].live_in
+    _give(kernel, code, needed, [masks] * (kernel.width // WARP))
+    return code.lines
+
+
+def part(kernel: Kernel, node: Node) -> list[str]:
+    """The lanes of whole warps part at the end of a node: `%parting` tells who goes where the first successor is."""
+    code, width = Code(kernel.unit), kernel.width
+    code.block(f"F{node.number}.part")
+    yes, no = kernel.parting[node.number]
+    bits = code.emit(f"load i{width}, ptr %parting, align 8", pure=False)
+    needed, masks = 0, []
+    for n in code.warps():
+        moved = code.emit(f"lshr i{width} {bits}, {n * WARP}") if n else bits
+        own = code.emit(f"trunc i{width} {moved} to i32") if width > WARP else moved
+        masks.append({yes: own, no: code.emit(f"xor i32 {own}, -1")})
+    for target in (yes, no):
+        needed |= kernel.nodes[target].live_in if target >= 0 else 0
+    _give(kernel, code, needed, masks)
+    return code.lines
+
+
+def _give(kernel: Kernel, code: Code, needed: int, masks: list[dict[int, str]]) -> None:
+    """Write the records of all warps, and end."""
+    from ptxvm.engine.jit.driver import ARGUMENTS  # noqa: PLC0415 - they know each other
+    from ptxvm.engine.jit.kernel import RESUME  # noqa: PLC0415
+
+    size = record_size(kernel)
+    for warp, standing in enumerate(masks):
+        for number in range(len(kernel.nodes)):
+            where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + 4 * number}")
+            code.run(f"store i32 {standing.get(number, '0')}, ptr {where}, align 4")
+    _give_registers(kernel, code, needed)
+    if kernel.straight:
+        code.run(f"ret i32 {LEFT}")
+        return
+    twin = kernel.context(code, "twin", pure=False)
+    answer = code.emit(f"call i32 {twin}({ARGUMENTS}, i32 {RESUME})", pure=False)
+    code.run(f"ret i32 {answer}")
+
+
+def _give_registers(kernel: Kernel, code: Code, needed: int) -> None:
+    alg, size, width = LlvmAlgebra(code), record_size(kernel), kernel.width
+    for key, shape in sorted(kernel.registers.shapes.items()):
+        if key != CARRY and not needed >> key[0] & 1:
+            continue
+        type = kernel.registers.types[key]
+        names = {
+            part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
+            for part, llvm in kernel.registers.parts(key, shape)
+        }
+        vector = alg.vector(type, alg.tight(type, kernel.registers.raw(key, names)))
+        one = scalar_type(type)
+        for warp in code.warps():
+            where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + _place(kernel, key)}")
+            if one == "i1":
+                code.run(f"store i32 {code.warp_bits(vector, warp)}, ptr {where}, align 64")
+                continue
+            own = vector
+            if width > WARP:
+                own = code.shuffle(one, width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
+            code.run(f"store <{WARP} x {one}> {own}, ptr {where}, align 64")
+
+
+# ── taking over ─────────────────────────────────────────────────────────────────────────
+
+
+def resume(kernel: Kernel) -> list[str]:
+    """Take a warp over from the version before."""
+    code = Code(kernel.unit)
+    code.block("resume.all")
+    for key, part, llvm in kernel.registers.slots():
+        name = _taken(kernel, code, key, part)
+        code.run(f"store {llvm} {name}, ptr {place(key, part)}, align {alignment(llvm)}")
+    for number in range(len(kernel.nodes)):
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
+        mask = code.emit(f"load i32, ptr {where}, align 4", pure=False)
+        code.run(f"store i32 {mask}, ptr %pending.{number}, align 4")
+    for node in sorted(kernel.nodes, key=lambda node: node.rank):
+        if (node.number, False) not in kernel.texts:
+            continue
+        mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
+        here, onward = code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i32 {mask}, 0", pure=False), onward, here)
+        code.block(here)
+        code.jump(f"suspend.M{node.number}" if node.waits else f"M{node.number}")
+        code.block(onward)
+    code.jump("done")
+    return code.lines
+
+
+def _taken(kernel: Kernel, code: Code, key: Key, part: str) -> str:
+    """A part of a register, by the values of its lanes."""
+    type = kernel.registers.types[key]
+    vector, one = vector_type(type, WARP), scalar_type(type)
+    where = code.emit(f"getelementptr i8, ptr %record, i64 {_place(kernel, key)}")
+    if one == "i1":
+        bits = code.emit(f"load i32, ptr {where}, align 64", pure=False)
+        name = code.emit(f"bitcast i32 {bits} to {vector}")
+    else:
+        name = code.emit(f"load {vector}, ptr {where}, align 64", pure=False)
+    if part == "v":
+        return name
+    base = code.emit(f"extractelement {vector} {name}, i64 0")
+    if part == "b":
+        return base
+    lanes = telling_lanes(kernel.registers.shapes[key]) or []
+    other = code.emit(f"extractelement {vector} {name}, i64 {lanes[int(part[1:])]}")
+    return code.emit(f"sub {one} {other}, {base}")

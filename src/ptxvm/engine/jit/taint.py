@@ -1,0 +1,48 @@
+"""Whether the lanes of a warp are likely to part at a branch: then the straight version of a kernel is no use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxvm.algebra.types import pred
+from ptxvm.analysis.flow import reads_and_writes
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.raw import Raw, known_lanes
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.kernel import Kernel
+    from ptxvm.engine.jit.plan import Frame, Node
+
+
+class PartsError(Exception):
+    """Lanes part at a place where they are likely to do so often."""
+
+
+def expect_whole(kernel: Kernel, node: Node, guard: Raw) -> None:
+    """Raise where lanes differ for certain, or by what memory holds, or in a loop.
+
+    What is left compares the number of a thread with a size, and is the same for all lanes of nearly all warps.
+    """
+    if known_lanes(pred, guard, kernel.width) is not None or kernel.plan.repeats(node):
+        raise PartsError
+    read = node.code[-1].guard()
+    if read is not None and by_memory(node.frame) >> read[0].index & 1:
+        raise PartsError
+
+
+def by_memory(frame: Frame) -> int:
+    """The registers of a function that depend on what memory holds, or on other lanes, as a mask."""
+    found = -1
+    grown = 0
+    while grown != found:
+        found = grown
+        for bound in frame.code:
+            reads, writes = reads_and_writes(bound)
+            if reads & found or _asks(bound):
+                grown |= writes or reads  # what is guarded is written perhaps, and counts among what is read
+    return found
+
+
+def _asks(bound: Bound) -> bool:
+    effects = bound.i.of.effects
+    return bool(effects & {"mem", "warp", "cta"}) and "param" not in bound.node.words

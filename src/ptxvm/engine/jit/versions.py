@@ -1,0 +1,57 @@
+"""Which version of a kernel runs first, and how many warps abreast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ptxvm.engine.jit.code import TooWideError
+from ptxvm.engine.jit.kernel import Kernel
+from ptxvm.engine.jit.pressure import most_registers
+from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.taint import PartsError
+
+WIDTHS = (256, 128, 64)
+REGISTERS = 28  # vectors that may live at one time: the processor has 32
+HOPE = 1.3  # by how much fewer a wider version needs, since equal pieces of it share a register
+
+
+@dataclass(eq=False)
+class Versions:
+    """The version that runs first with its text, and how the others are made."""
+
+    make: Callable[..., Kernel]
+    kernel: Kernel
+    text: str
+
+    def masked(self) -> str:
+        """The text of the version that warps of the straight one come to."""
+        return self.make(before=self.kernel).translate()
+
+    def shapeless(self) -> str:
+        """The text of the version where no linear value can wrap."""
+        return self.make(shapeless=True, before=self.kernel).translate()
+
+
+def choose(make: Callable[..., Kernel], threads: int) -> Versions:
+    """Whole warps first where it is likely that they stay whole; `make` makes a Kernel by its options."""
+    if threads >= WARP:
+        narrow = _straight(make, WARP)
+        if narrow is not None:
+            needed = max(1, most_registers(narrow.kernel))
+            for width in WIDTHS:
+                if width <= threads and needed * width <= HOPE * REGISTERS * WARP:
+                    wide = _straight(make, width)
+                    if wide is not None and most_registers(wide.kernel) <= REGISTERS:
+                        return wide
+            return narrow
+    kernel = make()
+    return Versions(make, kernel, kernel.translate())
+
+
+def _straight(make: Callable[..., Kernel], width: int) -> Versions | None:
+    kernel = make(straight=True, width=width)
+    try:
+        return Versions(make, kernel, kernel.translate())
+    except (PartsError, TooWideError):
+        return None

@@ -1,0 +1,119 @@
+"""The versions of a kernel: warps that go from one to another in the middle compute what the interpreter does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.engine.jit.engine import Jit
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+# Threads below `n` add to their element what their row and column are; all meet at a barrier in between and swap with
+# the thread on the other side of the CTA.
+SWAP = """
+.visible .entry k(.param .u64 data, .param .u32 n, .param .u32 last)
+{
+    .reg .b32 %r<12>; .reg .b64 %d<8>; .reg .pred %p<2>;
+    .shared .align 4 .b8 room[4096];
+    ld.param.u64 %d0, [data];
+    ld.param.u32 %r0, [n];
+    ld.param.u32 %r8, [last];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1;
+    mul.wide.u32 %d1, %r4, 4;
+    add.u64 %d2, %d0, %d1;
+    setp.ge.u32 %p0, %r4, %r0;
+    @%p0 bra SKIP;
+    ld.global.u32 %r5, [%d2];
+    mad.lo.u32 %r5, %r2, 100, %r5;
+    add.u32 %r5, %r5, %r1;
+    st.global.u32 [%d2], %r5;
+SKIP:
+    ld.global.u32 %r6, [%d2];
+    mov.u64 %d3, room;
+    add.u64 %d4, %d3, %d1;
+    st.shared.u32 [%d4], %r6;
+    bar.sync 0;
+    sub.u32 %r7, %r8, %r4;
+    mul.wide.u32 %d5, %r7, 4;
+    add.u64 %d6, %d3, %d5;
+    ld.shared.u32 %r9, [%d6];
+    add.u32 %r9, %r9, %r2;
+    st.global.u32 [%d2], %r9;
+    ret;
+}
+"""
+# A sum of a column over some rows, the distance of which is known when the kernel runs.
+COLUMNS = """
+.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 pitch, .param .u32 rows, .param .u32 first)
+{
+    .reg .b32 %r<10>; .reg .b64 %d<8>; .reg .pred %p<2>; .reg .f32 %f<3>;
+    ld.param.u64 %d0, [in];
+    ld.param.u64 %d1, [out];
+    ld.param.u32 %r0, [pitch];
+    ld.param.u32 %r1, [rows];
+    ld.param.u32 %r2, [first];
+    mov.u32 %r3, %tid.x;
+    add.s32 %r4, %r3, %r2;
+    mov.f32 %f0, 0f00000000;
+    mov.u32 %r5, 0;
+LOOP:
+    mad.lo.s32 %r6, %r5, %r0, %r4;
+    mul.wide.s32 %d2, %r6, 4;
+    add.s64 %d3, %d0, %d2;
+    ld.global.f32 %f1, [%d3];
+    fma.rn.f32 %f0, %f1, 0f3FC00000, %f0;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p0, %r5, %r1;
+    @%p0 bra LOOP;
+    mul.wide.u32 %d4, %r3, 4;
+    add.s64 %d5, %d1, %d4;
+    st.global.f32 [%d5], %f0;
+    ret;
+}
+"""
+
+
+def width_of(module: ptxvm.Module, block: tuple[int, int, int]) -> int:
+    """How many lanes run abreast at first; 0 where lanes may part from the start."""
+    kernel = Jit(module.image).compiled(module.kernel().function, block, 0).kernel
+    return kernel.width if kernel.straight else 0
+
+
+@pytest.mark.parametrize("block", [(256, 1, 1), (16, 16, 1), (64, 2, 1), (100, 1, 1), (48, 5, 1), (8, 4, 8)])
+@pytest.mark.parametrize("n", [0, 1, 45, 100, 200, 1000])
+def test_lanes_that_part_go_on_in_the_masked_version(block: tuple[int, int, int], n: int) -> None:
+    threads = block[0] * block[1] * block[2]
+    module, found = ptxvm.load(HEAD + SWAP), []
+    assert width_of(module, block) >= 32
+    for engine in ("interp", "jit"):
+        data = np.arange(3 * threads, dtype=np.uint32)
+        module.kernel().launch(block=block, args=[data, np.uint32(n), np.uint32(threads - 1)], engine=engine)
+        found.append(data)
+    assert (found[0] == found[1]).all()
+
+
+@pytest.mark.parametrize("first", [0, 37])
+def test_a_loop_of_several_warps_abreast(first: int, rng: np.random.Generator) -> None:
+    module = ptxvm.load(HEAD + COLUMNS)
+    assert width_of(module, (256, 1, 1)) > 32
+    data = rng.random((9, 300), np.float32)
+    found = []
+    for engine in ("interp", "jit"):
+        out = np.zeros(256, np.float32)
+        module.kernel().launch(block=256, args=[data, out, np.uint32(300), np.uint32(9), np.uint32(first)], engine=engine)
+        found.append(out)
+    assert (found[0] == found[1]).all()
+
+
+def test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread() -> None:
+    module = ptxvm.load(HEAD + COLUMNS)
+    arguments = [np.zeros(300 * 3 - 50, np.float32), np.zeros(256, np.float32), *np.array([300, 3, 0], np.uint32)]
+    with pytest.raises(ptxvm.Fault) as caught:
+        module.kernel().launch(block=256, args=arguments, engine="jit")
+    assert caught.value.place is not None
+    assert caught.value.place.thread == (250, 0, 0)
