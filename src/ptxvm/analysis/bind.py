@@ -386,7 +386,8 @@ def type_of(node: tree.Variable) -> Type:
 
 def variable(node: tree.Variable, declarator: tree.Declarator, function: str, name: str) -> Variable:
     """One variable in a state space."""
-    opaque, type = node.type if node.type in OPAQUE else "", type_of(node)
+    type = type_of(node)
+    opaque = node.type if node.type in OPAQUE else "texref" if node.space == "tex" else ""  # PTX 5.1.8
     space = node.space.partition("[")[0]
     dimensions = tuple(None if d is None else size_of(d) for d in declarator.dimensions)
     if dimensions and not dimensions[0]:
@@ -408,5 +409,5 @@ def variable(node: tree.Variable, declarator: tree.Declarator, function: str, na
         pointer=node.pointer,
         attributes=tuple(a.name for a in node.attributes),
         bank=bank_of(node.space),
-        shape=Shape("variable", type, space=space, detail=opaque or None),
+        shape=Shape("variable", type, space=space, detail=node.type if node.type in OPAQUE else None),
     )
