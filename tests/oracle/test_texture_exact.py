@@ -226,13 +226,13 @@ FACES = [  # face, major axis and its sign, what s and t are: the guide's table 
 
 @pytest.mark.parametrize("array", [False, True])
 def test_cube(array: bool) -> None:
-    """The largest coordinate picks the face, the others divided by it the place."""
+    """The largest coordinate picks the face, the others divided by it the place; a layer past the last is the last."""
     image = picture(12 if array else 6, 8, 8)
     rng = np.random.default_rng(9)
     directions = rng.integers(-7, 8, (LANES, 3)).astype(np.float32)
     major = rng.integers(0, 3, LANES)
     directions[np.arange(LANES), major] = rng.choice([-8, 8], LANES)
-    layer = np.arange(LANES, dtype=np.uint32) % 2
+    layer = np.arange(LANES, dtype=np.uint32) % 4
     given = [np.ascontiguousarray(column) for column in directions.T]
     texture = ptxvm.Texture(image, cubemap=True)
     if array:
@@ -243,8 +243,26 @@ def test_cube(array: bool) -> None:
     for lane, (x, y, z) in enumerate(directions.tolist()):
         face, _, st = next(f for f in FACES if np.dot(f[1], (x, y, z)) == 8)
         s, t = ((Fraction(int(c), 8) + 1) / 2 for c in st(x, y, z))
-        slice = face + (6 * int(layer[lane]) if array else 0)
+        slice = face + (6 * min(int(layer[lane]), 1) if array else 0)
         assert found[lane, 0] == image[slice, min(floor(t * 8), 7), min(floor(s * 8), 7)]
+
+
+@pytest.mark.parametrize("array", [False, True])
+def test_samples(array: bool) -> None:
+    """Layer, sample, column and row; outside of the image the nearest element (PTX 9.7.10.3, 5.3.2)."""
+    image = picture(2, 3, 4, 5)
+    rng = np.random.default_rng(10)
+    layer, sample = (np.asarray(rng.integers(0, n, LANES), np.uint32) for n in (2, 3))
+    x, y = (np.asarray(rng.integers(-2, n + 2, LANES), np.int32) for n in (5, 4))
+    if array:
+        text, inputs = "tex.a2dms.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%t, {%r10, %r11, %r12, %r13}];", [layer, sample, x, y]
+        texture = ptxvm.Texture(image, samples=3, layered=True)
+    else:
+        text, inputs = "tex.2dms.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%t, {%r10, %r11, %r12, %r12}];", [sample, x, y]
+        texture, layer = ptxvm.Texture(image[0], samples=3), layer * 0
+    found = run(text, texture, inputs).view(np.float32)
+    wanted = image[layer, sample, np.clip(y, 0, 3), np.clip(x, 0, 4)]
+    assert found[:, 0].tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("between", ["nearest", "linear"])

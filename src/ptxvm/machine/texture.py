@@ -169,7 +169,7 @@ def _four(border: Sequence[float]) -> tuple[float, ...]:
 class Level:
     """The elements of one level of detail: an array (slices, height, width, channels), a view of the host's.
 
-    The slices are those of a volume, the layers of an array, or the faces of cubes.
+    The slices are those of a volume, the layers of an array, the faces of cubes, or the samples of elements.
     """
 
     texels: Array
@@ -187,6 +187,7 @@ class Image:
 
     geometry: str
     level: Level
+    samples: int = 0
     dtype: np.dtype[Any] = field(init=False)
     channels: int = field(init=False)
 
@@ -195,8 +196,8 @@ class Image:
         self.channels = self.level.texels.shape[-1]
 
     @classmethod
-    def of(cls, array: npt.ArrayLike, channels: int, *, layered: bool, cubemap: bool) -> Image:
-        """An array as an image: its axes are (layers or depth), height, width and, where there are several, channels."""
+    def of(cls, array: npt.ArrayLike, channels: int, *, layered: bool, cubemap: bool, samples: int = 0) -> Image:
+        """An array as an image: axes (layers or depth), (samples), height, width and, where there are several, channels."""
         host = np.asarray(array)
         if host.dtype.name not in CHANNEL_DATA_TYPE:
             raise TypeError(f"elements are one of {', '.join(CHANNEL_DATA_TYPE)}, not {host.dtype.name}")
@@ -205,6 +206,8 @@ class Image:
         if channels > 1 and (not host.ndim or host.shape[-1] != channels):
             raise ValueError(f"the last axis of {host.shape} is no axis of {channels} channels")
         size = host.shape[:-1] if channels > 1 else host.shape
+        if samples:
+            return cls.multi_sample(host.reshape(*size, channels), samples, layered=layered)
         directions = len(size) - layered
         if not 1 <= directions <= 3 or (layered and directions > 2) or 0 in size:
             raise ValueError(f"an image has 1 to 3 directions (2 beside layers), and {host.shape} has {directions}")
@@ -218,11 +221,24 @@ class Image:
             geometry = "cube" if size[0] == 6 and not layered else "acube"
         return cls(geometry, Level(host.reshape(*spread, channels)))
 
+    @classmethod
+    def multi_sample(cls, host: Array, samples: int, *, layered: bool) -> Image:
+        """An array of (layers), samples, height, width and channels."""
+        if host.ndim != 4 + layered or host.shape[-4] != samples or 0 in host.shape:
+            axes = f"{'layers, ' if layered else ''}{samples} samples, height, width"
+            raise ValueError(f"a multi-sample image has the axes ({axes}), not {host.shape[:-1]}")
+        return cls("a2dms" if layered else "2dms", Level(host.reshape(-1, *host.shape[-3:])), samples)
+
+    @property
+    def slices(self) -> int:
+        """How many slices make up one image of an array: the faces of a cube, the samples."""
+        return 6 if "cube" in self.geometry else self.samples or 1
+
     @property
     def layers(self) -> int:
         """How many images an array has; 0 where it is none (PTX 9.7.10.5)."""
         slices: int = self.level.texels.shape[0]
-        return {"a1d": slices, "a2d": slices, "acube": slices // 6}.get(self.geometry, 0)
+        return slices // self.slices if self.geometry.startswith("a") else 0
 
     def query(self, what: str, level: Level | None = None) -> int:
         """The size or format, as `txq` and `suq` name it; a direction that the image does not have has the size 1."""
@@ -240,7 +256,9 @@ class Image:
                 return CHANNEL_ORDER[self.channels]
             case "array_size":
                 return self.layers
-        return 0  # .num_samples of a texture that has none, .memory_layout of one that is not linear
+            case "num_samples":
+                return self.samples
+        return 0  # .memory_layout: not linear
 
 
 class Texture(Opaque):
@@ -250,7 +268,8 @@ class Texture(Opaque):
     the faces of cubes (`cubemap`); it is used in place.  `filter` interpolates, `address` (for each axis, x first) tells
     what is outside, `normalized` coordinates run from 0 to 1.  `read="normalized_float"` takes integers of 8 and 16 bits
     to [0, 1] or [-1, 1]; `srgb` then takes R, G and B of u8 to linear light.  `mipmaps` are the further levels, each half
-    as large.  `compare` is the comparison with a depth: it passes where the operand is so to the element.
+    as large.  `compare` is the comparison with a depth: it passes where the operand is so to the element.  `samples` is how
+    many of them each element of a multi-sample image has: an axis before the height, behind the layers.
 
     Components that the elements do not have are 0, and alpha is 1.
     """
@@ -272,11 +291,14 @@ class Texture(Opaque):
         channels: int = 1,
         layered: bool = False,
         cubemap: bool = False,
+        samples: int = 0,
         compare: str = "le",
     ) -> None:
         super().__init__()
         _one_of("read", read, READS)
-        self.image = Image.of(array, channels, layered=layered, cubemap=cubemap)
+        if samples and (cubemap or mipmaps or normalized or filter != "nearest"):
+            raise ValueError("a multi-sample texture has no faces and no levels; it is neither normalized nor filtered")
+        self.image = Image.of(array, channels, layered=layered, cubemap=cubemap, samples=samples)
         self.sampling = Sampling(filter, _axes(address), normalized, _four(border), mipmap_filter, compare)
         self.read, self.srgb = read, srgb
         self.levels = [self.image.level]

@@ -18,11 +18,10 @@ from itertools import product
 
 import numpy as np
 
-from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.machine.texture import Array, Level, Sampling, Texture
+from ptxvm.machine.texture import Array, Image, Level, Sampling, Texture
 
 FRACTION = 256.0  # of the weights: 8 bits behind the point
-DIRECTIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2}
+DIRECTIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2, "2dms": 2, "a2dms": 2}
 LIMIT = float(1 << 30)  # coordinates beyond it are as far out as it is
 COMPARE: dict[str, Callable[[Array, Array], Array]] = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
@@ -64,9 +63,7 @@ def fetch(
 
     A geometry that is not the texture's own sees the same elements: a 1d look-up the first row, a 2d one the first slice.
     """
-    if what.geometry in ("2dms", "a2dms"):
-        raise Unsupported("multi-sample textures", f"tex.{what.geometry}")
-    point = locate(what, coordinates)
+    point = locate(what, texture.image, coordinates)
     count = len(point.slice)
     steps = [np.zeros(count)] * 3 if offset is None else [*(o.astype(np.float64) for o in offset), *[np.zeros(count)] * 3]
     reader = Reader(what, texture, sampling, point, steps, compare)
@@ -97,19 +94,22 @@ def level_of(
     return np.log2(np.maximum(longest, 2.0**-60))
 
 
-def locate(what: Fetch, coordinates: Sequence[Array]) -> Point:
-    """The slice and the coordinates in it."""
+def locate(what: Fetch, image: Image, coordinates: Sequence[Array]) -> Point:
+    """The slice and the coordinates in it; an index past the last layer or sample means the last."""
     given = list(coordinates)
     geometry = what.geometry
-    layer = np.zeros(len(given[0]), np.int64)
-    if geometry in ("a1d", "a2d", "acube"):
-        layer = given.pop(0).view(np.uint32).astype(np.int64)
+    slice = np.zeros(len(given[0]), np.int64)
+    if geometry.startswith("a"):
+        most = image.level.size[2] // image.slices - 1
+        slice = np.minimum(given.pop(0).view(np.uint32).astype(np.int64), most) * image.slices
+    if geometry.endswith("ms"):
+        slice = slice + np.minimum(given.pop(0).view(np.uint32).astype(np.int64), image.slices - 1)
     numbers = [c.view(np.int32 if what.integers else np.float32).astype(np.float64) for c in given]
     numbers = [np.clip(np.nan_to_num(c, nan=0.0, posinf=LIMIT, neginf=-LIMIT), -LIMIT, LIMIT) for c in numbers]
     if geometry in ("cube", "acube"):
         face, s, t = face_of(*numbers[:3])
-        return Point(layer * 6 + face, [s, t], cube=True)
-    return Point(layer, numbers[: DIRECTIONS[geometry]])
+        return Point(slice + face, [s, t], cube=True)
+    return Point(slice, numbers[: DIRECTIONS[geometry]])
 
 
 def face_of(x: Array, y: Array, z: Array) -> tuple[Array, Array, Array]:

@@ -70,6 +70,31 @@ def test_refused_elements() -> None:
         Surface(np.zeros((4, 4), np.float32)[:, ::2])
 
 
+@pytest.mark.parametrize(
+    ("shape", "how"),
+    [
+        ((3, 4, 5), {"samples": 2}),
+        ((2, 4), {"samples": 2}),
+        ((2, 4, 5), {"samples": 2, "layered": True}),
+        ((2, 4, 5), {"samples": 2, "filter": "linear"}),
+        ((2, 4, 4), {"samples": 2, "mipmaps": [np.zeros((2, 2, 2), np.float32)]}),
+        ((2, 4, 5), {"samples": 2, "normalized": True}),
+    ],
+)
+def test_refused_samples(shape: tuple[int, ...], how: Any) -> None:
+    """A multi-sample image has an axis of samples, one level, and no filter (PTX 9.7.10.3)."""
+    with pytest.raises(ValueError, match="multi-sample"):
+        Texture(np.zeros(shape, np.float32), **how)
+
+
+def test_samples_are_those_of_the_host() -> None:
+    """The array of the host is not copied."""
+    array = np.zeros((3, 2, 4, 5, 2), np.float32)
+    texture = Texture(array, samples=2, layered=True, channels=2)
+    array[2, 1, 3, 4, 1] = 7
+    assert texture.image.level.texels[5, 3, 4, 1] == 7
+
+
 def test_handles() -> None:
     """A handle is found as long as its object lives, by itself or where memory holds it."""
     memory = Memory()
