@@ -189,7 +189,7 @@ class Kernel:
         wanted(engine, check, cluster)
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
-        watch = watching(engine, check, schedules, seed)
+        watch = watching(self.module, engine, check, schedules, seed)
         chosen = self.module.jit if engine == "jit" and watch is None else self.module.interpreter
         return launch(chosen, self.function, grid, block, args, shared=shared, steps=steps, watch=watch)
 
@@ -210,18 +210,17 @@ def names(check: Collection[str]) -> set[str]:
     return {check} if isinstance(check, str) else set(check)
 
 
-def watching(engine: str, check: Collection[str], schedules: int, seed: int | None) -> Watch | None:
-    """Who is to watch the launch, if more than memory is checked."""
+def watching(module: Module, engine: str, check: Collection[str], schedules: int, seed: int | None) -> Watch | None:
+    """Who is to watch the launch, if more than memory is checked; on the JIT it is asked only for what is suspicious there."""
     if schedules < 1:
         raise ValueError(f"a launch is run 1 or more times, not {schedules}")
     if names(check) <= {"memory"} and schedules == 1:
         return None
-    if engine == "jit":
-        raise Unsupported(f"checking for {', '.join(sorted(names(check)))} on the JIT")
     from ptxvm.checkers.checker import Checker  # noqa: PLC0415 - NumPy comes with the first launch
     from ptxvm.engine.launch import Watch  # noqa: PLC0415
 
-    return Watch(Checker(names(check)), schedules, seed)
+    checks = names(check)
+    return Watch(Checker(checks), schedules, seed, frozenset(checks), module.jit.sieve if engine == "jit" else None)
 
 
 __all__ = ["Kernel", "Module", "check", "link", "load"]

@@ -88,3 +88,39 @@ def test_the_seed_repeats_what_a_schedule_showed(record):
         args = [values(argument) for argument in record["args"]]
         again = module.kernel().launch(record["grid"], record["block"], args, check=("race",), seed=each.seed).findings
         assert {party.line for party in each.accesses} in [{party.line for party in other.accesses} for other in again]
+
+
+# ── on the JIT ──────────────────────────────────────────────────────────────────────────
+
+CLEARED = {"sh_raw_bar", "sh_war_loop_ok", "sh_reduce_ok", "sh_bytes_adjacent"}  # only barriers of the CTA order anything
+
+
+def launched(record, engine, **how):
+    try:
+        module = ptxvm.load(RACES / record["ptx"])
+    except ptxvm.Unsupported as lacking:
+        pytest.skip(f"{record['name']} needs what ptxvm lacks: {lacking.feature}")
+    args = [values(each) for each in record["args"]]
+    kernel = module.kernel(record["kernel"])
+    found = kernel.launch(
+        record["grid"], record["block"], args, check=("race", "sync", "memory"), engine=engine, **how
+    ).findings
+    return found, [each.tolist() for each in args]
+
+
+@pytest.mark.parametrize("how", [{}, {"schedules": 5, "seed": 0}], ids=["one", "several"])
+@pytest.mark.parametrize("record", kernels(), ids=named)
+def test_both_engines_find_the_same(record, how):
+    found, left = launched(record, "interp", **how)
+    again, also_left = launched(record, "jit", **how)
+    assert [str(each) for each in again] == [str(each) for each in found]
+    assert [(each.schedule, each.seed) for each in again] == [(each.schedule, each.seed) for each in found]
+    assert also_left == left
+
+
+@pytest.mark.parametrize("record", [k for k in kernels() if k["name"] in CLEARED], ids=named)
+def test_what_the_quick_look_clears_is_not_interpreted(record, caplog):
+    caplog.set_level("INFO", "ptxvm.jit")
+    found, _ = launched(record, "jit", schedules=20, seed=0)
+    assert found == []
+    assert not caplog.records

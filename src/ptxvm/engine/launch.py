@@ -57,13 +57,32 @@ class WatchedEngine(Engine, Protocol):
         ...
 
 
+class Sieve(Protocol):
+    """What finds out quickly that a watcher would find nothing."""
+
+    def clears(
+        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
+        new: Sequence[Allocation],
+    ) -> tuple[Counters, str] | None:  # fmt: skip
+        """Run the grid: what it did and printed; None where the watcher has to look at it, with memory in disorder.
+
+        `new` is the memory that nobody has given a value.
+        """
+        ...
+
+
 @dataclass(slots=True)
 class Watch:
-    """Who watches a launch, and how often it is run: once as usual, then in random schedules from a seed on."""
+    """Who watches a launch, and how often it is run: once as usual, then in random schedules from a seed on.
+
+    `checks` is what the watcher looks for; `sieve` may clear a kernel before anybody watches it.
+    """
 
     watcher: Watcher
     schedules: int = 1
     seed: int | None = None
+    checks: frozenset[str] = frozenset()
+    sieve: Sieve | None = None
 
     @property
     def seeds(self) -> Iterator[int | None]:
@@ -106,8 +125,7 @@ def launch(
         if watch is None:
             counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
         else:
-            watch.watcher.launched(fresh(memory.table.items, args))
-            counters = rehearse(engine, kernel, shape, bank.start, (shared, steps), watch)
+            counters = watched(engine, kernel, shape, bank.start, (shared, steps), watch, fresh(memory.table.items, args))
     return LaunchResult(
         grid=shape.grid,
         block=shape.block,
@@ -119,6 +137,25 @@ def launch(
         schedules=watch.schedules if watch is not None else 1,
         findings=list(watch.watcher.findings) if watch is not None else [],
     )
+
+
+def watched(
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch,
+    new: list[Allocation],
+) -> Counters:  # fmt: skip
+    """Run a grid for a watcher, unless a sieve knows that there is nothing to see."""
+    if watch.sieve is not None:
+        shared, steps = how
+        before = Snapshot(engine.image.memory.table.items)
+        cleared = watch.sieve.clears(watch, kernel, shape, parameters, shared=shared, budget=steps, new=new)
+        if cleared is not None:
+            counters, printed = cleared
+            if printed:
+                engine.library.print(printed)
+            return counters
+        before.restore()
+    watch.watcher.launched(new)
+    return rehearse(engine, kernel, shape, parameters, how, watch)
 
 
 def hand_over(args: Sequence[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import handover, straight
+from ptxvm.engine.jit import epochs, handover, straight
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import WARP
 from ptxvm.engine.jit.registers import CARRY, alignment, place
@@ -97,6 +97,7 @@ def warp_function(kernel: Kernel) -> str:
             *entry,
             switch,
             *bodies,
+            *epochs.suspect(kernel),
             "fault:",
             "  ret i32 -2",
             "done:",
@@ -213,9 +214,11 @@ def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
     code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
     for slot, llvm, at in saved:
         _move(code, "%record", slot, llvm, at, save=True)
+    mask = None
     if not full:
         mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
         code.run(f"store i32 {mask}, ptr %record, align 8")
+    epochs.warp_waits(kernel, code, mask)
     code.run(f"ret i32 {_state(kernel, node, full=full)}")
     code.memo.clear()
     code.block(f"resume.{letter}{node.number}")
@@ -286,6 +289,7 @@ def grid_function(kernel: Kernel) -> str:
     if kernel.uses_local:
         size = kernel.local_stride * kernel.threads
         clear += f"  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 {size}, i1 false)\n"
+    clear += epochs.cta_begins(kernel)
     arguments = "ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z"
     size, warps = kernel.record_size, kernel.warps
     head = f"""define i32 @grid(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #0 {{
@@ -335,7 +339,7 @@ bad:
     head = head.replace("[ %c.next, %cta.done ]", "[ %c.next, %onward ]")
     waits = any(node.waits for node in kernel.nodes)
     if kernel.straight:
-        return head + straight.rounds(kernel, arguments, _release(at) if waits else "") + "\n" + end
+        return head + straight.rounds(kernel, arguments, _release(kernel, at) if waits else "") + "\n" + end
     if not waits:
         return f"""{head}  br label %warps
 warps:
@@ -378,11 +382,11 @@ warp.next:
   %w.all = icmp eq i32 %w.next, {warps}
   br i1 %w.all, label %round.end, label %warps
 round.end:
-{_release(at)}
+{_release(kernel, at)}
 {end}"""
 
 
-def _release(at: object) -> str:
+def _release(kernel: Kernel, at: object) -> str:
     """All warps that live wait: at one barrier they go on, at several nobody does."""
     place = at  # the offset of a field
     lines = []
@@ -405,6 +409,7 @@ def _release(at: object) -> str:
             "  call void %fault(i32 3, i32 %met, i32 0, i32 0)",
             "  br label %bad",
             "released:",
+            *epochs.barrier_opens(kernel),
             "  %more = icmp ne i32 %alive.next, 0",
             "  br i1 %more, label %round, label %cta.done",
         ]

@@ -360,7 +360,7 @@ class Emitter(Operands):
 
     def site_again(self, site: int) -> None:
         """It may remember another one now."""
-        for n in range(3 if self.repeats else 0):
+        for n in range(4 if self.repeats else 0):
             if (site, n) in self.kernel.kept_sites:
                 value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
                 self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")

@@ -15,7 +15,9 @@ from ptxvm.engine.jit import refusals
 from ptxvm.engine.jit.calls import Calls
 from ptxvm.engine.jit.kernel import FIELDS, Kernel
 from ptxvm.engine.jit.native import Code, Tier, made
+from ptxvm.engine.jit.sieve import Sieve
 from ptxvm.engine.jit.versions import Versions, choose
+from ptxvm.engine.jit.watched import Look, WatchedCalls
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
@@ -71,6 +73,11 @@ class Jit:
         """The functions of the device, and what they printed."""
         return Library(self.image.memory)
 
+    @cached_property
+    def sieve(self) -> Sieve:
+        """What looks quickly whether the checkers have anything to find."""
+        return Sieve(self)
+
     def supports(self, kernel: Function) -> str | None:
         """Why this engine cannot run a kernel; None where it can."""
         function = self.image.resolve(kernel)
@@ -82,41 +89,46 @@ class Jit:
                 return lacking.feature
         return reason
 
-    def compiled(self, kernel: Function, block: tuple[int, int, int], shared: int) -> Compiled:
-        """The code of a kernel; `shared` is the dynamic shared memory in bytes."""
-        key = (kernel, block, shared)
+    def compiled(
+        self, kernel: Function, block: tuple[int, int, int], shared: int, checks: frozenset[str] = frozenset()
+    ) -> Compiled:
+        """The code of a kernel; `shared` is the dynamic shared memory in bytes, `checks` what the code looks for."""
+        key = (kernel, block, shared, checks)
         if key not in self._compiled:
             if (reason := refusals.reason(self.image, kernel)) is not None:
                 raise Unsupported(reason)
             size = self.image.shared_size(kernel, shared)
             constants = {"dynamic_smem_size": shared, "total_smem_size": size}
 
+            threads = block[0] * block[1] * block[2]
             make = partial(Kernel, self.image, kernel, block, size, constants)
-            self._compiled[key] = Compiled(choose(make, block[0] * block[1] * block[2]))
+            self._compiled[key] = Compiled(choose(make, threads, checks))
         return self._compiled[key]
 
     def launch(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None
-    ) -> Counters:
-        """Run a grid to its end; `parameters` is the address of the parameter bank."""
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None,
+        look: Look | None = None,
+    ) -> Counters:  # fmt: skip
+        """Run a grid to its end; `parameters` is the address of the parameter bank, `look` is who watches."""
         function = self.image.resolve(kernel)
-        compiled = self.compiled(function, shape.block, shared)
+        compiled = self.compiled(function, shape.block, shared, look.checks if look is not None else frozenset())
         translation, memory = compiled.kernel, self.image.memory
         windows = {"shared": Window(memory, "shared", translation.shared_size, np.zeros(shape.threads, np.int64))}
         if translation.uses_local:
             windows["local"] = Window(memory, "local", translation.stack_size, np.arange(shape.threads))
         try:
-            return self._run(compiled, shape, parameters, windows, budget)
+            return self._run(compiled, shape, parameters, windows, budget, look)
         finally:
             for window in windows.values():
                 window.release()
 
     def _run(
-        self, compiled: Compiled, shape: LaunchShape, parameters: int, windows: dict[str, Window], budget: int | None
-    ) -> Counters:
+        self, compiled: Compiled, shape: LaunchShape, parameters: int, windows: dict[str, Window], budget: int | None,
+        look: Look | None,
+    ) -> Counters:  # fmt: skip
         translation = compiled.kernel
-        calls = Calls(translation, shape, self.image.memory, windows, budget)
-        calls.library = self.library
+        calls = (Calls if look is None else WatchedCalls)(translation, shape, self.image.memory, windows, budget)
+        calls.library = self.library if look is None else look.library
         record = np.zeros(len(FIELDS), np.uint64)
         others = {
             name: TWIN(lambda *arguments, name=name: self._other(compiled, name, record, calls, arguments))
@@ -136,6 +148,8 @@ class Jit:
         }
         for name, value in fields.items():
             record[FIELDS.index(name)] = value
+        if isinstance(calls, WatchedCalls) and look is not None:
+            look.begin(calls, record)
         calls.current_cta = lambda: int(record[FIELDS.index("cta")])
         warps = np.empty(translation.warps * translation.record_size + 64, np.uint8)
         start = -(-warps.ctypes.data // 64) * 64
@@ -146,6 +160,8 @@ class Jit:
             calls.release()
         if calls.raised is not None:
             raise calls.raised
+        if look is not None:
+            look.end(record)
         if failed:
             raise Crash(f"the compiled kernel '{translation.function.name}' stopped and nobody knows why")
         return Counters(turns=calls.turns)

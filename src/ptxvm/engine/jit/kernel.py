@@ -15,14 +15,16 @@ from ptxvm.engine.jit.emitter import Emitter
 from ptxvm.engine.jit.ports import Request
 from ptxvm.engine.jit.raw import WARP, Lin, Raw
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
+from ptxvm.engine.jit.shadow import Shadow
 from ptxvm.machine.builtins import Library
 
 # The record of a launch: 8 bytes each.
 FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside", "masked",
+    "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
 ]  # fmt: skip
-POINTERS = {"check", "function", "fault", "tick", "twin", "outside", "masked"}
+POINTERS = {"check", "function", "fault", "tick", "twin", "outside", "masked", "renumber"}
 PARTED = 1 << 19  # the state of a warp that comes from the straight version
 SHAPELESS = 1 << 20  # added to the states of the version without shapes
 RESUME = 1 << 21  # the state of a warp that comes from the masked version
@@ -44,7 +46,7 @@ class Kernel:
     def __init__(
         self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
-        before: Kernel | None = None,
+        before: Kernel | None = None, shadow: Shadow | None = None,
     ) -> None:  # fmt: skip
         """`before` is the version from which warps come to this one."""
         self.image, self.function, self.block, self.constants = image, function, block, constants
@@ -53,6 +55,7 @@ class Kernel:
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // WARP)
         self.width = width
+        self.shadow = shadow
         self.unit = Unit(width)
         self.plan = plan.Plan(image, function)
         self.nodes = self.plan.nodes

@@ -12,6 +12,7 @@ from ptxvm.engine.jit import places
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, scalar_type, text
+from ptxvm.engine.jit.shadow import Access, Watch
 
 if TYPE_CHECKING:
     from ptxvm.analysis.program import Bound
@@ -26,11 +27,12 @@ class Memory(Port):
     def __init__(self, at: Emitter, bound: Bound) -> None:
         super().__init__(at, bound)
         self.places = places.Places(at)
+        self.access = Access("read", 1)
 
     def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
         """A scalar load and a broadcast, a contiguous one, pieces of these, or a gather."""
         space, raw, size = self._where(space, address), address.raw, type.bytes * count
-        llvm = scalar_type(type)
+        llvm, self.access = scalar_type(type), Access.of("read", type, attributes)
         if space != "local" and isinstance(raw, Lin) and not raw.terms and not isinstance(self.at.guard, Vec):
             pointer = self._checked(space, raw, size, writing=False)
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
@@ -43,6 +45,7 @@ class Memory(Port):
         count = len(values)
         space, raw, size = self._where(space, address), address.raw, type.bytes * count
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
+        self.access = Access.of("write", type, attributes)
         pointer = self._checked(space, raw, size, writing=True)
         self.at.dirty = True
         llvm = scalar_type(type)
@@ -82,6 +85,8 @@ class Memory(Port):
             code.block(slow)
             self._slow(site, space, raw, size, onward)
         code.block(onward)
+        if self.at.kernel.shadow is not None:
+            Watch(self.at, self.places, self.at.kernel.shadow).look(site, space, raw, size, self.access)
         if isinstance(raw, Lin) and not raw.terms:
             return self.places.pointer(space, raw)
         return ""
@@ -215,6 +220,7 @@ class Memory(Port):
         self.code.one_warp()
         code, llvm, vector = self.code, scalar_type(type), self.alg.vector_type(type)
         space = self._where(space, address)
+        self.access = Access.of("atomic", type, attributes)
         self._checked(space, address.raw, type.bytes, writing=True)
         self.at.dirty = True
         pointers = self.at.buffer(f"<{self.width} x ptr>", 1)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ptxvm.engine.jit.code import TooWideError
 from ptxvm.engine.jit.kernel import Kernel
 from ptxvm.engine.jit.pressure import most_registers
 from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.shadow import Shadow
 from ptxvm.engine.jit.taint import PartsError
 
 WIDTHS = (256, 128, 64)
@@ -33,8 +35,19 @@ class Versions:
         return self.make(shapeless=True, before=self.kernel).translate()
 
 
-def choose(make: Callable[..., Kernel], threads: int) -> Versions:
-    """Whole warps first where it is likely that they stay whole; `make` makes a Kernel by its options."""
+def choose(make: Callable[..., Kernel], threads: int, checks: frozenset[str] = frozenset()) -> Versions:
+    """The version for a CTA of some threads; `make` makes a Kernel by its options, `checks` is what its code looks for."""
+    if not checks:
+        return _first(make, threads)
+    shadow = Shadow(checks)
+    found = _first(partial(make, shadow=shadow), threads)
+    if not shadow.fits:
+        found = _first(partial(make, shadow=shadow.finer()), threads)
+    return found
+
+
+def _first(make: Callable[..., Kernel], threads: int) -> Versions:
+    """Whole warps first where it is likely that they stay whole."""
     if threads >= WARP:
         narrow = _straight(make, WARP)
         if narrow is not None:

@@ -1,0 +1,141 @@
+"""A launch of a kernel that looks for what checkers report: its tags, and what it asks of Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ptxvm.engine.jit.calls import Calls
+from ptxvm.engine.jit.kernel import FIELDS
+from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.shadow import EPOCH, FIRST, GRAIN, HOST, Shadow
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.memory import Memory
+
+AT = FIELDS.index
+RENUMBER = ctypes.CFUNCTYPE(None)
+LINE = 64  # bytes that the processor caches together
+HEAP_BLOCK = "a block of malloc"  # as `machine.heap` names them
+
+
+class Suspicious(Exception):  # noqa: N818 - it says what happened
+    """Something that the exact checker has to look at."""
+
+
+@dataclass
+class Look:
+    """The quick look at one launch; `new` is the memory that nobody has given a value."""
+
+    memory: Memory
+    checks: frozenset[str]
+    new: frozenset[Allocation] = frozenset()
+
+    @cached_property
+    def library(self) -> Library:
+        """The functions of the device; nothing that they print is shown before the kernel is cleared."""
+        return Library(self.memory, sink=lambda text: None)  # noqa: ARG005
+
+    def begin(self, calls: WatchedCalls, record: Any) -> None:
+        """Fill in what the code wants to know."""
+        shadow: Shadow | None = calls.kernel.shadow
+        if shadow is None:
+            return
+        shared = calls.windows["shared"].allocation
+        tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, record)
+        calls.renumber = RENUMBER(tags.renumber)
+        fields = {
+            "epoch": FIRST - EPOCH,
+            "renumber": int(ctypes.cast(calls.renumber, ctypes.c_void_p).value or 0),
+            "shadow": tags.displacement(shared),
+            "reads": tags.distance,
+        }
+        for name, value in fields.items():
+            record[AT(name)] = value % (1 << 64)
+
+    def end(self, record: Any) -> None:
+        """Was nothing suspicious?"""
+        if record[AT("suspicion")]:
+            raise Suspicious("an access or a barrier is suspicious")
+
+
+class WatchedCalls(Calls):
+    """The callbacks of a kernel that is watched."""
+
+    renumber: Any
+    tags: Tags | None = None
+
+    def _look(self, site: int, addresses: Any, mask: int, warp: int) -> None:
+        super()._look(site, addresses, mask, warp)
+        _, space, *_ = self.kernel.sites[site]
+        if self.tags is None or space in self.windows:
+            return
+        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
+        owners = {self.memory.table.find(int(address)) for address in addresses[lanes]}
+        if len(owners) > 1 or any(each is not None and each.space == "local" for each in owners):
+            raise Suspicious("lanes of one access are in several allocations, or in local memory by a generic address")
+
+    def _remember(self, site: int, address: int, space: str, size: int, *, writing: bool) -> None:
+        super()._remember(site, address, space, size, writing=writing)
+        found = self.memory.table.find(address)
+        if self.tags is not None and found is not None:
+            self.sites[site, 3] = self.tags.displacement(found) % (1 << 64)
+
+
+class Tags:
+    """The tags of the cells of all memory that a launch can reach; the host keeps none for what is never touched."""
+
+    def __init__(self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Any) -> None:
+        self.shadow, self.shared, self.record = shadow, shared, record
+        self._unwritten = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK), shared}
+        self._begins: dict[Allocation, int] = {}
+        self._filled: set[Allocation] = set()
+        end = 0
+        for allocation in memory.table.items:
+            self._begins[allocation] = end
+            end += -(-GRAIN * self._cells(allocation) // LINE) * LINE
+        self.distance = end
+        tags = np.zeros((2 * end + LINE) // GRAIN, np.uint32)
+        self._tags = tags[-tags.ctypes.data % LINE // GRAIN :]
+        self._start = self._tags.ctypes.data
+
+    def displacement(self, allocation: Allocation) -> int:
+        """What brings an address, shifted to count cells, to the tag of the last write."""
+        if allocation not in self._begins:
+            raise Suspicious(f"{allocation} was not there when the kernel was launched")
+        self._fill(allocation)
+        return self._start + self._begins[allocation] - (allocation.origin << self._shift(allocation))
+
+    def _grain(self, allocation: Allocation) -> int:
+        return self.shadow.grain[allocation is self.shared]
+
+    def _shift(self, allocation: Allocation) -> int:
+        return (GRAIN // self._grain(allocation)).bit_length() - 1
+
+    def _cells(self, allocation: Allocation) -> int:
+        return -(-(allocation.end - allocation.origin) // self._grain(allocation))
+
+    def _fill(self, allocation: Allocation) -> None:
+        """Memory that has values counts as written."""
+        if not self.shadow.init or allocation in self._filled or allocation in self._unwritten:
+            return
+        self._filled.add(allocation)
+        first = self._begins[allocation] // GRAIN
+        cells = self._tags[first : first + self._cells(allocation)]
+        cells[cells == 0] = HOST
+
+    def renumber(self) -> None:
+        """The numbers of epochs run out: all before this CTA become one, and all of this CTA."""
+        begin, low = int(self.record[AT("cta_epoch")]), np.uint32(EPOCH - 1)
+        tags = self._tags
+        own = tags >= begin
+        tags[own] = tags[own] & low | np.uint32(FIRST)
+        before = ~own & (tags >= EPOCH)
+        tags[before] = tags[before] & low | np.uint32(EPOCH)
+        self.record[AT("cta_epoch")] = FIRST
+        self.record[AT("epoch")] = FIRST + EPOCH

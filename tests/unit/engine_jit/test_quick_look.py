@@ -1,0 +1,190 @@
+"""Checks on the JIT: what the quick look clears is not interpreted, and what it does not clear is found as ever."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.engine.jit import watched
+
+HEAD = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 data)
+{
+    .shared .align 16 .b8 s[8192];
+    .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1;  // the number of the thread in the grid
+    mov.u32 %r5, s;
+    shl.b32 %r6, %r1, 2;
+    add.u32 %r6, %r5, %r6;          // its word of shared memory
+    mul.wide.u32 %rd2, %r4, 4;
+    add.u64 %rd2, %rd1, %rd2;       // and of the array
+    mul.wide.u32 %rd3, %r1, 4;
+    add.u64 %rd3, %rd1, %rd3;       // the word that has the number of the thread in its CTA
+    mov.u64 %rd5, s;
+    cvta.shared.u64 %rd5, %rd5;
+    add.u64 %rd4, %rd5, %rd3;
+    sub.u64 %rd4, %rd4, %rd1;       // its word of shared memory, as a generic address
+    xor.b32 %r7, %r1, 1;
+    shl.b32 %r8, %r7, 2;
+    add.u32 %r8, %r5, %r8;          // its neighbour's word
+"""
+CHECKS = ("race", "init", "sync", "memory")
+
+
+def launched(body, engine="jit", check=CHECKS, *, grid=2, block=64, data=None, **how):
+    data = np.arange(1024, dtype=np.uint32) if data is None else data
+    result = ptxvm.load(HEAD + body + "\n    ret;\n}\n").kernel().launch(grid, block, [data], engine=engine, check=check, **how)
+    return [str(each) for each in result.findings], data
+
+
+@pytest.fixture
+def quick(caplog):
+    """Was nothing left to the exact checker since the last question?"""
+    caplog.set_level("INFO", "ptxvm.jit")
+
+    def answer():
+        cleared = not caplog.records
+        caplog.clear()
+        return cleared
+
+    return answer
+
+
+FINE = {
+    "own words": "st.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd2], %r9;",
+    "the neighbour's after a barrier": "st.shared.u32 [%r6], 1; bar.sync 0; ld.shared.u32 %r9, [%r8];",
+    "one word read by all": "ld.global.u32 %r9, [%rd1]; ld.global.u32 %r9, [%rd3];",
+    "one thread alone": "setp.eq.u32 %p1, %r1, 5; @%p1 st.shared.u32 [s], 1; @%p1 ld.shared.u32 %r9, [s]; "
+    "@%p1 st.shared.u32 [s], 2;",
+    "one thread, then all": "setp.eq.u32 %p1, %r1, 5; @%p1 st.shared.u32 [s+4], 1; bar.sync 0; ld.shared.u32 %r9, [s+4];",
+    "written again in the next epoch": "st.shared.u32 [%r6], 1; bar.sync 0; ld.shared.u32 %r9, [%r8]; bar.sync 0; "
+    "st.shared.u32 [%r6], 2;",
+    "bytes": "add.u32 %r9, %r5, %r1; st.shared.u8 [%r9], 1; ld.shared.u8 %h1, [%r9];",
+    "vectors": "shl.b32 %r9, %r1, 4; add.u32 %r9, %r5, %r9; st.shared.v4.u32 [%r9], {%r1, %r1, %r1, %r1}; "
+    "ld.shared.v2.u32 {%r10, %r11}, [%r9+8];",
+    "strided words": "shl.b32 %r9, %r1, 3; add.u32 %r9, %r5, %r9; st.shared.u32 [%r9], 1; ld.shared.u32 %r10, [%r9];",
+    "words in reverse": "shl.b32 %r9, %r1, 2; sub.u32 %r9, %r5, %r9; st.shared.u32 [%r9+252], 1; ld.shared.u32 %r9, [%r9+252];",
+    "generic shared": "st.u32 [%rd4], 1; bar.sync 0; ld.u32 %r9, [%rd5+128]; ld.shared.u32 %r9, [%r8];",
+    "generic global": "st.u32 [%rd2], 1; ld.u32 %r9, [%rd2];",
+    "atomics": "atom.global.add.u32 %r9, [%rd3], 1; red.global.add.u32 [%rd1], 1;",
+    "atomics in shared memory": "st.shared.u32 [%r6], 0; bar.sync 0; atom.shared.add.u32 %r9, [%r8], 1; "
+    "red.shared.max.u32 [s], 7; bar.sync 0; ld.shared.u32 %r9, [s];",
+    "volatile": "st.shared.u32 [%r6], 0; bar.sync 0; st.volatile.shared.u32 [s], 1; ld.volatile.shared.u32 %r9, [s];",
+    "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
+    "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;",
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_the_quick_look_clears_it(name, quick):
+    found, data = launched(FINE[name])
+    assert quick()
+    assert found == []
+    found, expected = launched(FINE[name], "interp")
+    assert found == []
+    assert data.tolist() == expected.tolist()
+
+
+WRONG = {
+    "the neighbour's without a barrier": "st.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r8];",
+    "read, then written by the neighbour": "ld.global.u32 %r9, [%rd2]; xor.b32 %r10, %r4, 1; mul.wide.u32 %rd6, %r10, 4; "
+    "add.u64 %rd6, %rd1, %rd6; st.global.u32 [%rd6], 1;",
+    "one word written by all": "st.global.u32 [%rd1], 1;",
+    "one word written by two": "setp.lt.u32 %p1, %r1, 2; @%p1 st.shared.u32 [s], 1;",
+    "another CTA's": "ld.global.u32 %r9, [%rd1]; setp.eq.u32 %p1, %r4, 100; @%p1 st.global.u32 [%rd1], 1;",
+    "the same word in both CTAs": "st.global.u32 [%rd3], 1;",
+    "read by many, written by one": "ld.shared.u32 %r9, [s]; setp.eq.u32 %p1, %r1, 63; @%p1 st.shared.u32 [s], 1;",
+    "gathered by many, written by one": "and.b32 %r9, %r1, 0xf; mul.lo.u32 %r9, %r9, 12; add.u32 %r9, %r9, %r5; "
+    "ld.shared.u32 %r10, [%r9]; setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [s], 1;",
+    "scattered on one word": "and.b32 %r9, %r1, 0x1f; mul.lo.u32 %r9, %r9, %r9; and.b32 %r9, %r9, 0x1f; shl.b32 %r9, %r9, 2; "
+    "add.u32 %r9, %r9, %r5; st.shared.u32 [%r9], 1;",
+    "overlapping rows": "and.b32 %r9, %r1, 0xf; shr.u32 %r10, %r1, 4; shl.b32 %r10, %r10, 3; add.u32 %r9, %r9, %r10; "
+    "shl.b32 %r9, %r9, 2; add.u32 %r9, %r9, %r5; st.shared.u32 [%r9], 1;",
+    "a vector and a word": "shl.b32 %r9, %r1, 4; add.u32 %r9, %r5, %r9; st.shared.v4.u32 [%r9], {%r1, %r1, %r1, %r1}; "
+    "setp.eq.u32 %p1, %r1, 1; @%p1 ld.shared.u32 %r10, [s+12];",
+    "a byte and a word": "add.u32 %r9, %r5, %r1; st.shared.u8 [%r9], 1; ld.shared.u32 %r10, [%r6];",
+    "generic and shared": "st.u32 [%rd4], 1; ld.shared.u32 %r9, [%r8];",
+    "an atomic and a plain read": "atom.shared.add.u32 %r9, [s], 1; ld.shared.u32 %r10, [s];",
+    "a plain write, then another's atomic": "setp.eq.u32 %p1, %r4, 0; @%p1 st.global.u32 [%rd1], 1; "
+    "atom.global.add.u32 %r9, [%rd1], 1;",
+    "atomics of two sizes": "atom.global.add.u32 %r9, [%rd1], 1; atom.global.add.u64 %rd6, [%rd1], 1;",
+    "atomics of the scope of a CTA": "atom.cta.global.add.u32 %r9, [%rd1], 1;",
+    "a barrier that some have left": "setp.ge.u32 %p1, %r1, 32; st.shared.u32 [%r6], 1; @%p1 ret; bar.sync 0; "
+    "ld.shared.u32 %r9, [%r6+128];",
+    "read before written": "ld.shared.u32 %r9, [%r6];",
+    "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6];",
+    "half a warp at a barrier": "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 0; @%p1 ret; bar.sync 0;",
+    "through a null pointer": "mov.u64 %rd6, 64; st.global.u32 [%rd6], 1;",
+    "misaligned": "ld.shared.u32 %r9, [%r6+2];",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_found_as_by_the_interpreter(name, quick):
+    found, data = launched(WRONG[name])
+    assert not quick()
+    expected, left = launched(WRONG[name], "interp")
+    assert expected
+    assert found == expected
+    assert data.tolist() == left.tolist()
+
+
+def test_a_false_suspicion_costs_time_only(quick):
+    body = "st.shared.u32 [%r6], 1; bar.warp.sync -1; ld.shared.u32 %r9, [%r8]; st.global.u32 [%rd2], %r9;"
+    found, data = launched(body)
+    assert not quick()
+    assert found == []
+    assert data[:128].tolist() == [1] * 128
+    assert data[128:].tolist() == list(range(128, 1024))
+
+
+def test_schedules_of_a_kernel_with_barriers_only_are_all_alike(quick):
+    assert launched(FINE["loops with barriers"], schedules=50)[0] == []
+    assert quick()
+    assert launched(FINE["atomics"], schedules=3)[0] == []
+    assert not quick()
+
+
+def test_a_new_device_array_has_no_value(quick):
+    def found(body, data):
+        return launched(body, data=data)[0]
+
+    read = "ld.global.u32 %r9, [%rd2];"
+    write = "st.global.u32 [%rd2], 1; " + read
+    assert len(found(read, ptxvm.DeviceArray(1024, np.uint32))) == 1
+    assert not quick()
+    assert found(write, ptxvm.DeviceArray(1024, np.uint32)) == []
+    assert quick()
+    assert found(read, ptxvm.DeviceArray.from_host(np.zeros(1024, np.uint32))) == []
+    assert quick()
+
+
+def test_epochs_are_numbered_anew_when_their_numbers_run_out(quick, monkeypatch):
+    monkeypatch.setattr(watched, "FIRST", (1 << 32) - 8 * watched.EPOCH)
+    assert launched(FINE["loops with barriers"], grid=5)[0] == []
+    assert quick()
+    assert launched(WRONG["another CTA's"], grid=9)[0] == launched(WRONG["another CTA's"], "interp", grid=9)[0]
+    assert not quick()
+
+
+def test_what_a_kernel_prints_is_printed_once(capsys):
+    text = HEAD.replace(".visible .entry", ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+                        ".global .align 1 .b8 said[4] = {104, 105, 10, 0};\n.visible .entry")  # fmt: skip
+    call = """
+        setp.eq.u32 %p1, %r4, 0; @!%p1 bra over;
+        mov.u64 %rd6, said; cvta.global.u64 %rd6, %rd6; mov.u64 %rd7, 0;
+        { .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd6; st.param.b64 [b], %rd7;
+          call (c), vprintf, (a, b); }
+        over: ret; }"""
+    kernel = ptxvm.load(text + call).kernel()
+    result = kernel.launch(2, 64, [np.zeros(1024, np.uint32)], engine="jit", check=("race",))
+    assert result.output == "hi\n"
+    assert capsys.readouterr().out == "hi\n"
