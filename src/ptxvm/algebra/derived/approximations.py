@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from ptxvm.algebra.derived import coefficients
+from ptxvm.algebra.derived.floats import canonical_nan, is_nan, magnitude, with_nan
+from ptxvm.algebra.derived.integers import absolute, shift_to_nearest
 from ptxvm.algebra.types import f32, s32, s64, u32, u64
 from ptxvm.algebra.value import Value, derived, lookup, select
 
-NAN, INFINITY, ONE, SIGN = 0x7FFFFFFF, 0x7F800000, 0x3F800000, 0x80000000
+INFINITY, SIGN = 0x7F800000, 0x80000000
 FRACTION = 0x7FFFFF
 TWO_OVER_PI = 0xA2F983  # the significand of the f32 next to 2/pi
 
@@ -35,25 +38,24 @@ class Unit:
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
-        """c0 where it enters the sum with the bias, c1 where it enters with its sign, c2 with its sign (both modulo 2**64)."""
+        """c0 where it enters the sum with the bias, c1 where it enters with its sign, c2 with its sign."""
         added = (self.bias << (self.weight - 23)) >> 64
-        c0, c1, c2 = zip(*self.rows, strict=True)
         return (
-            tuple((c << self.p0) + added for c in c0),
-            tuple(self.sign1 * c << self.p1 & (1 << 64) - 1 for c in c1),
-            tuple(self.sign2 * c & (1 << 64) - 1 for c in c2),
+            tuple((c0 << self.p0) + added for c0, _, _ in self.rows),
+            tuple(self.sign1 * c1 << self.p1 for _, c1, _ in self.rows),
+            tuple(self.sign2 * c2 for _, _, c2 in self.rows),
         )
 
     def sum(self, fraction: Value, odd: Value | None = None) -> Value:
-        """The sum (u64) for a significand's 23 bits (u32); `odd` (0 or 1) chooses the second half of the rows."""
+        """The sum (s64) for a significand's 23 bits (u32); `odd` (0 or 1) chooses the second half of the rows."""
         low = 23 - self.bits
         row = fraction >> low
         if odd is not None:
             row = row + (odd << self.bits)
         x = fraction & (1 << low) - 1
         square = truncated_square(x) if low == 17 else truncated_square(x << 1) >> 2
-        c0, c1, c2 = (lookup(column, row, u64) for column in self.columns)
-        return c0 + c1 * x.to(u64) + c2 * square
+        c0, c1, c2 = (lookup(column, row, s64) for column in self.columns)
+        return c0 + c1 * x.to(s64) + c2 * square.view(s64)
 
 
 RCP = Unit(coefficients.RCP, 7, 30, 17, -1, +1, 56, 0x67E7_0000_0000_0000)
@@ -79,58 +81,63 @@ def truncated_square(x: Value) -> Value:
 
 @dataclass(frozen=True)
 class Parts:
-    """An f32 taken apart: its bits, magnitude, exponent (s32, unbiased) and fraction; subnormals are normalised."""
+    """An f32 taken apart: itself, its sign bit, whether it is subnormal, its exponent (s32, unbiased), its fraction."""
 
-    bits: Value
-    magnitude: Value
+    value: Value
+    sign: Value
+    subnormal: Value
     exponent: Value
     fraction: Value
 
 
 def parts(a: Value) -> Parts:
-    """Sign, exponent and fraction; a subnormal is scaled by 2**24 first."""
+    """Sign, exponent and fraction; of a subnormal those of 2**24 times as much, and the exponent says so."""
     bits = a.view(u32)
-    magnitude = bits & ~SIGN & 0xFFFFFFFF
-    subnormal = magnitude < 0x00800000
-    scaled = select(subnormal, (a * 16777216.0).view(u32) & 0x7FFFFFFF, magnitude)
-    exponent = (scaled >> 23).view(s32) - select(subnormal, bits.view(s32).lift(127 + 24), 127)
-    return Parts(bits, magnitude, exponent, scaled & FRACTION)
+    subnormal = biased_exponent(bits).eq(0)
+    scaled = select(subnormal, a * 2.0**24, a).view(u32)
+    exponent = biased_exponent(scaled).view(s32) - 127
+    return Parts(a, bits & SIGN, subnormal, exponent - select(subnormal, exponent.lift(24), 0), scaled & FRACTION)
+
+
+def biased_exponent(bits: Value) -> Value:
+    """The exponent as an f32 has it in its bits (u32)."""
+    return bits >> 23 & 0xFF
+
+
+def significand(bits: Value) -> Value:
+    """The 24 bits of the significand of an f32 (u32) that is not subnormal."""
+    return bits & FRACTION | 0x800000
 
 
 def assemble(sign: Value, exponent: Value, fraction: Value) -> Value:
     """An f32 of a sign bit, an exponent (s32) and 23 bits: infinity above the range, rounded to nearest below it."""
     normal = ((exponent + 127).view(u32) << 23) | fraction
-    depth = (exponent.lift(-126) - exponent).min(31).max(0).view(u32)
-    whole = fraction | 0x800000
-    kept = whole >> depth
-    rest = (whole << 1) - (kept << depth + 1)  # of two units of the last place that went
-    half = depth.lift(1) << depth
-    subnormal = kept + select((rest > half) | (rest.eq(half) & (kept & 1).ne(0)), kept.lift(1), 0)
+    subnormal = shift_to_nearest(fraction | 0x800000, (exponent.lift(-126) - exponent).view(u32))
     bits = select(exponent > 127, fraction.lift(INFINITY), select(exponent < -126, subnormal, normal))
     return (sign | bits).view(f32)
 
 
-def special(a: Parts, result: Value, *, zero: int, infinite: int, signed: bool, negative: int | None = None) -> Value:
-    """The result but for zero, infinity and NaN; where `signed` they keep the sign of the argument."""
-    sign = a.bits & SIGN if signed else a.bits.lift(0)
-    bits = select(a.magnitude.eq(0), sign | zero, result.view(u32))
-    bits = select(a.magnitude.eq(INFINITY), sign | infinite, bits)
-    if negative is not None:
-        bits = select((a.bits >> 31).ne(0) & a.magnitude.ne(0), a.bits.lift(negative), bits)
-    return select(a.magnitude > INFINITY, a.bits.lift(NAN), bits).view(f32)
+def special(a: Parts, result: Value, *, zero: int, infinite: int) -> Value:
+    """The result but for zero and infinity, which give these with their sign, and NaN."""
+    size = magnitude(a.value).view(u32)
+    bits = select(size.eq(0), a.sign | zero, result.view(u32))
+    bits = select(size.eq(INFINITY), a.sign | infinite, bits)
+    return with_nan(is_nan(a.value), bits.view(f32))
+
+
+def of_positive(a: Parts, result: Value) -> Value:
+    """The result, or NaN where the argument is less than zero."""
+    return with_nan(a.value < 0.0, result)
 
 
 # ── the functions ───────────────────────────────────────────────────────────────────────
 
 
 def rcp(a: Value) -> Value:
-    """1/a."""
+    """1/a; exact for powers of two."""
     p = parts(a)
-    total = RCP.sum(p.fraction)
-    whole = (total >> RCP.weight).ne(0)
-    cut = select(whole, total >> RCP.weight - 23, total >> RCP.weight - 24).to(u32) & FRACTION
-    exponent = -p.exponent - select(whole, p.exponent.lift(0), 1)
-    return special(p, assemble(p.bits & SIGN, exponent, cut), zero=INFINITY, infinite=0, signed=True)
+    exact = p.fraction.eq(0)
+    return special(p, _below_one(p, RCP.sum(p.fraction) >> RCP.weight - 24, -p.exponent, exact), zero=INFINITY, infinite=0)
 
 
 def sqrt(a: Value) -> Value:
@@ -138,9 +145,8 @@ def sqrt(a: Value) -> Value:
     p = parts(a)
     odd = p.exponent & 1
     cut = (SQRT.sum(p.fraction, odd.view(u32)) >> SQRT.weight - 23).to(u32) & FRACTION
-    result = assemble(p.bits.lift(0), (p.exponent - odd) >> 1, cut)
-    found = special(p, result, zero=0, infinite=INFINITY, signed=False, negative=NAN)
-    return select(p.magnitude.eq(0), a, found)
+    result = assemble(cut.lift(0), p.exponent - odd >> 1, cut)
+    return of_positive(p, special(p, result, zero=0, infinite=INFINITY))
 
 
 def rsqrt(a: Value) -> Value:
@@ -148,63 +154,56 @@ def rsqrt(a: Value) -> Value:
     p = parts(a)
     odd = p.exponent & 1
     exact = p.fraction.eq(0) & odd.eq(0)
-    cut = (RSQRT.sum(p.fraction, odd.view(u32)) >> RSQRT.weight - 24).to(u32) & FRACTION
-    exponent = -((p.exponent - odd) >> 1) - select(exact, p.exponent.lift(0), 1)
-    result = assemble(p.bits.lift(0), exponent, select(exact, cut.lift(0), cut))
-    found = special(p, result, zero=INFINITY, infinite=0, signed=False, negative=NAN)
-    return select(p.magnitude.eq(0), ((p.bits & SIGN) | INFINITY).view(f32), found)
+    total = RSQRT.sum(p.fraction, odd.view(u32)) >> RSQRT.weight - 24
+    return of_positive(p, special(p, _below_one(p, total, -(p.exponent - odd >> 1), exact), zero=INFINITY, infinite=0))
+
+
+def _below_one(p: Parts, total: Value, exponent: Value, exact: Value) -> Value:
+    """A number of the sign of the argument and, where it is not exactly 2**exponent, with a sum of 24 bits less than 1."""
+    cut = select(exact, p.fraction.lift(0), total.to(u32) & FRACTION)
+    return assemble(p.sign, exponent - select(exact, exponent.lift(0), 1), cut)
 
 
 def ex2(a: Value) -> Value:
     """2**a; below -126 the square of 2**(a/2)."""
     small = a < -126.0
-    halved = select(small, a * 0.5, a)
-    result = _ex2(halved)
-    result = select(small, result * result, result)
-    magnitude = a.view(u32) & 0x7FFFFFFF
-    return select(magnitude > INFINITY, a.view(u32).lift(NAN), result.view(u32)).view(f32)
+    result = _ex2(select(small, a * 0.5, a))
+    return with_nan(is_nan(a), select(small, result * result, result))
 
 
 def _ex2(a: Value) -> Value:
     bits = a.view(u32)
-    exponent = (bits >> 23 & 0xFF).view(s32) - 127
-    significand = ((bits & FRACTION) | 0x800000).to(u64)
-    left, right = exponent.max(0).min(31).view(u32).to(u64), (-exponent).max(0).min(63).view(u32).to(u64)
-    fixed = (significand << left) >> right  # 23 bits behind the point
+    exponent = (biased_exponent(bits).view(s32) - 127).min(8)  # what is greater is infinite as 2**8 is, or 0
+    left, right = (x.max(0).view(u32).to(u64) for x in (exponent, -exponent))
+    fixed = significand(bits).to(u64) << left >> right  # 23 bits behind the point
     negative = (bits >> 31).ne(0)
     whole, fraction = (fixed >> 23).to(u32).view(s32), fixed.to(u32) & FRACTION
     between = fraction.ne(0)
     whole = select(negative, select(between, -whole - 1, -whole), whole)
     fraction = select(negative & between, fraction ^ FRACTION, fraction)
     cut = (EX2.sum(fraction) >> EX2.weight - 23).to(u32) & FRACTION
-    result = assemble(bits.lift(0), whole, cut)
-    result = select(exponent > 7, select(negative, bits.lift(0), INFINITY), result.view(u32))
-    return result.view(f32)
+    return assemble(cut.lift(0), whole, cut)
 
 
 def lg2(a: Value) -> Value:
     """The logarithm to base 2; 0 for 1."""
     p = parts(a)
-    subnormal = p.magnitude < 0x00800000
-    exponent = p.exponent + select(subnormal, p.exponent.lift(24), 0)
-    result = normalised(LG2.sum(p.fraction).view(s64) + (exponent.to(s64) << LG2.weight), LG2.weight, cut=20)
-    result = select(subnormal, result - 24.0, result)
-    bits = select(p.bits.eq(ONE), p.bits.lift(0), result.view(u32))
-    bits = select(p.magnitude.eq(0), p.bits.lift(SIGN | INFINITY), bits)
-    bits = select((p.bits >> 31).ne(0) & p.magnitude.ne(0), p.bits.lift(NAN), bits)
-    bits = select(p.bits.eq(INFINITY), p.bits.lift(INFINITY), bits)
-    return select(p.magnitude > INFINITY, p.bits.lift(NAN), bits).view(f32)
+    exponent = p.exponent + select(p.subnormal, p.exponent.lift(24), 0)
+    result = normalised(LG2.sum(p.fraction) + (exponent.to(s64) << LG2.weight), LG2.weight, cut=20)
+    result = select(p.subnormal, result - 24.0, result)
+    result = select(a.eq(1.0), 0.0, result)
+    result = select(a.eq(0.0), -inf, result)
+    return canonical_nan(of_positive(p, select(a.eq(inf) | is_nan(a), a, result)))
 
 
 def normalised(total: Value, weight: int, cut: int = 0) -> Value:
     """A sum (s64) whose bit `weight` is 1.0 as an f32, truncated, without the bits below `cut`."""
-    negative = total < 0
-    size = select(negative, -total, total).view(u64) >> cut << cut
+    size = absolute(total).view(u64) >> cut << cut
     zeros = size.clz()
     fraction = (size << zeros >> 40).to(u32) & FRACTION
     exponent = (zeros.lift(63 - weight) - zeros).to(u32).view(s32)
-    sign = select(negative, fraction.lift(SIGN), 0)
-    return select(size.eq(0), fraction.lift(0).view(f32), assemble(sign, exponent, fraction))
+    sign = (total.view(u64) >> 32).to(u32) & SIGN
+    return select(size.eq(0), 0.0, assemble(sign, exponent, fraction))
 
 
 def sin(a: Value, *, nearest: bool = False) -> Value:
@@ -228,23 +227,20 @@ def quarter_turns(a: Value, *, nearest: bool) -> tuple[Value, Value, Value]:
     rounds the fraction instead of cutting it: what the one sine that was recorded on sm_120 shows.
     """
     bits = a.view(u32)
-    exponent = bits >> 23 & 0xFF
-    significand = select(exponent.eq(0), bits & FRACTION, (bits & FRACTION) | 0x800000)
-    product = significand.to(u64) * TWO_OVER_PI  # 2**(exponent - 150 - 24)
+    product = significand(bits).to(u64) * TWO_OVER_PI  # 2**(exponent - 150 - 24)
     spare = product.clz() - 16
     kept = (product << spare >> 24).to(u32)  # 24 bits
-    power = exponent.max(1).view(s32) - spare.to(u32).view(s32) - 150  # of the last of them
-    right = (power.lift(-23) - power).max(0).min(31).view(u32)
-    left = (power + 23).max(0).min(63).view(u32).to(u64)
+    power = (biased_exponent(bits) - spare.to(u32)).view(s32) - 150  # of the last of them
+    right, left = (x.max(0).view(u32) for x in (power.lift(-23) - power, power + 23))
     if nearest:
         kept = kept + ((right.lift(1) << right) >> 1)
-    fixed = (kept >> right).to(u64) << left
+    fixed = (kept >> right).to(u64) << left.to(u64)
     return bits, (fixed >> 23).to(u32) & 3, fixed.to(u32) & FRACTION
 
 
 def _wave(bits: Value, sign: Value, fraction: Value) -> Value:
-    result = normalised(SIN.sum(fraction).view(s64), SIN.weight).view(u32) | sign
-    return select((bits & 0x7FFFFFFF) >= INFINITY, bits.lift(NAN), result).view(f32)
+    result = normalised(SIN.sum(fraction), SIN.weight).view(u32) | sign
+    return with_nan(magnitude(bits.view(f32)) >= INFINITY, result.view(f32))
 
 
 __all__ = ["cos", "ex2", "lg2", "rcp", "rsqrt", "sin", "sqrt"]

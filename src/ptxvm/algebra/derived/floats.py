@@ -16,7 +16,12 @@ def sign_bit(type: Type) -> int:
 
 def infinity_bits(type: Type) -> int:
     """Positive infinity of the format."""
-    return (sign_bit(type) - 1) >> FRACTION[type.name] << FRACTION[type.name]
+    return sign_bit(type) - (1 << FRACTION[type.name])
+
+
+def nan_bits(type: Type) -> int:
+    """The one NaN that results in the format have: all ones but the sign."""
+    return sign_bit(type) - 1
 
 
 @derived
@@ -62,7 +67,7 @@ def canonical_nan(a: Value) -> Value:
     if a.type is f64:
         return a
     bits = a.view(a.type.as_bits)
-    return select(is_nan(a), sign_bit(a.type) - 1, bits).view(a.type)
+    return select(is_nan(a), nan_bits(a.type), bits).view(a.type)
 
 
 @derived
@@ -99,4 +104,4 @@ def copy_sign(sign: Value, a: Value) -> Value:
 
 def with_nan(condition: Value, a: Value) -> Value:
     """`a`, or the canonical NaN where the condition holds."""
-    return select(condition, sign_bit(a.type) - 1, a.view(a.type.as_bits)).view(a.type)
+    return select(condition, nan_bits(a.type), a.view(a.type.as_bits)).view(a.type)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ptxvm.algebra.derived.floats import is_nan, is_negative, magnitude
+from ptxvm.algebra.derived.floats import infinity_bits, is_nan, is_negative, magnitude, nan_bits
+from ptxvm.algebra.derived.integers import shift_to_nearest
 from ptxvm.algebra.types import b8, b16, b32, f32, s8
 from ptxvm.algebra.value import Value, select
 
@@ -50,19 +51,26 @@ def encode(
     least = 128 - format.bias  # the exponent of the least normal number of the format, as f32 writes it
     exponent = (size >> 23).max(1)
     above, below = exponent.max(least) - least, size.lift(least) - exponent.min(least)
-    shift = (below + (23 - format.fraction)).min(31)
+    shift = below + (23 - format.fraction)
     significand = size & 0x7F_FFFF | select(size >= 0x80_0000, size.lift(0x80_0000), 0)
     if mode == "rn":
-        tie_to_even = significand >> shift & 1
-        significand = significand + (size.lift(1) << shift - 1) - 1 + tie_to_even
+        kept = shift_to_nearest(significand, shift)
     elif random is not None:
-        significand = significand + (random << shift - 16 | random >> shift.lift(16) - shift)
+        kept = _shift_at_random(significand, shift, random)
+    else:
+        kept = significand >> shift
     limit = format.greatest if finite or format.infinity is None else format.infinity
-    code = ((above << format.fraction) + (significand >> shift)).min(limit)
+    code = ((above << format.fraction) + kept).min(limit)
     code = code | bits >> 32 - format.bits & 1 << format.bits - 1
     if relu:
         code = select(is_negative(a), 0, code)
     return select(is_nan(a), format.greatest if format.nan is None else format.nan, code).to(b16)
+
+
+def _shift_at_random(a: Value, n: Value, random: Value) -> Value:
+    """`a >> n` (24 bits by 13 or more), after the random bits are added to the sixteen behind the new point."""
+    with_sixteen = a >> n - 16 | a << n.lift(16) - n  # one of the two, since a shift by less than 0 leaves nothing
+    return with_sixteen + random >> 16
 
 
 def decode(code: Value, format: Format) -> Value:
@@ -71,10 +79,10 @@ def decode(code: Value, format: Format) -> Value:
     value = (size << 23 - format.fraction).view(f32) * 2.0 ** (127 - format.bias)
     bits = value.view(b32)
     if format.infinity is not None:
-        bits = select(size.eq(format.infinity), 0x7F80_0000, bits)
+        bits = select(size.eq(format.infinity), infinity_bits(f32), bits)
     if format.nan is not None:
         least_nan = format.nan if format.infinity is None else format.infinity + 1
-        bits = select(size >= least_nan, 0x7FFF_FFFF, bits)
+        bits = select(size >= least_nan, nan_bits(f32), bits)
     return (bits | (code.to(b32) & sign) << 32 - format.bits).view(f32)
 
 
@@ -96,7 +104,7 @@ def decode_scale(code: Value) -> Value:
     """The f32 that a ue8m0 stands for."""
     wide = code.to(b32)
     bits = select(wide.eq(0), 0x40_0000, wide << 23)
-    return select(wide.eq(0xFF), 0x7FFF_FFFF, bits).view(f32)
+    return select(wide.eq(0xFF), nan_bits(f32), bits).view(f32)
 
 
 def encode_fixed(a: Value, *, relu: bool = False) -> Value:
@@ -121,8 +129,7 @@ def to_tf32(a: Value, mode: str, *, finite: bool = False, relu: bool = False) ->
         bits = bits + 0xFFF + (bits >> 13 & 1)
     bits = bits & 0xFFFF_E000
     if finite:
-        infinite = (bits & 0x7FFF_FFFF) >= 0x7F80_0000
-        bits = select(infinite, bits & 0x8000_0000 | 0x7F7F_E000, bits)
+        bits = select(magnitude(bits.view(f32)).eq(infinity_bits(f32)), bits - 0x2000, bits)
     if relu:
         bits = select(is_negative(a), 0, bits)
-    return select(is_nan(a), 0x7FFF_FFFF, bits).view(f32)
+    return select(is_nan(a), nan_bits(f32), bits).view(f32)

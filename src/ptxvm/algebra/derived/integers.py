@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value, derived, select
 
@@ -13,12 +11,8 @@ from ptxvm.algebra.value import Value, derived, select
 @derived
 def saturate(a: Value, target: Type) -> Value:
     """The integer `a`, clamped to the range of `target`, as `target`."""
-    (lo, hi), (least, most) = target.range, a.type.range
-    if least < lo:
-        a = select(a < lo, lo, a)
-    if most > hi:
-        a = select(a > hi, hi, a)
-    return a.to(target)
+    (least, most), (lowest, highest) = a.type.range, target.range
+    return a.max(max(least, lowest)).min(min(most, highest)).to(target)
 
 
 def widened(a: Value) -> Value:
@@ -41,13 +35,13 @@ def sub_saturating(a: Value, b: Value) -> Value:
 @derived
 def absolute(a: Value) -> Value:
     """The magnitude of a signed integer; the least one stays itself."""
-    return select(a < 0, -a, a)
+    return a.max(-a)
 
 
 @derived
 def distance(a: Value, b: Value) -> Value:
     """How far apart two integers are, modulo the size of the type."""
-    return select(a < b, b - a, a - b)
+    return a.max(b) - a.min(b)
 
 
 # ── carries ─────────────────────────────────────────────────────────────────────────────
@@ -113,6 +107,12 @@ def field(a: Value, at: int, size: int) -> Value:
 
 
 @derived
+def shift_to_nearest(a: Value, n: Value) -> Value:
+    """`a >> n`, rounded to the nearest integer, to the even one of two; `a` has a leading zero, and `n` is 1 or more."""
+    return a + (n.lift(1) << n - 1) - 1 + (a >> n & 1) >> n
+
+
+@derived
 def low_mask(n: Value) -> Value:
     """As many ones as `n` says, from bit 0 up."""
     return (n.lift(1) << n) - 1
@@ -141,31 +141,5 @@ def look_up(a: Value, b: Value, c: Value, table: Value) -> Value:
     rows = [-(table >> n & 1) for n in range(8)]
     for chooser in (c, b, a):
         rows = [mux(rows[n + 1], rows[n], chooser) for n in range(0, len(rows), 2)]
-    return rows[0]
-
-
-# ── packed elements ─────────────────────────────────────────────────────────────────────
-
-
-def elements(a: Value, type: Type) -> list[Value]:
-    """The elements of a packed value, each as that type, the lowest first."""
-    bits = a.view(a.type.as_bits)
-    return [(bits >> at).to(type.as_bits).view(type) for at in range(0, a.type.bits, type.bits)]
-
-
-def pack(parts: Sequence[Value], type: Type) -> Value:
-    """The value of that type whose elements these are, the lowest first."""
-    size = parts[0].type.bits
-    whole = parts[0].view(parts[0].type.as_bits).to(type.as_bits)
-    for n, part in enumerate(parts[1:], 1):
-        whole |= part.view(part.type.as_bits).to(type.as_bits) << n * size
-    return whole.view(type)
-
-
-def elementwise(function: Callable[..., Value], *values: Value) -> Value:
-    """The function of each element, where the type is packed; of the values, where it is not."""
-    type = values[0].type
-    if not type.is_packed:
-        return function(*values)
-    columns = zip(*(elements(v, type.element) for v in values), strict=True)
-    return pack([function(*column) for column in columns], type)
+    (entry,) = rows
+    return entry

@@ -8,27 +8,24 @@ from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
 
 
-def elements(a: Value) -> list[Value]:
-    """The elements of a packed value; a value that is not packed alone."""
-    element = a.type.element
-    if element is a.type:
-        return [a]
+def elements(a: Value, type: Type | None = None) -> list[Value]:
+    """The elements of a packed value, each as that type (its own, if none is given), the lowest first."""
+    type = type or a.type.element
     bits = a.view(a.type.as_bits)
-    return [(bits >> n * element.bits).to(element.as_bits).view(element) for n in range(a.type.lanes)]
+    return [(bits >> at).to(type.as_bits).view(type) for at in range(0, bits.type.bits, type.bits)]
 
 
 def pack(parts: Sequence[Value], type: Type) -> Value:
-    """One value of the elements, which have the whole width together."""
-    bits = type.as_bits
-    total = parts[0].view(parts[0].type.as_bits).to(bits)
-    for n, part in enumerate(parts[1:], 1):
-        total = total | part.view(part.type.as_bits).to(bits) << n * part.type.bits
-    return total.view(type)
+    """The value of that type whose elements these are, the lowest first."""
+    size = type.bits // len(parts)
+    whole, *others = (part.view(part.type.as_bits).to(type.as_bits) for part in parts)
+    for n, part in enumerate(others, 1):
+        whole |= part << n * size
+    return whole.view(type)
 
 
-def each(function: Callable[..., Value], *operands: Value) -> Value:
-    """`function` of the first elements, of the second, and so on, packed again; of a scalar, the function itself."""
-    type = operands[0].type
-    if type.lanes == 1:
-        return function(*operands)
-    return pack([function(*parts) for parts in zip(*map(elements, operands), strict=True)], type)
+def each(function: Callable[..., Value], a: Value, *others: Value) -> Value:
+    """`function` of the first elements, of the second, and so on, packed again; of scalars, the function itself."""
+    if not a.type.is_packed:
+        return function(a, *others)
+    return pack(list(map(function, *map(elements, (a, *others)))), a.type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.algebra.derived.floats import flush_subnormal, is_nan
-from ptxvm.algebra.derived.integers import elements, elementwise, pack
+from ptxvm.algebra.derived.packed import each, elements, pack
 from ptxvm.algebra.types import bf16, bf16x2, f16, f16x2, f32, f64, u16
 from ptxvm.algebra.value import select
 from ptxvm.isa.model import Problem, alu
@@ -103,7 +103,7 @@ def set_half(i, a, b, c):
     if not i.stype.is_packed:
         return written(combined(i, holds(i.CmpOp, a, b, ftz=i.flushes), c), i.dtype)
     part = i.dtype.element if i.dtype.is_packed else u16
-    pairs = zip(elements(a, a.type.element), elements(b, b.type.element), strict=True)
+    pairs = zip(elements(a), elements(b), strict=True)
     return pack([written(combined(i, holds(i.CmpOp, x, y, ftz=i.flushes), c), part) for x, y in pairs], i.dtype)
 
 
@@ -124,7 +124,7 @@ def an_integer_outcome_of_half_precision(i):
 )
 def set_packed(i, a, b):
     """Compare packed integers, and write all ones in the elements where the comparison holds, otherwise 0."""
-    return elementwise(lambda x, y: written(holds(i.CmpOp, x, y), x.type), a, b)
+    return each(lambda x, y: written(holds(i.CmpOp, x, y), x.type), a, b)
 
 
 # What a half-precision comparison may write, and what it may compare for that (PTX 9.7.7.1).
@@ -212,7 +212,7 @@ def setp(i, a, b, c):
 )
 def setp_half(i, a, b, c):
     """Compare in half precision; of packed values, `p` tells of the lower halves and `q` of the upper ones."""
-    pairs = zip(elements(a, a.type.element), elements(b, b.type.element), strict=True)
+    pairs = zip(elements(a), elements(b), strict=True)
     return tuple(combined(i, holds(i.CmpOp, x, y, ftz=i.flushes), c) for x, y in pairs)
 
 

@@ -9,7 +9,6 @@ from ptxvm.algebra.derived.integers import (
     add_saturating,
     carryless_product,
     distance,
-    elementwise,
     extend,
     low_mask,
     mux,
@@ -18,6 +17,7 @@ from ptxvm.algebra.derived.integers import (
     sub_saturating,
     widened,
 )
+from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.types import s32, u32
 from ptxvm.algebra.value import select
 from ptxvm.isa.model import Problem, alu
@@ -35,7 +35,7 @@ from ptxvm.isa.model import Problem, alu
 )
 def add(i, a, b):
     """Add two values, element by element where they are packed; with .sat, stay within the range of the type."""
-    return elementwise(add_saturating if i.sat else operator.add, a, b)
+    return each(add_saturating if i.sat else operator.add, a, b)
 
 
 @alu(
@@ -48,7 +48,7 @@ def add(i, a, b):
 )
 def sub(i, a, b):
     """Subtract one value from another; with .sat, stay within the range of the type."""
-    return elementwise(sub_saturating if i.sat else operator.sub, a, b)
+    return each(sub_saturating if i.sat else operator.sub, a, b)
 
 
 @add.rule("P1001")
@@ -260,7 +260,7 @@ def abs_(i, a):
 )
 def neg(i, a):
     """Negate a signed value."""
-    return elementwise(operator.neg, a)
+    return each(operator.neg, a)
 
 
 @alu(
@@ -273,7 +273,7 @@ def neg(i, a):
 )
 def min_(i, a, b):
     """Take the lesser of two values, element by element where they are packed; with .relu, zero if it is negative."""
-    return elementwise(lambda x, y: x.min(y).max(0) if i.relu else x.min(y), a, b)
+    return each(lambda x, y: x.min(y).max(0) if i.relu else x.min(y), a, b)
 
 
 @alu(
@@ -286,7 +286,7 @@ def min_(i, a, b):
 )
 def max_(i, a, b):
     """Take the greater of two values, element by element where they are packed; with .relu, zero if it is negative."""
-    return elementwise(lambda x, y: x.max(y).max(0) if i.relu else x.max(y), a, b)
+    return each(lambda x, y: x.max(y).max(0) if i.relu else x.max(y), a, b)
 
 
 @min_.rule("P1004")

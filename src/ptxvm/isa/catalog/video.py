@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from ptxvm.algebra.derived.integers import absolute, elements, field, mux, pack, saturate
+from ptxvm.algebra.derived.integers import absolute, field, mux, saturate
+from ptxvm.algebra.derived.packed import elements, pack
 from ptxvm.algebra.types import named_type, s32, s64, u32, u64
 from ptxvm.algebra.value import select
 from ptxvm.isa.model import Problem, alu
