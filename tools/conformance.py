@@ -53,7 +53,13 @@ CHIP = ".version 9.2\n.target sm_100a\n.address_size 64\n"
 HEADS = {OLD: "", NEW: "_new", CHIP: "_chip"}  # the modules, and how their files are called
 ROOM = 64  # bytes of results of one kernel
 TOGETHER = 8  # instructions of one kernel
-ROWS = {"compare": 4, "video": 4, "approx": 80}  # runs of one kernel, by family or file; of the others 8
+ROWS = {
+    "compare": 4,
+    "video": 4,
+    "approx": 120,
+    "small": 40,
+    "bits": 12,
+}  # runs of one kernel, by family or file; of the others 8
 
 FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
 ONE = {name: f.bias << f.fraction for name, f in FORMATS.items()}
@@ -212,7 +218,7 @@ def calls(name: str, group: list[Case], rows: int) -> Iterator[str]:
     random = Random(zlib.crc32(" ".join(case.text for case in group).encode()))  # noqa: S311 - to be had again
     types = group[0].operands.split()
     results = [type for type, _ in places(group)]
-    made, seen, hard = 0, set(), iter(HARD.get(group[0].operands, []))
+    made, seen, hard = 0, set(), iter(edges() if types == [RECORDED] else HARD.get(group[0].operands, []))
     for attempt in range(40 * rows):
         row = next(hard, None) or tuple(draw(t, random) for t in types)
         if attempt == 4 and len(types) > 1 and types[0] == types[1]:
@@ -240,11 +246,28 @@ def wanted(case: Case, row: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
-# Operands that a second rounding would betray: a product halfway between two f16, and a summand far below it.
-HARD = {
+# f32 that small formats, tf32 and scale factors must tell apart: ties and their neighbours, the ends, what has no number.
+TIES = [0x3F88_0000, 0x3F98_0000, 0x3F90_0000, 0x3FA0_0000, 0x3FB0_0000, 0x3F80_1000, 0x3F80_3000]
+NEIGHBOURS = [x + n for x in TIES for n in (-1, 0, 1)]
+ENDS = [
+    0, 1, 0x3F_FFFF, 0x40_0000, 0x40_0001, 0x7F_FFFF, 0x80_0000, 0x80_0001, 0x7F00_0000, 0x7F00_0001, 0x7F7F_FFFF,
+    0x7F80_0000, 0x7F80_0001, 0x7FFF_FFFF,
+]  # fmt: skip
+DELICATE = [*ENDS, *NEIGHBOURS]
+# Operands that random ones would hardly hit, by the types of a case.
+HARD: dict[str, Iterable[tuple[int, ...]]] = {
+    # what a second rounding would betray: a product halfway between two f16, and a summand far below it
     "f16 f16 f16": [(0x3C01, 0x3E00, 0x8001), (0x3C01, 0x3E00, 0x0001), (0xBC01, 0x3E00, 0x0001)],
     f"{PAIR} {PAIR} {PAIR}": [(0x3C01_BC01, 0x3E00_3E00, 0x8001_0001)],
-}
+    SMALL: [(x,) for x in (*DELICATE, 0xFF80_0000, 0xBF80_1000)],
+    f"{SMALL} {SMALL}": [(x | 1 << 31, y) for x, y in itertools.pairwise(DELICATE)],
+    f"{SMALL} {SMALL} u32": [
+        (0xFFFE, 0x80_0000, 0x0001_0000), (0x7F_FFFF, 0x7F7F_FFFF, 0x0000_FFFF), (0x7FC0_0000, 0xFF80_0000, 0),
+        (0x8000_0001, 0x3F_FFFF, 0xFFFF_FFFF), (0x3F80_0001, 0xBF87_FFFF, 0xFFFF_FFFF), (0x3380_0000, 0x3300_0000, 0xFFFF_8000),
+        (0x3F88_0000, 0xBFA0_0000, 0x7FFF_8000), (0x43E0_0000, 0xC3F0_0000, 0x7FFF_8000),
+    ],
+    "b32 u32 s32": [(1 << n, 0, 1) for n in (0, 1, 2, 4, 8, 16, 31)],
+}  # fmt: skip
 
 # ── operands ────────────────────────────────────────────────────────────────────────────
 
@@ -591,19 +614,37 @@ def integral(a: int, format: Format, mode: str) -> int | str:
 def small_conversions() -> Iterator[Case]:
     """bf16, tf32 and the formats of eight bits and fewer; f32 drawn in and about their ranges."""
     yield from pairs_of_halves()
-    yield Case("cvt.rs.bf16x2.f32", "b32", f"{ADDEND} {SMALL} u32",
-               lambda a, b, r: at_random(a & 0xFFFF_FFFF, r >> 16) << 16 | at_random(b, r & 0xFFFF))  # fmt: skip
+    yield from random_conversions()
     yield from tf32_conversions()
     yield from byte_conversions()
     yield from scale_conversions()
     yield from fixed_conversions()
 
 
-def at_random(x: int, r: int) -> int:
-    """An f32 as bf16, rounded by random bits: they are added to those that are cut off."""
-    if (x & 0x7FFF_FFFF) + r >= F32.infinity:
-        raise Unsaid
-    return x + r >> 16
+def random_conversions() -> Iterator[Case]:
+    """To pairs of halves and to four small numbers, rounded by random bits; the definition is `test_convert_exact`'s."""
+    three = f"{SMALL} {SMALL} u32"
+    for half, relu, finite in itertools.product(("f16", "bf16"), ("", ".relu"), ("", ".satfinite")):
+
+        def one(x: int, r: int, half: str = half, relu: str = relu, finite: str = finite) -> int:
+            bits = r << {"f16": 3, "bf16": 0}[half] & 0xFFFF
+            return small.at_random(x, half, bits, relu=bool(relu), finite=bool(finite))
+
+        yield Case(f"cvt.rs{relu}{finite}.{half}x2.f32", "b32", three,
+                   lambda a, b, r, f=one: f(a, r >> 16) << 16 | f(b, r & 0xFFFF))  # fmt: skip
+    for name, relu in itertools.product(small.SMALL, ("", ".relu")):
+
+        def four(a: int, b: int, r: int, name: str = name, relu: str = relu) -> int:
+            high, low = r >> 16, r & 0xFFFF
+            bits = (high, high, low, low)
+            if name == "e2m1":
+                bits = (high & 0xFF00, low & 0xFF00, high << 8 & 0xFF00, low << 8 & 0xFF00)
+            size = 4 if name == "e2m1" else 8
+            codes = [small.at_random(x, name, n, relu=bool(relu)) for x, n in zip((a, b, b, a), bits, strict=True)]
+            return sum(code << size * n for n, code in enumerate(reversed(codes)))
+
+        yield Case(f"cvt.rs{relu}.satfinite.{name}x4.f32 {{d}}, {{{{{{a}}, {{b}}, {{b}}, {{a}}}}}}, {{c}};",
+                   "b16" if name == "e2m1" else "b32", three, four)  # fmt: skip
 
 
 def pairs_of_halves() -> Iterator[Case]:
@@ -674,7 +715,7 @@ def scale_conversions() -> Iterator[Case]:
         yield Case(f"cvt.{mode}{finite}.ue8m0x2.f32", "b16", f"{SMALL} {SMALL}", lambda a, b, f=scale: f(a) << 8 | f(b))
 
     def factor(c: int) -> int:
-        return 0x7FFF if c == 0xFF else 0x40 if c == 0 else c << 7
+        return 0x7FFF if c == 0xFF else 0x40 if c == 0 else c << 7  # a bf16
 
     yield Case("cvt.rn.bf16x2.ue8m0x2", "b32", "b16", lambda a: factor(a >> 8) << 16 | factor(a & 0xFF))
 
@@ -860,6 +901,16 @@ def recorded(function: str) -> dict[int, int]:
     """The results of a function, by input."""
     data = np.load(FIDELITY / "sfu_random.npz")
     return dict(zip(data["x"].astype(np.uint32).tolist(), data[function].tolist(), strict=True))
+
+
+@cache
+def edges() -> list[tuple[int]]:
+    """The recorded inputs at the ends of what the functions tell apart: zeros, infinities, NaN, and where ex2 overflows."""
+    every = recorded_inputs()[0]
+    ends = [x for x in every if x & 0x7FFF_FFFF in (0, F32.infinity)]
+    nans = [x for x in every if exact.is_nan(x, F32)]
+    near = [x for x in every if 0x42FA_0000 <= x & 0x7FFF_FFFF < 0x4304_0000]  # 125 to 132
+    return [(x,) for x in (*ends, *nans[:2], *near[::4])]
 
 
 @cache

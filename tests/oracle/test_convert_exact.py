@@ -211,18 +211,49 @@ def test_pairs_of_halves(half: str, mode: str, relu: bool, finite: bool, rng: np
         assert got.tolist() == [half_of(x) for x in a]
 
 
+# target: bits of its fraction, its bias, its greatest number, and what is beyond that (nothing, of the small formats)
+ROUNDED_AT_RANDOM = {
+    "f16": (10, 15, 0x7BFF, 0x7C00), "bf16": (7, 127, 0x7F7F, 0x7F80), "e4m3": (3, 7, 0x7E, 0x7E), "e5m2": (2, 15, 0x7B, 0x7B),
+    "e3m2": (2, 3, 0x1F, 0x1F), "e2m3": (3, 1, 0x1F, 0x1F), "e2m1": (1, 1, 0x07, 0x07),
+}  # fmt: skip
+
+
+def at_random(x: int, name: str, random: int, *, relu: bool = False, finite: bool = True) -> int:
+    """An f32 whose magnitude moves up where random bits, added to the sixteen behind the last place, carry."""
+    fraction, bias, greatest, beyond = ROUNDED_AT_RANDOM[name]
+    bits = {"f16": 16, "bf16": 16, **WIDTH}[name]
+    if exact.is_nan(x, F32):
+        return {"f16": 0x7FFF, "bf16": 0x7FFF}.get(name) or SMALL[name][2]
+    sign = exact.negative(x, F32) << bits - 1
+    size = x & 0x7FFF_FFFF
+    code = greatest + 1
+    if size != F32.infinity:
+        number = exact.value(size, F32)
+        last = max(exact.floor_log2(number) if number else 1 - bias, 1 - bias) - fraction
+        whole, rest = divmod(number / Fraction(2) ** last, 1)
+        code = (last + fraction + bias - 1 << fraction) + int(whole) + (int(rest * 65536) + random >> 16)
+    return 0 if relu and sign else min(code, greatest if finite else beyond) | sign
+
+
+def random_halves(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Random bits of which halves are often all ones or nearly so."""
+    whole = rng.integers(0, 1 << 32, count, dtype=np.uint32)
+    return whole | rng.choice(np.array([0, 0xFFFF, 0xFFFF_0000, 0xFFF0_FFF0], np.uint32), count)
+
+
+@pytest.mark.parametrize(("relu", "finite"), list(itertools.product((False, True), repeat=2)))
 @pytest.mark.parametrize("half", ["f16", "bf16"])
-def test_stochastic_rounding(half: str, rng: np.random.Generator) -> None:
-    """`.rs` adds random bits to the bits that are cut off; what carries moves away from zero (normal results here)."""
-    format, cut = FLOATS[half], {"f16": 13, "bf16": 16}[half]
-    a = (rng.uniform(0.001, 100, 500) * rng.choice([-1, 1], 500)).astype(np.float32).view(np.uint32)
-    b = (rng.uniform(0.001, 100, 500)).astype(np.float32).view(np.uint32)
-    r = rng.integers(0, 1 << 32, 500, dtype=np.uint32)
-    got = run(f"cvt.rs.{half}x2.f32 {{d}}, {{0}}, {{1}}, {{2}};", "b32", ("f32", a), ("f32", b), ("b32", r))
+def test_halves_rounded_at_random(half: str, relu: bool, finite: bool, rng: np.random.Generator) -> None:
+    """PTX 9.7.9.21: 13 bits decide for f16, 16 for bf16; the upper ones are those of `a`."""
+    unused = {"f16": 3, "bf16": 0}[half]
+    a, b = (np.concatenate([sample(rng, 400), floats(rng, F32, 400)]) for _ in "ab")
+    r = random_halves(rng, 800)
+    text = f"cvt.rs{'.relu' * relu}{'.satfinite' * finite}.{half}x2.f32 {{d}}, {{0}}, {{1}}, {{2}};"
+    got = run(text, "b32", ("f32", a), ("f32", b), ("b32", r))
     for x, y, random, g in zip(a.tolist(), b.tolist(), r.tolist(), got.tolist(), strict=True):
-        for v, bits, result in ((x, random >> 16, g >> 16), (y, random & 0xFFFF, g & 0xFFFF)):
-            moved = v + (bits & (1 << cut) - 1) & ~((1 << cut) - 1)
-            assert result == exact.convert(moved, F32, format, "rz")
+        high = at_random(x, half, random >> 16 << unused & 0xFFFF, relu=relu, finite=finite)
+        low = at_random(y, half, random << unused & 0xFFFF, relu=relu, finite=finite)
+        assert g == high << 16 | low, f"{x:#x}, {y:#x}, {random:#x}"
 
 
 def tf32(bits: int, mode: str) -> int:
@@ -304,20 +335,23 @@ def test_every_small_number_widens(name: str, half: str) -> None:
     assert got.tolist() == (word | word[::-1] << np.uint32(16)).tolist()
 
 
-def test_four_small_numbers_rounded_at_random(rng: np.random.Generator) -> None:
-    """With random bits of 0 `.rs` is rounding to zero; with all of them, what is not exact moves away from zero."""
-    values = (rng.integers(1, 3200, (4, 500)) / 8).astype(np.float32)
-    columns = [("f32", v.view(np.uint32)) for v in values]
-    text = "cvt.rs.satfinite.e4m3x4.f32 {d}, {{{0}, {1}, {2}, {3}}}, {4};".replace("{{{", "{ {").replace("}}}", "} }")
-    down = run(text, "b32", *columns, ("b32", np.zeros(500, np.uint32)))
-    up = run(text, "b32", *columns, ("b32", np.full(500, 0xFFFF_FFFF, np.uint32)))
-    for n, v in enumerate(values):
-        shift = np.uint32(24 - 8 * n)
-        low = (down >> shift).astype(np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
-        high = (up >> shift).astype(np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
-        assert (low <= v).all()
-        assert (v <= high).all()
-        assert ((high == low) == (low == v)).all()
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("name", SMALL)
+def test_four_small_numbers_rounded_at_random(name: str, relu: bool, rng: np.random.Generator) -> None:
+    """PTX 9.7.9.21: the upper half of the random bits is for the first two; of e2m1, the upper bytes of both halves are."""
+    columns = [sample(rng, 400) for _ in range(4)]
+    r = random_halves(rng, 400)
+    size, register = (4, "b16") if name == "e2m1" else (8, "b32")
+    text = f"cvt.rs{'.relu' * relu}.satfinite.{name}x4.f32 {{d}}, {{{{{{0}}, {{1}}, {{2}}, {{3}}}}}}, {{4}};"
+    text = text.replace("{{{", "{ {").replace("}}}", "} }")
+    got = run(text, register, *[("f32", c) for c in columns], ("b32", r))
+    for *numbers, random, g in zip(*(c.tolist() for c in columns), r.tolist(), got.tolist(), strict=True):
+        low, high = random & 0xFFFF, random >> 16
+        bits = [high & 0xFF00, low & 0xFF00, (high & 0xFF) << 8, (low & 0xFF) << 8] if size == 4 else [high, high, low, low]
+        want = 0
+        for x, n in zip(numbers, bits, strict=True):
+            want = want << size | at_random(x, name, n, relu=relu)
+        assert g == want, f"{[hex(x) for x in numbers]}, {random:#x}"
 
 
 def test_scale_factors() -> None:
