@@ -1,10 +1,13 @@
-"""Misuse of barriers: lanes of one warp that wait at different ones, or not all of which come."""
+"""Misuse of barriers: warps that diverge at one, counts that do not agree, masks that name the wrong lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxvm.analysis.program import Bound
 from ptxvm.machine.events import Threads
@@ -32,3 +35,60 @@ def diverged(groups: Sequence[tuple[Bound, Threads]], size: int) -> Iterator[tup
             if count < lanes:
                 said = f"{count} of the {lanes} lanes of a warp came to this barrier, which needs all of them together"
                 yield bound, int(threads[at]), said
+
+
+@dataclass(slots=True)
+class Expected:
+    """What the first who came to a barrier said, and who has come."""
+
+    count: int | None
+    line: int
+    come: set[int] = field(default_factory=set)
+
+
+class BarrierCounts:
+    """The counts with which threads come to the barriers of their CTAs (PTX 9.7.13.1)."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._expected: dict[Any, Expected] = {}
+
+    def joined(self, key: Any, line: int, threads: Threads, count: int | None) -> Iterator[str]:
+        """Threads come to a barrier: what is wrong with their count."""
+        first = self._expected.setdefault(key, Expected(count, line))
+        again = not first.come.isdisjoint(threads.tolist())
+        first.come.update(threads.tolist())
+        come = WARP * len({thread % self.size // WARP for thread in first.come})
+        room = -(-self.size // WARP) * WARP
+        if count is not None and count % WARP:
+            yield f"{count} threads are expected at this barrier, which is no multiple of {WARP}"
+        elif count is not None and count > room:
+            yield f"{count} threads are expected at this barrier, and the CTA has {self.size}"
+        elif (count or room) != (first.count or room):
+            yield (
+                f"{count or self.size} threads are expected at barrier {key[1]} here, "
+                f"and {first.count or self.size} at line {first.line}"
+            )
+        elif come > (count or room):
+            yield f"{come} threads come to barrier {key[1]} in one phase, and {count or self.size} are expected"
+        elif again:
+            yield f"a warp comes twice to barrier {key[1]} in one phase, before the others have come"
+
+    def opened(self, key: Any) -> None:
+        """The next phase begins."""
+        self._expected.pop(key, None)
+
+
+def misnamed(
+    bound: Bound, masks: npt.NDArray[np.uint32], lanes: npt.NDArray[np.int64], gone: npt.NDArray[np.uint32]
+) -> Iterator[tuple[int, str]]:
+    """What is wrong with the masks of lanes that come to a collective: the position of a lane, and what.
+
+    `gone` has a bit for each lane of the warp that has ended, which `bar.warp.sync` must not name (PTX 9.7.13.2).
+    """
+    own = masks >> lanes.astype(np.uint32) & np.uint32(1)
+    for n in np.flatnonzero(own == 0).tolist()[:1]:
+        yield n, f"lane {lanes[n]} is not in the mask {int(masks[n]):#010x} that it gives"
+    if bound.node.opcode == "bar":
+        for n in np.flatnonzero(masks & gone).tolist()[:1]:
+            yield n, f"the mask {int(masks[n]):#010x} names lanes that ended before: {int(masks[n] & gone[n]):#010x}"

@@ -7,16 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from ptxvm.analysis.program import Bound
-from ptxvm.checkers.barriers import diverged
+from ptxvm.checkers.barriers import BarrierCounts, diverged, misnamed
 from ptxvm.checkers.initialised import InitialisedBytes
+from ptxvm.checkers.mbarriers import Mbarriers
 from ptxvm.checkers.race import Race, RaceDetector
 from ptxvm.checkers.strength import WIDE, Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Finding, Offsets, Party, Scene, Threads, Words
+from ptxvm.machine.events import Access, Finding, Masks, Offsets, Party, Scene, Threads, Words
 from ptxvm.machine.faults import plural
 
+WARP = 32
 WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
 CHECKS = ("memory", "init", "sync", "race")
 
@@ -31,6 +33,7 @@ class Checker:
         self._seen: set[tuple[Any, ...]] = set()
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
+        self._mbarriers: Mbarriers | None = None
 
     # ── what is watched ─────────────────────────────────────────────────────────────────
 
@@ -45,9 +48,14 @@ class Checker:
             self._race = RaceDetector(scene, self._raced)
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
+        if "sync" in self.checks:
+            self._mbarriers = Mbarriers(self._misused)
+            self._counts = BarrierCounts(scene.shape.threads)
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
+        if self._mbarriers is not None:
+            self._mbarriers.read(access, threads, allocation, offsets)
         if self._init is not None:
             self._init.read(access, threads, allocation, offsets)
         if self._race is not None:
@@ -55,6 +63,8 @@ class Checker:
 
     def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have written."""
+        if self._mbarriers is not None:
+            self._mbarriers.wrote(access, threads, allocation, offsets)
         if self._init is not None:
             self._init.wrote(access, allocation, offsets)
         if self._race is not None:
@@ -72,6 +82,8 @@ class Checker:
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
     ) -> None:
         """Threads have updated mbarriers."""
+        if self._mbarriers is not None:
+            self._mbarriers.signalled(access, threads, allocation, offsets, words)
         if self._init is not None:
             self._init.read(access, threads, allocation, offsets)
         if self._race is not None:
@@ -122,8 +134,27 @@ class Checker:
         if self._race is not None:
             self._race.opened(key, groups)
         if "sync" in self.checks:
+            self._counts.opened(key)
             for bound, thread, said in diverged(groups, self.scene.shape.threads):
                 self._add("barrier-divergence", said, bound, Party("barrier", self.scene.place(bound, thread)))
+
+    def joined(self, key: Any, bound: Bound, threads: Threads, count: int | None) -> None:
+        """Threads come to a barrier."""
+        if "sync" in self.checks:
+            place = self.scene.place(bound, int(threads[0]))
+            for said in self._counts.joined(key, place.line, threads, count):
+                self._add("barrier-count", said, bound, Party("barrier", place))
+
+    def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
+        """Lanes come to a collective of their warp."""
+        if "sync" in self.checks:
+            for position, said in misnamed(bound, masks, threads % self.scene.shape.threads % WARP, gone):
+                self._add("invalid-mask", said, bound, Party("collective", self.scene.place(bound, int(threads[position]))))
+
+    def disagreed(self, bound: Bound, thread: int, said: str) -> None:
+        """Lanes that meet at a collective gave different masks."""
+        if "sync" in self.checks:
+            self._add("invalid-mask", said, bound, Party("collective", self.scene.place(bound, thread)))
 
     def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, group by group."""
@@ -141,6 +172,8 @@ class Checker:
             self._race.ended(allocation)
         if self._init is not None:
             self._init.ended(allocation)
+        if self._mbarriers is not None:
+            self._mbarriers.ended(allocation)
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: it is a finding, and what can go on does."""
@@ -190,6 +223,10 @@ class Checker:
         if one % size // 32 == other % size // 32:
             return "bar.warp.sync with both lanes in the mask, or a barrier of the CTA, between the two"
         return "a barrier of the CTA (bar.sync) between the two, or release and acquire at .cta scope or wider"
+
+    def _misused(self, access: Access, thread: int, said: str) -> None:
+        place = self.scene.place(access.bound, thread)
+        self._add("invalid-mbarrier", said, access.bound, Party("mbarrier", place))
 
     def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int) -> None:
         size = access.type.bytes * access.count

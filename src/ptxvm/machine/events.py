@@ -24,6 +24,7 @@ from ptxvm.machine.launch import LaunchShape
 Threads = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Masks = npt.NDArray[np.uint32]
 
 
 class Access(Protocol):
@@ -206,6 +207,15 @@ class Watcher(Protocol):
 
     def arrived(self, key: Any, threads: Threads) -> None:
         """Threads have arrived at a barrier of their CTA without waiting; `key` names it."""
+
+    def joined(self, key: Any, bound: Bound, threads: Threads, count: int | None) -> None:
+        """Threads come to a barrier of their CTA and expect so many there, or all."""
+
+    def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
+        """Lanes come to a collective of their warp with masks; `gone` are the lanes of each one's warp that have ended."""
+
+    def disagreed(self, bound: Bound, thread: int, said: str) -> None:
+        """Lanes that meet at a collective gave masks that do not agree."""
 
     def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier of a CTA lets those go on who wait there, by the instruction at which they do."""

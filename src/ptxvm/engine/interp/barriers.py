@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.cohort import Cohort
-from ptxvm.engine.interp.lanes import WARP
+from ptxvm.engine.interp.lanes import WARP, listed
 
 Key = tuple[int, int, int]  # minus the depth of calls, the routine, the segment
 
@@ -72,6 +73,16 @@ class WarpWaits:
         cohort.warps_met(mnemonic, np.flatnonzero(ready))
         return [Waiting(key, together(parts)) for key, parts in released.items()]
 
+    def missing(self) -> str:
+        """The lanes of the first warp that waits which those who wait there name, and which did not come."""
+        waiting = next((w for pool in self.pools.values() for w in pool), None)
+        if waiting is None:
+            return ""
+        layout, lane = self.cohort.layout, int(waiting.lanes[0])
+        mates = [int(n) for pool in self.pools.values() for w in pool for n in w.lanes if layout.warp[n] == layout.warp[lane]]
+        wanted = int(np.bitwise_or.reduce(self.cohort.members[mates]))
+        return listed(wanted & ~sum(1 << int(layout.lane[n]) for n in mates))
+
     def __bool__(self) -> bool:
         return any(self.pools.values())
 
@@ -83,8 +94,8 @@ class CtaBarriers:
         self.cohort = cohort
         self.barriers: dict[tuple[int, int], Barrier] = {}
 
-    def arrive(self, lanes: Any, numbers: Any, threads: Any, votes: Any, key: Key | None) -> list[Waiting]:
-        """Lanes come to barriers, and wait there where a key is given; returns those that may go on.
+    def arrive(self, lanes: Any, numbers: Any, threads: Any, votes: Any, key: Key | None, bound: Bound) -> list[Waiting]:
+        """Lanes come by an instruction to barriers, and wait there where a key is given; returns those that may go on.
 
         `numbers`, `threads` (or None) and `votes` (or None) are arrays like `lanes`.
         """
@@ -99,6 +110,7 @@ class CtaBarriers:
             barrier.arrived.append(some)
             if threads is not None:
                 barrier.threads = int(threads[chosen][0])
+            self.cohort.barrier_joined(cta, number, some, None if threads is None else barrier.threads, bound)
             if key is not None:
                 barrier.waiting.append(Waiting(key, some))
                 barrier.voters += len(some)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ptxvm.algebra.types import b32
+from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.copies import Copies
@@ -58,7 +59,7 @@ class Cohort:
         self.votes_for = np.zeros(self.size, np.uint32)
         self.voters = np.zeros(self.size, np.uint32)
         self.gives_way = False
-        self.arrivals: list[tuple[Any, Any, Any]] = []
+        self.arrivals: list[tuple[Bound, Any, Any, Any]] = []
         self.copies = Copies(self)
 
     @property
@@ -331,7 +332,7 @@ class Cohort:
         those = self.layout.numbers if those is None else those
         pick = slice(None) if chosen is None else chosen
         every = np.zeros(self._count(lanes), np.uint32)
-        self.arrivals.append((those, (every + number)[pick], (every + threads)[pick]))
+        self.arrivals.append((bound, those, (every + number)[pick], (every + threads)[pick]))
 
     # ── what only those who watch want to know ──────────────────────────────────────────
 
@@ -355,6 +356,12 @@ class Cohort:
 
     def all_met(self) -> None:
         """All lanes have met at the barriers of their CTAs."""
+
+    def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
+        """Lanes of a CTA come to a barrier where so many threads are expected, or all."""
+
+    def collective(self, bound: Bound, lanes: Any, masks: Any) -> None:
+        """Lanes come to a collective of their warps, and name those with whom they meet."""
 
     def barrier_opened(self, cta: int, number: int, waiting: Sequence[Any]) -> None:
         """Those who wait at a barrier go on."""

@@ -20,7 +20,7 @@ from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Compiled
-from ptxvm.machine.faults import PlacedFault
+from ptxvm.machine.faults import PlacedFault, plural
 
 FAIR = 61  # every so many turns, the group that has waited longest
 
@@ -234,6 +234,7 @@ class Schedule:
     def arrive_warp(self, key: Key, lanes: Any, raws: Any) -> None:
         """A collective of a warp."""
         cohort = self.cohort
+        cohort.collective(self.last(key), lanes, raws[0])
         for n, value in enumerate(raws[1:]):
             cohort.keep_payload(n, value.dtype, lanes, value)
         if lanes is None:
@@ -262,13 +263,13 @@ class Schedule:
         every = cohort.layout.numbers if lanes is None else lanes
         like = np.zeros(len(every), np.int64)
         numbers, counts, ayes = (None if r is None else like + r for r in (number, threads, votes))
-        self.resume(self.barriers.arrive(every, numbers, counts, ayes, key))
+        self.resume(self.barriers.arrive(every, numbers, counts, ayes, key, self.last(key)))
 
     def count_arrivals(self) -> None:
         """`bar.arrive` of the segment that just ran."""
         arrivals, self.cohort.arrivals = self.cohort.arrivals, []
-        for lanes, numbers, threads in arrivals:
-            self.resume(self.barriers.arrive(lanes, numbers.astype(np.int64), threads, None, None))
+        for bound, lanes, numbers, threads in arrivals:
+            self.resume(self.barriers.arrive(lanes, numbers.astype(np.int64), threads, None, None, bound))
 
     def resume(self, released: Any) -> None:
         """Finish the instruction at which lanes have waited, for each group of them, before anyone else runs."""
@@ -317,12 +318,15 @@ class Schedule:
         waits += [w for b in self.barriers.barriers.values() for w in b.waiting]
         parts = []
         for waiting in waits[:4]:
-            bound = self.last(waiting.key)
-            _, line, text = locate(bound)
-            parts.append(f"{len(waiting.lanes)} threads wait at line {line} ({text})")
-        bound = self.last(waits[0].key)
+            _, line, text = locate(self.last(waiting.key))
+            parts.append(
+                f"{plural(len(waiting.lanes), 'thread')} wait{'s' * (len(waiting.lanes) == 1)} at line {line} ({text})"
+            )
+        missing = self.warps.missing()
+        if missing:
+            parts.append(f"{missing} of a warp never came, but the others name {'them' if 'lanes' in missing else 'it'}")
         said = "no thread can go on: " + "; ".join(parts)
-        return self.refuse("deadlock", said, bound, waits[0].lanes)
+        return self.refuse("deadlock", said, self.last(waits[0].key), waits[0].lanes)
 
 
 def locate(bound: Bound) -> tuple[str, int, str]:

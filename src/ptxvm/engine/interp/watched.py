@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
 from ptxvm.engine.interp.executable import Executable
-from ptxvm.engine.interp.lanes import at, spread
+from ptxvm.engine.interp.lanes import at, listed, spread
 from ptxvm.engine.interp.ports import Access, Copying, Update
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
-from ptxvm.machine.faults import PlacedFault
+from ptxvm.machine.faults import PlacedFault, plural
 
 ALL_OF_THEM = slice(None)
+PATIENCE = 500  # turns
 INDEPENDENT = 70  # from this target on the lanes of a warp are scheduled each for itself
 
 
@@ -31,6 +33,9 @@ class WatchedCohort(Cohort):
     def watch(self, watcher: Watcher, schedule: Schedule) -> None:
         """From now on."""
         self.watcher, self.schedule = watcher, schedule
+        self.spinning = np.zeros(self.size, np.bool_)  # has it last found that a phase of an mbarrier is not over?
+        self.fruitless = 0  # such turns since something else happened
+        self.came: dict[str, Bound] = {}  # the last instruction of each collective
         layout = self.layout
         self.first = int(layout.ctas[0])  # the CTAs of a cohort follow each other
         self.threads = layout.numbers + self.first * layout.threads
@@ -56,6 +61,8 @@ class WatchedCohort(Cohort):
                 every = self.layout.numbers if lanes is None else lanes
                 value[..., good] = self._load(access, every[good], address[good], None)
             return value
+        if self.fruitless and "mbarrier" not in access.attributes:
+            self.spinning[slice(None) if lanes is None else lanes] = False
         for allocation, those, offsets in self.places(access, lanes, address):
             self.watcher.read(access, those, allocation, offsets)
         return value
@@ -77,6 +84,7 @@ class WatchedCohort(Cohort):
                 every = self.layout.numbers if lanes is None else lanes
                 self.store(access, every[good], None, address[good], [at(v, good) for v in values])
             return
+        self.fruitless = 0
         for allocation, those, offsets in self.places(access, lanes, address):
             self.watcher.wrote(access, those, allocation, offsets)
 
@@ -96,6 +104,7 @@ class WatchedCohort(Cohort):
                 if not len(chosen):
                     return old
                 address, seen, operands = spread(address, chosen), old[chosen], [spread(o, chosen) for o in operands]
+        self.fruitless = 0
         if "mbarrier" in access.attributes:
             self.tell_signal(access, lanes, address, seen, update(seen, *operands))
         else:
@@ -203,12 +212,31 @@ class WatchedCohort(Cohort):
 
     def phase_over(self, access: Access, lanes: Any, guard: Any, address: Any, over: Any) -> None:
         """Tell of the lanes for which it is over."""
-        holds = over if guard is None else over & guard
         every = self.layout.numbers if lanes is None else lanes
-        found = np.flatnonzero(np.broadcast_to(holds, len(every)))
+        asked = np.broadcast_to(True if guard is None else guard, len(every))
+        found = np.flatnonzero(asked & over)
+        self.spinning[every[asked]] = True
+        self.spinning[every[found]] = False
+        self.fruitless += 1
+        if self.fruitless > PATIENCE and self.stuck():
+            raise self.schedule.refuse("deadlock", self.hopeless(), access.bound, every[asked])
         if len(found):
+            self.fruitless = 0
             for allocation, those, offsets in self.places(access, every[found], spread(address, found)):
                 self.watcher.phase_over(access, those, allocation, offsets)
+
+    def stuck(self) -> bool:
+        """Do all live lanes wait, for barriers or the phases of mbarriers, and will nothing else happen?"""
+        waits = self.spinning | ~self.alive
+        pools = [*self.schedule.warps.pools.values(), *(b.waiting for b in self.schedule.barriers.barriers.values())]
+        for waiting in (each for pool in pools for each in pool):
+            waits[waiting.lanes] = True
+        return bool(waits.all()) and not self.copies.under_way
+
+    def hopeless(self) -> str:
+        """Who waits for a phase that does not end."""
+        count = int(np.count_nonzero(self.spinning & self.alive))
+        return f"no thread can go on: {plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
@@ -226,7 +254,7 @@ class WatchedCohort(Cohort):
         """Tell of it, barrier by barrier."""
         before = len(self.arrivals)
         super().arrive(bound, lanes, guard, number, threads)
-        for those, numbers, _ in self.arrivals[before:]:
+        for _, those, numbers, _ in self.arrivals[before:]:
             keys = self.layout.cta[those] * 16 + numbers
             for key in np.unique(keys).tolist():
                 self.watcher.arrived((self.first + key // 16, key % 16), self.threads[those[keys == key]])
@@ -236,6 +264,17 @@ class WatchedCohort(Cohort):
         groups = [(self.schedule.last(each.key), self.threads[each.lanes]) for each in waiting]
         self.watcher.opened((self.first + cta, number), groups)
 
+    def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
+        """Tell who came."""
+        self.watcher.joined((self.first + cta, number), bound, self.threads[lanes], count)
+
+    def collective(self, bound: Bound, lanes: Any, masks: Any) -> None:
+        """Tell whom lanes name."""
+        self.came[bound.i.mnemonic] = bound
+        count = self._count(lanes)
+        gone = self.layout.warp_bits(~self.alive, lanes)
+        self.watcher.named(bound, self.threads if lanes is None else self.threads[lanes], np.broadcast_to(masks, count), gone)
+
     def warps_met(self, mnemonic: str, lanes: Any) -> None:
         """Tell of it, group by group of the lanes that named each other."""
         members, layout = at(self.members, lanes), self.layout
@@ -243,9 +282,15 @@ class WatchedCohort(Cohort):
             self.watcher.all_warps_met(mnemonic, self.first, len(layout.ctas))
             return
         lanes = layout.numbers if lanes is None else lanes
-        keys = layout.warp[lanes].astype(np.int64) << 32 | np.broadcast_to(members, len(lanes))
-        _, which = np.unique(keys, return_inverse=True)
-        self.watcher.warps_met(mnemonic, [self.threads[lanes[which == n]] for n in range(int(which.max()) + 1)])
+        members = np.broadcast_to(members, len(lanes))
+        keys = layout.warp[lanes].astype(np.int64) << 32 | members
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        groups = [lanes[which == n] for n in range(int(which.max()) + 1)]
+        self.watcher.warps_met(mnemonic, [self.threads[group] for group in groups])
+        for group, mask in zip(groups, members[first].tolist(), strict=True):
+            if mask.bit_count() != len(group):
+                said = f"lanes of a warp meet here and name different lanes: not all of {listed(mask)} name these"
+                self.watcher.disagreed(self.came[mnemonic], int(self.threads[group[0]]), said)
 
 
 class RandomSchedule(Schedule):
