@@ -166,8 +166,8 @@ class Calls:
         given = []
         for formal, node in zip(formals, arguments, strict=False):
             value = self.actual(node, bound, formal, depth, routine, file, lanes)
-            whole = value[0] if isinstance(value, list) else value
-            given.append(np.broadcast_to(np.asarray(whole), count).astype(np.uint64))
+            words = value if isinstance(value, list) else [value]
+            given += [np.broadcast_to(np.asarray(word), count).astype(np.uint64) for word in words]
         numbers = cohort.layout.numbers if lanes is None else lanes
         try:
             answer = handler(cohort, numbers, given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +32,18 @@ RESIDENT = 64  # cohorts that are under way at once
 UNBOUNDED_STACK = 1 << 16  # bytes for each thread where the depth of calls has no bound
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many turns a launch may take, and how many other grids of it took before."""
+
+    turns: int
+    spent: int = 0
+
+    def left(self, counters: Counters) -> int:
+        """Turns that remain for a grid that has taken some."""
+        return self.turns - self.spent - counters.turns
+
+
 class Interpreter:
     """Runs the kernels of an image."""
 
@@ -50,8 +63,16 @@ class Interpreter:
     def launch(
         self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None
     ) -> Counters:
-        """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns."""
-        return self._run(kernel, shape, parameters, shared, budget, begin)
+        """Run a grid, and those that it launches, to their end.
+
+        `parameters` is the address of the parameter bank, `budget` bounds the turns.
+        """
+
+        def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
+            limit = None if budget is None else Budget(budget, self.executable.children.counters.turns)
+            return self._run(kernel, shape, parameters, shared, limit, begin)
+
+        return self.executable.children.grid(run, kernel, shape, parameters, shared)
 
     def watched(
         self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None, watcher: Watcher,
@@ -68,10 +89,11 @@ class Interpreter:
             cohort.watch(watcher, schedule)
             return schedule
 
-        return self._run(kernel, shape, parameters, shared, budget, begin_watched)
+        limit = None if budget is None else Budget(budget)
+        return self._run(kernel, shape, parameters, shared, limit, begin_watched)
 
     def _run(
-        self, kernel: Function, shape: LaunchShape, parameters: int, shared: int, budget: int | None, begin: Begin
+        self, kernel: Function, shape: LaunchShape, parameters: int, shared: int, budget: Budget | None, begin: Begin
     ) -> Counters:
         routine = self.executable.routine(kernel)
         if routine is None:
@@ -141,7 +163,7 @@ def cohorts(shape: LaunchShape, stack: int) -> Iterator[range]:
         yield range(first, min(first + together, shape.ctas))
 
 
-def run_all(waiting: Iterator[Schedule], kernel: str, budget: int | None) -> Counters:
+def run_all(waiting: Iterator[Schedule], kernel: str, budget: Budget | None) -> Counters:
     """Run cohorts in turn until all have ended: one that is not done lets a new one, or the one that waited longest, run."""
     counters = Counters()
     running: deque[Schedule] = deque()
@@ -154,15 +176,15 @@ def run_all(waiting: Iterator[Schedule], kernel: str, budget: int | None) -> Cou
                 return counters
             schedule = running[0]
             before = schedule.turn
-            finished = schedule.run(TURNS if budget is None else min(TURNS, budget - counters.turns))
+            finished = schedule.run(TURNS if budget is None else min(TURNS, budget.left(counters)))
             counters.turns += schedule.turn - before
             if finished:
                 running.popleft()
                 counters.instructions += schedule.instructions
                 counters.thread_instructions += schedule.thread_instructions
                 schedule.cohort.release()
-            elif budget is not None and counters.turns >= budget:
-                raise Fault("step-budget", f"the grid did not end within {budget} steps", place=Place(kernel))
+            elif budget is not None and budget.left(counters) <= 0:
+                raise Fault("step-budget", f"the grid did not end within {budget.turns} steps", place=Place(kernel))
             else:
                 running.rotate(-1)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.analysis.program import Function
+from ptxvm.engine.interp.children import Children
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Slots
 from ptxvm.machine.builtins import Library
@@ -15,6 +16,7 @@ class Executable:
     def __init__(self, image: Image) -> None:
         self.image = image
         self.library = Library(image.memory)
+        self.children = Children(image, self.library)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
         self.routines = [Routine(function, n, image, self.module) for n, function in enumerate(defined)]

@@ -1,0 +1,248 @@
+"""Grids that kernels launch: the functions of CUDA's dynamic parallelism, and the order in which their grids run.
+
+A grid that a kernel launches may begin at any time after that, and its parent has ended when all its children have (CUDA
+C++ programming guide, "CUDA Dynamic Parallelism").  Here the children run one after the other, in the order in which
+they were launched, when all CTAs of the parent have ended, each with its own children; then those of the stream
+`cudaStreamTailLaunch`.  What a thread waits for in `cudaDeviceSynchronize`, the grids that its CTA launched, runs then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.launch import Counters
+from ptxvm.machine.allocation import Addresses, Allocation, Lanes
+from ptxvm.machine.builtins import Library, Results
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+
+SUCCESS, INVALID_CONFIGURATION = 0, 9  # cudaError_t
+TAIL_LAUNCH = 3  # cudaStreamTailLaunch
+STREAMS = count(0x5000)  # handles of streams that kernels make
+BUFFER_ALIGNMENT = 64
+
+Run = Callable[[Function, LaunchShape, int, int], Counters]
+"""Runs one grid: a kernel, its shape, the address of its parameters, bytes of dynamic shared memory."""
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One thread in a function of the device: its cohort, its lane, its place among those that call."""
+
+    cohort: Any
+    lane: int
+    position: int
+
+    @property
+    def thread(self) -> tuple[Any, int]:
+        """Which thread it is."""
+        return self.cohort, self.lane
+
+    @property
+    def cta(self) -> tuple[Any, int]:
+        """Which CTA it belongs to."""
+        return self.cohort, int(self.cohort.layout.cta[self.lane])
+
+
+@dataclass(eq=False, slots=True)
+class Child:
+    """A grid that waits to run, and the CTA that launched it."""
+
+    kernel: Function
+    shape: LaunchShape
+    shared: int
+    buffer: Allocation
+    cta: tuple[Any, int] = (None, 0)
+    last: bool = False
+
+
+class Children:
+    """What the kernels of an image have launched."""
+
+    def __init__(self, image: Image, library: Library) -> None:
+        self.image, self.memory = image, image.memory
+        self.run: Run | None = None
+        self.counters = Counters()
+        self.waiting: list[Child] = []
+        self._buffers: dict[int, Allocation] = {}
+        self._prepared: dict[int, Child] = {}
+        self._errors: dict[tuple[Any, int], int] = {}
+        for name, function in FUNCTIONS.items():
+            for prefix in ("cuda", "__cudaCDP2"):  # before CUDA 12, and since
+                library.functions[f"{prefix}{name}"] = self._of_threads(function)
+
+    # ── running ─────────────────────────────────────────────────────────────────────────
+
+    def grid(self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
+        """Run a grid with all its children, and theirs."""
+        self.run, self.counters = run, Counters()
+        try:
+            self._count(run(kernel, shape, parameters, shared))
+            self._finish(self._take())
+        finally:
+            self.run = None
+            self._forget()
+        return self.counters
+
+    def _finish(self, first: list[Child]) -> None:
+        """Run some grids; a grid has ended when those that it launched have, so the youngest run first."""
+        elders, self.waiting = self.waiting, []
+        generations = [first]
+        while generations:
+            if generations[-1]:
+                self._begin(generations[-1].pop(0))
+                generations.append(self._take())
+            else:
+                generations.pop()
+        self.waiting = elders
+
+    def _begin(self, child: Child) -> None:
+        """Run one grid."""
+        if self.run is None:
+            raise Unsupported("a launch from the device without a grid")
+        bank = self.memory.allocate(len(child.buffer.bytes), 256, "param", "the parameters", writable=False)
+        try:
+            bank.bytes[:] = child.buffer.bytes
+            self._release(child.buffer)
+            self._count(self.run(child.kernel, child.shape, bank.start, child.shared))
+        finally:
+            self.memory.release(bank)
+
+    def _take(self, cta: tuple[Any, int] | None = None) -> list[Child]:
+        """The grids that are to run now, in their order: all, or those of a CTA."""
+        taken = [child for child in self.waiting if cta in (None, child.cta)]
+        self.waiting = [child for child in self.waiting if child not in taken]
+        return sorted(taken, key=lambda child: child.last)
+
+    def _count(self, done: Counters) -> None:
+        self.counters.instructions += done.instructions
+        self.counters.thread_instructions += done.thread_instructions
+        self.counters.turns += done.turns
+
+    def _forget(self) -> None:
+        """Give back what was asked for and not launched, or not run because of a fault."""
+        for buffer in [*self._buffers.values()]:
+            self._release(buffer)
+        for held in (self.waiting, self._buffers, self._prepared, self._errors):
+            held.clear()
+
+    def _release(self, buffer: Allocation) -> None:
+        self.memory.release(self._buffers.pop(buffer.start))
+
+    # ── the functions, for one thread ───────────────────────────────────────────────────
+
+    def get_parameter_buffer(self, call: Call, alignment: int, size: int) -> int:
+        """Memory for the parameters of a launch."""
+        buffer = self.memory.allocate(max(size, 1), max(alignment, BUFFER_ALIGNMENT), name="the parameters of a launch")
+        self._buffers[buffer.start] = buffer
+        return buffer.start
+
+    def launch_device(self, call: Call, kernel: int, buffer: int, *rest: int) -> int:
+        """Launch a kernel: its address, its parameters, grid, block, shared memory and stream."""
+        *sizes, shared, stream = rest
+        child = self._child(call, kernel, buffer, sizes, shared)
+        return INVALID_CONFIGURATION if child is None else self._launch(call, child, stream)
+
+    def get_parameter_buffer_v2(self, call: Call, kernel: int, *rest: int) -> int:
+        """Memory for the parameters of a kernel that is to have a grid, block and shared memory; null where it cannot."""
+        *sizes, shared = rest
+        buffer = self.get_parameter_buffer(call, BUFFER_ALIGNMENT, self.image.parameters(self._kernel(call, kernel)).size)
+        child = self._child(call, kernel, buffer, sizes, shared)
+        if child is None:
+            self._release(self._buffers[buffer])
+            return 0
+        self._prepared[buffer] = child
+        return buffer
+
+    def launch_device_v2(self, call: Call, buffer: int, stream: int) -> int:
+        """Launch the kernel that a buffer was made for."""
+        child = self._prepared.pop(buffer, None)
+        if child is None:
+            raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
+        return self._launch(call, child, stream)
+
+    def device_synchronize(self, call: Call) -> int:
+        """Wait for the grids that the CTA has launched."""
+        self._finish(self._take(call.cta))
+        return SUCCESS
+
+    def get_last_error(self, call: Call) -> int:
+        """The last error of the thread, which is then forgotten."""
+        return self._errors.pop(call.thread, SUCCESS)
+
+    def peek_at_last_error(self, call: Call) -> int:
+        """The last error of the thread."""
+        return self._errors.get(call.thread, SUCCESS)
+
+    def stream_create_with_flags(self, call: Call, place: int, flags: int) -> int:
+        """A stream; grids run in the order of their launches, whatever their streams."""
+        try:
+            self.memory.store(np.dtype(np.uint64), np.array([place], np.uint64), np.array([next(STREAMS)], np.uint64))
+        except AccessFault as fault:
+            raise fault.at_lane(call.position) from None
+        return SUCCESS
+
+    def stream_destroy(self, call: Call, stream: int) -> int:
+        """The stream is not used any more."""
+        return SUCCESS
+
+    def _launch(self, call: Call, child: Child, stream: int) -> int:
+        child.cta, child.last = call.cta, stream == TAIL_LAUNCH
+        self.waiting.append(child)
+        return SUCCESS
+
+    def _child(self, call: Call, kernel: int, buffer: int, sizes: Sequence[int], shared: int) -> Child | None:
+        """A launch; None, and an error of the thread, where the kernel cannot have that shape."""
+        if buffer not in self._buffers:
+            raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
+        function = self._kernel(call, kernel)
+        try:
+            shape = LaunchShape.of(tuple(sizes[:3]), tuple(sizes[3:]))
+            shape.check(function)
+        except ValueError:
+            self._errors[call.thread] = INVALID_CONFIGURATION
+            return None
+        return Child(function, shape, shared, self._buffers[buffer])
+
+    def _kernel(self, call: Call, address: int) -> Function:
+        """The kernel with that address."""
+        function = self.image.function_at(address)
+        if function is None or not function.entry:
+            raise AccessFault("invalid-launch", f"{address:#x} is the address of no kernel", address, lane_index=call.position)
+        return function
+
+    def _of_threads(self, function: Callable[..., int]) -> Any:
+        """A function of the library: called for some lanes, one after the other."""
+
+        def handler(cohort: Any, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:
+            if self.run is None:
+                raise Unsupported("launches from the device, under a check")
+            columns = [column.tolist() for column in arguments]
+            rows = zip(*columns, strict=True) if columns else [()] * len(lanes)
+            calls = [Call(cohort, lane, position) for position, lane in enumerate(lanes.tolist())]
+            answers = [function(self, call, *row) for call, row in zip(calls, rows, strict=True)]
+            return np.array(answers, np.uint64)
+
+        return handler
+
+
+FUNCTIONS: dict[str, Callable[..., int]] = {
+    "GetParameterBuffer": Children.get_parameter_buffer,
+    "GetParameterBufferV2": Children.get_parameter_buffer_v2,
+    "LaunchDevice": Children.launch_device,
+    "LaunchDeviceV2": Children.launch_device_v2,
+    "DeviceSynchronize": Children.device_synchronize,
+    "GetLastError": Children.get_last_error,
+    "PeekAtLastError": Children.peek_at_last_error,
+    "StreamCreateWithFlags": Children.stream_create_with_flags,
+    "StreamDestroy": Children.stream_destroy,
+}
+"""By their names without `cuda`."""
