@@ -25,8 +25,9 @@ settings.load_profile("ptxvm")
 
 
 def pytest_configure() -> None:
-    """Choose the seed of this run; the workers of pytest-xdist inherit it."""
+    """Choose the seed of this run, which the workers of pytest-xdist inherit; leave the user's compiled kernels alone."""
     os.environ.setdefault("PTXVM_SEED", "0" if ON_CI else str(secrets.randbelow(2**32)))
+    os.environ["PTXVM_CACHE"] = "off"
 
 
 def pytest_report_header() -> str:

@@ -41,7 +41,7 @@ class Allocation:
     `detail` says more than the name (`argument 2`).  Where it is cut in windows (of CTAs, of threads), `window` is the
     size of one and `home` the offset of the window of every lane of the cohort.  `host` is the array that a 32-bit
     module works on a copy of.  `uses` counts how often a host array was adopted; `fate` is what became of it at last;
-    `guard` is how many bytes on both sides belong to nobody.
+    `guard` is how many bytes on both sides belong to nobody; `hidden` tells that it has been out of the table once.
     """
 
     start: int
@@ -58,6 +58,7 @@ class Allocation:
     fate: str = "has been freed"
     guard: int = 0
     live: bool = True
+    hidden: bool = False
     successor: Allocation | None = None
     end: int = field(init=False)
     origin: int = field(init=False)
@@ -144,6 +145,7 @@ class AllocationTable:
         self.items: list[Allocation] = []
         self._starts: list[int] = []
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
+        self.removed = 0  # how many have been taken out
         self._columns: Columns | None = None
 
     def insert(self, allocation: Allocation) -> None:
@@ -158,6 +160,7 @@ class AllocationTable:
         at = bisect_left(self._starts, allocation.start)
         del self._starts[at], self.items[at]
         self._columns = None
+        self.removed += 1
         if remember:
             self._freed.append(allocation)
 

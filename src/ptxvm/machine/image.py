@@ -44,6 +44,7 @@ class Image:
         self.allocations: dict[Variable, Allocation] = {}
         self.bound: dict[Variable, Opaque] = {}
         self._banks: dict[int, Allocation] = {}
+        self._numbers: dict[Variable, int] | None = None
         self._frames: dict[Function, Layout] = {}
         self._banks_of: dict[Function, Layout] = {}
         self.shared: SharedLayout = shared_memory(self.programs)
@@ -114,6 +115,28 @@ class Image:
         """The function with that address; None where no function begins there."""
         number, rest = divmod(address - self._code.start, FUNCTION_SIZE)
         return self._by_number[number] if not rest and 0 <= number < len(self._by_number) else None
+
+    def number_of(self, function: Function) -> int:
+        """The number of a function, which is the same whenever the same modules are loaded."""
+        return self._order[self.resolve(function)]
+
+    def function_numbered(self, number: int) -> Function:
+        """The function of that number."""
+        return self._by_number[number]
+
+    @property
+    def addresses(self) -> list[int]:
+        """Where the functions begin, and the variables of the module, in an order that is always the same."""
+        return [self._code.start, *(allocation.start for allocation in self.allocations.values())]
+
+    def address_number(self, symbol: Function | Variable) -> tuple[int, int]:
+        """The place of a symbol's address among these, and how much to add to what is there."""
+        if isinstance(symbol, Function):
+            return 0, FUNCTION_SIZE * self.number_of(symbol)
+        if self._numbers is None:
+            self._numbers = {variable: 1 + n for n, variable in enumerate(self.allocations)}
+        definition = symbol if symbol in self._numbers else self._definition(symbol)
+        return self._numbers[definition], 0
 
     def resolve(self, function: Function) -> Function:
         """The definition of a function that this one stands for; itself where there is none (or the machine has it)."""

@@ -8,6 +8,7 @@ lie in one live allocation that the state space of the instruction reaches, at a
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +49,7 @@ class Memory:
     def __init__(self, address_bits: int = 64) -> None:
         self.address_bits = address_bits
         self.table = AllocationTable()
+        self.lock = threading.RLock()  # held by who changes what is allocated, or looks it up beside other threads
         self._last = NOWHERE
         self._backing = backing.anywhere if address_bits == 64 else backing.below_4_gib
 
@@ -107,6 +109,18 @@ class Memory:
         self.table.remove(allocation)
         allocation.retire()
         self._last = NOWHERE
+
+    def hide(self, allocation: Allocation) -> None:
+        """Take an allocation away for some time; its memory stays."""
+        with self.lock:
+            self.table.remove(allocation, remember=not allocation.hidden)
+            allocation.hidden = True
+            self._last = NOWHERE
+
+    def show(self, allocation: Allocation) -> None:
+        """Let a hidden allocation be used again."""
+        with self.lock:
+            self.table.insert(allocation)
 
     def _adopt_copy(self, host: Array, name: str, space: str, detail: str) -> Adopted:
         first = address_of(host)

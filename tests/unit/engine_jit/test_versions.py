@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit.engine import Jit
+from ptxvm.engine.jit.shelf import Shelf, Specialisation
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -80,7 +80,7 @@ LOOP:
 
 def width_of(module: ptxvm.Module, block: tuple[int, int, int]) -> int:
     """How many lanes run abreast at first; 0 where lanes may part from the start."""
-    kernel = Jit(module.image).compiled(module.kernel().function, block, 0).kernel
+    kernel = Shelf(module.image).translation(Specialisation(module.kernel().function, block)).versions.kernel
     return kernel.width if kernel.straight else 0
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Place, Unsupported
+from ptxvm.engine.jit.facts import Facts
+from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.raw import WARP
-from ptxvm.machine.allocation import REACHES
+from ptxvm.engine.jit.record import AT, REACHED, ROWS, TICKS, WRITABLE
+from ptxvm.machine.allocation import REACHES, Allocation
+from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.launch import LaunchShape
-from ptxvm.machine.memory import Memory
+from ptxvm.machine.image import Image
 from ptxvm.machine.window import Window
 
 CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
@@ -28,72 +30,84 @@ TICK = ctypes.CFUNCTYPE(ctypes.c_int)
 FUNCTIONS: list[Callable[[Any], Any]] = [np.sin, np.cos, np.log2, np.exp2, np.tanh]
 WORDS = {16: (np.dtype(np.float64), 8), 0: (np.dtype(np.float32), 4)}
 BYTE = np.dtype(np.uint8)
+NEVER = np.uint64(2**64 - 1)
+TRAP, DEADLOCK = 1, 3  # kinds of faults
 
 
 class Calls:
-    """The callbacks of one launch; what they raise is kept for the end of it."""
+    """The callbacks of a kernel, for one thread of the host; what they raise is kept by the launch."""
 
-    def __init__(self, kernel: Any, shape: LaunchShape, memory: Memory, windows: dict[str, Window], budget: int | None) -> None:
-        self.kernel, self.shape, self.memory, self.windows, self.budget = kernel, shape, memory, windows, budget
-        self.turns = 0
-        self.raised: BaseException | None = None
-        self.sites = np.empty((kernel.most_sites, 4), np.uint64)
-        self.sites[:, 0] = np.uint64(2**64 - 1)
-        self.sites[:, 1:] = 0
-        self.cta = 0  # set by who made the record of the launch
+    launch: Launch
+
+    def __init__(
+        self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: np.ndarray[Any, Any]
+    ) -> None:
+        self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
+        self.windows, self.record = windows, record
+        self.sites = np.empty((facts.most_sites, 4), np.uint64)
+        self.rows = np.zeros((ROWS, 4), np.uint64)
         self.check = CHECK(self._check)
         self.function = FUNCTION(self._function)
         self.fault = FAULT(self._fault)
         self.tick = TICK(self._tick)
         self.outside = OUTSIDE(self._outside)
-        self.library: Any = None
-        self.current_cta: Callable[[], int] = lambda: 0
+        self.forget()
+
+    @property
+    def cta(self) -> int:
+        """The number of the CTA that runs."""
+        return int(self.record[AT["cta"]])
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, Exception):
+            self.launch.failed(self.cta, error)
+        else:
+            self.launch.interrupted(error)
+
+    # ── what memory is known ────────────────────────────────────────────────────────────
+
+    def forget(self) -> None:
+        """No place of the code has met an allocation yet."""
+        self.sites[:, 0] = NEVER
+        self.sites[:, 1:] = 0
+
+    def learn(self, allocation: Allocation) -> None:
+        """Let compiled code find an allocation by itself; it cannot tell whose piece of a window a thread may use."""
+        if allocation.home is None:
+            count = int(self.record[AT["row_count"]])
+            self.rows[count if count < ROWS else allocation.start // 16 % ROWS] = row(allocation)
+            self.record[AT["row_count"]] = min(count + 1, ROWS)
 
     # ── checks ──────────────────────────────────────────────────────────────────────────
 
     def _check(self, site: int, addresses: int, mask: int, warp: int) -> int:
         """Zero where the access is allowed after all."""
         try:
-            self._look(site, np.ctypeslib.as_array((ctypes.c_uint64 * WARP).from_address(addresses)), mask, warp)
+            with self.memory.lock:
+                self._look(site, np.ctypeslib.as_array((ctypes.c_uint64 * WARP).from_address(addresses)), mask, warp)
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
-            self.raised = self.raised or error
+            self._failed(error)
             return 1
         return 0
 
-    def _look(self, site: int, addresses: Any, mask: int, warp: int) -> None:
-        bound, space, size, _, writing = self.kernel.sites[site]
+    def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
+        site = self.facts.sites[number]
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         threads, wanted = lanes + warp * WARP, addresses[lanes]
         if not len(lanes):
             return
         try:
-            if space in self.windows:
+            if site.space in self.windows:
                 offsets = wanted & np.uint64(0xFFFF_FFFF)
-                self.windows[space].resolve(BYTE, offsets, size, threads, writing=writing)
+                self.windows[site.space].resolve(BYTE, offsets, site.size, threads, writing=site.writing)
                 return
-            self.memory.table.check(wanted, size, space, threads, writing=writing)
+            self.memory.table.check(wanted, site.size, site.space, threads, writing=site.writing)
         except AccessFault as wrong:
-            place = self.place(bound, int(threads[wrong.lane_index]))
+            place = self.place(site.place, int(threads[wrong.lane_index]))
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
-        self._remember(site, int(wanted[0]), space, size, writing=writing)
-
-    def _remember(self, site: int, address: int, space: str, size: int, *, writing: bool) -> None:
-        """The next access at this place will be in the same allocation, in all likelihood."""
-        found = self.memory.table.find(address)
-        if found is None or found.space not in REACHES[space] or (writing and not found.writable):
-            return
-        start, end = found.start, found.end
-        if found.home is not None:
-            if found.space != "shared":
-                return
-            end = start + found.window
-        low = -(-start // 16) * 16
-        room = end - low
-        if room < size or (size > 16 and low != start):
-            return
-        log, span = size.bit_length() - 1, self.kernel.sites[site][3]
-        whole = ((room - size - span) >> log) + 1 if room >= size + span else 0
-        self.sites[site] = low, whole, ((room - size) >> log) + 1, 0
+        found = self.memory.table.find(int(wanted[0]))
+        if found is not None:
+            self.learn(found)
 
     # ── others ──────────────────────────────────────────────────────────────────────────
 
@@ -107,15 +121,21 @@ class Calls:
 
     def _outside(self, number: int, room: int, mask: int, warp: int) -> int:
         """Something that Python does."""
+        table = self.memory.table
         try:
-            self._work(number, room, mask, warp)
+            with self.memory.lock:
+                removed = table.removed
+                self._work(number, room, mask, warp)
+                if table.removed != removed:  # the kernel has freed memory, which is known no longer
+                    self.record[AT["row_count"]] = 0
+                    self.forget()
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
-            self.raised = self.raised or error
+            self._failed(error)
             return 1
         return 0
 
     def _work(self, number: int, room: int, mask: int, warp: int) -> None:
-        bound, work, inputs, outputs = self.kernel.works[number]
+        work = self.facts.works[number]
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         if not len(lanes):
             return
@@ -127,26 +147,20 @@ class Calls:
             return np.ctypeslib.as_array(words).view(held)
 
         try:
-            found = work(self, bound, threads, [column(n, type)[lanes] for n, type in enumerate(inputs)])
+            given = [column(n, type)[lanes] for n, type in enumerate(work.inputs)]
+            found = work.outside(self, self.facts.bound(self.image, work.place), threads, given)
         except AccessFault as wrong:
-            place = self.place(bound, int(threads[wrong.lane_index]))
+            place = self.place(work.place, int(threads[wrong.lane_index]))
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
-        for n, type in enumerate(outputs):
+        for n, type in enumerate(work.outputs):
             target = column(n, type)
             values = None if found is None else found[n]
             target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
 
-    @cached_property
+    @property
     def environment(self) -> Environment:
         """What the driver tells every thread of the grid."""
-        program = self.kernel.function.program
-        dynamic, total = (self.kernel.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
-        return Environment(self.memory, dynamic, total, program.target.number if program is not None else 0)
-
-    def release(self) -> None:
-        """The grid has ended."""
-        if "environment" in self.__dict__:
-            self.environment.release()
+        return self.launch.environment
 
     @property
     def cohort(self) -> Calls:
@@ -160,37 +174,37 @@ class Calls:
 
     def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The CTA and the thread of a lane."""
-        return _unfold(self.current_cta(), self.shape.grid), _unfold(lane, self.shape.block)
+        return _unfold(self.cta, self.launch.shape.grid), _unfold(lane, self.launch.shape.block)
 
     def _tick(self) -> int:
-        """Time has passed: the user may have interrupted, or the budget be spent."""
+        """Time has passed: the user may have interrupted, the budget be spent, or an earlier CTA have failed."""
         try:
-            self.turns += self.kernel.TICKS
-            if self.budget is not None and self.turns >= self.budget:
-                said = f"the grid did not end within {self.budget} steps"
-                raise Fault("step-budget", said, place=Place(self.kernel.function.name))  # noqa: TRY301
+            self.launch.passed(TICKS)
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
-            self.raised = self.raised or error
-        return int(self.raised is not None)
+            self._failed(error)
+        return int(self.cta >= self.launch.limit)
 
     def _fault(self, kind: int, bits: int, index: int, warp: int) -> None:
         """What is wrong at an instruction, for some lanes."""
-        lane = (bits & -bits).bit_length() - 1 if kind != 3 else 0
-        bound = self.kernel.places[index]
-        place = self.place(bound, warp * WARP + max(lane, 0))
-        if kind == 1:
-            error: BaseException = Fault("trap", "the kernel executed trap", place=place)
-        elif kind == 2:
-            error = Unsupported(
-                f"'{bound.i.mnemonic}' of lanes that stand at different places, in the JIT", f"line {place.line}"
-            )
-        else:
-            error = Fault("deadlock", "no thread can go on: the warps wait at different barriers", place=Place(place.kernel))
-        self.raised = self.raised or error
+        try:
+            lane = (bits & -bits).bit_length() - 1 if kind != DEADLOCK else 0
+            self._failed(self._wrong(kind, index, warp * WARP + max(lane, 0)))
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self._failed(error)
 
-    def place(self, bound: Bound, thread: int) -> Place:
+    def _wrong(self, kind: int, index: int, thread: int) -> Exception:
+        if kind == DEADLOCK:
+            said = "no thread can go on: the warps wait at different barriers"
+            return Fault("deadlock", said, place=Place(self.facts.name))
+        place = self.place(index, thread)
+        if kind == TRAP:
+            return Fault("trap", "the kernel executed trap", place=place)
+        mnemonic = self.facts.bound(self.image, index).i.mnemonic
+        return Unsupported(f"'{mnemonic}' of lanes that stand at different places, in the JIT", f"line {place.line}")
+
+    def place(self, number: int, thread: int) -> Place:
         """Where an instruction stands, and which thread ran it."""
-        cta = self.current_cta()
+        bound = self.facts.bound(self.image, number)
         program = bound.function.program if bound.function is not None else None
         file, line, text, origin = "", 0, bound.node.head, ""
         if program is not None:
@@ -201,15 +215,26 @@ class Calls:
                 origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}"
         name = bound.function.name if bound.function is not None else ""
         return Place(
-            self.kernel.function.name,
+            self.facts.name,
             line,
             text,
-            _unfold(cta, self.shape.grid),
-            _unfold(thread, self.shape.block),
+            _unfold(self.cta, self.launch.shape.grid),
+            _unfold(thread, self.launch.shape.block),
             name,
             file,
             origin,
         )
+
+
+def row(allocation: Allocation) -> tuple[int, int, int, int]:
+    """An allocation as compiled code finds it."""
+    return allocation.start, allocation.end, allocation.origin, flags(allocation.space, allocation.writable)
+
+
+@cache
+def flags(space: str, writable: bool) -> int:  # noqa: FBT001
+    """By which spaces an allocation is reached, and whether it is written."""
+    return sum(bit for by, bit in REACHED.items() if space in REACHES[by]) | (WRITABLE if writable else 0)
 
 
 def held_as(type: Type) -> np.dtype[Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ptxvm.engine.jit import epochs, handover, straight
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.record import offset
 from ptxvm.engine.jit.registers import CARRY, alignment, place
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _immediates(declaration: str) -> str:
 
 def warp_function(kernel: Kernel) -> str:
     """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
-    from ptxvm.engine.jit.kernel import FIELDS, PARTED, RESUME, SHAPELESS  # noqa: PLC0415 - they know each other
+    from ptxvm.engine.jit.kernel import PARTED, RESUME, SHAPELESS  # noqa: PLC0415 - they know each other
 
     bodies: list[str] = []
     for (number, full), (emitter, lines) in sorted(kernel.texts.items(), key=lambda t: (not t[0][1], t[0][0])):
@@ -79,12 +80,11 @@ def warp_function(kernel: Kernel) -> str:
         bodies += ["start:", *_partial_start(kernel)]
     switch = f"  switch i32 %state, label %{start} [ {' '.join(states)} ]"
     if not kernel.shapeless and not kernel.straight:
-        field = 8 * FIELDS.index("twin")
         entry += [
             f"  %other = icmp uge i32 %state, {SHAPELESS}",
             "  br i1 %other, label %elsewhere, label %here",
             "elsewhere:",
-            f"  %twin.place = getelementptr i8, ptr %ctx, i64 {field}",
+            f"  %twin.place = getelementptr i8, ptr %ctx, i64 {offset('twin')}",
             "  %twin = load ptr, ptr %twin.place, align 8",
             f"  %twin.answer = call i32 %twin({ARGUMENTS}, i32 %state)",
             "  ret i32 %twin.answer",
@@ -108,8 +108,6 @@ def warp_function(kernel: Kernel) -> str:
 
 
 def _entry(kernel: Kernel) -> list[str]:
-    from ptxvm.engine.jit.kernel import FIELDS  # noqa: PLC0415
-
     lines = []
     for key, part, llvm in kernel.registers.slots():
         lines.append(f"  {place(key, part)} = alloca {llvm}, align {alignment(llvm)}")
@@ -132,8 +130,14 @@ def _entry(kernel: Kernel) -> list[str]:
         ("shared", "ptr", "shared"), ("local", "i64", "local.start"), ("nctaid.x", "i32", "nctaid.x"),
         ("nctaid.y", "i32", "nctaid.y"), ("nctaid.z", "i32", "nctaid.z"),
     ):  # fmt: skip
-        lines.append(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index(field)}")
+        lines.append(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(field)}")
         lines.append(f"  %{name} = load {llvm}, ptr %{name}.place, align 8")
+    if kernel.addresses:
+        lines += [f"  %addresses.place = getelementptr i8, ptr %ctx, i64 {offset('addresses')}"]
+        lines += ["  %addresses = load ptr, ptr %addresses.place, align 8"]
+    for number in sorted(kernel.addresses):
+        lines.append(f"  %address.{number}.place = getelementptr i64, ptr %addresses, i64 {number}")
+        lines.append(f"  %address.{number} = load i64, ptr %address.{number}.place, align 8")
     lines += [
         "  %warp.wide = zext i32 %warp to i64",
         f"  %local.offset = mul i64 %warp.wide, {WARP * kernel.local_stride}",
@@ -275,13 +279,8 @@ def grid_function(kernel: Kernel) -> str:
     """Some CTAs, one after the other; a CTA's warps in turn, until all have ended."""
     if not kernel.main:
         return ""
-    from ptxvm.engine.jit.kernel import FIELDS  # noqa: PLC0415
-
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
     kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
-
-    def at(field: str) -> int:
-        return 8 * FIELDS.index(field)
 
     clear = ""
     if kernel.shared_size:
@@ -294,23 +293,23 @@ def grid_function(kernel: Kernel) -> str:
     size, warps = kernel.record_size, kernel.warps
     head = f"""define i32 @grid(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #0 {{
 entry:
-  %shared.place = getelementptr i8, ptr %ctx, i64 {at("shared")}
+  %shared.place = getelementptr i8, ptr %ctx, i64 {offset("shared")}
   %shared = load ptr, ptr %shared.place, align 8
-  %local.place = getelementptr i8, ptr %ctx, i64 {at("local")}
+  %local.place = getelementptr i8, ptr %ctx, i64 {offset("local")}
   %local = load ptr, ptr %local.place, align 8
-  %gx.place = getelementptr i8, ptr %ctx, i64 {at("nctaid.x")}
+  %gx.place = getelementptr i8, ptr %ctx, i64 {offset("nctaid.x")}
   %gx = load i32, ptr %gx.place, align 8
-  %gy.place = getelementptr i8, ptr %ctx, i64 {at("nctaid.y")}
+  %gy.place = getelementptr i8, ptr %ctx, i64 {offset("nctaid.y")}
   %gy = load i32, ptr %gy.place, align 8
-  %cta.place = getelementptr i8, ptr %ctx, i64 {at("cta")}
-  %barriers = getelementptr i8, ptr %ctx, i64 {at("barriers")}
-  %tick.place = getelementptr i8, ptr %ctx, i64 {at("tick")}
+  %cta.place = getelementptr i8, ptr %ctx, i64 {offset("cta")}
+  %barriers = getelementptr i8, ptr %ctx, i64 {offset("barriers")}
+  %tick.place = getelementptr i8, ptr %ctx, i64 {offset("tick")}
   %tick = load ptr, ptr %tick.place, align 8
-  %fault.place = getelementptr i8, ptr %ctx, i64 {at("fault")}
+  %fault.place = getelementptr i8, ptr %ctx, i64 {offset("fault")}
   %fault = load ptr, ptr %fault.place, align 8
   br label %cta
 cta:
-  %c = phi i64 [ %first, %entry ], [ %c.next, %cta.done ]
+  %c = phi i64 [ %first, %entry ], [ %c.next, %onward ]
   store i64 %c, ptr %cta.place, align 8
   %c32 = trunc i64 %c to i32
   %x = urem i32 %c32, %gx
@@ -335,11 +334,9 @@ good:
 bad:
   ret i32 1
 }"""
-    end = end.replace("[ %c.next, %cta.done ]", "[ %c.next, %onward ]")
-    head = head.replace("[ %c.next, %cta.done ]", "[ %c.next, %onward ]")
     waits = any(node.waits for node in kernel.nodes)
     if kernel.straight:
-        return head + straight.rounds(kernel, arguments, _release(kernel, at) if waits else "") + "\n" + end
+        return head + straight.rounds(kernel, arguments, _release(kernel) if waits else "") + "\n" + end
     if not waits:
         return f"""{head}  br label %warps
 warps:
@@ -382,19 +379,18 @@ warp.next:
   %w.all = icmp eq i32 %w.next, {warps}
   br i1 %w.all, label %round.end, label %warps
 round.end:
-{_release(kernel, at)}
+{_release(kernel)}
 {end}"""
 
 
-def _release(kernel: Kernel, at: object) -> str:
+def _release(kernel: Kernel) -> str:
     """All warps that live wait: at one barrier they go on, at several nobody does."""
-    place = at  # the offset of a field
     lines = []
     for field in ("ayes", "voters"):
         lines += [
-            f"  %{field}.place = getelementptr i8, ptr %ctx, i64 {place(field)}",  # type: ignore[operator]
+            f"  %{field}.place = getelementptr i8, ptr %ctx, i64 {offset(field)}",
             f"  %{field} = load i32, ptr %{field}.place, align 8",
-            f"  %{field}.then = getelementptr i8, ptr %ctx, i64 {place(field + '_then')}",  # type: ignore[operator]
+            f"  %{field}.then = getelementptr i8, ptr %ctx, i64 {offset(field + '_then')}",
             f"  store i32 %{field}, ptr %{field}.then, align 8",
             f"  store i32 0, ptr %{field}.place, align 8",
         ]

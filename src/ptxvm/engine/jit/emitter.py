@@ -24,7 +24,8 @@ from ptxvm.isa.model import PORTS, Decoded
 from ptxvm.syntax import tree
 
 if TYPE_CHECKING:
-    from ptxvm.engine.jit.kernel import Kernel, Outside
+    from ptxvm.engine.jit.facts import Outside
+    from ptxvm.engine.jit.kernel import Kernel
 
 PORT: dict[str, Any] = {
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,

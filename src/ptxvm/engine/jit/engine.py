@@ -1,64 +1,32 @@
-"""The JIT engine: kernels compiled when they are first launched with a shape of CTA."""
+"""The JIT engine: kernels compiled when they are first launched with a shape of CTA, or found where that was done before."""
 
 from __future__ import annotations
 
-import ctypes
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
-
-import numpy as np
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine.jit import refusals
-from ptxvm.engine.jit.calls import Calls
-from ptxvm.engine.jit.kernel import FIELDS, Kernel
-from ptxvm.engine.jit.native import Code, Tier, made
-from ptxvm.engine.jit.sieve import Sieve
-from ptxvm.engine.jit.versions import Versions, choose
-from ptxvm.engine.jit.watched import Look, WatchedCalls
+from ptxvm.engine.jit import spreading
+from ptxvm.engine.jit.compiled import Compiled
+from ptxvm.engine.jit.launching import Launch
+from ptxvm.engine.jit.pool import usual_threads
+from ptxvm.engine.jit.runner import Runner
+from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
 from ptxvm.engine.launch import Counters
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
-from ptxvm.machine.window import Window
 
-GRID = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-)
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.sieve import Sieve
+    from ptxvm.engine.jit.watched import Look
 
-
-@dataclass(eq=False)
-class Compiled:
-    """A kernel for one shape of CTA: its translations, and the code."""
-
-    versions: Versions
-
-    @property
-    def kernel(self) -> Kernel:
-        """The version that runs first."""
-        return self.versions.kernel
-
-    @cached_property
-    def native(self) -> Code:
-        """The code."""
-        return made(self.versions.text, "grid")
-
-    @cached_property
-    def grid(self) -> Any:
-        """The function that runs some CTAs."""
-        return GRID(self.native.address("grid"))
-
-    @cached_property
-    def twin(self) -> Code:
-        """The version without shapes, for warps in which a linear value wraps."""
-        return made(self.versions.shapeless(), "warp", Tier.QUICK)
-
-    @cached_property
-    def masked(self) -> Code:
-        """The version for warps whose lanes have parted."""
-        return made(self.versions.masked(), "warp", Tier.QUICK)
+TIERS = {"first": Tier.BEST, "masked": Tier.QUICK, "shapeless": Tier.QUICK}
 
 
 class Jit:
@@ -66,7 +34,8 @@ class Jit:
 
     def __init__(self, image: Image) -> None:
         self.image = image
-        self._compiled: dict[Any, Compiled] = {}
+        self.shelf = Shelf(image)
+        self._compiled: dict[Specialisation, Compiled] = {}
 
     @cached_property
     def library(self) -> Library:
@@ -76,109 +45,88 @@ class Jit:
     @cached_property
     def sieve(self) -> Sieve:
         """What looks quickly whether the checkers have anything to find."""
+        from ptxvm.engine.jit.sieve import Sieve  # noqa: PLC0415 - only who checks needs it
+
         return Sieve(self)
 
     def supports(self, kernel: Function) -> str | None:
         """Why this engine cannot run a kernel; None where it can."""
-        function = self.image.resolve(kernel)
-        reason = refusals.reason(self.image, function)
-        if reason is None:
-            try:
-                self.compiled(function, (32, 1, 1), 0)
-            except Unsupported as lacking:
-                return lacking.feature
-        return reason
+        try:
+            self.compiled(Specialisation(self.image.resolve(kernel), (32, 1, 1)))
+        except Unsupported as lacking:
+            return lacking.feature
+        return None
 
-    def compiled(
-        self, kernel: Function, block: tuple[int, int, int], shared: int, checks: frozenset[str] = frozenset()
-    ) -> Compiled:
-        """The code of a kernel; `shared` is the dynamic shared memory in bytes, `checks` what the code looks for."""
-        key = (kernel, block, shared, checks)
-        if key not in self._compiled:
-            if (reason := refusals.reason(self.image, kernel)) is not None:
-                raise Unsupported(reason)
-            size = self.image.shared_size(kernel, shared)
-            constants = {"dynamic_smem_size": shared, "total_smem_size": size}
-
-            threads = block[0] * block[1] * block[2]
-            make = partial(Kernel, self.image, kernel, block, size, constants)
-            self._compiled[key] = Compiled(choose(make, threads, checks))
-        return self._compiled[key]
+    def compiled(self, wanted: Specialisation) -> Compiled:
+        """The code of a kernel."""
+        found = self._compiled.get(wanted)
+        if found is None:
+            found = Compiled(self.image, self.library, lambda name: self.shelf.get(wanted, name, TIERS[name]))
+            found = self._compiled.setdefault(wanted, found)
+        return found
 
     def launch(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None,
-        look: Look | None = None,
-    ) -> Counters:  # fmt: skip
-        """Run a grid to its end; `parameters` is the address of the parameter bank, `look` is who watches."""
-        function = self.image.resolve(kernel)
-        compiled = self.compiled(function, shape.block, shared, look.checks if look is not None else frozenset())
-        translation, memory = compiled.kernel, self.image.memory
-        windows = {"shared": Window(memory, "shared", translation.shared_size, np.zeros(shape.threads, np.int64))}
-        if translation.uses_local:
-            windows["local"] = Window(memory, "local", translation.stack_size, np.arange(shape.threads))
+        self,
+        kernel: Function,
+        shape: LaunchShape,
+        parameters: int,
+        *,
+        shared: int = 0,
+        budget: int | None = None,
+        given: Sequence[Allocation] = (),
+        threads: int | None = None,
+        fast: bool = False,
+    ) -> Counters:
+        """Run a grid to its end; `parameters` is the address of the parameter bank, `given` memory that it will use.
+
+        `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
+        """
+        compiled = self.compiled(Specialisation(self.image.resolve(kernel), shape.block, shared, fast))
+        launch = Launch(self.image, compiled.facts, shape, budget)
+
+        @contextmanager
+        def runner() -> Iterator[Runner]:
+            one = compiled.runner(shape.threads)
+            one.enter(launch, parameters, given)
+            try:
+                yield one
+            finally:
+                one.leave()
+                compiled.runners.append(one)
+
+        progress = spreading.Progress(shape.ctas, compiled.rate)
+        began = time.perf_counter()
         try:
-            return self._run(compiled, shape, parameters, windows, budget, look)
+            with runner() as first:
+                spreading.run(first, progress, 1 if compiled.facts.in_order else threads or usual_threads(), runner)
         finally:
-            for window in windows.values():
-                window.release()
+            launch.release()
+        _end(launch, progress)
+        compiled.rate = progress.rate
+        compiled.seconds += time.perf_counter() - began
+        return Counters(turns=launch.turns)
 
-    def _run(
-        self, compiled: Compiled, shape: LaunchShape, parameters: int, windows: dict[str, Window], budget: int | None,
-        look: Look | None,
-    ) -> Counters:  # fmt: skip
-        translation = compiled.kernel
-        calls = (Calls if look is None else WatchedCalls)(translation, shape, self.image.memory, windows, budget)
-        calls.library = self.library if look is None else look.library
-        record = np.zeros(len(FIELDS), np.uint64)
-        others = {
-            name: TWIN(lambda *arguments, name=name: self._other(compiled, name, record, calls, arguments))
-            for name in ("masked", "twin")
-        }
-        fields = {
-            "params": parameters,
-            "shared": windows["shared"].allocation.start,
-            "local": windows["local"].allocation.start if "local" in windows else 0,
-            "check": _address(calls.check),
-            "function": _address(calls.function),
-            "fault": _address(calls.fault),
-            "tick": _address(calls.tick),
-            **{name: _address(function) for name, function in others.items()},
-            "outside": _address(calls.outside),
-            **dict(zip(("nctaid.x", "nctaid.y", "nctaid.z"), shape.grid, strict=True)),
-        }
-        for name, value in fields.items():
-            record[FIELDS.index(name)] = value
-        if isinstance(calls, WatchedCalls) and look is not None:
-            look.begin(calls, record)
-        calls.current_cta = lambda: int(record[FIELDS.index("cta")])
-        warps = np.empty(translation.warps * translation.record_size + 64, np.uint8)
-        start = -(-warps.ctypes.data // 64) * 64
-        states = np.zeros(translation.warps, np.int32)
+    def examine(self, wanted: Specialisation, shape: LaunchShape, parameters: int, look: Look, budget: int | None) -> Counters:
+        """Run a grid whose code looks for what checkers report, its CTAs in order."""
+        compiled = self.compiled(wanted)
+        launch = Launch(self.image, compiled.facts, shape, budget)
+        runner, progress = Runner(compiled, shape.threads, look.calls, look.library), spreading.Progress(shape.ctas, None)
+        runner.enter(launch, parameters, ())
         try:
-            failed = compiled.grid(record.ctypes.data, calls.sites.ctypes.data, start, states.ctypes.data, 0, shape.ctas)
+            look.begin(runner.calls, runner.record)
+            spreading.run(runner, progress, 1, lambda: nullcontext(runner))
         finally:
-            calls.release()
-        if calls.raised is not None:
-            raise calls.raised
-        if look is not None:
-            look.end(record)
-        if failed:
-            raise Crash(f"the compiled kernel '{translation.function.name}' stopped and nobody knows why")
-        return Counters(turns=calls.turns)
-
-    def _other(self, compiled: Compiled, name: str, record: Any, calls: Calls, arguments: tuple[Any, ...]) -> int:
-        """The first warp that needs another version waits until that is compiled."""
-        try:
-            address = getattr(compiled, name).address("warp")
-            record[FIELDS.index(name)] = address
-            return int(TWIN(address)(*arguments))
-        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
-            calls.raised = calls.raised or error
-            return -2
+            runner.leave()
+            launch.release()
+        if launch.raised is None:
+            look.end(runner.record)
+        _end(launch, progress)
+        return Counters(turns=launch.turns)
 
 
-TWIN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
-
-
-def _address(function: Any) -> int:
-    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+def _end(launch: Launch, progress: spreading.Progress) -> None:
+    """Raise what went wrong."""
+    if launch.raised is not None:
+        raise launch.raised
+    if progress.next < progress.ctas:
+        raise Crash(f"the compiled kernel '{launch.facts.name}' stopped and nobody knows why")

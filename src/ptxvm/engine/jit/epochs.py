@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.record import offset
 from ptxvm.engine.jit.shadow import EPOCH, GRAIN, Shadow
 
 if TYPE_CHECKING:
@@ -65,11 +66,9 @@ def suspect(kernel: Kernel) -> list[str]:
 
 def _next_epoch(kernel: Kernel, shadow: Shadow) -> str:
     """The function that begins an epoch, if all threads of the CTA have met, and tells if they have not."""
-    from ptxvm.engine.jit.kernel import FIELDS  # noqa: PLC0415 - they know each other
-
     kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
     wanted = ("epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads")
-    places = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index(name)}" for name in wanted)
+    places = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
     partly = "store i32 1, ptr %suspicion.place, align 8" if "sync" in shadow.checks else ""
     shift = (GRAIN // shadow.grain[True]).bit_length() - 1
     return f"""define internal void @ptxvm.epoch(ptr %ctx, i1 %cta, ptr %shared, i64 %cells) noinline #0 {{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
+from typing import Any
 
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
@@ -12,36 +12,24 @@ from ptxvm.engine.jit import driver, handover, plan, taint
 from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
+from ptxvm.engine.jit.facts import Outside
 from ptxvm.engine.jit.ports import Request
 from ptxvm.engine.jit.raw import WARP, Lin, Raw
+from ptxvm.engine.jit.record import POINTERS, TICKS, offset
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
 from ptxvm.engine.jit.shadow import Shadow
 from ptxvm.machine.builtins import Library
 
-# The record of a launch: 8 bytes each.
-FIELDS = [
-    "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
-    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside", "masked",
-    "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
-]  # fmt: skip
-POINTERS = {"check", "function", "fault", "tick", "twin", "outside", "masked", "renumber"}
 PARTED = 1 << 19  # the state of a warp that comes from the straight version
 SHAPELESS = 1 << 20  # added to the states of the version without shapes
 RESUME = 1 << 21  # the state of a warp that comes from the masked version
 STRAIGHT = 1 << 22  # added to the states of the straight version
 
 
-class Outside(Protocol):
-    """What Python does for compiled code: from values of the active lanes to values."""
-
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any] | None:
-        """`threads` are the numbers of the lanes in their CTA; what is returned is for them."""
-
-
 class Kernel:
     """The translation of a kernel."""
 
-    TICKS = 1 << 22
+    TICKS = TICKS
 
     def __init__(
         self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -72,6 +60,7 @@ class Kernel:
         self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
         self.kept_sites: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
         self.uses_local = False
+        self.addresses: set[int] = set()
         self._order: dict[Key, int] | None = None
         self.barrier_numbers: dict[int, int] = {}
         self.places = [b for frame in self.plan.frames for b in frame.code]
@@ -96,15 +85,18 @@ class Kernel:
 
     def field(self, code: Code, name: str) -> str:
         """The place of a field of the launch's record."""
-        return code.emit(f"getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index(name)}")
+        return code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}")
 
     def context(self, code: Code, name: str, *, pure: bool = True) -> str:
         """A field of the launch's record."""
         llvm = "ptr" if name in POINTERS else "i32"
-        where = self.field(code, name) if pure else code.emit(
-            f"getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index(name)}", pure=False
-        )  # fmt: skip
+        where = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}", pure=pure)
         return code.emit(f"load {llvm}, ptr {where}, align 8", pure=pure)
+
+    def address(self, number: int) -> str:
+        """Where something of the module is: loaded from a table when the warp's function begins."""
+        self.addresses.add(number)
+        return f"%address.{number}"
 
     def buffer(self, llvm: str, number: int) -> str:
         """Scratch memory of the warp's function."""
@@ -257,4 +249,4 @@ def _constant(raw: Any) -> int | None:
     return raw.constant if isinstance(raw, Lin) else None
 
 
-__all__ = ["FIELDS", "PARTED", "POINTERS", "RESUME", "SHAPELESS", "STRAIGHT", "Kernel", "pred", "u32"]
+__all__ = ["PARTED", "RESUME", "SHAPELESS", "STRAIGHT", "Kernel", "pred", "u32"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import places
+from ptxvm.engine.jit import looking, places, updates
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, scalar_type, text
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
 
 WINDOWS = ("shared", "local")
+ORDERS = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release": "release"}
 
 
 class Memory(Port):
@@ -31,8 +32,15 @@ class Memory(Port):
 
     def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
         """A scalar load and a broadcast, a contiguous one, pieces of these, or a gather."""
+        self.access = Access.of("read", type, attributes)
+        loaded = self._load(space, type, address, count)
+        if attributes.get("order") == "acquire":
+            self.fence("acquire", attributes.get("scope") or "gpu")
+        return loaded
+
+    def _load(self, space: str, type: Type, address: Value, count: int) -> list[Value]:
         space, raw, size = self._where(space, address), address.raw, type.bytes * count
-        llvm, self.access = scalar_type(type), Access.of("read", type, attributes)
+        llvm = scalar_type(type)
         if space != "local" and isinstance(raw, Lin) and not raw.terms and not isinstance(self.at.guard, Vec):
             pointer = self._checked(space, raw, size, writing=False)
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
@@ -42,6 +50,8 @@ class Memory(Port):
 
     def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
         """A scalar store, a contiguous one, or a scatter."""
+        if attributes.get("order") == "release":
+            self.fence("release", attributes.get("scope") or "gpu")
         count = len(values)
         space, raw, size = self._where(space, address), address.raw, type.bytes * count
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
@@ -107,18 +117,30 @@ class Memory(Port):
             code.block(ask)
         addresses = self.at.buffer(vector, 0)
         code.run(f"store {vector} {self.alg.vector(u64, raw)}, ptr {addresses}, align 64")
-        check, lanes, answers = self.at.context("check"), self.at.active_vector(), "0"
+        lanes, answers = self.at.active_vector(), "0"
+        call, more = self._question(site, space, size)
         for n in code.warps():
             own = code.emit(f"getelementptr i64, ptr {addresses}, i64 {n * WARP}")
             mask = "-1" if lanes is None else code.warp_bits(lanes, n)
             warp = code.emit(f"add i32 %warp, {n}")
-            answer = code.emit(f"call i32 {check}(i32 {site}, ptr {own}, i32 {mask}, i32 {warp})", pure=False)
+            answer = code.emit(f"{call}i32 {site}, ptr {own}, i32 {mask}, i32 {warp}{more})", pure=False)
             answers = code.emit(f"or i32 {answers}, {answer}")
         kept = code.label()
         code.branch(code.emit(f"icmp eq i32 {answers}, 0", pure=False), kept, "fault", likely=True)
         code.block(kept)
         self.at.site_again(site)
         code.jump(onward)
+
+    def _question(self, site: int, space: str, size: int) -> tuple[str, str]:
+        """How to ask: what looks by itself first; or Python, about a wrong access of a window, and always for who watches."""
+        if space in WINDOWS or self.at.kernel.shadow is not None:
+            return f"call i32 {self.at.context('check')}(", ""
+        _, _, _, span, writing = self.at.kernel.sites[site]
+        look = looking.helper(self.at.kernel)
+        return (
+            f"call i32 @{look}(ptr %ctx, ptr %sites, ",
+            f", i64 {size}, i64 {span}, i64 {looking.need(space, writing=writing)}",
+        )
 
     def _span(self, space: str, raw: Raw, size: int) -> int:
         """How far apart the lanes are, where that is constant; what the record of the place counts with."""
@@ -239,11 +261,11 @@ class Memory(Port):
             code.memo.clear()
             lane = self._begin_lanes()
             place = code.emit(f"load ptr, ptr {code.emit(f'getelementptr ptr, ptr {pointers}, i32 {lane}')}, align 8")
-            old = Value(self.alg, type, Lin(code.emit(f"load {llvm}, ptr {place}, align {type.bytes}", pure=False)))
             ones = [Value(self.alg, t, self._lane_of(t, raw, buffer, lane)) for t, raw, buffer in given]
-            new = update(old, *ones)
-            (_, _, (made,)) = self.alg.operands(type, self.alg.tight(type, new.raw))
-            code.run(f"store {llvm} {made}, ptr {place}, align {type.bytes}")
+            if space in WINDOWS:  # a CTA stays on one thread of the host
+                old = updates.plain(self.at, type, place, update, ones)
+            else:
+                old = updates.atomic(self.at, type, place, update, ones, attributes.get("operation"))
             kept = code.emit(f"getelementptr {llvm}, ptr {results}, i32 {lane}")
             code.run(f"store {llvm} {text(llvm, old.raw.base)}, ptr {kept}, align {min(type.bytes, 16)}")
             self._end_lanes()
@@ -279,7 +301,9 @@ class Memory(Port):
     # ── others ──────────────────────────────────────────────────────────────────────────
 
     def fence(self, order: str, scope: str) -> None:
-        """One thread runs all lanes in order."""
+        """What one thread of the host does, in order, others that run CTAs of the grid see in that order."""
+        if scope != "cta":
+            self.code.run(f"fence {ORDERS[order]}")
 
     def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
         """Nothing to be seen."""

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import llvmlite.binding as llvm
 
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit import host
-from ptxvm.engine.jit.flat import Loaded, NotFlat, flatten
-
-
-class Tier(enum.IntEnum):
-    """How much work goes into code: half the time of compilation buys, measured, 0 to 20 % of speed."""
-
-    QUICK = 1
-    BEST = 2
+from ptxvm.engine.jit.shelf import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +27,6 @@ RECIPES = {
     Tier.QUICK: Recipe(("sroa", "instruction_combine", "simplify_cfg"), 1),
     Tier.BEST: Recipe((), 2),
 }
-
-
-class Code(Protocol):
-    """Functions in memory."""
-
-    def address(self, name: str) -> int:
-        """Where a function is."""
 
 
 @functools.cache
@@ -62,15 +47,6 @@ def object_code(text: str, tier: Tier = Tier.BEST) -> bytes:
     """The object file of a module."""
     made: bytes = _compiled(text, tier, lambda target, module: target.emit_object(module))
     return made
-
-
-def made(text: str, name: str, tier: Tier = Tier.BEST) -> Code:
-    """A module in memory, with the function of that name for others to call."""
-    data = object_code(text, tier)
-    try:
-        return Loaded(flatten(data))
-    except NotFlat:
-        return Linked(data, [name])
 
 
 def assembly(text: str, tier: Tier = Tier.BEST) -> str:

@@ -90,7 +90,7 @@ class Operands:
         if isinstance(symbol, Function):
             if type is None:
                 return symbol
-            return self.fit(self._u64(self.kernel.image.function_address(symbol)), type)
+            return self.fit(self._address(symbol), type)
         if isinstance(symbol, Variable):
             return self.fit(self.variable_address(symbol), type or u64)
         if node.text == "_":
@@ -130,6 +130,12 @@ class Operands:
 
     # ── addresses ───────────────────────────────────────────────────────────────────────
 
+    def _address(self, symbol: Function | Variable) -> Value:
+        """Where a function or variable of the module is, which differs from process to process."""
+        number, more = self.kernel.image.address_number(symbol)
+        start = Value(self.alg, u64, Lin(self.kernel.address(number), shift=4))
+        return start + more if more else start
+
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """Where a variable is, in its own space; parameters are at generic addresses."""
         frame = self.node.frame
@@ -137,6 +143,8 @@ class Operands:
         if where == "parameter":
             bank: Value = Value(self.alg, u64, Lin("%params.address", bank=0)) + (at + offset)
             return bank
+        if where == "absolute" and variable.space != "shared":
+            return self._address(variable) + offset
         place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
         if where == "generic frame":
             raw: Raw = self.memory_port().places.flat("local", place.raw)
@@ -199,7 +207,7 @@ class Operands:
         if isinstance(found, constants.Address):
             if isinstance(found.symbol, Variable):
                 return self.fit(self.variable_address(found.symbol, found.offset), type)
-            return self.fit(self._u64(self.kernel.image.function_address(found.symbol) + found.offset), type)
+            return self.fit(self._address(found.symbol) + found.offset, type)
         if type.is_float or type.is_packed:
             if isinstance(found, float):
                 return Value(self.alg, type, self.alg.const(type, found))

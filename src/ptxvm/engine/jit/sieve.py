@@ -31,6 +31,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.jit.refusals import STRONG
+from ptxvm.engine.jit.shelf import Specialisation
 from ptxvm.engine.jit.watched import Look, Suspicious
 from ptxvm.engine.launch import Counters, Watch
 from ptxvm.machine.allocation import Allocation
@@ -62,12 +63,13 @@ class Sieve:
         new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
         """Run the grid: what it did and printed; None where the exact checker has to look at it."""
-        look = Look(self.jit.image.memory, watch.checks & COMPILED, frozenset(new))
+        wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks & COMPILED)
         try:
-            compiled = self.jit.compiled(self.jit.image.resolve(kernel), shape.block, shared, look.checks)
-            reason = doubt(compiled.kernel, watch)
+            translated = self.jit.shelf.translation(wanted).versions.kernel
+            reason = doubt(translated, watch)
             if reason is None:
-                counters = self.jit.launch(kernel, shape, parameters, shared=shared, budget=budget, look=look)
+                look = Look(self.jit.image.memory, wanted.checks, translated.shadow, frozenset(new))
+                counters = self.jit.examine(wanted, shape, parameters, look, budget)
                 return counters, "".join(look.library.output)
         except (Fault, Unsupported, Suspicious) as found:
             reason = str(found)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxvm.engine.jit.handover import LEFT
 from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.record import offset
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
@@ -17,9 +18,7 @@ def rounds(kernel: Kernel, arguments: str, release: str) -> str:
 
 
 def _masked() -> str:
-    from ptxvm.engine.jit.kernel import FIELDS  # noqa: PLC0415 - they know each other
-
-    return f"""  %masked.place = getelementptr i8, ptr %ctx, i64 {8 * FIELDS.index("masked")}
+    return f"""  %masked.place = getelementptr i8, ptr %ctx, i64 {offset("masked")}
   %masked = load ptr, ptr %masked.place, align 8"""
 
 

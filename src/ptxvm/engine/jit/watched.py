@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from ptxvm.engine.jit.calls import Calls
-from ptxvm.engine.jit.kernel import FIELDS
+from ptxvm.engine.jit.facts import Site
 from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.record import AT
 from ptxvm.engine.jit.shadow import EPOCH, FIRST, GRAIN, HOST, Shadow
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.memory import Memory
 
-AT = FIELDS.index
 RENUMBER = ctypes.CFUNCTYPE(None)
 LINE = 64  # bytes that the processor caches together
 HEAP_BLOCK = "a block of malloc"  # as `machine.heap` names them
@@ -30,10 +30,11 @@ class Suspicious(Exception):  # noqa: N818 - it says what happened
 
 @dataclass
 class Look:
-    """The quick look at one launch; `new` is the memory that nobody has given a value."""
+    """The quick look at one launch; `shadow` is that of its kernel, `new` the memory that nobody has given a value."""
 
     memory: Memory
     checks: frozenset[str]
+    shadow: Shadow | None = None
     new: frozenset[Allocation] = frozenset()
 
     @cached_property
@@ -41,9 +42,14 @@ class Look:
         """The functions of the device; nothing that they print is shown before the kernel is cleared."""
         return Library(self.memory, sink=lambda text: None)  # noqa: ARG005
 
-    def begin(self, calls: WatchedCalls, record: Any) -> None:
+    @property
+    def calls(self) -> type[WatchedCalls]:
+        """What answers the code."""
+        return WatchedCalls
+
+    def begin(self, calls: Any, record: Any) -> None:
         """Fill in what the code wants to know."""
-        shadow: Shadow | None = calls.kernel.shadow
+        shadow = self.shadow
         if shadow is None:
             return
         shared = calls.windows["shared"].allocation
@@ -56,11 +62,11 @@ class Look:
             "reads": tags.distance,
         }
         for name, value in fields.items():
-            record[AT(name)] = value % (1 << 64)
+            record[AT[name]] = value % (1 << 64)
 
     def end(self, record: Any) -> None:
         """Was nothing suspicious?"""
-        if record[AT("suspicion")]:
+        if record[AT["suspicion"]]:
             raise Suspicious("an access or a barrier is suspicious")
 
 
@@ -70,21 +76,34 @@ class WatchedCalls(Calls):
     renumber: Any
     tags: Tags | None = None
 
-    def _look(self, site: int, addresses: Any, mask: int, warp: int) -> None:
-        super()._look(site, addresses, mask, warp)
-        _, space, *_ = self.kernel.sites[site]
-        if self.tags is None or space in self.windows:
+    def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
+        super()._look(number, addresses, mask, warp)
+        site = self.facts.sites[number]
+        if site.space in self.windows:
             return
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         owners = {self.memory.table.find(int(address)) for address in addresses[lanes]}
-        if len(owners) > 1 or any(each is not None and each.space == "local" for each in owners):
+        if self.tags is not None and (len(owners) > 1 or any(each is not None and each.space == "local" for each in owners)):
             raise Suspicious("lanes of one access are in several allocations, or in local memory by a generic address")
+        if len(owners) == 1 and (owner := owners.pop()) is not None:
+            self._remember(number, site, owner)
 
-    def _remember(self, site: int, address: int, space: str, size: int, *, writing: bool) -> None:
-        super()._remember(site, address, space, size, writing=writing)
-        found = self.memory.table.find(address)
-        if self.tags is not None and found is not None:
-            self.sites[site, 3] = self.tags.displacement(found) % (1 << 64)
+    def _remember(self, number: int, site: Site, found: Allocation) -> None:
+        """The next access at this place will be in the same allocation, in all likelihood."""
+        if self.tags is not None:
+            self.sites[number, 3] = self.tags.displacement(found) % (1 << 64)
+        start, end = found.start, found.end
+        if found.home is not None:
+            if found.space != "shared":
+                return
+            end = start + found.window
+        low = -(-start // 16) * 16
+        room = end - low
+        if room < site.size or (site.size > 16 and low != start):
+            return
+        log = site.size.bit_length() - 1
+        whole = ((room - site.size - site.span) >> log) + 1 if room >= site.size + site.span else 0
+        self.sites[number, :3] = low, whole, ((room - site.size) >> log) + 1
 
 
 class Tags:
@@ -131,11 +150,11 @@ class Tags:
 
     def renumber(self) -> None:
         """The numbers of epochs run out: all before this CTA become one, and all of this CTA."""
-        begin, low = int(self.record[AT("cta_epoch")]), np.uint32(EPOCH - 1)
+        begin, low = int(self.record[AT["cta_epoch"]]), np.uint32(EPOCH - 1)
         tags = self._tags
         own = tags >= begin
         tags[own] = tags[own] & low | np.uint32(FIRST)
         before = ~own & (tags >= EPOCH)
         tags[before] = tags[before] & low | np.uint32(EPOCH)
-        self.record[AT("cta_epoch")] = FIRST
-        self.record[AT("epoch")] = FIRST + EPOCH
+        self.record[AT["cta_epoch"]] = FIRST
+        self.record[AT["epoch"]] = FIRST + EPOCH

@@ -1,0 +1,72 @@
+"""A compiled kernel: its code, what is known of it, and the runners that wait for its next launch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ptxvm.engine.jit.facts import Facts
+from ptxvm.engine.jit.runner import GRID, Runner
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.image import Image
+
+
+@dataclass(eq=False)
+class Version:
+    """Code in memory (`code` keeps it there), where it is entered, and what is known of it and of those before it."""
+
+    facts: Facts
+    code: Any
+    address: int
+    tier: int
+
+    @cached_property
+    def grid(self) -> Any:
+        """The function that runs some CTAs, of the version that runs first."""
+        return GRID(self.address)
+
+
+@dataclass(eq=False)
+class Compiled:
+    """A kernel for one shape of CTA.
+
+    `make` finds or compiles a version by its name.  `rate` is the seconds that a CTA took lately, `seconds` those that
+    launches have taken in all.
+    """
+
+    image: Image
+    library: Library
+    make: Callable[[str], Version]
+    versions: dict[str, Version] = field(default_factory=dict)
+    runners: list[Runner] = field(default_factory=list)
+    rate: float | None = None
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self.facts = self.version("first").facts
+
+    def version(self, name: str) -> Version:
+        """One by its name: `first`, `masked` or `shapeless`; who asks waits until it is compiled."""
+        with self._lock:
+            if name not in self.versions:
+                self.versions[name] = made = self.make(name)
+                self.facts = made.facts  # and all that was known before
+            return self.versions[name]
+
+    @cached_property
+    def addresses(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """Where the functions and variables of the module are, which code asks for by number."""
+        return np.array(self.image.addresses, np.uint64)
+
+    def runner(self, threads: int) -> Runner:
+        """One that nobody uses."""
+        try:
+            return self.runners.pop()
+        except IndexError:
+            return Runner(self, threads)

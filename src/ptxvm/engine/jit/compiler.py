@@ -1,0 +1,71 @@
+"""From a kernel to the texts of its versions."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit import refusals
+from ptxvm.engine.jit.facts import Facts, Site, Work
+from ptxvm.engine.jit.kernel import Kernel
+from ptxvm.engine.jit.versions import Versions, choose
+from ptxvm.machine.image import Image
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.shelf import Specialisation
+
+
+class Translation:
+    """The versions of a kernel as LLVM IR, each made when it is asked for, after those from which warps come to it."""
+
+    def __init__(self, image: Image, wanted: Specialisation) -> None:
+        if (reason := refusals.reason(image, wanted.function)) is not None:
+            raise Unsupported(reason)
+        if wanted.fast:
+            raise Unsupported('numerics="fast" in the JIT')
+        self.image, self.wanted = image, wanted
+
+    @cached_property
+    def versions(self) -> Versions:
+        """The version that runs first, and how others are made."""
+        size = self.image.shared_size(self.wanted.function, self.wanted.shared)
+        constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
+        x, y, z = self.wanted.block
+        make = partial(Kernel, self.image, self.wanted.function, self.wanted.block, size, constants)
+        return choose(make, x * y * z, self.wanted.checks)
+
+    @cached_property
+    def masked(self) -> str:
+        """The text of the version for lanes that have parted."""
+        return self.versions.masked()
+
+    @cached_property
+    def shapeless(self) -> str:
+        """The text of the version in which nothing wraps."""
+        if self.versions.kernel.straight:
+            _ = self.masked  # which numbers the places of its code first
+        return self.versions.shapeless()
+
+    def text(self, version: str) -> str:
+        """The module of a version: `first`, `masked` or `shapeless`."""
+        return self.versions.text if version == "first" else str(getattr(self, version))
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the versions that have been translated."""
+        kernel, image = self.versions.kernel, self.image
+        number = kernel.place_of
+        return Facts(
+            name=kernel.function.name,
+            function=image.number_of(kernel.function),
+            warps=kernel.warps,
+            record_size=kernel.record_size,
+            shared_size=kernel.shared_size,
+            stack=kernel.stack_size if kernel.uses_local else 0,
+            constants=kernel.constants,
+            frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.plan.frames],
+            most_sites=kernel.most_sites,
+            sites=[Site(number(bound), space, size, span, writing) for bound, space, size, span, writing in kernel.sites],
+            works=[Work(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.works],
+        )

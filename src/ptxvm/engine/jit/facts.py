@@ -1,0 +1,96 @@
+"""What Python must know of compiled code to run it, without its translation at hand; and how that is kept with it."""
+
+from __future__ import annotations
+
+import pickle
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Protocol
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.flat import Flat
+from ptxvm.machine.image import Image
+
+IN_ORDER = {"vprintf", "malloc", "free"}  # what they do shows the order in which threads come to them
+
+
+class Outside(Protocol):
+    """What Python does for compiled code: from values of the active lanes to values."""
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any] | None:
+        """`threads` are the numbers of the lanes in their CTA; what is returned is for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place that accesses memory: an instruction, the space, bytes, how far the lanes are apart, and whether it writes."""
+
+    place: int
+    space: str
+    size: int
+    span: int
+    writing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something that Python does at an instruction, and the types of what it takes and gives."""
+
+    place: int
+    outside: Outside
+    inputs: Sequence[Type]
+    outputs: Sequence[Type]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of a version of a kernel and of those from which warps come to it, whose places and works have the first numbers.
+
+    `frames` are the functions it is made of, by their numbers in the image, and how many instructions each has; an
+    instruction's number counts through all of them.  There are at most `most_sites` in all versions.  `stack` is 0
+    where no thread has local memory.
+    """
+
+    name: str
+    function: int
+    warps: int
+    record_size: int
+    shared_size: int
+    stack: int
+    constants: dict[str, int]
+    frames: Sequence[tuple[int, int]]
+    most_sites: int
+    sites: Sequence[Site]
+    works: Sequence[Work]
+
+    @property
+    def in_order(self) -> bool:
+        """Must its CTAs run one after the other?  What they print would be mixed, and their blocks of memory too."""
+        return any(getattr(work.outside, "name", "") in IN_ORDER for work in self.works)
+
+    def bound(self, image: Image, place: int) -> Bound:
+        """An instruction by its number."""
+        ends = list(accumulate(count for _, count in self.frames))
+        at = bisect_right(ends, place)
+        number, count = self.frames[at]
+        return image.function_numbered(number).instructions[place - (ends[at] - count)]
+
+
+# ── kept with the code ──────────────────────────────────────────────────────────────────
+
+
+def packed(facts: Facts, code: Flat, tier: int) -> bytes | None:
+    """An entry of the store; None where Python does something for the kernel that cannot be kept."""
+    try:
+        return pickle.dumps((facts, code, tier), protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+
+
+def unpacked(data: bytes) -> tuple[Facts, Flat, int]:
+    """What an entry of the store holds."""
+    facts, code, tier = pickle.loads(data)  # noqa: S301 - its digest is right, and code of the user's own is as trusted
+    return facts, code, tier

@@ -1,0 +1,57 @@
+"""A launch as all threads of the host see it that run its CTAs."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+
+from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.engine.jit.facts import Facts
+from ptxvm.machine.environment import Environment
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+
+
+class Launch:
+    """How far a grid may run, and what went wrong.
+
+    CTAs are begun in order, and those before `limit` run to their end.  So what is raised is the error of the first CTA
+    that has one, however many threads there are.
+    """
+
+    def __init__(self, image: Image, facts: Facts, shape: LaunchShape, budget: int | None) -> None:
+        self.image, self.facts, self.shape, self.budget = image, facts, shape, budget
+        self.turns = 0
+        self.limit = shape.ctas
+        self.raised: BaseException | None = None
+        self._lock = threading.Lock()
+
+    def failed(self, cta: int, error: BaseException) -> None:
+        """A CTA cannot go on."""
+        with self._lock:
+            if self.raised is None or cta < self.limit:
+                self.limit, self.raised = cta, error
+
+    def interrupted(self, error: BaseException) -> None:
+        """The user wants it to stop: no CTA is to go on."""
+        self.failed(-1, error)
+
+    def passed(self, turns: int) -> None:
+        """Time has passed; a Fault where that was all there is."""
+        with self._lock:
+            self.turns += turns
+        if self.budget is not None and self.turns >= self.budget:
+            said = f"the grid did not end within {self.budget} steps"
+            raise Fault("step-budget", said, place=Place(self.facts.name))
+
+    @cached_property
+    def environment(self) -> Environment:
+        """What the driver tells every thread of the grid."""
+        program = self.image.function_numbered(self.facts.function).program
+        dynamic, total = (self.facts.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
+        return Environment(self.image.memory, dynamic, total, program.target.number if program is not None else 0)
+
+    def release(self) -> None:
+        """The grid has ended."""
+        if "environment" in self.__dict__:
+            self.environment.release()

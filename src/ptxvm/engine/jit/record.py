@@ -1,0 +1,27 @@
+"""The record of a launch, which compiled code and Python share: fields of 8 bytes each.
+
+Each thread of the host that runs CTAs has one.
+"""
+
+from __future__ import annotations
+
+FIELDS = [
+    "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
+    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside",
+    "masked", "rows", "row_count", "addresses",
+    "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
+]  # fmt: skip
+POINTERS = {"check", "function", "fault", "tick", "twin", "masked", "outside", "rows", "addresses", "renumber"}
+TICKS = 1 << 20  # turns of loops between two looks at the clock
+AT = {name: number for number, name in enumerate(FIELDS)}
+
+# A row of what memory a launch knows: an allocation, and by which spaces it is reached.
+ROWS = 64
+ROW = ("start", "end", "origin", "flags")
+REACHED = {"generic": 1, "global": 2, "const": 4, "param": 8, "shared": 16, "local": 32}
+WRITABLE = 64
+
+
+def offset(field: str) -> int:
+    """Where a field is, in bytes."""
+    return 8 * AT[field]

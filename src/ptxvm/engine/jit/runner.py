@@ -1,0 +1,128 @@
+"""What one thread of the host needs to run CTAs of a kernel: record, windows and callbacks; kept for later launches."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxvm.engine.jit.calls import Calls, row
+from ptxvm.engine.jit.launching import Launch
+from ptxvm.engine.jit.record import AT, FIELDS, REACHED, WRITABLE
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.window import Window
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.compiled import Compiled
+
+GRID = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
+ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
+OTHERS = {"masked": "masked", "twin": "shapeless"}  # versions by the field of the record that enters them
+FAULT = -2  # what a warp answers that cannot go on
+LINE = 64  # bytes, of a cache
+
+
+class Runner:
+    """Runs CTAs of launches of one kernel, one launch at a time."""
+
+    def __init__(self, compiled: Compiled, threads: int, kind: type[Calls] = Calls, library: Library | None = None) -> None:
+        self.compiled, facts, image = compiled, compiled.facts, compiled.image
+        self.memory = image.memory
+        self.record = np.zeros(len(FIELDS), np.uint64)
+        self.windows = {"shared": Window(self.memory, "shared", facts.shared_size, np.zeros(threads, np.int64))}
+        if facts.stack:
+            self.windows["local"] = Window(self.memory, "local", facts.stack, np.arange(threads))
+        self.calls = kind(facts, image, library or compiled.library, self.windows, self.record)
+        self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
+        self._room = np.empty(facts.warps * facts.record_size + LINE, np.uint8)
+        self._states = np.zeros(facts.warps, np.int32)
+        self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
+        self._blank = self._fresh_record()
+        self._shared_row = self._row_of_shared()
+        self.leave()
+
+    def _fresh_record(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        calls, local = self.calls, self.windows.get("local")
+        fields = {
+            "shared": self.windows["shared"].allocation.start,
+            "local": local.allocation.start if local is not None else 0,
+            "check": address(calls.check),
+            "function": address(calls.function),
+            "fault": address(calls.fault),
+            "tick": address(calls.tick),
+            "outside": address(calls.outside),
+            **{field: address(entry) for field, entry in self._entries.items()},
+            "rows": calls.rows.ctypes.data,
+            "addresses": self.compiled.addresses.ctypes.data,
+        }
+        return np.array([fields.get(name, 0) for name in FIELDS], np.uint64)
+
+    def _row_of_shared(self) -> tuple[int, int, int, int]:
+        """Generic addresses may be of the CTA's shared memory."""
+        allocation = self.windows["shared"].allocation
+        return allocation.start, allocation.start + self.compiled.facts.shared_size, allocation.origin, GENERIC
+
+    # ── launches ────────────────────────────────────────────────────────────────────────
+
+    def enter(self, launch: Launch, parameters: int, given: Sequence[Allocation]) -> None:
+        """Get ready for CTAs of a launch; `given` is memory that it will probably use."""
+        record, calls = self.record, self.calls
+        calls.launch = self.launch = launch
+        self._version = self.compiled.version("first")  # which another may replace while this one runs
+        self._grid = self._version.grid
+        for window in self.windows.values():
+            self.memory.show(window.allocation)
+        record[:] = self._blank
+        record[AT["params"]] = parameters
+        record[FIRST_EXTENT : FIRST_EXTENT + 3] = launch.shape.grid
+        calls.forget()
+        calls.rows[0] = self._shared_row
+        count = 1
+        for allocation in given[: len(calls.rows) - 1]:
+            calls.rows[count] = row(allocation)
+            count += 1
+        record[AT["row_count"]] = count
+        calls.facts = self.compiled.facts
+        for field, name in OTHERS.items():
+            if (version := self.compiled.versions.get(name)) is not None:
+                record[AT[field]] = version.address
+
+    def run(self, first: int, last: int) -> bool:
+        """Run some CTAs; false where the launch is not to go on."""
+        return not self._grid(*self._places, first, last)
+
+    def leave(self) -> None:
+        """The launch has ended."""
+        for window in self.windows.values():
+            self.memory.hide(window.allocation)
+
+    # ── other versions ──────────────────────────────────────────────────────────────────
+
+    def _enter_other(self, field: str, *arguments: Any) -> int:
+        """The first warp that goes on in another version waits until that is compiled."""
+        try:
+            version = self.compiled.version(OTHERS[field])
+            self.calls.facts = self.compiled.facts
+            self.record[AT[field]] = version.address
+            return int(ENTRY(version.address)(*arguments))
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self.launch.failed(self.calls.cta, error)
+            return FAULT
+
+
+GENERIC = REACHED["generic"] | WRITABLE
+FIRST_EXTENT = AT["nctaid.x"]
+
+
+def aligned(room: np.ndarray[Any, Any]) -> int:
+    """The first address of an array at which a line of the cache begins."""
+    return -(-room.ctypes.data // LINE) * LINE
+
+
+def address(function: Any) -> int:
+    """Of a callback."""
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

@@ -1,0 +1,159 @@
+"""The code of an image's kernels: found in the store, or compiled and kept there."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxvm.analysis.program import Function
+from ptxvm.engine.jit import host, store
+from ptxvm.engine.jit.compiled import Version
+from ptxvm.engine.jit.facts import Facts, packed, unpacked
+from ptxvm.engine.jit.flat import Flat, Loaded, NotFlat, flatten
+from ptxvm.machine.image import Image
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.compiler import Translation
+
+log = logging.getLogger("ptxvm.engine.jit.shelf")
+
+PACKAGE = Path(__file__).parents[2]
+
+
+class Tier(enum.IntEnum):
+    """How much work goes into code: half the time of compilation buys, measured, 0 to 20 % of speed."""
+
+    QUICK = 1
+    BEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Specialisation:
+    """What code is made for: a kernel, a shape of CTA, and bytes of dynamic shared memory.
+
+    `fast` arithmetic keeps the manual's bounds and no more; `checks` is what the code looks for by itself.
+    """
+
+    function: Function
+    block: tuple[int, int, int]
+    shared: int = 0
+    fast: bool = False
+    checks: frozenset[str] = frozenset()
+
+
+class Shelf:
+    """Where one finds the versions of kernels.
+
+    One runs `first`; lanes that have parted go on in the `masked` one, and values that wrap in the `shapeless` one.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.store = store.from_environment()
+        self._translations: dict[Specialisation, Translation] = {}
+        self._lock = threading.RLock()  # what is compiled by one thread is there for the next
+
+    def get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+        """Code of a tier, or of a better one where that is kept."""
+        with self._lock:
+            return self._kept(wanted, name, tier) or self._made(wanted, name, tier)
+
+    def translation(self, wanted: Specialisation) -> Translation:
+        """The texts of a kernel."""
+        from ptxvm.engine.jit.compiler import Translation  # noqa: PLC0415 - it takes longer to import than ready code to load
+
+        if wanted not in self._translations:
+            self._translations[wanted] = Translation(self.image, wanted)
+        return self._translations[wanted]
+
+    def _kept(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
+        if self.store is None or wanted.checks:
+            return None
+        data = self.store.get(self.key(wanted, name))
+        if data is None:
+            return None
+        facts, code, made = unpacked(data)
+        return _version(name, facts, code, made) if made >= tier else None
+
+    def _made(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+        from ptxvm.engine.jit import native  # noqa: PLC0415
+
+        began = time.perf_counter()
+        translation = self.translation(wanted)
+        text, facts = translation.text(name), translation.facts
+        data = native.object_code(text, tier)
+        log.debug("%s, %s for %s: compiled in %.3f s", facts.name, name, wanted.block, time.perf_counter() - began)
+        try:
+            code = flatten(data)
+        except NotFlat as reason:
+            log.debug("%s is not kept: %s", facts.name, reason)
+            linked = native.Linked(data, [entry(name)])
+            return Version(facts, linked, linked.address(entry(name)), tier)
+        if self.store is not None and not wanted.checks and (kept := packed(facts, code, tier)) is not None:
+            self.store.put(self.key(wanted, name), kept)
+        return _version(name, facts, code, tier)
+
+    # ── keys ────────────────────────────────────────────────────────────────────────────
+
+    def key(self, wanted: Specialisation, name: str) -> str:
+        """The name of an entry of the store: whatever the code depends on is in it."""
+        parts = (
+            self._sources,
+            self.image.number_of(wanted.function),
+            wanted.block,
+            wanted.shared,
+            wanted.fast,
+            name,
+            host.identity(),
+            ourselves(),
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @functools.cached_property
+    def _sources(self) -> str:
+        """The modules of the image, and the targets that they were loaded for."""
+        digest = hashlib.sha256()
+        for program in self.image.programs:
+            digest.update(f"{program.target} {len(program.source.text)}\n".encode())
+            digest.update(program.source.text.encode())
+        return digest.hexdigest()
+
+
+def entry(name: str) -> str:
+    """The function of a version that others call."""
+    return "grid" if name == "first" else "warp"
+
+
+def _version(name: str, facts: Facts, code: Flat, tier: int) -> Version:
+    loaded = Loaded(code)
+    return Version(facts, loaded, loaded.address(entry(name)), tier)
+
+
+@functools.cache
+def ourselves() -> str:
+    """This very ptxvm, and what it makes code with; a source that has changed counts as another version."""
+    digest = hashlib.sha256(version_of("llvmlite").encode())
+    for name, modified, size in sorted(sources(PACKAGE)):
+        digest.update(f"{name} {modified} {size}\n".encode())
+    return digest.hexdigest()
+
+
+def sources(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """The Python files below a folder: name, time of the last change, size."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                yield from sources(Path(entry.path))
+            elif entry.name.endswith(".py"):
+                info = entry.stat()
+                yield entry.path, info.st_mtime_ns, info.st_size

@@ -1,0 +1,85 @@
+"""Which thread of the host runs which CTAs, and when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from itertools import count
+
+from ptxvm.engine.jit.launching import Launch
+from ptxvm.engine.jit.pool import Task
+from ptxvm.engine.jit.runner import Runner
+
+FIRST = 16  # CTAs that are run at once as long as nobody knows how long they take
+PIECE = 0.01  # seconds after which Python looks around
+WORTH = 300e-6  # seconds of work for which it pays to wake another thread
+SHARE = 16  # pieces for each thread
+
+
+class Progress:
+    """How far the CTAs of a launch are, and how long one takes: `rate` is in seconds."""
+
+    def __init__(self, ctas: int, rate: float | None) -> None:
+        self.ctas, self.rate = ctas, rate
+        self.next = 0
+
+    @property
+    def remaining(self) -> float:
+        """Seconds of work, as far as that can be told."""
+        return (self.ctas - self.next) * (self.rate or 0.0)
+
+
+def run(first: Runner, progress: Progress, threads: int, another: Callable[[], AbstractContextManager[Runner]]) -> None:
+    """Run all CTAs of a launch, on several threads of the host where that pays; in their order on one."""
+    size = FIRST if progress.rate is None else max(FIRST, int(PIECE / max(progress.rate, 1e-9)))
+    while progress.next < progress.ctas:
+        if threads > 1 and progress.ctas - progress.next > 1 and progress.remaining > WORTH:
+            spread(first, progress, threads, another)
+            return
+        start, last = progress.next, min(progress.next + size, progress.ctas)
+        began = time.perf_counter()
+        if not first.run(start, last):
+            return
+        took = time.perf_counter() - began
+        progress.next, progress.rate = last, took / (last - start)
+        if took < PIECE:
+            size *= 4
+
+
+def spread(first: Runner, progress: Progress, threads: int, another: Callable[[], AbstractContextManager[Runner]]) -> None:
+    """Run what is left on several threads; each takes the next piece when it is done with one."""
+    left = progress.ctas - progress.next
+    size = max(1, min(left // (threads * SHARE), int(PIECE / max(progress.rate or 0.0, 1e-9))))
+    pieces = count(progress.next, size)
+    launch, busy = first.launch, [0.0]
+
+    def work(runner: Runner) -> None:
+        began = time.perf_counter()
+        for start in pieces:
+            if start >= launch.limit or not runner.run(start, min(start + size, progress.ctas)):
+                break
+        busy.append(time.perf_counter() - began)
+
+    with ExitStack() as entered:
+        others = [entered.enter_context(another()) for _ in range(min(threads, -(-left // size)) - 1)]
+        tasks = [Task(partial(work, runner)) for runner in others]
+        try:
+            work(first)
+        finally:
+            wait(tasks, launch)
+    progress.rate = sum(busy) / left
+    progress.next = progress.ctas
+
+
+def wait(tasks: list[Task], launch: Launch) -> None:
+    """Until all are done, whatever the user does: what they work on must stay until then."""
+    for task in tasks:
+        while True:
+            try:
+                task.wait()
+            except BaseException as error:  # noqa: BLE001 - it is raised again when all have ended
+                launch.interrupted(error)
+            else:
+                break
