@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxvm.algebra.derived.floats import flush_subnormal, maximum, minimum
+from ptxvm.algebra.derived.floats import canonical_nan, flush_subnormal, maximum, minimum
 from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic
 from ptxvm.algebra.types import f32, f64
@@ -48,12 +48,15 @@ FLOATS: dict[str, Callable[[Value, Value], Value]] = {
 
 
 def operation(i: Any, old: Value, b: Value) -> Value:
-    """The outcome; f32 is added without subnormal numbers, except in shared memory (PTX 9.7.13.5)."""
+    """The outcome; f32 is added without subnormal numbers, except in shared memory (PTX 9.7.13.5).
+
+    NaN is the one that the same operation gives on registers.
+    """
     if not i.type.is_float:
         return INTEGERS[i.op](old, b)
     if i.type is f32 and not i.noftz and space_of(i) != "shared":
-        return flush_subnormal(FLOATS[i.op](flush_subnormal(old), flush_subnormal(b)))
-    return each(FLOATS[i.op], old, b)
+        return canonical_nan(flush_subnormal(FLOATS[i.op](flush_subnormal(old), flush_subnormal(b))))
+    return each(lambda x, y: canonical_nan(FLOATS[i.op](x, y)), old, b)
 
 
 def update(i: Any, a: Value, b: Any, mem: Any) -> list[Value]:
