@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,7 @@ def refuse(source: Source, diagnostics: list[Diagnostic]) -> None:
 
 
 class Module:
-    """One or more bound programs in the memory of a device."""
+    """One or more bound programs in the memory of a device, which is given back when nobody has the module any more."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self.programs = list(programs)
@@ -102,6 +103,7 @@ class Module:
                 raise InvalidPTX("modules of different address sizes cannot be linked")
             memory = default_memory() if bits == {64} else default_memory(*bits)  # the cache tells () from (64)
             self._image = Image(self.programs, memory)
+            weakref.finalize(self, self._image.release).atexit = False
         return self._image
 
     @property
@@ -139,7 +141,10 @@ class Module:
         return kernels[name]
 
     def symbol(self, name: str) -> npt.NDArray[Any]:
-        """The values of a module variable, to read and to write; KeyError lists what there is."""
+        """The values of a module variable, to read and to write; KeyError lists what there is.
+
+        They outlive the module.
+        """
         return self.image.symbol(name)
 
     def bind(self, name: str, bound: Texture | Sampler | Surface) -> None:

@@ -78,6 +78,11 @@ class Allocation:
         """Its memory."""
         return bytes_at(self.start, self.size)
 
+    @property
+    def lasting(self) -> Bytes:
+        """Its memory, which stays as long as what is returned, even when the allocation is given back."""
+        return np.asarray(Held(self.start, self.size, tuple(self.owners)))
+
     def view(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
         """Its memory from `origin` as elements, or as rows of `count` elements."""
         found = self._views.get((dtype, count))
@@ -95,6 +100,14 @@ class Allocation:
 
     def __str__(self) -> str:
         return f"{self.name or 'an allocation'} ({', '.join(filter(None, [plural(self.size), self.detail]))})"
+
+
+class Held:
+    """Bytes at an address, and what keeps them there; NumPy makes an array of it."""
+
+    def __init__(self, start: int, size: int, owners: tuple[Any, ...]) -> None:
+        self.owners = owners
+        self.__array_interface__ = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
 
 
 NOWHERE = Allocation(0, 0, "", "", writable=False, live=False)

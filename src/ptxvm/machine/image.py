@@ -162,7 +162,7 @@ class Image:
         allocation = self.allocations[variable]
         held, more = _held(variable.type)
         vector = (variable.vector,) if variable.vector > 1 else ()
-        values = allocation.bytes.view(held)
+        values = allocation.lasting.view(held)
         if variable.bank and variable.is_unsized:
             return values.reshape(-1, *vector, *more)
         return values.reshape((*dimensions_of(variable), *vector, *more))
