@@ -37,6 +37,17 @@ class Checker:
 
     # ── what is watched ─────────────────────────────────────────────────────────────────
 
+    @property
+    def follows_registers(self) -> bool:
+        """Registers are part of `init`."""
+        return "init" in self.checks
+
+    def unset(self, bound: Bound, threads: Threads, register: str) -> None:
+        """Threads have read a register that has no value."""
+        place = self.scene.place(bound, int(threads[0]))
+        party = Party("read", place, where=f"register {register}")
+        self._add("uninitialised-read", f"reading register {register}, to which this thread has given no value", bound, party)
+
     def launched(self, fresh: Collection[Allocation]) -> None:
         """The launch begins; `fresh` is the memory that nobody has given a value."""
         self._fresh = set(fresh)

@@ -164,6 +164,14 @@ class Watcher(Protocol):
         """What was found so far."""
         ...
 
+    @property
+    def follows_registers(self) -> bool:
+        """Does it want to know of registers that are read and have no value?"""
+        ...
+
+    def unset(self, bound: Bound, threads: Threads, register: str) -> None:
+        """Threads have read a register that has no value."""
+
     def launched(self, fresh: Collection[Allocation]) -> None:
         """The launch begins; `fresh` is the memory that nobody has given a value."""
 

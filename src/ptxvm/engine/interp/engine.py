@@ -55,6 +55,11 @@ class Interpreter:
         """The routines of the image."""
         return Executable(self.image)
 
+    @cached_property
+    def following(self) -> Executable:
+        """The same, which tell which registers they read that nobody has written."""
+        return Executable(self.image, self.executable)
+
     @property
     def library(self) -> Library:
         """The functions of the device, and what they printed."""
@@ -70,7 +75,7 @@ class Interpreter:
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             limit = None if budget is None else Budget(budget, self.executable.children.counters.turns)
-            return self._run(kernel, shape, parameters, shared, limit, begin)
+            return self._run(self.executable, kernel, shape, parameters, (shared, limit), begin)
 
         return self.executable.children.grid(run, kernel, shape, parameters, shared)
 
@@ -90,12 +95,15 @@ class Interpreter:
             return schedule
 
         limit = None if budget is None else Budget(budget)
-        return self._run(kernel, shape, parameters, shared, limit, begin_watched)
+        code = self.following if watcher.follows_registers else self.executable
+        return self._run(code, kernel, shape, parameters, (shared, limit), begin_watched)
 
     def _run(
-        self, kernel: Function, shape: LaunchShape, parameters: int, shared: int, budget: Budget | None, begin: Begin
-    ) -> Counters:
-        routine = self.executable.routine(kernel)
+        self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Budget | None],
+        begin: Begin,
+    ) -> Counters:  # fmt: skip
+        shared, budget = how
+        routine = code.routine(kernel)
         if routine is None:
             raise ValueError(f"the kernel '{kernel.name}' has no body")
         stack = self.stack_size(routine)
@@ -103,7 +111,7 @@ class Interpreter:
         program = kernel.program
         environment = Environment(self.image.memory, shared, size, program.target.number if program is not None else 0)
 
-        memory, code = self.image.memory, self.executable
+        memory = self.image.memory
         schedules = (
             begin((shape, ctas, memory, parameters, size, stack, environment), code, routine) for ctas in cohorts(shape, stack)
         )

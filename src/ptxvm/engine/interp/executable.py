@@ -11,15 +11,18 @@ from ptxvm.machine.image import Image
 
 
 class Executable:
-    """The routines of an image in the order of their code; `module` places the registers that they share."""
+    """The routines of an image in the order of their code; `module` places the registers that they share.
 
-    def __init__(self, image: Image) -> None:
-        self.image = image
-        self.library = Library(image.memory)
-        self.children = Children(image, self.library)
+    One that follows `other` has its functions of the device, and tells which registers it reads that nobody has written.
+    """
+
+    def __init__(self, image: Image, other: Executable | None = None) -> None:
+        self.image, following = image, other is not None
+        self.library: Library = other.library if other is not None else Library(image.memory)
+        self.children: Children = other.children if other is not None else Children(image, self.library)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
-        self.routines = [Routine(function, n, image, self.module) for n, function in enumerate(defined)]
+        self.routines = [Routine(function, n, image, self.module, following=following) for n, function in enumerate(defined)]
         self._of = {routine.function: routine for routine in self.routines}
 
     def routine(self, function: Function) -> Routine | None:

@@ -6,19 +6,24 @@ from typing import Any
 
 from ptxvm.analysis.flow import Segment, segments
 from ptxvm.analysis.program import Function
+from ptxvm.analysis.unset import may_be_unset
 from ptxvm.engine.interp.segment import Compiled, Slots, trace
 
 
 class Routine:
-    """The traced code of a function; `number` orders the routines of a program."""
+    """The traced code of a function; `number` orders the routines of a program.
 
-    def __init__(self, function: Function, number: int, image: Any, module: Slots) -> None:
+    Where it is `following`, the code tells which registers that may be unset it reads.
+    """
+
+    def __init__(self, function: Function, number: int, image: Any, module: Slots, *, following: bool = False) -> None:
         self.function, self.number, self.image = function, number, image
         self.slots = Slots(function.registers, module)
         self.segments: list[Segment] = segments(function)
         self.at = {segment.start: n for n, segment in enumerate(self.segments)}
         self.end = len(self.segments)
         self.lengths = [segment.end - segment.start for segment in self.segments]
+        self.followed = may_be_unset(function, self.segments) if following else frozenset()
         self._whole: list[Compiled | None] = [None] * self.end
         self._some: list[Compiled | None] = [None] * self.end
 
@@ -31,5 +36,7 @@ class Routine:
         kept = self._whole if whole else self._some
         found = kept[n]
         if found is None:
-            found = kept[n] = trace(self.function, self.segments[n], self.slots, self.image, whole=whole)
+            found = kept[n] = trace(
+                self.function, self.segments[n], self.slots, self.image, whole=whole, followed=self.followed
+            )
         return found

@@ -27,6 +27,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
+from ptxvm.analysis.unset import use
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays, ports
 from ptxvm.engine.interp.ports import Action, Request
@@ -52,6 +53,17 @@ class Compiled:
     action: Action | None = None
     request: Request | None = None
     arrive: Callable[..., Any] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Followed:
+    """What an instruction does with registers that may be unset."""
+
+    bound: Bound
+    reads: tuple[Register, ...]
+    writes: tuple[Register, ...]
+    passes: tuple[Register, ...]
+    guards: tuple[Register, ...]
 
 
 class Slots:
@@ -93,6 +105,7 @@ class Tracer:
     action: Action | None = None
     request: Request | None = None
     guard: str | None = None
+    followed: frozenset[Register] = frozenset()
     alg: TraceAlgebra = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,6 +117,8 @@ class Tracer:
         """One instruction; `stage` is `arrive` or `run` for one that waits."""
         i = bound.i
         self.guard = self.guard_of(bound)
+        if self.followed and (stage == "arrive" or "waits" not in i.of.effects):
+            self.follow(bound)
         given = {p: PORT[p](self.alg, bound, self.guard) for p in i.of.parameters if p in PORTS and p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the interpreter", f"port {missing[0]}")
@@ -118,6 +133,14 @@ class Tracer:
         if isinstance(flow := given.get("flow"), ports.Flow):
             self.action = flow.action
         self.commit(bound, i, result)
+
+    def follow(self, bound: Bound) -> None:
+        """Tell which registers that may be unset the instruction reads, writes and passes on."""
+        used = use(bound)
+        every = (used.reads, used.writes, used.passes, used.guards)
+        parts = [tuple(each for each in part if each in self.followed) for part in every]
+        if any(parts):
+            self.code.run(f"C.follow({self.code.refer(Followed(bound, *parts))}, L, {self.guard})")
 
     def staged(self, meaning: Any, bound: Bound, stage: str) -> Any:
         """Up to the wait, or past it."""
@@ -408,12 +431,18 @@ def put(file: list[Any], slot: int, lanes: Any, value: Any, size: int) -> None:
     held[lanes] = value
 
 
-def trace(function: Function, segment: Segment, slots: Slots, image: Any, *, whole: bool) -> Compiled:
-    """The code of a segment, for all lanes or for some."""
+def trace(
+    function: Function, segment: Segment, slots: Slots, image: Any, *, whole: bool, followed: frozenset[Register] = frozenset()
+) -> Compiled:
+    """The code of a segment, for all lanes or for some; `followed` are registers of which it tells whether they are set."""
     code = function.instructions[segment.start : segment.end]
     if len(code) == 1 and "waits" in code[0].i.of.effects:
-        return trace_wait(function, segment, slots, image, whole=whole)
-    tracer = Tracer(function, slots, image, whole)
+        return trace_wait(
+            segment, Tracer(function, slots, image, whole, followed=followed), Tracer(function, slots, image, whole)
+        )
+    tracer = Tracer(function, slots, image, whole, followed=followed)
+    if followed and segment.start == 0:
+        tracer.code.run(f"C.unset_all({tracer.code.refer(followed)}, L)")
     for bound in code:
         tracer.instruction(bound)
     action = tracer.action
@@ -428,17 +457,15 @@ def trace(function: Function, segment: Segment, slots: Slots, image: Any, *, who
     return Compiled(run, source, action)
 
 
-def trace_wait(function: Function, segment: Segment, slots: Slots, image: Any, *, whole: bool) -> Compiled:
+def trace_wait(segment: Segment, before: Tracer, after: Tracer) -> Compiled:
     """An instruction at which a warp can wait: up to the wait, and past it."""
-    (bound,) = function.instructions[segment.start : segment.end]
-    before = Tracer(function, slots, image, whole)
+    (bound,) = before.function.instructions[segment.start : segment.end]
     before.instruction(bound, "arrive")
     request = before.request
     if request is None:
         raise Unsupported(f"'{bound.i.mnemonic}' in the interpreter", "no request")
     raws = ", ".join(str(r) for r in request.raws)
     arrive, source = before.finish(f"{before.guard}, ({raws},)", None)
-    after = Tracer(function, slots, image, whole)
     after.instruction(bound, "run")
     run, more = after.finish("None, None", segment.live_out)
     return Compiled(run, source + more, None, request, arrive)

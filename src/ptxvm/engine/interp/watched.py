@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ptxvm.analysis.program import Bound
+from ptxvm.analysis.symbols import Register
 from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
 from ptxvm.engine.interp.executable import Executable
@@ -15,6 +16,7 @@ from ptxvm.engine.interp.lanes import at, listed, spread
 from ptxvm.engine.interp.ports import Access, Copying, Update
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.engine.interp.segment import Followed
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
 from ptxvm.machine.faults import PlacedFault, plural
@@ -35,6 +37,7 @@ class WatchedCohort(Cohort):
         self.watcher, self.schedule = watcher, schedule
         self.spinning = np.zeros(self.size, np.bool_)  # has it last found that a phase of an mbarrier is not over?
         self.fruitless = 0  # such turns since something else happened
+        self.unset: dict[tuple[int, Register], Any] = {}
         self.came: dict[str, Bound] = {}  # the last instruction of each collective
         layout = self.layout
         self.first = int(layout.ctas[0])  # the CTAs of a cohort follow each other
@@ -237,6 +240,40 @@ class WatchedCohort(Cohort):
         """Who waits for a phase that does not end."""
         count = int(np.count_nonzero(self.spinning & self.alive))
         return f"no thread can go on: {plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
+
+    # ── registers ───────────────────────────────────────────────────────────────────────
+
+    def unset_all(self, registers: frozenset[Register], lanes: Any) -> None:
+        """A function begins: its registers have no value."""
+        for register in registers:
+            self._unset_at(register)[slice(None) if lanes is None else lanes] = True
+
+    def follow(self, followed: Followed, lanes: Any, guard: Any) -> None:
+        """Tell of reads of registers that have no value; pass on that one has none."""
+        self._tell_unset(followed.bound, followed.guards, slice(None) if lanes is None else lanes)
+        chosen, those = self._chosen(lanes, guard) if guard is not None else (None, lanes)
+        if chosen is not None and not len(chosen):
+            return
+        mine = slice(None) if those is None else those
+        self._tell_unset(followed.bound, followed.reads, mine)
+        passed: Any = False
+        for register in followed.passes:
+            passed = passed | self._unset_at(register)[mine]
+        for register in followed.writes:
+            self._unset_at(register)[mine] = passed
+
+    def _tell_unset(self, bound: Bound, registers: Sequence[Register], mine: Any) -> None:
+        """Tell of those that have no value at some lanes."""
+        for register in registers:
+            if (lost := self._unset_at(register)[mine]).any():
+                self.watcher.unset(bound, self.threads[mine][np.flatnonzero(lost)], register.name)
+
+    def _unset_at(self, register: Register) -> Any:
+        """Which lanes have given a register no value, at this depth of calls."""
+        found = self.unset.get((self.depth, register))
+        if found is None:
+            found = self.unset[self.depth, register] = np.ones(self.size, np.bool_)
+        return found
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
