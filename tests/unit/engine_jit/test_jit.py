@@ -41,18 +41,6 @@ LOAD = """
     ret;
 }
 """
-SPIN = """
-.visible .entry k(.param .u64 lock)
-{
-    .reg .b32 %r<3>; .reg .pred %p; .reg .b64 %d;
-    ld.param.u64 %d, [lock];
-AGAIN:
-    atom.global.cas.b32 %r0, [%d], 0, 1;
-    setp.ne.u32 %p, %r0, 0;
-    @%p bra AGAIN;
-    ret;
-}
-"""
 FOREVER = """
 .visible .entry k()
 {
@@ -84,14 +72,6 @@ def test_lanes_past_the_end_of_the_block_touch_nothing() -> None:
     out = np.zeros(20, np.uint32)
     ptxvm.load(HEAD + LOAD).kernel().launch(block=20, args=[np.arange(20, dtype=np.uint32), out], engine="jit")
     assert (out == np.arange(20)).all()
-
-
-def test_a_loop_that_waits_for_others_is_refused_by_name() -> None:
-    module = ptxvm.load(HEAD + SPIN)
-    kernel = module.kernel()
-    assert "waits for other threads" in (module.jit.supports(kernel.function) or "")
-    with pytest.raises(ptxvm.Unsupported, match="waits for other threads"):
-        kernel.launch(block=32, args=[np.zeros(1, np.uint32)], engine="jit")
 
 
 def test_what_is_supported_has_no_reason() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.cohort import Cohort
-from ptxvm.engine.interp.lanes import WARP, listed
+from ptxvm.engine.interp.lanes import WARP
 
 Key = tuple[int, int, int]  # minus the depth of calls, the routine, the segment
 
@@ -72,16 +72,6 @@ class WarpWaits:
         cohort.members[ready] = wanted[ready]
         cohort.warps_met(mnemonic, np.flatnonzero(ready))
         return [Waiting(key, together(parts)) for key, parts in released.items()]
-
-    def missing(self) -> str:
-        """The lanes of the first warp that waits which those who wait there name, and which did not come."""
-        waiting = next((w for pool in self.pools.values() for w in pool), None)
-        if waiting is None:
-            return ""
-        layout, lane = self.cohort.layout, int(waiting.lanes[0])
-        mates = [int(n) for pool in self.pools.values() for w in pool for n in w.lanes if layout.warp[n] == layout.warp[lane]]
-        wanted = int(np.bitwise_or.reduce(self.cohort.members[mates]))
-        return listed(wanted & ~sum(1 << int(layout.lane[n]) for n in mates))
 
     def __bool__(self) -> bool:
         return any(self.pools.values())

@@ -23,14 +23,6 @@ def spread(value: Any, positions: Any) -> Any:
     return value[positions] if np.ndim(value) else np.full(len(positions), value)
 
 
-def listed(mask: int) -> str:
-    """`lane 3`, `lanes 3, 4 and 9`: the lanes of a mask; empty where there is none."""
-    numbers = [str(n) for n in range(WARP) if mask >> n & 1]
-    if len(numbers) < 2:
-        return "".join(f"lane {n}" for n in numbers)
-    return f"lanes {', '.join(numbers[:-1])} and {numbers[-1]}"
-
-
 class Layout:
     """The numbers of the lanes of a cohort: their CTA, warp and place in it."""
 

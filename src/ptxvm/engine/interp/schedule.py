@@ -7,12 +7,14 @@ that a lane which spins cannot starve the one it waits for (PTX 3.1, sm_70 and l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.engine import faults
 from ptxvm.engine.interp.barriers import CtaBarriers, Key, Waiting, WarpWaits, release_whole
 from ptxvm.engine.interp.calls import Calls
 from ptxvm.engine.interp.cohort import Cohort
@@ -20,7 +22,7 @@ from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Compiled
-from ptxvm.machine.faults import PlacedFault, plural
+from ptxvm.machine.faults import PlacedFault
 
 FAIR = 61  # every so many turns, the group that has waited longest
 
@@ -252,8 +254,9 @@ class Schedule:
         """A barrier of a CTA."""
         number, threads, votes = raws
         if np.max(number) >= 16:  # PTX 9.7.13.1
-            said = f"there is no barrier {np.max(number)}: they are 0 to 15"
-            raise self.refuse("invalid-barrier", said, self.last(key), lanes)
+            wrong = self.where(lanes, np.asarray(number) >= 16, True)  # noqa: FBT003 - a value to look for
+            said = f"there is no barrier {np.ravel(number)[np.ravel(number) >= 16][0]}: they are 0 to 15"
+            raise self.refuse("invalid-barrier", said, self.last(key), wrong)
         cohort = self.cohort
         enough = threads is None or (not np.ndim(threads) and -(-cohort.layout.threads // 32) * 32 == int(threads))
         if lanes is None and not np.ndim(number) and enough and not self.barriers.barriers:
@@ -305,40 +308,22 @@ class Schedule:
 
     def place(self, bound: Bound, lane: int) -> Place:
         """Where an instruction stands, and which thread ran it."""
-        cta, thread = self.cohort.layout.coordinates(lane)
-        file, line, text = locate(bound)
-        origin = ""
-        if bound.location is not None and bound.function is not None and bound.function.program is not None:
-            origin = f"{bound.function.program.files.get(bound.location.file, '?')}:{bound.location.line}"
-        return Place(self.kernel.function.name, line, text, cta, thread, function_of(bound), file, origin)
+        return faults.place(self.kernel.function.name, bound, *self.cohort.layout.coordinates(lane))
 
     def deadlock(self) -> Fault:
         """Nobody can run, and some have not ended."""
-        waits = [w for pool in self.warps.pools.values() for w in pool]
-        waits += [w for b in self.barriers.barriers.values() for w in b.waiting]
-        parts = []
-        for waiting in waits[:4]:
-            _, line, text = locate(self.last(waiting.key))
-            parts.append(
-                f"{plural(len(waiting.lanes), 'thread')} wait{'s' * (len(waiting.lanes) == 1)} at line {line} ({text})"
-            )
-        missing = self.warps.missing()
-        if missing:
-            parts.append(f"{missing} of a warp never came, but the others name {'them' if 'lanes' in missing else 'it'}")
-        said = "no thread can go on: " + "; ".join(parts)
-        return self.refuse("deadlock", said, self.last(waits[0].key), waits[0].lanes)
+        pools = [w for pool in self.warps.pools.values() for w in pool]
+        found = [*self.standing(pools, masks=True)]
+        found += self.standing([w for b in self.barriers.barriers.values() for w in b.waiting], masks=False)
+        said, first = faults.deadlock(found)
+        return self.refuse("deadlock", said, first.bound, [first.cta * self.cohort.layout.threads + min(first.threads)])
 
-
-def locate(bound: Bound) -> tuple[str, int, str]:
-    """The file, line and text of an instruction."""
-    program = bound.function.program if bound.function is not None else None
-    if program is None:
-        return "", 0, bound.node.head
-    line, _ = program.source.location(bound.node.start)
-    text = program.source.text[bound.node.start : bound.node.end]
-    return program.source.name, line, " ".join(text.split()).rstrip(";")
-
-
-def function_of(bound: Bound) -> str:
-    """The name of the function that an instruction belongs to."""
-    return bound.function.name if bound.function is not None else ""
+    def standing(self, waits: list[Waiting], *, masks: bool) -> Iterator[faults.Waiting]:
+        """Who waits where in each CTA; and with which masks."""
+        layout, members = self.cohort.layout, self.cohort.members
+        for waiting in waits:
+            bound = self.last(waiting.key)
+            for cta in np.unique(layout.cta[waiting.lanes]):
+                lanes = waiting.lanes[layout.cta[waiting.lanes] == cta]
+                given = members[lanes].tolist() if masks else []
+                yield faults.Waiting(int(cta), bound, layout.thread[lanes].tolist(), given)

@@ -9,10 +9,11 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
+from ptxvm.engine.faults import listed
 from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
 from ptxvm.engine.interp.executable import Executable
-from ptxvm.engine.interp.lanes import at, listed, spread
+from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.ports import Access, Copying, Update
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule

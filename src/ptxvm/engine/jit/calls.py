@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ptxvm.algebra.types import Type
-from ptxvm.diagnostics.errors import Fault, Place, Unsupported
+from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.engine import faults
+from ptxvm.engine.jit import standing
 from ptxvm.engine.jit.facts import Facts
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.raw import WARP
@@ -26,12 +28,12 @@ CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_u
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 FAULT = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint, ctypes.c_int, ctypes.c_int)
 OUTSIDE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
+DEADLOCK = ctypes.CFUNCTYPE(None)
 TICK = ctypes.CFUNCTYPE(ctypes.c_int)
 FUNCTIONS: list[Callable[[Any], Any]] = [np.sin, np.cos, np.log2, np.exp2, np.tanh]
 WORDS = {16: (np.dtype(np.float64), 8), 0: (np.dtype(np.float32), 4)}
 BYTE = np.dtype(np.uint8)
 NEVER = np.uint64(2**64 - 1)
-TRAP, DEADLOCK = 1, 3  # kinds of faults
 
 
 class Calls:
@@ -51,7 +53,13 @@ class Calls:
         self.fault = FAULT(self._fault)
         self.tick = TICK(self._tick)
         self.outside = OUTSIDE(self._outside)
+        self.deadlock = DEADLOCK(self._deadlock)
         self.forget()
+
+    def threads(self, mask: int, warp: int) -> tuple[Any, Any]:
+        """The lanes of a mask, and the numbers of their threads among those of the CTAs that are under way."""
+        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
+        return lanes, lanes + warp * WARP + int(self.record[AT["slot"]]) * self.facts.standing.threads
 
     @property
     def cta(self) -> int:
@@ -92,8 +100,8 @@ class Calls:
 
     def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
         site = self.facts.sites[number]
-        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
-        threads, wanted = lanes + warp * WARP, addresses[lanes]
+        lanes, threads = self.threads(mask, warp)
+        wanted = addresses[lanes]
         if not len(lanes):
             return
         try:
@@ -136,10 +144,9 @@ class Calls:
 
     def _work(self, number: int, room: int, mask: int, warp: int) -> None:
         work = self.facts.works[number]
-        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
+        lanes, threads = self.threads(mask, warp)
         if not len(lanes):
             return
-        threads = lanes + warp * WARP
 
         def column(n: int, type: Type) -> Any:
             held = held_as(type)
@@ -174,7 +181,8 @@ class Calls:
 
     def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The CTA and the thread of a lane."""
-        return _unfold(self.cta, self.launch.shape.grid), _unfold(lane, self.launch.shape.block)
+        shape = self.launch.shape
+        return faults.unfold(self.cta, shape.grid), faults.unfold(lane % shape.threads, shape.block)
 
     def _tick(self) -> int:
         """Time has passed: the user may have interrupted, the budget be spent, or an earlier CTA have failed."""
@@ -185,45 +193,26 @@ class Calls:
         return int(self.cta >= self.launch.limit)
 
     def _fault(self, kind: int, bits: int, index: int, warp: int) -> None:
-        """What is wrong at an instruction, for some lanes."""
+        """What is wrong at an instruction, for some lanes: it is `trap`."""
         try:
-            lane = (bits & -bits).bit_length() - 1 if kind != DEADLOCK else 0
-            self._failed(self._wrong(kind, index, warp * WARP + max(lane, 0)))
+            lane = max((bits & 0xFFFF_FFFF & -bits).bit_length() - 1, 0)
+            self._failed(Fault("trap", "the kernel executed trap", place=self.place(index, warp * WARP + lane)))
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             self._failed(error)
 
-    def _wrong(self, kind: int, index: int, thread: int) -> Exception:
-        if kind == DEADLOCK:
-            said = "no thread can go on: the warps wait at different barriers"
-            return Fault("deadlock", said, place=Place(self.facts.name))
-        place = self.place(index, thread)
-        if kind == TRAP:
-            return Fault("trap", "the kernel executed trap", place=place)
-        mnemonic = self.facts.bound(self.image, index).i.mnemonic
-        return Unsupported(f"'{mnemonic}' of lanes that stand at different places, in the JIT", f"line {place.line}")
+    def _deadlock(self) -> None:
+        """Everybody waits for somebody else."""
+        try:
+            said, first = faults.deadlock(standing.waiting(self.facts, self.image, self.record))
+            shape = self.launch.shape
+            cta, thread = faults.unfold(first.cta, shape.grid), faults.unfold(min(first.threads), shape.block)
+            self._failed(Fault("deadlock", said, place=faults.place(self.facts.name, first.bound, cta, thread)))
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self._failed(error)
 
     def place(self, number: int, thread: int) -> Place:
         """Where an instruction stands, and which thread ran it."""
-        bound = self.facts.bound(self.image, number)
-        program = bound.function.program if bound.function is not None else None
-        file, line, text, origin = "", 0, bound.node.head, ""
-        if program is not None:
-            line, _ = program.source.location(bound.node.start)
-            text = " ".join(program.source.text[bound.node.start : bound.node.end].split()).rstrip(";")
-            file = program.source.name
-            if bound.location is not None:
-                origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}"
-        name = bound.function.name if bound.function is not None else ""
-        return Place(
-            self.facts.name,
-            line,
-            text,
-            _unfold(self.cta, self.launch.shape.grid),
-            _unfold(thread, self.launch.shape.block),
-            name,
-            file,
-            origin,
-        )
+        return faults.place(self.facts.name, self.facts.bound(self.image, number), *self.coordinates(thread))
 
 
 def row(allocation: Allocation) -> tuple[int, int, int, int]:
@@ -242,7 +231,3 @@ def held_as(type: Type) -> np.dtype[Any]:
     if type.is_float and not type.is_packed and type.bits >= 32:
         return np.dtype(f"f{type.bytes}")
     return np.dtype(f"{'i' if type.is_signed else 'u'}{type.bytes}")
-
-
-def _unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
-    return number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])

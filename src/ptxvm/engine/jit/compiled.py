@@ -14,6 +14,7 @@ from ptxvm.engine.jit.facts import Facts
 from ptxvm.engine.jit.runner import GRID, Runner
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
 
 
 @dataclass(eq=False)
@@ -64,9 +65,10 @@ class Compiled:
         """Where the functions and variables of the module are, which code asks for by number."""
         return np.array(self.image.addresses, np.uint64)
 
-    def runner(self, threads: int) -> Runner:
+    def runner(self, shape: LaunchShape) -> Runner:
         """One that nobody uses."""
         try:
-            return self.runners.pop()
+            found = self.runners.pop()
         except IndexError:
-            return Runner(self, threads)
+            return Runner(self, shape)
+        return found if found.resident == self.facts.standing.resident(shape.ctas) else Runner(self, shape)

@@ -6,8 +6,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import refusals
-from ptxvm.engine.jit.facts import Facts, Site, Work
+from ptxvm.engine.jit import dispatch, refusals
+from ptxvm.engine.jit.facts import Facts, Site, Standing, Work
 from ptxvm.engine.jit.kernel import Kernel
 from ptxvm.engine.jit.versions import Versions, choose
 from ptxvm.machine.image import Image
@@ -67,5 +67,13 @@ class Translation:
             frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.plan.frames],
             most_sites=kernel.most_sites,
             sites=[Site(number(bound), space, size, span, writing) for bound, space, size, span, writing in kernel.sites],
+            standing=Standing(
+                threads=kernel.threads,
+                meets=kernel.meets,
+                cta_size=kernel.cta_size,
+                most_resident=kernel.most_resident,
+                masks=dispatch.exchange(kernel),
+                waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
+            ),
             works=[Work(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.works],
         )

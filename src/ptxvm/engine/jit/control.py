@@ -15,6 +15,7 @@ from ptxvm.engine.jit.raw import Lin, Raw, text
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
+    from ptxvm.engine.jit.plan import Node
 
 EXIT = -1  # the end of the thread, as a place to go
 
@@ -41,7 +42,7 @@ class Leaving:
                 self.choose(guard, self._callee(onward), onward)
             case "exit":
                 self.choose(guard, EXIT, onward)
-            case "barrier":
+            case "wait":
                 self.choose(guard, self.node.wait, onward)
             case "trap":
                 self.trap(guard, onward)
@@ -85,15 +86,24 @@ class Leaving:
     def jump(self, target: int) -> None:
         """A whole warp to a node."""
         if target == EXIT:
+            self.ended("-1")
             self.code.jump("done")
         elif self.kernel.nodes[target].waits:
-            self.code.jump(f"suspend.F{target}")
+            self.wait(target)
         else:
             self.tick(target)
             self.code.jump(f"F{target}")
 
+    def wait(self, target: int) -> None:
+        """A whole warp waits for others."""
+        if self.kernel.general:
+            self.pend(target, "-1")
+            self.code.jump("dispatch")
+        else:
+            self.code.jump(f"suspend.F{target}")
+
     def tick(self, target: int) -> None:
-        """A loop that runs for long lets the machine look."""
+        """A loop that runs for long lets the machine look, or others run."""
         if self.kernel.nodes[target].rank > self.node.rank:
             return
         code = self.code
@@ -103,6 +113,11 @@ class Leaving:
         look, go = code.label(), code.label()
         code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), look, go, likely=False)
         code.block(look)
+        if self.kernel.fair:
+            self.pend(target, "-1")
+            code.jump("yield")
+            code.block(go)
+            return
         code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
         answer = code.emit(f"call i32 {self.kernel.context(code, 'tick', pure=False)}()", pure=False)
         code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), go, "fault", likely=True)
@@ -155,7 +170,9 @@ class Leaving:
         self.pend(yes, bits)
         self.pend(no, code.emit(f"xor i32 {bits}, -1"))
         targets = sorted({yes, no} - {EXIT}, key=self.rank)
-        if targets:
+        if self.kernel.general:
+            code.jump("dispatch")
+        elif targets:
             self.enter(targets[0])
         else:
             code.jump("done")
@@ -169,14 +186,23 @@ class Leaving:
     def pend(self, target: int, bits: str) -> None:
         """Lanes stand at a node."""
         if target == EXIT:
+            self.ended(bits)
             return
         place = f"%pending.{target}"
         old = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
         self.code.run(f"store i32 {self.code.emit(f'or i32 {old}, {bits}')}, ptr {place}, align 4")
 
+    def ended(self, bits: str) -> None:
+        """Lanes end; others may have waited for them."""
+        if self.kernel.meets:
+            self.code.run(f"call void @ptxvm.left(ptr %meeting, i32 %warp, i32 {bits})")
+
     def chain(self, targets: set[int], certain: int = EXIT) -> None:
         """Run the lowest node that somebody stands at."""
         code = self.code
+        if self.kernel.general:
+            code.jump("dispatch")
+            return
         candidates = sorted((self.node.waiting | targets) - {EXIT}, key=self.rank)
         if certain == EXIT and len(candidates) == 1 and EXIT not in targets and not self.node.waiting:
             certain = candidates[0]
@@ -195,8 +221,21 @@ class Leaving:
 
     def enter(self, target: int) -> None:
         """Begin a node for those who stand there."""
-        if self.kernel.nodes[target].waits:
-            self.code.jump(f"suspend.M{target}")
+        node = self.kernel.nodes[target]
+        if node.waits:
+            self.stop(node)
         else:
             self.tick(target)
             self.code.jump(f"M{target}")
+
+    def stop(self, node: Node) -> None:
+        """All who live wait at a barrier: at one place the warp stops here, at several in the version without shapes."""
+        code, total = self.code, "0"
+        for n in sorted(node.waiting):
+            standing = code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)
+            total = code.emit(f"or i32 {total}, {standing}", pure=False)
+        if total == "0":
+            code.jump(f"suspend.M{node.number}")
+        else:
+            code.branch(code.emit(f"icmp eq i32 {total}, 0", pure=False), f"suspend.M{node.number}", "leave.all", likely=True)
+            self.kernel.leaves_all = True

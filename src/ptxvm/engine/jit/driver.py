@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import epochs, handover, straight
+from ptxvm.engine.jit import epochs, handover, schedule, straight
 from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.dispatch import STUCK, Dispatcher
+from ptxvm.engine.jit.meeting import Meeting
 from ptxvm.engine.jit.raw import WARP
-from ptxvm.engine.jit.record import offset
+from ptxvm.engine.jit.record import GENERAL, RUNNABLE, offset
 from ptxvm.engine.jit.registers import CARRY, alignment, place
 
 if TYPE_CHECKING:
@@ -22,8 +24,10 @@ MASKED = 1 << 16  # added to the state of a warp of which some lanes wait
 def module(kernel: Kernel) -> str:
     """The whole text."""
     warp = warp_function(kernel)
-    grid = grid_function(kernel)
     unit = kernel.unit
+    grid = _meeting(kernel) if kernel.meets else ""
+    if kernel.main:
+        grid += schedule.grid_function(kernel) if kernel.meets else grid_function(kernel)
     unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
     return "\n".join(
         [
@@ -37,6 +41,14 @@ def module(kernel: Kernel) -> str:
             "",
         ]
     )
+
+
+def _meeting(kernel: Kernel) -> str:
+    """What keeps the barriers of a CTA."""
+    kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
+    kernel.unit.declare("llvm.umin.i32", "i32", "i32", "i32")
+    kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
+    return Meeting(kernel.warps).functions() + "\n"
 
 
 def _immediates(declaration: str) -> str:
@@ -54,23 +66,10 @@ def warp_function(kernel: Kernel) -> str:
     """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
     from ptxvm.engine.jit.kernel import PARTED, RESUME, SHAPELESS  # noqa: PLC0415 - they know each other
 
-    bodies: list[str] = []
-    for (number, full), (emitter, lines) in sorted(kernel.texts.items(), key=lambda t: (not t[0][1], t[0][0])):
-        node = kernel.nodes[number]
-        head = [f"{'F' if full else 'M'}{number}:"]
-        if not full:
-            head += _masked_head(kernel, node)
-        bodies += head + lines
-        if emitter.leaves:
-            bodies += handover.leave(kernel, node, full=full)
-        if number in kernel.parting:
-            bodies += handover.part(kernel, node)
-    states: list[str] = []
-    for node, full in ((node, full) for node in kernel.nodes if node.waits for full in (True, False)):
-        if (node.number, full) in kernel.texts:
-            bodies += suspend(kernel, node, full=full)
-            state = _state(kernel, node, full=full)
-            states.append(f"i32 {state}, label %resume.{'F' if full else 'M'}{node.number}")
+    bodies = _nodes(kernel)
+    states = _pauses(kernel, bodies)
+    if kernel.leaves_all:
+        bodies += handover.leave_all(kernel)
     if not kernel.main:
         bodies += handover.resume(kernel)
         states.append(f"i32 {RESUME if kernel.shapeless else PARTED}, label %resume.all")
@@ -107,6 +106,40 @@ def warp_function(kernel: Kernel) -> str:
     )
 
 
+def _nodes(kernel: Kernel) -> list[str]:
+    """The code of the nodes, whole warps first."""
+    bodies: list[str] = []
+    for (number, full), (emitter, lines) in sorted(kernel.texts.items(), key=lambda t: (not t[0][1], t[0][0])):
+        node = kernel.nodes[number]
+        bodies.append(f"{'F' if full else 'M'}{number}:")
+        if not full:
+            bodies += _masked_head(kernel, node)
+        bodies += lines
+        if emitter.leaves:
+            bodies += handover.leave(kernel, node, full=full)
+        if number in kernel.parting:
+            bodies += handover.part(kernel, node)
+    return bodies
+
+
+def _pauses(kernel: Kernel, bodies: list[str]) -> list[str]:
+    """Write where a warp stops and how it goes on; the states from which it does."""
+    from ptxvm.engine.jit.kernel import SHAPELESS  # noqa: PLC0415
+
+    if kernel.general:
+        bodies += Dispatcher(kernel).run()
+        known = GENERAL + (SHAPELESS if kernel.shapeless else 0)
+        return [f"i32 {state}, label %resume.general" for state in (known, known + RUNNABLE)]
+    states = []
+    for node in (node for node in kernel.nodes if node.waits):
+        for full in (True, False):
+            if (node.number, full) in kernel.texts:
+                bodies += suspend(kernel, node, full=full)
+                state = _state(kernel, node, full=full)
+                states.append(f"i32 {state}, label %resume.{'F' if full else 'M'}{node.number}")
+    return states
+
+
 def _entry(kernel: Kernel) -> list[str]:
     lines = []
     for key, part, llvm in kernel.registers.slots():
@@ -120,11 +153,12 @@ def _entry(kernel: Kernel) -> list[str]:
         lines.append(f"  %site.{site}.{n}.place = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
         lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.place, align 8")
         lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
-    for number in sorted(kernel.masked | {node.number for node in kernel.nodes if node.waits} | {0}):
+    for number in sorted(kernel.pending):
         lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
-    lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.TICKS}, ptr %ticks, align 4"]
+    lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.patience}, ptr %ticks, align 4"]
+    lines += _released(kernel)
     for field, llvm, name in (
         ("params", "i64", "params.address"), ("params", "ptr", "params"), ("shared", "i64", "shared.address"),
         ("shared", "ptr", "shared"), ("local", "i64", "local.start"), ("nctaid.x", "i32", "nctaid.x"),
@@ -144,6 +178,18 @@ def _entry(kernel: Kernel) -> list[str]:
         "  %local.address = add i64 %local.start, %local.offset",
     ]
     return lines
+
+
+def _released(kernel: Kernel) -> list[str]:
+    """Where it stands which of the lanes that wait may go on."""
+    if kernel.meets:
+        return [
+            f"  %meeting.place = getelementptr i8, ptr %ctx, i64 {offset('meeting')}",
+            "  %meeting = load ptr, ptr %meeting.place, align 8",
+            f"  %released.at = add i32 %warp, {Meeting(kernel.warps).of_warp('released')}",
+            "  %released = getelementptr i32, ptr %meeting, i32 %released.at",
+        ]
+    return ["  %released = alloca i32, align 4", "  store i32 0, ptr %released, align 4"] if kernel.general else []
 
 
 def _starts_as_zero(kernel: Kernel, key: tuple[int, int]) -> bool:
@@ -168,20 +214,33 @@ def _partial_start(kernel: Kernel) -> list[str]:
 def _masked_head(kernel: Kernel, node: Node) -> list[str]:
     """Who stands here; if all do, they go on as a whole warp."""
     mask, number = f"%M{node.number}.mask", node.number
-    lines = [
-        f"  {mask} = load i32, ptr %pending.{number}, align 4",
-        f"  store i32 0, ptr %pending.{number}, align 4",
-        f"  %M{number}.all = icmp eq i32 {mask}, -1",
-    ]
+    lines = [f"  {mask} = load i32, ptr %pending.{number}, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+    if kernel.general and node.waits:
+        lines = _those_who_go(node, mask)
+    lines.append(f"  %M{number}.all = icmp eq i32 {mask}, -1")
     if (number, True) in kernel.texts:
         lines += [f"  br i1 %M{number}.all, label %F{number}, label %N{number}", f"N{number}:"]
     return [*lines, f"  %M{number}.lanes = bitcast i32 {mask} to <{WARP} x i1>"]
 
 
+def _those_who_go(node: Node, mask: str) -> list[str]:
+    """Of the lanes that wait at a node, those that have been released."""
+    number = node.number
+    return [
+        f"  %M{number}.there = load i32, ptr %pending.{number}, align 4",
+        f"  %M{number}.free = load i32, ptr %released, align 4",
+        f"  {mask} = and i32 %M{number}.there, %M{number}.free",
+        f"  %M{number}.stay = xor i32 %M{number}.there, {mask}",
+        f"  store i32 %M{number}.stay, ptr %pending.{number}, align 4",
+        f"  %M{number}.others = xor i32 %M{number}.free, {mask}",
+        f"  store i32 %M{number}.others, ptr %released, align 4",
+    ]
+
+
 # ── barriers ────────────────────────────────────────────────────────────────────────────
 
 
-def _move(code: Code, base: str, slot: str, llvm: str, at: int, *, save: bool) -> None:
+def move(code: Code, base: str, slot: str, llvm: str, at: int, *, save: bool) -> None:
     """A stack slot to or from the record; predicates as a mask."""
     where = code.emit(f"getelementptr i8, ptr {base}, i64 {at}")
     align = alignment(llvm)
@@ -217,7 +276,7 @@ def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
     old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
     code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
     for slot, llvm, at in saved:
-        _move(code, "%record", slot, llvm, at, save=True)
+        move(code, "%record", slot, llvm, at, save=True)
     mask = None
     if not full:
         mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
@@ -227,7 +286,7 @@ def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
     code.memo.clear()
     code.block(f"resume.{letter}{node.number}")
     for slot, llvm, at in saved:
-        _move(code, "%record", slot, llvm, at, save=False)
+        move(code, "%record", slot, llvm, at, save=False)
     if not full:
         mask = code.emit("load i32, ptr %record, align 8", pure=False)
         code.run(f"store i32 {mask}, ptr %pending.{node.number}, align 4")
@@ -277,11 +336,7 @@ end:
 
 def grid_function(kernel: Kernel) -> str:
     """Some CTAs, one after the other; a CTA's warps in turn, until all have ended."""
-    if not kernel.main:
-        return ""
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
-    kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
-
     clear = ""
     if kernel.shared_size:
         clear += f"  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 {kernel.shared_size}, i1 false)\n"
@@ -305,8 +360,12 @@ entry:
   %barriers = getelementptr i8, ptr %ctx, i64 {offset("barriers")}
   %tick.place = getelementptr i8, ptr %ctx, i64 {offset("tick")}
   %tick = load ptr, ptr %tick.place, align 8
-  %fault.place = getelementptr i8, ptr %ctx, i64 {offset("fault")}
-  %fault = load ptr, ptr %fault.place, align 8
+  %deadlock.place = getelementptr i8, ptr %ctx, i64 {offset("deadlock")}
+  %deadlock = load ptr, ptr %deadlock.place, align 8
+  %records.place = getelementptr i8, ptr %ctx, i64 {offset("records")}
+  store ptr %records, ptr %records.place, align 8
+  %states.place = getelementptr i8, ptr %ctx, i64 {offset("states")}
+  store ptr %states, ptr %states.place, align 8
   br label %cta
 cta:
   %c = phi i64 [ %first, %entry ], [ %c.next, %onward ]
@@ -400,9 +459,11 @@ def _release(kernel: Kernel) -> str:
             "  %met = load i32, ptr %barriers, align 8",
             "  %kinds = call i32 @llvm.ctpop.i32(i32 %met)",
             "  %several = icmp ugt i32 %kinds, 1",
-            "  br i1 %several, label %deadlock, label %released",
-            "deadlock:",
-            "  call void %fault(i32 3, i32 %met, i32 0, i32 0)",
+            f"  %stuck = icmp eq i32 %met, {-STUCK}",
+            "  %nobody = or i1 %several, %stuck",
+            "  br i1 %nobody, label %standstill, label %released",
+            "standstill:",
+            "  call void %deadlock()",
             "  br label %bad",
             "released:",
             *epochs.barrier_opens(kernel),

@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import asking, inlining as calls, ports
+from ptxvm.engine.jit import asking, barriers, dispatch, inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
@@ -32,7 +32,7 @@ PORT: dict[str, Any] = {
     "cc": ports.ConditionCode, "tex": asking.Textures,
 }  # fmt: skip
 FUNCTIONS = {"sin": 0, "cos": 1, "lg2": 2, "ex2": 3, "tanh": 4}
-TRAP, DIVERGED = 1, 2  # what the machine is told of
+TRAP = 1  # what the machine is told of
 NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
 
 
@@ -87,8 +87,9 @@ class Emitter(Operands):
         if self.node.waits:
             guard = None  # who waited was not held off by it
         effects = i.of.effects
-        if isinstance(guard, Lin) and guard.constant is None and effects & {"mem", "warp"} and not is_barrier(i):
-            self._conditional(bound, text("i1", guard.base))
+        known = isinstance(guard, Lin) and guard.constant is None
+        if known and effects & {"mem", "warp"} and not is_barrier(i) and not (is_collective(i) and self._parts(guard)):
+            self._conditional(bound, text("i1", guard.base))  # type: ignore[union-attr]
             return
         if isinstance(guard, Lin) and guard.constant is not None and "flow" not in effects and not is_barrier(i):
             if not guard.constant & 1:
@@ -153,12 +154,10 @@ class Emitter(Operands):
         if inspect.isgenerator(result):
             waiting: Any = result
             request: ports.Request = next(waiting)
-            if is_barrier(i) and not self.node.waits:
-                self.kernel.barrier(bound, request)
-                self._vote(request.values[2])
-                self.action = ports.Action("barrier")
+            if not self.node.waits and self._arrive(bound, request):
+                self.action = ports.Action("wait")
                 return
-            sent = ports.Votes(self, bound) if is_barrier(i) else self._collective(bound, request)
+            sent = self._outcome(bound, request)
             try:
                 waiting.send(sent)
             except StopIteration as end:
@@ -171,8 +170,34 @@ class Emitter(Operands):
                 calls.call(self, bound, self.action)
         self._commit(bound, i, result)
 
+    def _parts(self, guard: Raw | None) -> bool:
+        """May lanes be elsewhere while some come to a collective, in a kernel in which they wait?"""
+        return self.kernel.general and (not self.full or isinstance(guard, Vec))
+
+    def _arrive(self, bound: Bound, request: ports.Request) -> bool:
+        """Come to a barrier or a collective; do lanes wait there?"""
+        if is_collective(bound.i):
+            if self._parts(self.guard):
+                dispatch.arrive(self, bound.i.mnemonic, request)
+            return self._parts(self.guard)
+        if self.kernel.meets:
+            barriers.arrive(self, bound, request)
+        else:
+            self.kernel.barrier(bound, request)
+            self._vote(request.values[2])
+        return True
+
+    def _outcome(self, bound: Bound, request: ports.Request) -> Any:
+        """What an instruction learns of those with whom it met."""
+        if is_barrier(bound.i):
+            return barriers.Outcome(self, bound, request) if self.kernel.meets else ports.Votes(self, bound)
+        if not self.node.waits:
+            return self._collective(bound, request)
+        members, given = dispatch.given(self, bound.i.mnemonic, request)
+        return ports.Peers(self, bound, members, given)
+
     def _collective(self, bound: Bound, request: ports.Request) -> ports.Peers:
-        """The lanes that came; where one of the mask stands elsewhere, nobody knows when it comes."""
+        """The lanes that came; where one of the mask stands elsewhere, the warp goes on in the version that can wait."""
         self.code.one_warp()
         members, *payload = request.values
         here = self.active_raw()
@@ -182,11 +207,10 @@ class Emitter(Operands):
                 asked = self.alg.integer("and", u32, members.raw, Lin(others))  # type: ignore[union-attr]
                 wrong = self.alg.compare("ne", u32, asked, Lin(0))
                 bits = self.code.emit(f"and i32 {self.bits_of(wrong)}, {self.active_text()}")
-                bad, good = self.code.label(), self.code.label()
-                self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
-                self.code.block(bad)
-                self.fault(DIVERGED, bits)
+                good = self.code.label()
+                self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, self.name("leave"), likely=True)
                 self.code.block(good)
+                self.leaves = True
         given = tuple(p for p in payload if p)
         return ports.Peers(self, bound, self.alg.integer("and", u32, members.raw, here), given)  # type: ignore[union-attr]
 

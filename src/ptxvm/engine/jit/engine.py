@@ -86,7 +86,7 @@ class Jit:
 
         @contextmanager
         def runner() -> Iterator[Runner]:
-            one = compiled.runner(shape.threads)
+            one = compiled.runner(shape)
             one.enter(launch, parameters, given)
             try:
                 yield one
@@ -110,7 +110,7 @@ class Jit:
         """Run a grid whose code looks for what checkers report, its CTAs in order."""
         compiled = self.compiled(wanted)
         launch = Launch(self.image, compiled.facts, shape, budget)
-        runner, progress = Runner(compiled, shape.threads, look.calls, look.library), spreading.Progress(shape.ctas, None)
+        runner, progress = Runner(compiled, shape, look.calls, look.library), spreading.Progress(shape.ctas, None)
         runner.enter(launch, parameters, ())
         try:
             look.begin(runner.calls, runner.record)

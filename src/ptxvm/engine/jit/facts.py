@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
@@ -45,6 +45,25 @@ class Work:
     outputs: Sequence[Type]
 
 
+class Standing(NamedTuple):
+    """Where the lanes of CTAs stand: in the records of warps, and where there are several CTAs or barriers, of CTAs.
+
+    `waits` are the nodes at which lanes wait, with their instructions, and whether that is a barrier; `masks` is where
+    in the record of a warp those are that lanes gave to a collective.  `most_resident` CTAs are under way at once.
+    """
+
+    threads: int
+    meets: bool
+    cta_size: int
+    most_resident: int
+    masks: int
+    waits: dict[int, tuple[int, bool]]
+
+    def resident(self, ctas: int) -> int:
+        """How many CTAs of a grid are under way at once."""
+        return min(ctas, self.most_resident)
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Of a version of a kernel and of those from which warps come to it, whose places and works have the first numbers.
@@ -65,11 +84,17 @@ class Facts:
     most_sites: int
     sites: Sequence[Site]
     works: Sequence[Work]
+    standing: Standing
+
+    @property
+    def side_by_side(self) -> bool:
+        """Are its CTAs under way together, since they may wait for each other?"""
+        return self.standing.most_resident > 1
 
     @property
     def in_order(self) -> bool:
         """Must its CTAs run one after the other?  What they print would be mixed, and their blocks of memory too."""
-        return any(getattr(work.outside, "name", "") in IN_ORDER for work in self.works)
+        return self.side_by_side or any(getattr(work.outside, "name", "") in IN_ORDER for work in self.works)
 
     def bound(self, image: Image, place: int) -> Bound:
         """An instruction by its number."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxvm.engine.jit import dispatch
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import WARP, scalar_type, vector_type
@@ -27,8 +28,8 @@ LEFT = -3  # what the straight version answers where its warps go on in the mask
 
 
 def record_size(kernel: Kernel) -> int:
-    """Bytes of a warp's record, in all versions."""
-    return _registers(kernel) + (1 + kernel.order(None)) * REGISTER
+    """Bytes of a warp's record, in all versions, however its lanes stand."""
+    return max(_registers(kernel) + (1 + kernel.order(None)) * REGISTER, dispatch.record_size(kernel))
 
 
 def _registers(kernel: Kernel) -> int:
@@ -42,8 +43,19 @@ def _place(kernel: Kernel, key: Key) -> int:
 # ── leaving ─────────────────────────────────────────────────────────────────────────────
 
 
+def leave_all(kernel: Kernel) -> list[str]:
+    """Lanes wait at several places: the warp goes on in the version in which they can."""
+    code, needed = Code(kernel.unit), 0
+    code.block("leave.all")
+    standing = sorted(kernel.pending)
+    for number in standing:
+        needed |= kernel.nodes[number].live_in
+    _give(kernel, code, needed, [{n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in standing}])
+    return code.lines
+
+
 def leave(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
-    """A linear value wraps: the warp begins this node again in the next version."""
+    """A linear value wraps, or lanes wait for others: the warp begins this node again in the next version."""
     code, letter = Code(kernel.unit), "F" if full else "M"
     code.block(f"{letter}{node.number}.leave")
     others = sorted(node.waiting) if not full else []
@@ -125,10 +137,13 @@ def resume(kernel: Kernel) -> list[str]:
     for key, part, llvm in kernel.registers.slots():
         name = _taken(kernel, code, key, part)
         code.run(f"store {llvm} {name}, ptr {place(key, part)}, align {alignment(llvm)}")
-    for number in range(len(kernel.nodes)):
+    for number in sorted(kernel.pending):
         where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
         mask = code.emit(f"load i32, ptr {where}, align 4", pure=False)
         code.run(f"store i32 {mask}, ptr %pending.{number}, align 4")
+    if kernel.general:
+        code.jump("dispatch")
+        return code.lines
     for node in sorted(kernel.nodes, key=lambda node: node.rank):
         if (node.number, False) not in kernel.texts:
             continue

@@ -7,8 +7,8 @@ from typing import Any
 
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import driver, handover, plan, taint
+from ptxvm.diagnostics.errors import Crash, Unsupported
+from ptxvm.engine.jit import driver, handover, plan, refusals, schedule, taint
 from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -19,7 +19,10 @@ from ptxvm.engine.jit.record import POINTERS, TICKS, offset
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
 from ptxvm.engine.jit.shadow import Shadow
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.window import GRAIN
 
+MOST_THREADS = 1 << 18  # of CTAs that are under way at once ...
+MOST_BYTES = 1 << 30  # ... and what their records, shared and local memory may take
 PARTED = 1 << 19  # the state of a warp that comes from the straight version
 SHAPELESS = 1 << 20  # added to the states of the version without shapes
 RESUME = 1 << 21  # the state of a warp that comes from the masked version
@@ -27,9 +30,14 @@ STRAIGHT = 1 << 22  # added to the states of the straight version
 
 
 class Kernel:
-    """The translation of a kernel."""
+    """The translation of a kernel.
+
+    It is `general` where lanes may stand anywhere (`dispatch`): in the version without shapes, and where the kernel
+    `meets` (its barriers are for some threads, `meeting`) or is `fair` (lanes that spin must not starve others).
+    """
 
     TICKS = TICKS
+    PATIENCE = 64  # turns of loops after which a warp of a fair kernel lets others run
 
     def __init__(
         self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -45,8 +53,12 @@ class Kernel:
         self.width = width
         self.shadow = shadow
         self.unit = Unit(width)
-        self.plan = plan.Plan(image, function)
+        self.fair = refusals.spins(image, function) is not None
+        self.meets = self.fair or refusals.meets(image, function)
+        self.general = self.meets or shapeless
+        self.plan = plan.Plan(image, function, general=self.general)
         self.nodes = self.plan.nodes
+        self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
         self.stack_size = -(-max(frame.end for frame in self.plan.frames) // 16) * 16 + 32
         self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
         self.registers = Registers(width, not shapeless, before is not None, self._requeue)
@@ -59,7 +71,7 @@ class Kernel:
         self.sites: list[tuple[Bound, str, int, int, bool]] = before.sites if before else []
         self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
         self.kept_sites: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
-        self.uses_local = False
+        self.uses_local = self.leaves_all = False
         self.addresses: set[int] = set()
         self._order: dict[Key, int] | None = None
         self.barrier_numbers: dict[int, int] = {}
@@ -82,6 +94,34 @@ class Kernel:
         """The number of something that Python does."""
         self.works.append((bound, work, inputs, outputs))
         return len(self.works) - 1
+
+    @property
+    def pending(self) -> set[int]:
+        """The nodes at which lanes may stand while others run."""
+        return self.masked | {node.number for node in self.nodes if node.waits} | {0}
+
+    @property
+    def patience(self) -> int:
+        """How many turns of loops a warp runs before it lets others run, or the machine look."""
+        return self.PATIENCE if self.fair else self.TICKS
+
+    @property
+    def shared_stride(self) -> int:
+        """From the shared memory of a CTA to that of the next one beside it."""
+        return -(-max(self.shared_size, 1) // GRAIN) * GRAIN
+
+    @property
+    def cta_size(self) -> int:
+        """Bytes of the records of a CTA that is under way."""
+        return schedule.cta_size(self) if self.meets else self.warps * self.record_size
+
+    @property
+    def most_resident(self) -> int:
+        """How many CTAs are under way at once, at most: those of a fair kernel may wait for each other."""
+        if not self.fair:
+            return 1
+        local = self.local_stride * self.threads if self.uses_local else 0
+        return max(1, min(MOST_THREADS // self.threads, MOST_BYTES // (self.cta_size + self.shared_stride + local)))
 
     def field(self, code: Code, name: str) -> str:
         """The place of a field of the launch's record."""
@@ -115,13 +155,12 @@ class Kernel:
         return self.site_numbers[key]
 
     def barrier(self, bound: Bound, request: Request) -> None:
-        """Refuse barriers that are not for the whole CTA."""
-        number, threads, _ = request.values
-        if number is None or (n := _constant(number.raw)) is None or n >= 16:
-            raise Unsupported(f"'{bound.i.mnemonic}' of a barrier whose number is not constant, in the JIT")
-        if threads is not None and _constant(threads.raw) != self.warps * WARP:
-            raise Unsupported(f"'{bound.i.mnemonic}' of some threads in the JIT")
-        self.barrier_numbers[id(bound)] = n
+        """Remember the number of a barrier for the whole CTA."""
+        number = request.values[0]
+        known = number.raw.constant if number is not None and isinstance(number.raw, Lin) else None
+        if known is None:
+            raise Crash(f"the number of '{bound.i.mnemonic}' was thought to be constant")
+        self.barrier_numbers[id(bound)] = known
 
     def kept_by_others(self, node: plan.Node, key: Key) -> bool:
         """Do lanes that stand elsewhere need their value of a register?"""
@@ -156,14 +195,16 @@ class Kernel:
             self._settle()
             return driver.module(self)
         if not whole:
-            self._mask(everything if self.main else set(range(len(self.nodes))))
+            self._mask(everything)
         for _ in range(1000):
             self._settle()
             before = [node.waiting for node in self.nodes]
-            for node, others in zip(self.nodes, plan.waiting(self.nodes, self.divergent), strict=True):
-                node.waiting = others
             starts = {s for n in self.divergent for s in self.nodes[n].successors}
+            if self.general:
+                starts |= everything if self.fair else {node.number for node in self.nodes if node.waits} & everything
             self._mask(plan.reachable(self.nodes, starts))
+            for node, others in zip(self.nodes, self._others(), strict=True):
+                node.waiting = others
             self.queue |= {
                 (node.number, False)
                 for node, old in zip(self.nodes, before, strict=True)
@@ -171,8 +212,13 @@ class Kernel:
             }
             if not self.queue:
                 break
-        self._check_barriers()
         return driver.module(self)
+
+    def _others(self) -> list[frozenset[int]]:
+        """For every node the nodes at which other lanes may stand while it runs."""
+        if not self.general:
+            return plan.waiting(self.nodes, self.divergent)
+        return [frozenset(self.masked - {node.number}) for node in self.nodes]
 
     def _mask(self, numbers: set[int]) -> None:
         """These nodes may run for some lanes of a warp."""
@@ -199,12 +245,6 @@ class Kernel:
                         self.registers.initial((register.index + frame.registers, part), register.type)
         if any("cc" in b.i.of.effects for b in self.places):
             self.registers.initial(CARRY, pred)
-
-    def _check_barriers(self) -> None:
-        """Lanes of one warp wait at one barrier at a time."""
-        for node in self.nodes:
-            if node.waits and (any(self.nodes[n].waits for n in node.waiting)):
-                raise Unsupported("barriers at several places in diverged code, in the JIT")
 
     def order(self, key: Key | None) -> int:
         """The place of a register among those that live across nodes; None asks for their number."""
@@ -243,10 +283,6 @@ def size_of(llvm: str) -> int:
         count, _, one = llvm[1:-1].partition(" x ")
         return int(count) * size_of(one) if one != "i1" else 64
     return {"float": 4, "double": 8}.get(llvm) or max(1, int(llvm[1:]) // 8)
-
-
-def _constant(raw: Any) -> int | None:
-    return raw.constant if isinstance(raw, Lin) else None
 
 
 __all__ = ["PARTED", "RESUME", "SHAPELESS", "STRAIGHT", "Kernel", "pred", "u32"]

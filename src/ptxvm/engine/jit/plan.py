@@ -63,11 +63,16 @@ class Node:
     waits: bool = False
     barrier: bool = False
     successors: list[int] = field(default_factory=list)
-    wait: int = -1  # of a barrier, the node that follows the wait
+    wait: int = -1  # of a barrier or a collective, the node that follows the wait
     callee: Frame | None = None  # of a call
     returns: Frame | None = None
     repeats: bool | None = None  # in a loop; None before somebody has asked
     waiting: frozenset[int] = frozenset()  # nodes at which other lanes may stand meanwhile
+
+    @property
+    def barrier_wait(self) -> bool:
+        """Do lanes that come out of a barrier go on here?"""
+        return self.waits and is_barrier(self.code[0].i)
 
     @property
     def code(self) -> list[Bound]:
@@ -88,8 +93,8 @@ def is_collective(i: Decoded) -> bool:
 class Plan:
     """The nodes of a kernel, with the functions that it calls in their places."""
 
-    def __init__(self, image: Image, kernel: Function) -> None:
-        self.image = image
+    def __init__(self, image: Image, kernel: Function, *, general: bool = False) -> None:
+        self.image, self.general = image, general
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
         self.order: list[Node] = []
@@ -97,6 +102,9 @@ class Plan:
         self._enter(kernel, None, None)
         self._rank()
         self._live()
+        for node in self.nodes:
+            if node.wait >= 0 and not node.barrier and not general:  # lanes of a collective do not wait
+                node.successors.remove(node.wait)
 
     def repeats(self, node: Node) -> bool:
         """Is the node part of a loop?"""
@@ -137,8 +145,8 @@ class Plan:
                     node.callee = self._enter(callee, frame, last)
                     back = self._node(frame, end, end)
                     back.returns, node.callee.back = node.callee, back.number
-            if is_barrier(last.i):
-                node.barrier = True
+            if is_barrier(last.i) or is_collective(last.i):
+                node.barrier = is_barrier(last.i)
                 after = self._node(frame, start, end)
                 after.waits, node.wait = True, after.number
         for node in own:
@@ -147,9 +155,10 @@ class Plan:
             following = [frame.at[at] for at in successors(frame.function, code[node.end - 1], node.end)]
             if any("leave" in _verbs(b) for b in code[node.end - 1 : node.end]) and frame.back >= 0:
                 following.append(frame.back)
-            if node.barrier:
+            if node.wait >= 0:
                 self.nodes[node.wait].successors = list(following)
-                following = [node.wait, *(following if code[node.start].node.guard is not None else [])]
+                passes = not node.barrier or code[node.start].node.guard is not None
+                following = [node.wait, *(following if passes else [])]
             if node.callee is not None:
                 self.nodes[node.callee.back].successors = list(following)
                 guarded = code[node.end - 1].node.guard is not None

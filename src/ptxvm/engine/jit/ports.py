@@ -10,7 +10,7 @@ from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import host, tensor
+from ptxvm.engine.jit import barriers, host, tensor
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, from_lanes, scalar_type, text
 from ptxvm.isa.fragments import Product
 
@@ -158,7 +158,7 @@ class Cta(Port):
 
     def arrive(self, number: Value, threads: Value) -> None:
         """Arrive and go on."""
-        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")
+        barriers.come(self.at, self.bound, number, threads, "0", waits=False)
 
 
 class Flow(Port):
@@ -205,7 +205,9 @@ class Clock(Port):
     """`clock`."""
 
     def sleep(self, nanoseconds: Value) -> None:
-        """Nobody of the warp has anything better to do."""
+        """Where others may have something better to do, they run soon."""
+        if self.at.kernel.fair:
+            self.code.run("store i32 1, ptr %ticks, align 4")
 
 
 class ConditionCode(Port):

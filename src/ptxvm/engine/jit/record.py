@@ -8,10 +8,13 @@ from __future__ import annotations
 FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside",
-    "masked", "rows", "row_count", "addresses",
+    "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "meeting", "resident", "slot",
     "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
 ]  # fmt: skip
-POINTERS = {"check", "function", "fault", "tick", "twin", "masked", "outside", "rows", "addresses", "renumber"}
+POINTERS = {
+    "check", "function", "fault", "tick", "twin", "masked", "outside", "rows", "addresses", "renumber", "deadlock", "records",
+    "states", "meeting",
+}  # fmt: skip
 TICKS = 1 << 20  # turns of loops between two looks at the clock
 AT = {name: number for number, name in enumerate(FIELDS)}
 
@@ -20,6 +23,11 @@ ROWS = 64
 ROW = ("start", "end", "origin", "flags")
 REACHED = {"generic": 1, "global": 2, "const": 4, "param": 8, "shared": 16, "local": 32}
 WRITABLE = 64
+
+# The states of a warp that is not one of a version that waits at one node.
+RUNNABLE = 1 << 17  # it can go on ...
+GENERAL = 1 << 18  # ... and its lanes may stand anywhere, as its record says:
+HEADER = 64  # bytes of that before the masks of the lanes at each node; the second word is the seat that ran last
 
 
 def offset(field: str) -> int:

@@ -1,10 +1,13 @@
-"""What the JIT leaves to the interpreter, by name."""
+"""What a kernel needs, as far as its code shows: what the JIT leaves to the interpreter, and who waits for whom."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ptxvm.analysis.flow import reads_and_writes, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.machine.image import Image
+from ptxvm.syntax import tree
 
 STRONG = {"volatile", "relaxed", "acquire", "acq_rel", "mmio"}
 
@@ -17,31 +20,56 @@ def reason(image: Image, function: Function) -> str | None:
         return f"the kernel '{function.name}' without a body in the JIT"
     if image.module_local.size or any(program.scope.registers for program in image.programs):
         return "registers and local memory of a module in the JIT"
-    spinning = spins(function)
-    if spinning is not None:
-        return f"a loop that waits for other threads ('{spinning.i.mnemonic}') in the JIT"
     return None
 
 
-def spins(function: Function) -> Bound | None:  # noqa: C901
+def called(image: Image, function: Function) -> Iterator[Function]:
+    """A kernel, and the functions that it calls by name."""
+    seen, work = set(), [function]
+    while work:
+        each = image.resolve(work.pop())
+        if each in seen:
+            continue
+        seen.add(each)
+        yield each
+        for bound in each.instructions:
+            node = bound.operands.get("func") if bound.node.opcode == "call" else None
+            symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+            if isinstance(symbol, Function):
+                work.append(symbol)
+
+
+# ── barriers ────────────────────────────────────────────────────────────────────────────
+
+
+def meets(image: Image, kernel: Function) -> bool:
+    """Is one of the barriers for so many threads, or is it unknown which one it is?"""
+    return any(_counts(bound) for each in called(image, kernel) for bound in each.instructions)
+
+
+def _counts(bound: Bound) -> bool:
+    if "cta" not in bound.i.of.effects:
+        return False
+    if "waits" not in bound.i.of.effects:  # bar.arrive
+        return True
+    number = bound.operands.get("a")
+    return not isinstance(number, tree.Integer) or number.value >= 16 or bound.operands.get("b") is not None
+
+
+# ── loops that wait ─────────────────────────────────────────────────────────────────────
+
+
+def spins(image: Image, kernel: Function) -> Bound | None:
     """A branch of a loop that depends on what others write to memory while it runs: nobody may starve there."""
+    return next((bound for each in called(image, kernel) if (bound := _spinning(each)) is not None), None)
+
+
+def _spinning(function: Function) -> Bound | None:
+    """The first such branch of a function."""
     code = function.instructions
-    tainted = origin = 0
-    for bound in code:
-        if _watches(bound):
-            _, writes = _flow(bound)
-            tainted |= writes
-            origin |= 1
+    tainted = _tainted(code)
     if not tainted:
         return None
-    grows = True
-    while grows:
-        before = tainted
-        for bound in code:
-            reads, writes = _flow(bound)
-            if reads & tainted:
-                tainted |= writes
-        grows = tainted != before
     loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
     for first, last in loops:
         inside = code[first : last + 1]
@@ -49,10 +77,25 @@ def spins(function: Function) -> Bound | None:  # noqa: C901
             continue
         for bound in inside:
             guard = bound.guard()
-            leaves = bound.i.of.effects & {"flow"}
-            if guard is not None and leaves and tainted >> guard[0].index & 1:
+            if guard is not None and "flow" in bound.i.of.effects and tainted >> guard[0].index & 1:
                 return bound
     return None
+
+
+def _tainted(code: list[Bound]) -> int:
+    """The registers that hold something of what others write."""
+    tainted = 0
+    for bound in code:
+        if _watches(bound):
+            tainted |= _flow(bound)[1]
+    before = 0
+    while tainted != before:
+        before = tainted
+        for bound in code:
+            reads, writes = _flow(bound)
+            if reads & tainted:
+                tainted |= writes
+    return tainted
 
 
 def _watches(bound: Bound) -> bool:

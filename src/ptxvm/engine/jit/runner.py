@@ -14,6 +14,7 @@ from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.record import AT, FIELDS, REACHED, WRITABLE
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.window import Window
 
 if TYPE_CHECKING:
@@ -29,16 +30,20 @@ LINE = 64  # bytes, of a cache
 class Runner:
     """Runs CTAs of launches of one kernel, one launch at a time."""
 
-    def __init__(self, compiled: Compiled, threads: int, kind: type[Calls] = Calls, library: Library | None = None) -> None:
+    def __init__(
+        self, compiled: Compiled, shape: LaunchShape, kind: type[Calls] = Calls, library: Library | None = None
+    ) -> None:
         self.compiled, facts, image = compiled, compiled.facts, compiled.image
         self.memory = image.memory
         self.record = np.zeros(len(FIELDS), np.uint64)
-        self.windows = {"shared": Window(self.memory, "shared", facts.shared_size, np.zeros(threads, np.int64))}
+        self.resident = facts.standing.resident(shape.ctas)
+        threads = np.arange(shape.threads * self.resident)
+        self.windows = {"shared": Window(self.memory, "shared", facts.shared_size, threads // shape.threads)}
         if facts.stack:
-            self.windows["local"] = Window(self.memory, "local", facts.stack, np.arange(threads))
+            self.windows["local"] = Window(self.memory, "local", facts.stack, threads)
         self.calls = kind(facts, image, library or compiled.library, self.windows, self.record)
         self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
-        self._room = np.empty(facts.warps * facts.record_size + LINE, np.uint8)
+        self._room = np.empty(facts.standing.cta_size * self.resident + LINE, np.uint8)
         self._states = np.zeros(facts.warps, np.int32)
         self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
         self._blank = self._fresh_record()
@@ -55,6 +60,8 @@ class Runner:
             "fault": address(calls.fault),
             "tick": address(calls.tick),
             "outside": address(calls.outside),
+            "deadlock": address(calls.deadlock),
+            "resident": self.resident,
             **{field: address(entry) for field, entry in self._entries.items()},
             "rows": calls.rows.ctypes.data,
             "addresses": self.compiled.addresses.ctypes.data,

@@ -33,6 +33,9 @@ class Progress:
 
 def run(first: Runner, progress: Progress, threads: int, another: Callable[[], AbstractContextManager[Runner]]) -> None:
     """Run all CTAs of a launch, on several threads of the host where that pays; in their order on one."""
+    if first.compiled.facts.side_by_side:
+        progress.next = progress.ctas if first.run(0, progress.ctas) else 0
+        return
     size = FIRST if progress.rate is None else max(FIRST, int(PIECE / max(progress.rate, 1e-9)))
     while progress.next < progress.ctas:
         if threads > 1 and progress.ctas - progress.next > 1 and progress.remaining > WORTH:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.code import TooWideError
 from ptxvm.engine.jit.kernel import Kernel
 from ptxvm.engine.jit.pressure import most_registers
@@ -48,7 +49,10 @@ def choose(make: Callable[..., Kernel], threads: int, checks: frozenset[str] = f
 
 def _first(make: Callable[..., Kernel], threads: int) -> Versions:
     """Whole warps first where it is likely that they stay whole."""
-    if threads >= WARP:
+    kernel = make()
+    if kernel.meets and kernel.shadow is not None:
+        raise Unsupported("a quick look at a kernel in which threads wait for some others, in the JIT")
+    if threads >= WARP and not kernel.meets:
         narrow = _straight(make, WARP)
         if narrow is not None:
             needed = max(1, most_registers(narrow.kernel))
@@ -58,7 +62,6 @@ def _first(make: Callable[..., Kernel], threads: int) -> Versions:
                     if wide is not None and most_registers(wide.kernel) <= REGISTERS:
                         return wide
             return narrow
-    kernel = make()
     return Versions(make, kernel, kernel.translate())
 
 

@@ -1,0 +1,86 @@
+"""What the engines say where a grid cannot go on: the same words, at the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Place
+from ptxvm.machine.faults import plural
+
+WARP = 32  # lanes
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Threads of a CTA that wait at an instruction, by their numbers in it; and the mask that each gave a collective."""
+
+    cta: int
+    bound: Bound
+    threads: list[int]
+    masks: list[int] = field(default_factory=list)
+
+
+def place(kernel: str, bound: Bound, cta: Extent, thread: Extent) -> Place:
+    """Where an instruction stands, and which thread ran it."""
+    file, line, text = locate(bound)
+    function, origin = bound.function, ""
+    if bound.location is not None and function is not None and function.program is not None:
+        origin = f"{function.program.files.get(bound.location.file, '?')}:{bound.location.line}"
+    return Place(kernel, line, text, cta, thread, function.name if function is not None else "", file, origin)
+
+
+def locate(bound: Bound) -> tuple[str, int, str]:
+    """The file, line and text of an instruction."""
+    program = bound.function.program if bound.function is not None else None
+    if program is None:
+        return "", 0, bound.node.head
+    line, _ = program.source.location(bound.node.start)
+    text = program.source.text[bound.node.start : bound.node.end]
+    return program.source.name, line, " ".join(text.split()).rstrip(";")
+
+
+def unfold(number: int, extent: Extent) -> Extent:
+    """A number as coordinates (x, y, z)."""
+    return number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])
+
+
+def deadlock(found: Iterable[Waiting]) -> tuple[str, Waiting]:
+    """What is said where all threads of a CTA wait, and the first ones in the order of the code."""
+    everyone = list(found)
+    cta = min(each.cta for each in everyone)
+    groups: dict[int, Waiting] = {}
+    for each in everyone:
+        if each.cta == cta:
+            known = groups.setdefault(id(each.bound), Waiting(cta, each.bound, []))
+            known.threads.extend(each.threads)
+    ordered = sorted(groups.values(), key=lambda group: locate(group.bound))
+    parts = []
+    for group in ordered[:4]:
+        _, line, text = locate(group.bound)
+        parts.append(f"{plural(len(group.threads), 'thread')} wait{'s' * (len(group.threads) == 1)} at line {line} ({text})")
+    if missing := listed(_missing([each for each in everyone if each.cta == cta and each.masks])):
+        parts.append(f"{missing} of a warp never came, but the others name {'them' if 'lanes' in missing else 'it'}")
+    return "no thread can go on: " + "; ".join(parts), ordered[0]
+
+
+def _missing(collectives: list[Waiting]) -> int:
+    """The lanes of the first warp that waits which those who wait there name, and which did not come."""
+    pairs = [pair for each in collectives for pair in zip(each.threads, each.masks, strict=True)]
+    warp = min((thread // WARP for thread, _ in pairs), default=0)
+    wanted = came = 0
+    for thread, mask in pairs:
+        if thread // WARP == warp:
+            wanted |= mask
+            came |= 1 << thread % WARP
+    return wanted & ~came
+
+
+def listed(mask: int) -> str:
+    """`lane 3`, `lanes 3, 4 and 9`: the lanes of a mask; empty where there is none."""
+    numbers = [str(n) for n in range(WARP) if mask >> n & 1]
+    if len(numbers) < 2:
+        return "".join(f"lane {n}" for n in numbers)
+    return f"lanes {', '.join(numbers[:-1])} and {numbers[-1]}"

@@ -1,0 +1,110 @@
+"""Barriers for some threads of a CTA, as an instruction sees them; `meeting` keeps who has come (PTX 9.7.13.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.meeting import BARRIERS, Meeting
+from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, text
+from ptxvm.machine.faults import AccessFault
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.emitter import Emitter
+    from ptxvm.engine.jit.ports import Request
+
+WORDS = f"<{WARP} x i32>"
+
+
+def arrive(at: Emitter, bound: Bound, request: Request) -> None:
+    """Lanes come to a barrier and wait there."""
+    number, threads, vote = request.values
+    if number is None:
+        raise TypeError("a barrier without a number")
+    ayes = "0" if vote is None else at.bits_of(vote.raw)
+    come(at, bound, number, threads, ayes, waits=True)
+
+
+def come(at: Emitter, bound: Bound, number: Value, threads: Value | None, ayes: str, *, waits: bool) -> None:
+    """Tell the CTA's meeting who comes to which barrier."""
+    code = at.code
+    code.one_warp()
+    if not isinstance(number.raw, Lin) or number.raw.constant is None or number.raw.constant >= BARRIERS:
+        _refuse_numbers(at, bound, number)
+    numbers = _spread(at, number, 10)
+    counts = "null" if threads is None else _spread(at, threads, 11)
+    given = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
+    code.run(f"call void @ptxvm.arrive(ptr %meeting, i32 %warp, i32 {at.active_text()}, {given})")
+
+
+def _spread(at: Emitter, value: Value, buffer: int) -> str:
+    """The values of all lanes in memory."""
+    place = at.buffer(WORDS, buffer)
+    at.code.run(f"store {WORDS} {at.alg.vector(u32, value.raw)}, ptr {place}, align 64")
+    return place
+
+
+def _refuse_numbers(at: Emitter, bound: Bound, number: Value) -> None:
+    code = at.code
+    wrong = at.bits_of(at.alg.compare("ge", u32, number.raw, Lin(BARRIERS)))
+    bits = code.emit(f"and i32 {wrong}, {at.active_text()}")
+    bad, good = code.label(), code.label()
+    code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
+    with code.scope():
+        code.block(bad)
+        at.outside(bound, NoSuchBarrier(), [(u32, number.raw)], [])
+        code.jump(good)
+    code.block(good)
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchBarrier:
+    """A barrier has a number that there is not."""
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Refuse it."""
+        first = int(np.argmax(values[0] >= BARRIERS))
+        said = f"there is no barrier {values[0][first]}: they are 0 to 15"
+        raise AccessFault("invalid-barrier", said, lane_index=first)
+
+
+class Outcome:
+    """What those learn who have waited at a barrier with a vote."""
+
+    def __init__(self, at: Emitter, bound: Bound, request: Request) -> None:
+        self.at, self.alg, self.code = at, at.alg, at.code
+        number = request.values[0]
+        if number is None:
+            raise TypeError("a barrier without a number")
+        self.number = number.raw
+
+    def _word(self, which: int) -> Raw:
+        """One word of the outcome of this warp's barrier."""
+        meeting, code = Meeting(self.at.kernel.warps), self.code
+        row = code.emit(f"mul i32 %warp, {2 * BARRIERS}")
+        start = code.emit(f"add i32 {row}, {meeting.outcome + which}")
+        if isinstance(self.number, Lin) and not self.number.terms:
+            pair = code.emit(f"shl i32 {text('i32', self.number.base)}, 1")
+            place = code.emit(f"getelementptr i32, ptr %meeting, i32 {code.emit(f'add i32 {start}, {pair}')}")
+            return Lin(code.emit(f"load i32, ptr {place}, align 4", pure=False))
+        pairs = code.emit(f"shl {WORDS} {self.alg.vector(u32, self.number)}, splat (i32 1)")
+        offsets = code.emit(f"add {WORDS} {pairs}, {code.splat('i32', start)}")
+        places = code.emit(f"getelementptr i32, ptr %meeting, {WORDS} {offsets}")
+        return Vec(self.at.gather("i32", places, self.at.active_vector()))
+
+    def count(self) -> Value:
+        """How many voted for."""
+        return Value(self.alg, u32, self._word(0))
+
+    def all(self) -> Value:
+        """None voted against."""
+        return Value(self.alg, pred, self.alg.compare("eq", u32, self._word(0), self._word(1)))
+
+    def any(self) -> Value:
+        """One voted for."""
+        return Value(self.alg, pred, self.alg.compare("ne", u32, self._word(0), Lin(0)))

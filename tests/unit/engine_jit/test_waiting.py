@@ -1,0 +1,350 @@
+"""Lanes, warps and CTAs that wait for each other: both engines give the same, and what the manual says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+ENGINES = ("interp", "jit")
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def kernel(body: str, parameters: str = ".param .u64 out", shared: str = "") -> ptxvm.Kernel:
+    """A kernel with some registers; `%out` is the place of a thread's word, `%t` its number in the CTA."""
+    return ptxvm.load(f"""{HEAD}{shared}
+.visible .entry k({parameters})
+{{
+    .reg .b32 %r<20>, %t, %lane, %warp; .reg .b64 %d<10>, %base, %out; .reg .pred %p<10>;
+    ld.param.u64 %base, [out];
+    mov.u32 %t, %tid.x;
+    and.b32 %lane, %t, 31;
+    shr.u32 %warp, %t, 5;
+    mul.wide.u32 %out, %t, 4;
+    add.u64 %out, %base, %out;
+{body}
+    ret;
+}}""").kernel()
+
+
+def results(kernel: ptxvm.Kernel, block: int, size: int | None = None, **options: object) -> np.ndarray:
+    """What every engine leaves in the words, which must be the same."""
+    found = []
+    for engine in ENGINES:
+        out = np.zeros(size or block, np.uint32)
+        kernel.launch(block=block, args=[out], engine=engine, **options)
+        found.append(out)
+    assert (found[0] == found[1]).all(), found
+    return found[0]
+
+
+def faults(kernel: ptxvm.Kernel, block: int, size: int = 64, **options: object) -> ptxvm.Fault:
+    """The fault that every engine raises, which must be the same."""
+    found = []
+    for engine in ENGINES:
+        with pytest.raises(ptxvm.Fault) as caught:
+            kernel.launch(block=block, args=[np.zeros(size, np.uint32)], engine=engine, **options)
+        found.append(caught.value)
+    one, other = found
+    assert (one.kind, str(one), one.place) == (other.kind, str(other), other.place)
+    return one
+
+
+# ── collectives ─────────────────────────────────────────────────────────────────────────
+
+
+def test_lanes_of_both_sides_of_a_branch_meet_in_a_shuffle() -> None:
+    # PTX 9.7.9.6: the threads of the mask need not be at the same instruction, but at one with the same qualifiers
+    out = results(
+        kernel("""
+    setp.lt.u32 %p0, %lane, 16;
+    add.u32 %r0, %lane, 100;
+    @%p0 bra LOW;
+    shfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffffffff;
+    add.u32 %r1, %r1, 1000;
+    bra END;
+LOW:
+    shfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffffffff;
+END:
+    st.global.u32 [%out], %r1;
+"""),
+        32,
+    )
+    lanes = np.arange(32)
+    assert (out == 100 + (lanes ^ 16) + np.where(lanes < 16, 0, 1000)).all()
+
+
+def test_halves_of_a_warp_exchange_apart() -> None:
+    out = results(
+        kernel("""
+    setp.lt.u32 %p0, %lane, 16;
+    mov.u32 %r5, 0;
+    mov.u32 %r6, %lane;
+    @%p0 bra LOW;
+HIGH:
+    shfl.sync.bfly.b32 %r1, %r6, 1, 31, 0xffff0000;
+    add.u32 %r6, %r1, 3;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 5;
+    @%p1 bra HIGH;
+    bra END;
+LOW:
+    shfl.sync.bfly.b32 %r1, %r6, 2, 31, 0x0000ffff;
+    add.u32 %r6, %r1, 7;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 3;
+    @%p1 bra LOW;
+END:
+    bar.warp.sync 0xffffffff;
+    st.global.u32 [%out], %r6;
+"""),
+        64,
+    )
+    lanes = np.arange(64) % 32
+    assert (out == np.where(lanes < 16, (lanes ^ 2) + 21, (lanes ^ 1) + 15)).all()
+
+
+def test_who_has_ended_is_not_waited_for() -> None:
+    out = results(
+        kernel("""
+    setp.ge.u32 %p0, %lane, 20;
+    @%p0 bra LATE;
+    vote.sync.ballot.b32 %r1, 1, 0xffffffff;
+    st.global.u32 [%out], %r1;
+    exit;
+LATE:
+    exit;
+"""),
+        32,
+    )
+    assert (out[:20] == (1 << 20) - 1).all()
+    assert (out[20:] == 0).all()
+
+
+def test_a_warp_that_waits_for_itself_is_a_deadlock() -> None:
+    fault = faults(
+        kernel("""
+    setp.lt.u32 %p0, %lane, 16;
+    @%p0 bra LOW;
+    shfl.sync.bfly.b32 %r1, %lane, 16, 31, 0xffffffff;
+    bra END;
+LOW:
+    vote.sync.ballot.b32 %r1, 1, 0xffffffff;
+END:
+    st.global.u32 [%out], %r1;
+"""),
+        32,
+    )
+    assert fault.kind == "deadlock"
+    assert "16 threads wait at line" in str(fault)
+    assert "vote.sync.ballot.b32" in str(fault)
+
+
+# ── barriers ────────────────────────────────────────────────────────────────────────────
+
+SHARED = ".shared .align 4 .b8 words[4096];"
+
+
+def test_a_barrier_on_both_sides_of_a_branch() -> None:
+    out = results(
+        kernel(
+            """
+    mov.u32 %r9, words;
+    mad.lo.u32 %r8, %t, 4, %r9;
+    setp.lt.u32 %p0, %lane, 7;
+    st.shared.u32 [%r8], %t;
+    @%p0 bra LOW;
+    bar.sync 0;
+    bra END;
+LOW:
+    bar.sync 0;
+END:
+    xor.b32 %r1, %t, 127;
+    mad.lo.u32 %r8, %r1, 4, %r9;
+    ld.shared.u32 %r2, [%r8];
+    st.global.u32 [%out], %r2;
+""",
+            shared=SHARED,
+        ),
+        128,
+    )
+    assert (out == np.arange(128) ^ 127).all()
+
+
+def test_producers_arrive_and_consumers_wait() -> None:
+    # the example of PTX 9.7.13.1: producers and consumers meet at two barriers in turn
+    out = results(
+        kernel(
+            """
+    mov.u32 %r9, words;
+    and.b32 %r3, %t, 31;
+    mad.lo.u32 %r8, %r3, 4, %r9;
+    mov.u32 %r5, 0;
+    mov.u32 %r6, 0;
+    setp.ge.u32 %p0, %t, 32;
+    @%p0 bra CONSUME;
+PRODUCE:
+    mad.lo.u32 %r7, %r5, 100, %t;
+    st.shared.u32 [%r8], %r7;
+    bar.arrive 1, 64;
+    bar.sync 2, 64;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 4;
+    @%p1 bra PRODUCE;
+    bra END;
+CONSUME:
+    bar.sync 1, 64;
+    ld.shared.u32 %r7, [%r8];
+    add.u32 %r6, %r6, %r7;
+    bar.arrive 2, 64;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 4;
+    @%p1 bra CONSUME;
+END:
+    st.global.u32 [%out], %r6;
+""",
+            shared=SHARED,
+        ),
+        64,
+    )
+    assert (out[:32] == 0).all()
+    assert (out[32:] == 600 + 4 * np.arange(32)).all()
+
+
+def test_a_barrier_whose_number_is_that_of_the_warps_pair() -> None:
+    out = results(
+        kernel(
+            """
+    mov.u32 %r9, words;
+    mad.lo.u32 %r8, %t, 4, %r9;
+    shr.u32 %r3, %t, 6;
+    add.u32 %r3, %r3, 1;
+    st.shared.u32 [%r8], %t;
+    barrier.sync %r3, 64;
+    xor.b32 %r1, %t, 32;
+    mad.lo.u32 %r8, %r1, 4, %r9;
+    ld.shared.u32 %r2, [%r8];
+    setp.gt.u32 %p0, %t, 70;
+    barrier.red.popc.u32 %r4, %r3, 64, %p0;
+    mad.lo.u32 %r2, %r4, 1000, %r2;
+    st.global.u32 [%out], %r2;
+""",
+            shared=SHARED,
+        ),
+        128,
+    )
+    threads = np.arange(128)
+    assert (out == (threads ^ 32) + np.where(threads < 64, 0, 57_000)).all()
+
+
+def test_barriers_that_never_open() -> None:
+    fault = faults(
+        kernel("""
+    setp.lt.u32 %p0, %t, 32;
+    @%p0 bra LOW;
+    bar.sync 1;
+    bra END;
+LOW:
+    bar.sync 2;
+END:
+    st.global.u32 [%out], %t;
+"""),
+        64,
+    )
+    assert fault.kind == "deadlock"
+    assert str(fault).count("32 threads wait at line") == 2
+
+
+def test_a_count_that_never_comes() -> None:
+    assert faults(kernel("bar.sync 1, 96;"), 64).kind == "deadlock"
+
+
+def test_there_is_no_barrier_16() -> None:
+    fault = faults(kernel("add.u32 %r1, %warp, 15; barrier.sync %r1;"), 64)
+    assert fault.kind == "invalid-barrier"
+
+
+# ── forward progress ────────────────────────────────────────────────────────────────────
+
+
+def test_a_spin_lock_between_the_lanes_of_a_warp() -> None:
+    # PTX 3.1: from sm_70 on lanes are scheduled each for itself
+    out = results(
+        kernel("""
+AGAIN:
+    atom.global.cas.b32 %r0, [%base], 0, 1;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra AGAIN;
+    ld.volatile.global.u32 %r1, [%base+4];
+    add.u32 %r1, %r1, 1;
+    st.volatile.global.u32 [%base+4], %r1;
+    membar.gl;
+    atom.global.exch.b32 %r0, [%base], 0;
+"""),
+        96,
+        2,
+    )
+    assert out.tolist() == [0, 96]
+
+
+def test_a_warp_waits_for_the_flag_of_another_one() -> None:
+    out = results(
+        kernel("""
+    setp.ge.u32 %p0, %t, 32;
+    @%p0 bra SIGNAL;
+WAIT:
+    ld.volatile.global.u32 %r1, [%base];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra WAIT;
+    st.global.u32 [%out+4], %r1;
+    bra END;
+SIGNAL:
+    mov.u32 %r2, 7;
+    st.volatile.global.u32 [%base], %r2;
+END:
+"""),
+        64,
+        40,
+    )
+    assert (out[:33] == 7).all()
+
+
+def test_ctas_wait_for_each_other() -> None:
+    # a barrier of the whole grid, as cooperative groups write it
+    out = results(
+        kernel("""
+    mov.u32 %r0, %nctaid.x;
+    setp.ne.u32 %p0, %t, 0;
+    @%p0 bra ARRIVED;
+    atom.global.add.u32 %r1, [%base], 1;
+AGAIN:
+    ld.acquire.gpu.global.u32 %r2, [%base];
+    setp.lt.u32 %p1, %r2, %r0;
+    @%p1 bra AGAIN;
+ARRIVED:
+    bar.sync 0;
+    ld.volatile.global.u32 %r3, [%base];
+    mov.u32 %r4, %ctaid.x;
+    mad.lo.u32 %r5, %r4, 64, %t;
+    mul.wide.u32 %d0, %r5, 4;
+    add.u64 %d0, %d0, %base;
+    st.global.u32 [%d0+4], %r3;
+"""),
+        64,
+        1 + 64 * 50,
+        grid=50,
+    )
+    assert (out == 50).all()
+
+
+def test_a_lock_that_nobody_gives_back_ends_with_the_budget() -> None:
+    stuck = kernel("""
+AGAIN:
+    atom.global.cas.b32 %r0, [%base], 0, 1;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra AGAIN;
+""")
+    for engine in ENGINES:
+        with pytest.raises(ptxvm.Fault, match="did not end within 1000 steps"):
+            stuck.launch(block=32, args=[np.zeros(4, np.uint32)], engine=engine, steps=1000)
