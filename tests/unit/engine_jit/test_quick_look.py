@@ -78,6 +78,8 @@ FINE = {
     "atomics in shared memory": "st.shared.u32 [%r6], 0; bar.sync 0; atom.shared.add.u32 %r9, [%r8], 1; "
     "red.shared.max.u32 [s], 7; bar.sync 0; ld.shared.u32 %r9, [s];",
     "volatile": "st.shared.u32 [%r6], 0; bar.sync 0; st.volatile.shared.u32 [s], 1; ld.volatile.shared.u32 %r9, [s];",
+    "loops over an array": "mov.u32 %r9, 0; L: ld.global.u32 %r10, [%rd2]; add.u32 %r10, %r10, %r9; "
+    "st.global.u32 [%rd2], %r10; add.u64 %rd2, %rd2, 512; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 8; @%p1 bra L;",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
     "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;",
 }
@@ -144,6 +146,31 @@ def test_a_false_suspicion_costs_time_only(quick):
     assert found == []
     assert data[:128].tolist() == [1] * 128
     assert data[128:].tolist() == list(range(128, 1024))
+
+
+def test_lanes_of_one_access_in_two_arrays_go_to_the_exact_checker(quick):
+    text = HEAD.replace(".param .u64 data)", ".param .u64 data, .param .u64 other)")
+    body = """
+        ld.param.u64 %rd6, [other];
+        mul.wide.u32 %rd7, %r1, 4; add.u64 %rd6, %rd6, %rd7;
+        setp.ge.u32 %p1, %r1, 32;      // the second warp
+        @%p1 mov.u64 %rd3, %rd6;
+        ld.global.u32 %r9, [%rd3];
+        st.global.u32 [%rd3], %r1;
+        ret; }"""
+    kernel = ptxvm.load(text + body).kernel()
+    arrays = [np.zeros(64, np.uint32), np.zeros(1 << 20, np.uint32)]
+    assert kernel.launch(1, 64, arrays, engine="jit", check=("race",)).findings == []
+    assert not quick()
+    assert arrays[0].tolist() == [*range(32), *[0] * 32]
+    assert arrays[1][:64].tolist() == [*[0] * 32, *range(32, 64)]
+
+
+def test_an_array_may_begin_anywhere(quick):
+    data = np.arange(1025, dtype=np.uint32)[1:]
+    assert launched(FINE["own words"], data=data)[0] == []
+    assert quick()
+    assert data[:128].tolist() == [1] * 128
 
 
 def test_schedules_of_a_kernel_with_barriers_only_are_all_alike(quick):

@@ -119,7 +119,7 @@ class Jit:
             runner.leave()
             launch.release()
         if launch.raised is None:
-            look.end(runner.record)
+            look.end(runner.calls, runner.record)
         _end(launch, progress)
         return Counters(turns=launch.turns)
 

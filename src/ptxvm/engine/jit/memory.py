@@ -129,7 +129,11 @@ class Memory(Port):
         code.branch(code.emit(f"icmp eq i32 {answers}, 0", pure=False), kept, "fault", likely=True)
         code.block(kept)
         self.at.site_again(site)
-        code.jump(onward)
+        if self.at.kernel.shadow is None or space in WINDOWS:
+            code.jump(onward)
+            return
+        # The tags of one allocation do for all lanes, or Python did not know which they have.
+        code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
 
     def _question(self, site: int, space: str, size: int) -> tuple[str, str]:
         """How to ask: what looks by itself first; or Python, about a wrong access of a window, and always for who watches."""

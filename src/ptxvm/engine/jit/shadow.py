@@ -326,8 +326,12 @@ class Watch:
         found, *more = [self._any(count, wrong) for count, wrong in self._wrong.items()]
         for each in more:
             found = code.emit(f"or i1 {found}, {each}")
-        good = code.label()
-        code.branch(found, "suspect", good, likely=False)
+        good, bad = code.label(), code.label()
+        code.branch(found, bad, good, likely=False)
+        with code.scope():
+            code.block(bad)
+            code.run(f"store i32 {self.site + 2}, ptr {self.at.kernel.field(code, 'suspicion')}, align 8")
+            code.jump("fault")
         code.block(good)
 
     # ── tags and cells ──────────────────────────────────────────────────────────────────

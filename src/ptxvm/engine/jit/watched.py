@@ -64,10 +64,14 @@ class Look:
         for name, value in fields.items():
             record[AT[name]] = value % (1 << 64)
 
-    def end(self, record: Any) -> None:
+    def end(self, calls: Calls, record: Any) -> None:
         """Was nothing suspicious?"""
-        if record[AT["suspicion"]]:
-            raise Suspicious("an access or a barrier is suspicious")
+        found = int(record[AT["suspicion"]])
+        if found == 1:
+            raise Suspicious("lanes or warps missing at a barrier, or lanes of one access in several allocations")
+        if found:
+            place = calls.place(calls.facts.sites[found - 2].place, 0)
+            raise Suspicious(f"'{place.text}' at line {place.line} is not plainly ordered, or reads what nobody has written")
 
 
 class WatchedCalls(Calls):
@@ -79,28 +83,29 @@ class WatchedCalls(Calls):
     def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
         super()._look(number, addresses, mask, warp)
         site = self.facts.sites[number]
-        if site.space in self.windows:
-            return
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
-        owners = {self.memory.table.find(int(address)) for address in addresses[lanes]}
-        if self.tags is not None and (len(owners) > 1 or any(each is not None and each.space == "local" for each in owners)):
-            raise Suspicious("lanes of one access are in several allocations, or in local memory by a generic address")
-        if len(owners) == 1 and (owner := owners.pop()) is not None:
-            self._remember(number, site, owner)
+        if site.space in self.windows or not len(lanes):
+            return
+        found = self.memory.table.find(int(addresses[lanes[0]]))
+        if found is not None:
+            self._remember(number, site, found)
 
     def _remember(self, number: int, site: Site, found: Allocation) -> None:
-        """The next access at this place will be in the same allocation, in all likelihood."""
-        if self.tags is not None:
-            self.sites[number, 3] = self.tags.displacement(found) % (1 << 64)
+        """The next access at this place will be in the same allocation, in all likelihood.
+
+        The code sees to it that this one is, of all lanes, before it looks at tags.
+        """
         start, end = found.start, found.end
         if found.home is not None:
             if found.space != "shared":
                 return
             end = start + found.window
-        low = -(-start // 16) * 16
+        low = -(-start // min(site.size, 16)) * min(site.size, 16)
         room = end - low
         if room < site.size or (site.size > 16 and low != start):
             return
+        if self.tags is not None:
+            self.sites[number, 3] = self.tags.displacement(found) % (1 << 64)
         log = site.size.bit_length() - 1
         whole = ((room - site.size - site.span) >> log) + 1 if room >= site.size + site.span else 0
         self.sites[number, :3] = low, whole, ((room - site.size) >> log) + 1
