@@ -80,6 +80,8 @@ FINE = {
     "volatile": "st.shared.u32 [%r6], 0; bar.sync 0; st.volatile.shared.u32 [s], 1; ld.volatile.shared.u32 %r9, [s];",
     "loops over an array": "mov.u32 %r9, 0; L: ld.global.u32 %r10, [%rd2]; add.u32 %r10, %r10, %r9; "
     "st.global.u32 [%rd2], %r10; add.u64 %rd2, %rd2, 512; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 8; @%p1 bra L;",
+    "lanes that meet": "mov.u32 %r9, %r1; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; bar.warp.sync -1; "
+    "and.b32 %r9, %r1, 16; setp.eq.u32 %p1, %r9, 0; @%p1 bra L; bar.warp.sync 0xffff0000; L:",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
     "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;",
 }
@@ -124,6 +126,10 @@ WRONG = {
     "read before written": "ld.shared.u32 %r9, [%r6];",
     "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6];",
     "half a warp at a barrier": "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 0; @%p1 ret; bar.sync 0;",
+    "a mask without the lane": "setp.lt.u32 %p1, %r1, 16; @!%p1 bra L; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, 0xfff0; L:",
+    "a mask with a lane that has ended": "setp.eq.u32 %p1, %r1, 3; @%p1 ret; bar.warp.sync -1;",
+    "two barriers for one warp": "setp.lt.u32 %p1, %r1, 16; @%p1 bra L; bar.sync 0; bra M; L: bar.sync 0; M:",
+    "a register without a value": "add.u32 %r9, %r10, 1; st.global.u32 [%rd2], %r9;",
     "through a null pointer": "mov.u64 %rd6, 64; st.global.u32 [%rd6], 1;",
     "misaligned": "ld.shared.u32 %r9, [%r6+2];",
 }

@@ -60,6 +60,7 @@ def arrive(at: Emitter, mnemonic: str, request: Request) -> None:
     members, *payload = request.values
     if members is None:
         raise TypeError("a collective without members")
+    epochs.lanes_meet(at, None)
     _blend(at, exchange(at.kernel), WORDS, at.alg.vector(members.type, members.raw))
     for number, value in enumerate(p for p in payload if p is not None):
         vector = at.alg.vector(value.type, at.alg.tight(value.type, value.raw))
@@ -242,7 +243,9 @@ class Dispatcher:
         code.block(some)
         if waiting and not kernel.meets:
             self._tell_barriers()
-            epochs.warp_waits(kernel, code, self._standing([node for node in self.waits if node.barrier_wait]))
+            at_barriers = [node for node in self.waits if node.barrier_wait]
+            epochs.warp_waits(kernel, code, self._standing(at_barriers))
+            epochs.warp_is_apart(kernel, code, [self._mask(node) for node in at_barriers])
         self._move(save=True)
         state = GENERAL + (0 if waiting else RUNNABLE) + (SHAPELESS if kernel.shapeless else 0)
         code.run(f"ret i32 {state}")

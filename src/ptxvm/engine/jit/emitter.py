@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import asking, barriers, dispatch, inlining as calls, ports
+from ptxvm.engine.jit import asking, barriers, dispatch, epochs, inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
@@ -201,6 +201,7 @@ class Emitter(Operands):
         self.code.one_warp()
         members, *payload = request.values
         here = self.active_raw()
+        epochs.lanes_meet(self, members.raw)  # type: ignore[union-attr]
         if not self.full or self.guard is not None:
             others = self._elsewhere()
             if others != "0":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxvm.algebra.types import u32
 from ptxvm.engine.jit.code import Code
-from ptxvm.engine.jit.raw import WARP
+from ptxvm.engine.jit.raw import WARP, Lin, Raw
 from ptxvm.engine.jit.record import offset
 from ptxvm.engine.jit.shadow import EPOCH, GRAIN, Shadow
 
 if TYPE_CHECKING:
+    from ptxvm.engine.jit.emitter import Emitter
     from ptxvm.engine.jit.kernel import Kernel
 
+ALL = (1 << 32) - 1  # lanes
 LAST = (1 << 32) - 4 * EPOCH  # from this tag on epochs are numbered anew
 
 
@@ -51,6 +54,45 @@ def warp_waits(kernel: Kernel, code: Code, lanes: str | None) -> None:
         good = code.label()
         code.branch(code.emit(f"icmp eq i32 {count}, {whole}"), good, "suspect", likely=True)
         code.block(good)
+
+
+def warp_is_apart(kernel: Kernel, code: Code, masks: list[str]) -> None:
+    """Lanes of a warp wait at several barriers of the CTA: `masks` tells who waits at each."""
+    if kernel.shadow is None or "sync" not in kernel.shadow.checks or len(masks) < 2:
+        return
+    places = "0"
+    for mask in masks:
+        there = code.emit(f"icmp ne i32 {mask}, 0", pure=False)
+        places = code.emit(f"add i32 {places}, {code.emit(f'zext i1 {there} to i32', pure=False)}", pure=False)
+    good = code.label()
+    code.branch(code.emit(f"icmp ule i32 {places}, 1", pure=False), good, "suspect", likely=True)
+    code.block(good)
+
+
+def lanes_meet(at: Emitter, members: Raw | None) -> None:
+    """Lanes come to a collective; without `members` to one for which some may have to wait.
+
+    Nothing is wrong where each names those who come with it, of the lanes that there are (PTX 9.7.13.2).
+    """
+    kernel, code = at.kernel, at.code
+    if kernel.shadow is None or "sync" not in kernel.shadow.checks:
+        return
+    good = code.label()
+    if members is None:
+        code.branch("false", good, "suspect")
+        code.block(good)
+        return
+    rest, there = kernel.threads % WARP, Lin(ALL)
+    if rest:
+        last = code.emit(f"icmp eq i32 %warp, {kernel.warps - 1}")
+        there = Lin(code.emit(f"select i1 {last}, i32 {(1 << rest) - 1}, i32 -1"))
+    named = at.alg.integer("and", u32, members, there)
+    wrong = at.alg.compare("ne", u32, named, at.active_raw())
+    if isinstance(wrong, Lin) and wrong.constant == 0:
+        return
+    bits = code.emit(f"and i32 {at.bits_of(wrong)}, {at.active_text()}")
+    code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, "suspect", likely=True)
+    code.block(good)
 
 
 def suspect(kernel: Kernel) -> list[str]:

@@ -27,8 +27,10 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ptxvm.analysis.flow import segments
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
+from ptxvm.analysis.unset import may_be_unset
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.jit.refusals import STRONG
 from ptxvm.engine.jit.shelf import Specialisation
@@ -36,6 +38,7 @@ from ptxvm.engine.jit.watched import Look, Suspicious
 from ptxvm.engine.launch import Counters, Watch
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.syntax import tree
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.engine import Jit
@@ -45,7 +48,7 @@ log = logging.getLogger("ptxvm.jit")
 
 COMPILED = frozenset({"race", "init", "sync"})  # the checks that the code takes part in
 SCHEDULE = ("%clock", "%globaltimer", "%smid", "%warpid")  # registers that tell how threads were scheduled
-HEAP = frozenset({"malloc", "free"})
+QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
 KNOWN = frozenset(
     "ld ldu st atom red cvta isspacep prefetch prefetchu membar fence ldmatrix stmatrix wmma applypriority discard "
     "stacksave stackrestore alloca griddepcontrol".split()
@@ -85,6 +88,8 @@ def doubt(kernel: Kernel, watch: Watch) -> str | None:
         return next(iter(kernel.shadow.doubts))
     if "init" in watch.checks and kernel.uses_local:
         return "local memory may be read before it is written"
+    if "init" in watch.checks and any(may_be_unset(f, segments(f)) for f in {frame.function for frame in kernel.plan.frames}):
+        return "a register may be read before it is written"
     if watch.schedules > 1 or watch.seed is not None:
         depends = next((b for b in kernel.places if scheduled(b)), None)
         return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
@@ -95,11 +100,19 @@ def known(bound: Bound) -> bool:
     """Does the quick look see all that an instruction does to memory?"""
     words = bound.node.words
     if bound.node.opcode == "call":
-        node = bound.operands.get("func")
-        return not any(name.text in HEAP for name in names_in(node)) if node is not None else True
+        return called(bound) in QUIET
     if "async" in words or "bulk" in words:
         return False
     return bound.node.opcode in KNOWN or not bound.i.of.effects & {"mem", "tasks"}
+
+
+def called(bound: Bound) -> str:
+    """The function of the device that a call asks for; empty for one of the module."""
+    node = bound.operands.get("func")
+    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+    if not isinstance(symbol, Function):
+        return "?"
+    return "" if symbol.defined else symbol.name
 
 
 def scheduled(bound: Bound) -> bool:
