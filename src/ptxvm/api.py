@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ptxvm.engine.interp.engine import Interpreter
     from ptxvm.engine.jit.engine import Jit
-    from ptxvm.engine.launch import Watch
+    from ptxvm.engine.launch import Engine, Watch
     from ptxvm.machine.image import Image
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
@@ -124,6 +124,16 @@ class Module:
             self._jit = Jit(self.image)
         return self._jit
 
+    def engine(self, name: str) -> Engine:
+        """`interp`, `jit`, or `auto`: the JIT, but the interpreter for a kernel that needs what the JIT lacks."""
+        if name == "interp":
+            return self.interpreter
+        if name == "jit":
+            return self.jit
+        from ptxvm.engine.auto import Auto  # noqa: PLC0415
+
+        return Auto(self.image, self.jit, lambda: self.interpreter)
+
     @property
     def kernels(self) -> dict[str, Kernel]:
         """The kernels by name."""
@@ -195,7 +205,7 @@ class Kernel:
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
         watch = watching(self.module, engine, check, schedules, seed)
-        chosen = self.module.jit if engine == "jit" and watch is None else self.module.interpreter
+        chosen = self.module.engine(engine) if watch is None else self.module.interpreter
         return launch(chosen, self.function, grid, block, args, shared=shared, steps=steps, watch=watch)
 
 

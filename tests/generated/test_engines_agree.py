@@ -268,15 +268,17 @@ def test_random_kernel(number: int, rng: np.random.Generator) -> None:
     small = rng.random(len(data)) < 0.3
     data[small] &= 0x7F
     kernel = ptxvm.load(text).kernel()
-    found = []
+    found, counted = [], []
     for engine in ("interp", "jit"):
         out = np.zeros(grid * threads * SIZE, np.uint8)
-        kernel.launch(grid=grid, block=block, args=[data, out], engine=engine)
+        result = kernel.launch(grid=grid, block=block, args=[data, out], engine=engine)
         found.append(one_nan(out.reshape(-1, SIZE)))
+        counted.append(result.thread_instructions)
     wrong = np.argwhere(found[0] != found[1])
     if len(wrong):
         thread, byte = wrong[0]
         pytest.fail(f"thread {thread} of {block} differs at byte {byte}, and {len(wrong)} bytes in all\n{text}")
+    assert counted[0] == counted[1]
 
 
 # ── conformance files ───────────────────────────────────────────────────────────────────

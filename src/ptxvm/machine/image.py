@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.builtins import Library
 from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
 from ptxvm.machine.layout import Layout, SharedLayout, frame, module_local, open_argument_size, parameter_bank, shared_memory
 from ptxvm.machine.memory import Memory
@@ -55,6 +57,11 @@ class Image:
         for program in self.programs:
             for variable in self._stored_of(program):
                 self._initialise(variable, program)
+
+    @cached_property
+    def library(self) -> Library:
+        """The functions of the device, and what they printed."""
+        return Library(self.memory)
 
     # ── places ──────────────────────────────────────────────────────────────────────────
 

@@ -18,7 +18,7 @@ class Executable:
 
     def __init__(self, image: Image, other: Executable | None = None) -> None:
         self.image, following = image, other is not None
-        self.library: Library = other.library if other is not None else Library(image.memory)
+        self.library: Library = image.library
         self.children: Children = other.children if other is not None else Children(image, self.library)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
         self.module = Slots(register for p in image.programs for register in p.scope.registers)

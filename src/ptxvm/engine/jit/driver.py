@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import epochs, handover, schedule, straight
+from ptxvm.engine.jit import counting, epochs, handover, schedule, straight
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.dispatch import STUCK, Dispatcher
 from ptxvm.engine.jit.meeting import Meeting
@@ -95,12 +95,7 @@ def warp_function(kernel: Kernel) -> str:
             "entry:",
             *entry,
             switch,
-            *bodies,
-            *epochs.suspect(kernel),
-            "fault:",
-            "  ret i32 -2",
-            "done:",
-            "  ret i32 -1",
+            *counting.told([*bodies, *epochs.suspect(kernel), "fault:", "  ret i32 -2", "done:", "  ret i32 -1"], kernel.width),
             "}",
         ]
     )
@@ -141,7 +136,7 @@ def _pauses(kernel: Kernel, bodies: list[str]) -> list[str]:
 
 
 def _entry(kernel: Kernel) -> list[str]:
-    lines = []
+    lines = counting.begin()
     for key, part, llvm in kernel.registers.slots():
         lines.append(f"  {place(key, part)} = alloca {llvm}, align {alignment(llvm)}")
         if _starts_as_zero(kernel, key):

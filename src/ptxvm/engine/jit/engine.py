@@ -37,10 +37,10 @@ class Jit:
         self.shelf = Shelf(image)
         self._compiled: dict[Specialisation, Compiled] = {}
 
-    @cached_property
+    @property
     def library(self) -> Library:
         """The functions of the device, and what they printed."""
-        return Library(self.image.memory)
+        return self.image.library
 
     @cached_property
     def sieve(self) -> Sieve:
@@ -49,10 +49,10 @@ class Jit:
 
         return Sieve(self)
 
-    def supports(self, kernel: Function) -> str | None:
-        """Why this engine cannot run a kernel; None where it can."""
+    def supports(self, kernel: Function, block: tuple[int, int, int] = (32, 1, 1), shared: int = 0) -> str | None:
+        """Why this engine cannot run a kernel for CTAs of a shape; None where it can."""
         try:
-            self.compiled(Specialisation(self.image.resolve(kernel), (32, 1, 1)))
+            self.compiled(Specialisation(self.image.resolve(kernel), block, shared))
         except Unsupported as lacking:
             return lacking.feature
         return None
@@ -104,7 +104,7 @@ class Jit:
         _end(launch, progress)
         compiled.rate = progress.rate
         compiled.seconds += time.perf_counter() - began
-        return Counters(turns=launch.turns)
+        return launch.counters
 
     def examine(self, wanted: Specialisation, shape: LaunchShape, parameters: int, look: Look, budget: int | None) -> Counters:
         """Run a grid whose code looks for what checkers report, its CTAs in order."""
@@ -121,7 +121,7 @@ class Jit:
         if launch.raised is None:
             look.end(runner.calls, runner.record)
         _end(launch, progress)
-        return Counters(turns=launch.turns)
+        return launch.counters
 
 
 def _end(launch: Launch, progress: spreading.Progress) -> None:

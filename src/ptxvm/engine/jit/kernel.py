@@ -8,7 +8,7 @@ from typing import Any
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine.jit import driver, handover, plan, refusals, schedule, taint
+from ptxvm.engine.jit import counting, driver, handover, plan, refusals, schedule, taint
 from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -232,6 +232,7 @@ class Kernel:
             self.queue.discard(user)
             emitter = Emitter(self, self.nodes[number], full=full)
             emitter.run()
+            counting.node(emitter)
             emitter.store_registers()
             Leaving(self, emitter).run()
             self.texts[user] = (emitter, emitter.prologue + emitter.code.lines)

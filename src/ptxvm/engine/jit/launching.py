@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.jit.facts import Facts
+from ptxvm.engine.launch import Counters
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
@@ -21,7 +22,7 @@ class Launch:
 
     def __init__(self, image: Image, facts: Facts, shape: LaunchShape, budget: int | None) -> None:
         self.image, self.facts, self.shape, self.budget = image, facts, shape, budget
-        self.turns = 0
+        self.turns = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None
         self._lock = threading.Lock()
@@ -35,6 +36,17 @@ class Launch:
     def interrupted(self, error: BaseException) -> None:
         """The user wants it to stop: no CTA is to go on."""
         self.failed(-1, error)
+
+    def counted(self, instructions: int, thread_instructions: int) -> None:
+        """A thread of the host has run some CTAs."""
+        with self._lock:
+            self.instructions += instructions
+            self.thread_instructions += thread_instructions
+
+    @property
+    def counters(self) -> Counters:
+        """What the grid has done."""
+        return Counters(self.instructions, self.thread_instructions, self.turns)
 
     def passed(self, turns: int) -> None:
         """Time has passed; a Fault where that was all there is."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptxvm.engine.jit import counting
 from ptxvm.engine.jit.calls import Calls, row
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.record import AT, FIELDS, REACHED, WRITABLE
@@ -48,7 +49,7 @@ class Runner:
         self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
         self._blank = self._fresh_record()
         self._shared_row = self._row_of_shared()
-        self.leave()
+        self._hide()
 
     def _fresh_record(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
         calls, local = self.calls, self.windows.get("local")
@@ -104,6 +105,10 @@ class Runner:
 
     def leave(self) -> None:
         """The launch has ended."""
+        self.launch.counted(*counting.counted(self.record))
+        self._hide()
+
+    def _hide(self) -> None:
         for window in self.windows.values():
             self.memory.hide(window.allocation)
 
