@@ -33,19 +33,10 @@ FORMATS = {
 }
 
 
-def encode(
-    a: Value,
-    format: Format,
-    mode: str = "rn",
-    random: Value | None = None,
-    *,
-    finite: bool = True,
-    relu: bool = False,
-) -> Value:
-    """The code of an f32, as b16: rounded to nearest (rn), to zero (rz) or at random (rs), limited if `finite`.
+def encode(a: Value, format: Format, random: Value | None = None, *, finite: bool = True, relu: bool = False) -> Value:
+    """The code of an f32, as b16: rounded to nearest, or by random bits, and limited if `finite`.
 
-    For rs, `random` has sixteen bits, of which the highest meets the highest bit discarded; what carries rounds away
-    from zero.
+    `random` has sixteen bits, of which the highest meets the highest bit discarded; what carries rounds away from zero.
     """
     bits, size = a.view(b32), magnitude(a)
     least = 128 - format.bias  # the exponent of the least normal number of the format, as f32 writes it
@@ -53,12 +44,10 @@ def encode(
     above, below = exponent.max(least) - least, size.lift(least) - exponent.min(least)
     shift = below + (23 - format.fraction)
     significand = size & 0x7F_FFFF | select(size >= 0x80_0000, size.lift(0x80_0000), 0)
-    if mode == "rn":
+    if random is None:
         kept = shift_to_nearest(significand, shift)
-    elif random is not None:
-        kept = _shift_at_random(significand, shift, random)
     else:
-        kept = significand >> shift
+        kept = _shift_at_random(significand, shift, random)
     limit = format.greatest if finite or format.infinity is None else format.infinity
     code = ((above << format.fraction) + kept).min(limit)
     code = code | bits >> 32 - format.bits & 1 << format.bits - 1

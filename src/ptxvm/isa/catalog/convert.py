@@ -212,7 +212,7 @@ def cvt_pair_rs(i, a, b, rbits):
     format = FORMATS[i.dtype.element.name]
     unused = 3 if i.dtype.element is f16 else 0
     halves = (b, rbits << unused & 0xFFFF), (a, rbits >> 16 << unused & 0xFFFF)
-    codes = [encode(x, format, "rs", random, finite=i.satfinite, relu=i.relu) for x, random in halves]
+    codes = [encode(x, format, random, finite=i.satfinite, relu=i.relu) for x, random in halves]
     return pack(codes, i.dtype)
 
 
@@ -353,7 +353,7 @@ def cvt_small_rs(i, a, b, e, f, rbits):
     low, high = rbits & 0xFFFF, rbits >> 16
     halves = [(low & 0xFF) << 8, (high & 0xFF) << 8, low & 0xFF00, high & 0xFF00]
     randoms = halves if format.bits == 4 else [low, low, high, high]
-    codes = [encode(x, format, "rs", r, relu=i.relu) for x, r in zip((f, e, b, a), randoms, strict=True)]
+    codes = [encode(x, format, r, relu=i.relu) for x, r in zip((f, e, b, a), randoms, strict=True)]
     return join(codes, format, i.dtype)
 
 
