@@ -922,12 +922,13 @@ def recorded(function: str) -> dict[int, int]:
 
 @cache
 def edges() -> list[tuple[int]]:
-    """The recorded inputs at the ends of what the functions tell apart: zeros, infinities, NaN, and where ex2 overflows."""
+    """Recorded inputs at the ends of what the functions tell apart: zeros, one, infinities, NaN, where ex2 overflows."""
     every = recorded_inputs()[0]
     ends = [x for x in every if x & 0x7FFF_FFFF in (0, F32.infinity)]
     nans = [x for x in every if exact.is_nan(x, F32)]
+    ones = [x for x in every if 0x3F7F_F000 <= x < 0x3F80_1000]
     near = [x for x in every if 0x42FA_0000 <= x & 0x7FFF_FFFF < 0x4304_0000]  # 125 to 132
-    return [(x,) for x in (*ends, *nans[:2], *near[::4])]
+    return [(x,) for x in (*ends, *ones, *nans[:2], *near[::4])]
 
 
 @cache

@@ -117,7 +117,7 @@ def print_reading(reading: Reading) -> None:
         ("modifiers", modifiers_of(i)),
         ("operands", operands_of(reading)),
         ("effects", [(effect,) for effect in page.effects]),
-        ("exact", [(page.exactness,)] if page.is_approximate and {"approx", "full"} & set(i.bound) else []),
+        ("accuracy", [e for e in i.of.exactness if e.word != "exact"] if {"approx", "full"} & set(i.bound) else []),
         ("note", older(reading)),
     ]
     for label, rows in blocks:

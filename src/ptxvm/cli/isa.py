@@ -74,7 +74,7 @@ def print_page(page: Page) -> None:
         ("needs", [(need, _needed_for(what)) for what, need in page.needs]),
         ("rules", list(page.rules)),
         ("effects", [(effect,) for effect in page.effects]),
-        ("exact", [(page.exactness,)] if page.exactness else []),
+        ("accuracy", list(page.of.exactness)),
     ]
     for label, rows in blocks:
         if rows:

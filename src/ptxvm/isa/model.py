@@ -25,6 +25,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from ptxvm.algebra.types import Type
+from ptxvm.isa.exactness import DEFINED, Exactness
 from ptxvm.isa.notation import Form, Operand, Slot, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
 
@@ -89,6 +90,7 @@ class Instruction:
     needs: Mapping[str, str]
     meaning: Callable[..., Any]
     ends: bool = False
+    exact: tuple[Exactness, ...] = ()
     rules: list[Rule] = field(default_factory=list)
     conditional_needs: list[tuple[Callable[[Any], bool], str]] = field(default_factory=list)
 
@@ -117,6 +119,12 @@ class Instruction:
     def modifiers(self) -> frozenset[str]:
         """The names of all slots of all forms, those of operands too."""
         return frozenset(s.name for f in self.forms for s in (*f.slots, *f.marks))
+
+    @cached_property
+    def exactness(self) -> tuple[Exactness, ...]:
+        """How far its results are exact; nothing is said of what computes nothing."""
+        computes = self.sources and not self.effects - {"cc"}
+        return self.exact or ((DEFINED,) if computes else ())
 
     def rule(self, code: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Attach a legality rule: it gets the decoded instruction and returns what is wrong, or None."""
@@ -174,12 +182,13 @@ def instruction(
     types: str = "*: type",
     fixed: int | str = 0,
     ends: bool = False,
+    exact: Exactness | tuple[Exactness, ...] = (),
 ) -> Callable[[Callable[..., Any]], Instruction]:
     """Declare an instruction; the decorated function is its meaning.
 
     `needs` maps modifiers ("" for any form) to `"PTX 6.0, sm_70"`; `types` maps operands (`*` for the rest) to a type
     or slot and marks; `fixed` counts the leading modifiers that belong to the opcode, or names them; `ends` says that
-    control never goes on.
+    control never goes on; `exact` how far its results are the bits that hardware gives (`isa.exactness`).
     """
 
     def declare(meaning: Callable[..., Any]) -> Instruction:
@@ -192,6 +201,7 @@ def instruction(
             needs=needs,
             meaning=meaning,
             ends=ends,
+            exact=(exact,) if isinstance(exact, Exactness) else exact,
         )
         ISA.add(declared)
         return declared

@@ -113,20 +113,6 @@ class Page:
         """What it does beside writing its results, in words."""
         return [EFFECTS[effect] for effect in sorted(self.of.effects)]
 
-    @property
-    def is_approximate(self) -> bool:
-        """Has it variants of which the ISA bounds the error only?"""
-        return bool({"approx", "full"} & self.of.modifiers)
-
-    @cached_property
-    def exactness(self) -> str:
-        """How far the result is what the ISA says, bit for bit; empty where it computes nothing."""
-        if self.of.effects - {"cc"} or not self.of.sources:
-            return ""
-        if self.is_approximate:
-            return "with .approx or .full the ISA bounds the error only, and GPUs differ in the last bits"
-        return "the ISA defines every bit of the result, and ptxvm computes it"
-
 
 def _only_word(slot: Slot) -> str:
     """The word that always stands there, unless it is a type; otherwise empty."""

@@ -20,7 +20,6 @@ from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
 from ptxvm.reference.codes import every_code, page_of
-from ptxvm.reference.exactness import exactness
 from ptxvm.reference.examples import Run, Worked, example_of
 from ptxvm.reference.page import Page, pages
 
@@ -146,7 +145,7 @@ def _declaration(page: Page) -> Iterator[str]:
         yield from (*_table(("code", "what it says"), [(_link(code), _escaped(said)) for code, said in page.rules]), "")
     if page.effects:
         yield from (f"**Effects:** it {'; '.join(page.effects)}.", "")
-    yield from (f"{sentence}\n" for sentence in exactness(page.of))
+    yield from (f"**{word.capitalize()}.** {_escaped(said)}\n" for word, said in page.of.exactness)
     yield from _example(page.of)
     yield from _drawn(page.of)
 

@@ -235,7 +235,7 @@ def test_the_carry_goes_in_and_comes_out(ptxvm):
 
 def test_what_is_approximate_says_so(ptxvm):
     out = ptxvm("explain", "rcp.approx.f32 %f1, %f2", "--set", "f2=2").out
-    assert block(out, "exact")[0].startswith("with .approx or .full the ISA bounds the error only")
+    assert block(out, "accuracy")[0].startswith("as silicon  The ISA bounds the error of .approx only")
     assert block(out, "result")[0].startswith("%f1  0x3f000000  0.5 as .f32")
 
 

@@ -46,7 +46,8 @@ needs        PTX 4.3, sm_50  always
              PTX 8.2, sm_70  .BoolOp
 rules        P1501  The predicate result of lop3 comes with .and or .or, and
                     only then.
-exact        the ISA defines every bit of the result, and ptxvm computes it
+accuracy     exact  The ISA defines every bit of the result, and ptxvm computes
+                    it.
 """
     )
 

@@ -10,6 +10,7 @@ import pytest
 import ptxvm
 from ptxvm.algebra.types import Type
 from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.exactness import DEFINED, SILICON
 from ptxvm.isa.model import ISA
 from ptxvm.reference import modifiers
 from ptxvm.reference.codes import every_code, page_of
@@ -51,9 +52,23 @@ def test_needs_are_of_modifiers_that_the_instruction_has():
 
 
 def test_exactness_is_of_what_computes():
-    assert find("add")[0].exactness == "the ISA defines every bit of the result, and ptxvm computes it"
-    assert find("ex2")[0].exactness.startswith("with .approx or .full the ISA bounds the error only")
-    assert find("ld")[0].exactness == ""
+    assert find("add")[0].of.exactness == (DEFINED,)
+    assert find("ex2")[0].of.exactness == (SILICON,)
+    assert find("bar.sync")[0].of.exactness == ()
+
+
+def test_what_only_has_a_bound_or_an_order_says_what_it_was_held_against():
+    """`.approx` and `.full` are never taken for defined; what has no data is within its bound (PTX 9.7.3, 9.7.4)."""
+    found = [page.of for family in pages().values() for page in family]
+    approximate = [of for of in found if {"approx", "full"} & of.modifiers]
+    assert len(approximate) > 10
+    for of in approximate:
+        assert DEFINED not in of.exactness, of.name
+        assert of.exactness, of.name
+    words = {f"{of.family}.{of.name}": of.exactness[0].word for of in approximate}
+    assert [name for name, word in words.items() if word == "within bound"] == [
+        "float.div", "float.tanh", "half.tanh", "half.ex2",
+    ]  # fmt: skip
 
 
 def test_every_code_in_the_source_has_a_page():

@@ -44,10 +44,7 @@ def encode(a: Value, format: Format, random: Value | None = None, *, finite: boo
     above, below = exponent.max(least) - least, size.lift(least) - exponent.min(least)
     shift = below + (23 - format.fraction)
     significand = size & 0x7F_FFFF | select(size >= 0x80_0000, size.lift(0x80_0000), 0)
-    if random is None:
-        kept = shift_to_nearest(significand, shift)
-    else:
-        kept = _shift_at_random(significand, shift, random)
+    kept = shift_to_nearest(significand, shift) if random is None else _shift_at_random(significand, shift, random)
     limit = format.greatest if finite or format.infinity is None else format.infinity
     code = ((above << format.fraction) + kept).min(limit)
     code = code | bits >> 32 - format.bits & 1 << format.bits - 1

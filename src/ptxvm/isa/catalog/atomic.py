@@ -24,6 +24,7 @@ from ptxvm.isa.access import (
     space_of,
     window,
 )
+from ptxvm.isa.exactness import IN_TURN
 from ptxvm.isa.model import Problem, instruction
 
 # ── what the operations do ──────────────────────────────────────────────────────────────
@@ -237,6 +238,7 @@ SLOTS = """
     section="9.7.13.5",
     types="*: type, a: u64, policy: b64 plain",
     needs={"": "PTX 1.0, sm_11", **NEEDS},
+    exact=IN_TURN,
 )
 def atom(i, a, b, policy, mem):
     """Replace what is in memory by the outcome of an operation with it, in one step, and give what was there."""
@@ -257,6 +259,7 @@ def atom(i, a, b, policy, mem):
     section="9.7.13.5",
     types="*: type plain, d: type plain sink, a: u64",
     needs={"": "PTX 1.0, sm_11", **NEEDS},
+    exact=IN_TURN,
 )
 def atom_cas(i, a, b, c, mem):
     """Compare what is in memory with `b`, put `c` there where they are equal, and give what was there."""
@@ -282,6 +285,7 @@ def atom_cas(i, a, b, c, mem):
     section="9.7.13.6",
     types="*: type, a: u64, policy: b64 plain",
     needs={"": "PTX 1.2, sm_11", **NEEDS},
+    exact=IN_TURN,
 )
 def red(i, a, b, policy, mem):
     """Replace what is in memory by the outcome of an operation with it, in one step."""

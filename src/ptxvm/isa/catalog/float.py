@@ -23,6 +23,7 @@ from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic, finish
 from ptxvm.algebra.types import b64, f32, f64
 from ptxvm.algebra.value import select
+from ptxvm.isa.exactness import ANGLES, BOUNDED, DIVISION, REST, ROOT, SILICON, TRUNCATED
 from ptxvm.isa.model import Problem, alu
 
 
@@ -164,6 +165,7 @@ def mad_rnd_f32(i):
     """,
     section="9.7.3.8",
     needs={"": "PTX 1.0", ".approx .full .ftz .rnd": "PTX 1.4"},
+    exact=(DIVISION, REST),
 )
 def div(i, a, b):
     """Divide one number by another; .approx multiplies by the reciprocal, whose subnormal results are zero."""
@@ -278,6 +280,7 @@ ROOT_NEEDS = {"": "PTX 1.0", ".approx .ftz .rnd": "PTX 1.4"}
     """,
     section="9.7.3.13",
     needs=ROOT_NEEDS,
+    exact=(SILICON, REST),
 )
 def rcp(i, a):
     """The reciprocal."""
@@ -297,6 +300,7 @@ def rcp(i, a):
     """,
     section="9.7.3.15",
     needs=ROOT_NEEDS,
+    exact=(SILICON, REST),
 )
 def sqrt(i, a):
     """The square root."""
@@ -326,6 +330,7 @@ def gross(a, nan):
 
 @alu(
     "rcp.approx.ftz.f64  d, a;", section="9.7.3.14", needs={"": "PTX 2.1, sm_20"},
+    exact=TRUNCATED,
 )  # fmt: skip
 def rcp_approx_ftz_f64(i, a):
     """A gross reciprocal: of the upper word, to the upper word."""
@@ -340,6 +345,7 @@ def rcp_approx_ftz_f64(i, a):
     """,
     section="9.7.3.16",
     needs={"": "PTX 1.0", ".approx .ftz": "PTX 1.4"},
+    exact=(SILICON, ROOT),
 )
 def rsqrt(i, a):
     """The reciprocal of the square root."""
@@ -350,6 +356,7 @@ def rsqrt(i, a):
 
 @alu(
     "rsqrt.approx.ftz.f64  d, a;", section="9.7.3.17", needs={"": "PTX 4.0, sm_20"},
+    exact=TRUNCATED,
 )  # fmt: skip
 def rsqrt_approx_ftz_f64(i, a):
     """A gross reciprocal square root: of the upper word, to the upper word."""
@@ -371,31 +378,31 @@ FUNCTION = "OP{.approx}{.ftz}.f32  d, a;"
 FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 
 
-@alu(FUNCTION.replace("OP", "sin"), section="9.7.3.18", needs=FUNCTION_NEEDS)
+@alu(FUNCTION.replace("OP", "sin"), section="9.7.3.18", needs=FUNCTION_NEEDS, exact=ANGLES)
 def sin(i, a):
     """The sine of an angle in radians."""
     return approximated(i, partial(approximations.sin, nearest=i.target.number >= RTX_BLACKWELL), a)
 
 
-@alu(FUNCTION.replace("OP", "cos"), section="9.7.3.19", needs=FUNCTION_NEEDS)
+@alu(FUNCTION.replace("OP", "cos"), section="9.7.3.19", needs=FUNCTION_NEEDS, exact=ANGLES)
 def cos(i, a):
     """The cosine of an angle in radians."""
     return approximated(i, partial(approximations.cos, nearest=i.target.number >= RTX_BLACKWELL), a)
 
 
-@alu(FUNCTION.replace("OP", "lg2"), section="9.7.3.20", needs=FUNCTION_NEEDS)
+@alu(FUNCTION.replace("OP", "lg2"), section="9.7.3.20", needs=FUNCTION_NEEDS, exact=SILICON)
 def lg2(i, a):
     """The logarithm to base 2."""
     return approximated(i, approximations.lg2, a)
 
 
-@alu(FUNCTION.replace("OP", "ex2"), section="9.7.3.21", needs=FUNCTION_NEEDS)
+@alu(FUNCTION.replace("OP", "ex2"), section="9.7.3.21", needs=FUNCTION_NEEDS, exact=SILICON)
 def ex2(i, a):
     """Two to the power `a`."""
     return approximated(i, approximations.ex2, a)
 
 
-@alu("tanh.approx.f32  d, a;", section="9.7.3.22", needs={"": "PTX 7.0, sm_75"})
+@alu("tanh.approx.f32  d, a;", section="9.7.3.22", needs={"": "PTX 7.0, sm_75"}, exact=BOUNDED)
 def tanh(i, a):
     """The hyperbolic tangent; subnormal numbers pass through."""
     return canonical_nan(a.transcendental("tanh"))

@@ -17,6 +17,7 @@ from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic, finish
 from ptxvm.algebra.types import f32
 from ptxvm.algebra.value import select
+from ptxvm.isa.exactness import BOUNDED
 from ptxvm.isa.model import Problem, alu
 
 OOB_NAN = 0xFFFF  # what out-of-bounds elements of a tensor copy are filled with; PTX 5.5.3.3 does not give its bits
@@ -189,6 +190,7 @@ def approximated(i, function, a):
     """,
     section="9.7.4.9",
     needs={"": "PTX 7.0, sm_75", ".bf16 .bf16x2": "PTX 7.8, sm_90"},
+    exact=BOUNDED,
 )
 def tanh(i, a):
     """The hyperbolic tangent."""
@@ -204,6 +206,7 @@ def tanh(i, a):
     """,
     section="9.7.4.10",
     needs={"": "PTX 7.0, sm_75", ".bf16 .bf16x2": "PTX 7.8, sm_90"},
+    exact=BOUNDED,
 )
 def ex2(i, a):
     """Two to the power `a`."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ptxvm.algebra.types import b8, b16, b32, u32
 from ptxvm.algebra.value import Value, select
 from ptxvm.isa.access import ADDRESS, elements, has, vector_of_sinks, window
+from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.fragments import Tiles
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.model import Problem, instruction
@@ -65,6 +66,7 @@ WIDTHS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4, "s4": 4}
     section="9.7.14.5.15",
     types="d: b32, a: u64",
     needs={"": "PTX 6.5, sm_75", **NEEDS},
+    exact=MOVED,
 )
 def ldmatrix(i, a, warp, mem):
     """Load matrices of 8 or 16 rows from shared memory into the registers of a warp.
@@ -135,6 +137,7 @@ def element(i: Any, mem: Any, row: Value, column: Value, width: int) -> Value:
     section="9.7.14.5.16",
     types="a: u64, b: b32 reg",
     needs={"": "PTX 7.8, sm_90", **NEEDS},
+    exact=MOVED,
 )
 def stmatrix(i, a, b, warp, mem):
     """Store matrices of 8 rows from the registers of a warp into shared memory, at addresses as `ldmatrix` has them."""
@@ -207,6 +210,7 @@ def stored_matrices(i):
     section="9.7.14.5.17",
     types="d: b32 plain, a: b32 plain reg",
     needs={"": "PTX 7.8, sm_75"},
+    exact=MOVED,
 )
 def movmatrix(i, a, warp):
     """Transpose a matrix of 8 by 8 elements of 16 bits across the registers of a warp."""

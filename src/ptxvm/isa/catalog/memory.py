@@ -23,6 +23,7 @@ from ptxvm.isa.access import (
     space_of,
     window,
 )
+from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.model import Problem, instruction
 
 # ── ld, st ──────────────────────────────────────────────────────────────────────────────
@@ -47,6 +48,7 @@ from ptxvm.isa.model import Problem, instruction
     section="9.7.9.8",
     types="d: type wide, a: u64 element, policy: b64 plain",
     needs={"": "PTX 1.0", **NEEDS},
+    exact=MOVED,
 )
 def ld(i, a, policy, mem):
     """Load from memory into a register, or into the registers of a vector.
@@ -73,6 +75,7 @@ def ld(i, a, policy, mem):
     section="9.7.9.9",
     types="d: type wide, a: u64 element, policy: b64 plain",
     needs={"": "PTX 3.1, sm_32", **NEEDS},
+    exact=MOVED,
 )
 def ld_global_nc(i, a, policy, mem):
     """Load from global memory that nobody writes while the kernel runs, through a cache that need not be coherent."""
@@ -91,6 +94,7 @@ def ld_global_nc(i, a, policy, mem):
     section="9.7.9.10",
     types="d: type wide, a: u64 element",
     needs={"": "PTX 2.0, sm_20", **NEEDS},
+    exact=MOVED,
 )
 def ldu(i, a, mem):
     """Load read-only data from an address that is the same in all lanes of the warp."""
@@ -121,6 +125,7 @@ def uniform_vector_too_large(i):
     section="9.7.9.11",
     types="a: u64 element, b: type wide sink, policy: b64 plain",
     needs={"": "PTX 1.0", **NEEDS},
+    exact=MOVED,
 )
 def st(i, a, b, policy, mem):
     """Store a register, the low bits of a wider one, or the registers of a vector into memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxvm.algebra.types import Type, f16, f32
+from ptxvm.isa.exactness import SUMS
 from ptxvm.isa.fragments import NARROW, Fragment, Product, mma_fragment, quarter_fragment
 from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes
 from ptxvm.isa.model import Problem, instruction
@@ -66,6 +67,7 @@ def product(i: Any, **how: Any) -> Product:
     section="9.7.14.5.14",
     types="*: b32",
     needs={"": "PTX 6.4, sm_70"},
+    exact=SUMS,
 )
 def mma(i, a, b, c, warp):
     """Multiply two matrices of f16 and add a third, all in the registers of a warp.
@@ -89,6 +91,7 @@ def mma(i, a, b, c, warp):
     section="9.7.14.5.14",
     types="*: b32",
     needs={"": "PTX 7.0, sm_80"},
+    exact=SUMS,
 )
 def mma_alternate(i, a, b, c, warp):
     """Multiply two matrices of bf16 or tf32 and add a third of f32, all in the registers of a warp."""
@@ -110,6 +113,7 @@ def mma_alternate(i, a, b, c, warp):
     section="9.7.14.5.14",
     types="*: b32",
     needs={"": "PTX 8.4, sm_89", ".kind": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
+    exact=SUMS,
 )
 def mma_small(i, a, b, c, warp):
     """Multiply two matrices of floats of a byte or less and add a third, all in the registers of a warp."""
@@ -130,6 +134,7 @@ def mma_small(i, a, b, c, warp):
     section="9.7.14.5.14",
     types="*: b64",
     needs={"": "PTX 7.0, sm_80"},
+    exact=SUMS,
 )
 def mma_f64(i, a, b, c, warp):
     """Multiply two matrices of f64 and add a third, all in the registers of a warp: a chain of `fma`."""
@@ -153,6 +158,7 @@ def mma_f64(i, a, b, c, warp):
     section="9.7.14.5.14",
     types="*: b32",
     needs={"": "PTX 6.5, sm_75"},
+    exact=SUMS,
 )
 def mma_integer(i, a, b, c, warp):
     """Multiply two matrices of bytes or half bytes and add a third of s32; the result wraps, or with .satfinite is limited."""
@@ -174,6 +180,7 @@ def mma_integer(i, a, b, c, warp):
     section="9.7.14.5.14",
     types="*: b32",
     needs={"": "PTX 7.0, sm_75", ".and": "PTX 7.1, sm_80"},
+    exact=SUMS,
 )
 def mma_bits(i, a, b, c, warp):
     """Combine the bits of each row of A with those of each column of B, count the ones, and add C."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ptxvm.algebra.derived.packed import pack
 from ptxvm.algebra.types import f16, f32
 from ptxvm.isa.access import as_list, elements, has, result_vector
+from ptxvm.isa.exactness import FILTERED, MOVED
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.opaque import HANDLE, is_handle, is_independent, size_problem
 from ptxvm.isa.operand_types import disparity, is_float
@@ -268,6 +269,7 @@ RULES = {
         ".uni": "PTX 3.2, sm_20",
     },
     fixed="base level grad",
+    exact=FILTERED,
 )
 def tex(i, a, b, c, lod, dPdx, dPdy, e, f, tex):  # noqa: N803 - the manual's names
     """Look up a texture: the element nearest to the coordinates, or the elements around them, filtered.
@@ -327,6 +329,7 @@ tex.needs_when("PTX 7.1, sm_60")(optional_predicate_result)
     section="9.7.10.4",
     types="d: dtype, p: pred plain, a b: u64, c: ctype coordinates, e: s32, f: f32 plain",
     needs={"": "PTX 2.2, sm_20", ".a2d .cube .acube": "PTX 4.3, sm_30", ".uni": "PTX 3.2, sm_20"},
+    exact=MOVED,
 )
 def tld4(i, a, b, c, e, f, tex):
     """Fetch one component of the four elements around a point, counter-clockwise from the lower left."""

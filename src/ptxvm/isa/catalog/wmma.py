@@ -7,6 +7,7 @@ from typing import Any
 
 from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.isa.access import ADDRESS, has, vector_of_sinks, window
+from ptxvm.isa.exactness import MOVED, SUMS
 from ptxvm.isa.fragments import Fragment, Product, wmma_fragment
 from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes, opcode
 from ptxvm.isa.model import Problem, instruction
@@ -67,6 +68,7 @@ def stored(i: Any) -> dict[str, Fragment]:
     types="d: b32, a: u64, stride: u32 plain",
     needs=NEEDS,
     fixed=2,
+    exact=MOVED,
 )
 def wmma_load(i, a, stride, warp, mem):
     """Load a matrix from memory into the registers of a warp.
@@ -93,6 +95,7 @@ def wmma_load(i, a, stride, warp, mem):
     types="d: f64, a: u64, stride: u32 plain",
     needs=NEEDS,
     fixed=2,
+    exact=MOVED,
 )
 def wmma_load_f64(i, a, stride, warp, mem):
     """Load a matrix of f64 from memory into the registers of a warp."""
@@ -115,6 +118,7 @@ def wmma_load_f64(i, a, stride, warp, mem):
     types="a: u64, b: b32, stride: u32 plain",
     needs=NEEDS,
     fixed=2,
+    exact=MOVED,
 )
 def wmma_store(i, a, b, stride, warp, mem):
     """Store a matrix from the registers of a warp into memory."""
@@ -137,6 +141,7 @@ def wmma_store(i, a, b, stride, warp, mem):
     types="a: u64, b: f64, stride: u32 plain",
     needs=NEEDS,
     fixed=2,
+    exact=MOVED,
 )
 def wmma_store_f64(i, a, b, stride, warp, mem):
     """Store a matrix of f64 from the registers of a warp into memory."""
@@ -236,6 +241,7 @@ def product(i: Any, **how: Any) -> Product:
     types="*: b32",
     needs={"": "PTX 6.0, sm_70"},
     fixed=1,
+    exact=SUMS,
 )
 def wmma_mma(i, a, b, c, warp):
     """Multiply two matrices of f16 and add a third, all in the registers of a warp.
@@ -260,6 +266,7 @@ def wmma_mma(i, a, b, c, warp):
     types="*: b32",
     needs={"": "PTX 7.0, sm_80"},
     fixed=1,
+    exact=SUMS,
 )
 def wmma_mma_alternate(i, a, b, c, warp):
     """Multiply two matrices of bf16 or tf32 and add a third of f32, all in the registers of a warp."""
@@ -281,6 +288,7 @@ def wmma_mma_alternate(i, a, b, c, warp):
     types="*: b32",
     needs={"": "PTX 6.3, sm_72"},
     fixed=1,
+    exact=SUMS,
 )
 def wmma_mma_integer(i, a, b, c, warp):
     """Multiply two matrices of bytes or half bytes and add a third of s32; the result wraps, or with .satfinite is limited."""
@@ -303,6 +311,7 @@ def wmma_mma_integer(i, a, b, c, warp):
     types="*: b32",
     needs={"": "PTX 6.3, sm_75", ".and": "PTX 7.1, sm_80"},
     fixed=1,
+    exact=SUMS,
 )
 def wmma_mma_bits(i, a, b, c, warp):
     """Combine the bits of each row of A with those of each column of B, count the ones, and add C."""
@@ -324,6 +333,7 @@ def wmma_mma_bits(i, a, b, c, warp):
     types="*: f64",
     needs={"": "PTX 7.0, sm_80"},
     fixed=1,
+    exact=SUMS,
 )
 def wmma_mma_f64(i, a, b, c, warp):
     """Multiply two matrices of f64 and add a third, all in the registers of a warp."""
