@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Extent = int | Sequence[int]
 ENGINES = ("auto", "interp", "jit")
+NUMERICS = ("exact", "fast")
 CHECKS = ("memory", "init", "sync", "race")
 LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
@@ -176,7 +177,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'.{p.type.name} {p.name}' for p in self.function.signature.parameters)})>"
 
-    def launch(
+    def launch(  # noqa: PLR0913 - all of a launch stands in one call
         self,
         grid: Extent = 1,
         block: Extent = 1,
@@ -189,6 +190,8 @@ class Kernel:
         schedules: int = 1,
         seed: int | None = None,
         steps: int | None = None,
+        threads: int | None = None,
+        numerics: str = "exact",
     ) -> LaunchResult:
         """Run the kernel to its end on the CPU and return what it did.
 
@@ -198,19 +201,30 @@ class Kernel:
         `check` names what to look for beside wrong accesses, which are faults: uninitialised reads (`init`), misused barriers
         (`sync`), data `race`s.  What is found, faults included, is then in the result's `findings`.  `schedules` runs
         the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.
-        `steps` bounds how long the interpreter runs.  Raises `Fault` for what the kernel does wrong, with the place,
-        TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
+        `steps` bounds how long the kernel runs.  `threads` of the host run it on the JIT, as many as there are processors
+        unless it or `PTXVM_THREADS` says so; with 1, CTAs run in their order, which shows where several of them add floats
+        to one place.  `numerics` is "exact", or "fast" for approximations within the bounds of the manual.  Raises
+        `Fault` for what the kernel does wrong, with the place, TypeError and ValueError for wrong arguments, `Unsupported`
+        for what ptxvm lacks.
         """
-        wanted(engine, check, cluster)
+        wanted(engine, check, cluster, threads, numerics)
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
         watch = watching(self.module, engine, check, schedules, seed)
-        chosen = self.module.engine(engine) if watch is None else self.module.interpreter
-        return launch(chosen, self.function, grid, block, args, shared=shared, steps=steps, watch=watch)
+        if engine == "interp" or watch is not None:
+            return launch(self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps, watch=watch)
+        how = {"threads": threads, "fast": numerics == "fast"}
+        return launch(self.module.engine(engine), self.function, grid, block, args, shared=shared, steps=steps, how=how)
 
 
-def wanted(engine: str, check: Collection[str], cluster: Extent | None) -> None:
+def wanted(
+    engine: str, check: Collection[str], cluster: Extent | None, threads: int | None = None, numerics: str = "exact"
+) -> None:
     """Refuse what a launch cannot do, by name."""
+    if numerics not in NUMERICS:
+        raise ValueError(f"there are no numerics '{numerics}'; there are {', '.join(NUMERICS)}")
+    if threads is not None and threads < 1:
+        raise ValueError(f"a kernel is run by 1 or more threads of the host, not {threads}")
     if engine not in ENGINES:
         raise ValueError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
     for each in names(check):

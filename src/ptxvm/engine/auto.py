@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxvm.analysis.program import Function
 from ptxvm.engine.launch import Counters, Engine
@@ -30,12 +30,14 @@ class Auto:
         return self.image.library
 
     def launch(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None, **how: Any
     ) -> Counters:
-        """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns."""
-        engine: Engine = self.jit
+        """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns.
+
+        `how` is what the JIT is told beside.
+        """
         reason = self.jit.supports(kernel, shape.block, shared)
-        if reason is not None:
-            log.info("'%s' runs on the interpreter: %s is not supported yet", kernel.name, reason)
-            engine = self.interpreter()
-        return engine.launch(kernel, shape, parameters, shared=shared, budget=budget)
+        if reason is None:
+            return self.jit.launch(kernel, shape, parameters, shared=shared, budget=budget, **how)
+        log.info("'%s' runs on the interpreter: %s is not supported yet", kernel.name, reason)
+        return self.interpreter().launch(kernel, shape, parameters, shared=shared, budget=budget)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.device_array import DeviceArray
-from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
-from ptxvm.machine.launch import LaunchShape, pack_arguments
+from ptxvm.machine.launch import LaunchShape, launch_shape
 from ptxvm.machine.result import LaunchResult
+
+if TYPE_CHECKING:
+    from ptxvm.machine.events import Watcher
 
 
 @dataclass(slots=True)
@@ -104,35 +106,44 @@ def launch(
     shared: int = 0,
     steps: int | None = None,
     watch: Watch | None = None,
+    how: Mapping[str, Any] | None = None,
 ) -> LaunchResult:
-    """Run a kernel to its end: on an `Engine`, or a `WatchedEngine` where somebody watches."""
+    """Run a kernel to its end: on an `Engine`, or a `WatchedEngine` where somebody watches.
+
+    `how` is what the JIT is told beside; the interpreter has no such options.
+    """
     if shared < 0:
         raise ValueError(f"shared is how many bytes of dynamic shared memory a CTA gets, not {shared}")
     if steps is not None and steps < 1:
         raise ValueError(f"steps is how many steps the launch may take, not {steps}")
     memory, printed = engine.image.memory, engine.library.output
-    shape = LaunchShape.of(grid, block)
+    shape = launch_shape(grid, block)
     shape.check(kernel)
     printed.clear()
-    with ExitStack() as held:
-        packed = pack_arguments(kernel.signature.parameters, args, memory, f"kernel '{kernel.name}'")
-        held.callback(packed.release)
-        bank = memory.allocate(max(len(packed.buffer), 1), 256, "param", "the parameters", writable=False)
-        held.callback(memory.release, bank)
-        held.callback(hand_over, args)
+    packed, bank = engine.image.bank(kernel).pack(args, memory), None
+    try:
+        bank = memory.lend(max(len(packed.data), 1), "param", "the parameters")
         began = time.perf_counter()
-        bank.bytes[: len(packed.buffer)] = packed.buffer
-        if watch is None:
+        ctypes.memmove(bank.start, bytes(packed.data), len(packed.data))
+        if watch is not None:
+            counters = watched(engine, kernel, shape, bank.start, (shared, steps), watch, fresh(memory.table.items, args))
+        elif how is None:
             counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
         else:
-            counters = watched(engine, kernel, shape, bank.start, (shared, steps), watch, fresh(memory.table.items, args))
+            counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps, given=packed.allocations, **how)
+        seconds = time.perf_counter() - began
+    finally:
+        hand_over(args)
+        if bank is not None:
+            memory.take_back(bank)
+        packed.release()
     return LaunchResult(
         grid=shape.grid,
         block=shape.block,
         instructions=counters.instructions,
         thread_instructions=counters.thread_instructions,
         steps=counters.turns,
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
         output="".join(printed),
         schedules=watch.schedules if watch is not None else 1,
         findings=list(watch.watcher.findings) if watch is not None else [],
@@ -175,6 +186,8 @@ def rehearse(
     engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch
 ) -> Counters:
     """Run the grid again and again from the same memory; leave what the first run did."""
+    from ptxvm.machine.events import Scene  # noqa: PLC0415 - only who is watched needs it
+
     memory, printed = engine.image.memory, engine.library.output
     (shared, steps), counted, output = how, Counters(), 0
     before = Snapshot(memory.table.items) if watch.schedules > 1 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.initialise import number_bits
@@ -36,13 +38,49 @@ class Arguments:
     """The bytes of the parameter bank, and the host arrays that the kernel uses until `release`."""
 
     memory: Memory
-    buffer: Bytes
+    data: bytearray
     adopted: list[Adopted] = field(default_factory=list)
+
+    @property
+    def buffer(self) -> Bytes:
+        """The bytes as an array."""
+        return np.frombuffer(self.data, np.uint8)
+
+    @property
+    def allocations(self) -> list[Allocation]:
+        """The memory that the kernel was given."""
+        return [each.allocation for each in self.adopted]
 
     def release(self) -> None:
         """Give the host arrays back: the kernel has ended."""
         while self.adopted:
             self.memory.release(self.adopted.pop().allocation)
+
+
+class Bank:
+    """The parameter bank of a kernel: what is declared, and where it lies."""
+
+    def __init__(self, parameters: Sequence[Register | Variable], kernel: str = "the kernel") -> None:
+        declared = [each for each in parameters if isinstance(each, Variable)]
+        layout = parameter_bank(declared)
+        self.kernel, self.size = kernel, layout.size
+        self.slots = [_Slot(number, each, layout.offsets[each]) for number, each in enumerate(declared)]
+
+    def pack(self, args: Sequence[Any], memory: Memory) -> Arguments:
+        """The bytes for these arguments; see `pack_arguments`."""
+        if len(args) != len(self.slots):
+            listed = ", ".join(f"{each.parameter.name} {_spelling(each.parameter)}" for each in self.slots) or "none"
+            said = f"takes {len(self.slots)} arguments ({listed}), and {len(args)} were given"
+            raise TypeError(f"{self.kernel} {said}")
+        packed = Arguments(memory, bytearray(self.size))
+        try:
+            for slot, value in zip(self.slots, args, strict=True):
+                raw = _Argument(slot, packed).encode(value)
+                packed.data[slot.offset : slot.offset + len(raw)] = raw
+        except BaseException:
+            packed.release()
+            raise
+        return packed
 
 
 def pack_arguments(
@@ -54,30 +92,54 @@ def pack_arguments(
     scalars, `bytes` and ctypes are passed as their bytes; Python numbers are converted to the type of the parameter; a
     tuple or list fills an array or vector; None is a null pointer.  TypeError and ValueError name the parameter.
     """
-    declared = [each for each in parameters if isinstance(each, Variable)]
-    if len(args) != len(declared):
-        listed = ", ".join(f"{each.name} {_spelling(each)}" for each in declared) or "none"
-        raise TypeError(f"{kernel} takes {len(declared)} arguments ({listed}), and {len(args)} were given")
-    layout = parameter_bank(declared)
-    packed = Arguments(memory, np.zeros(layout.size, np.uint8))
-    try:
-        for number, (parameter, value) in enumerate(zip(declared, args, strict=True)):
-            raw = _Argument(number, parameter, packed).encode(value)
-            at = layout.offsets[parameter]
-            packed.buffer[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
-    except BaseException:
-        packed.release()
-        raise
-    return packed
+    return Bank(parameters, kernel).pack(args, memory)
+
+
+@dataclass(eq=False)
+class _Slot:
+    """A parameter, and its place in the bank."""
+
+    number: int
+    parameter: Variable
+    offset: int
+
+    @cached_property
+    def count(self) -> int:
+        """How many elements it has."""
+        return self.parameter.vector * prod(d or 0 for d in self.parameter.dimensions)
+
+    @cached_property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.parameter.size
+
+    @cached_property
+    def name(self) -> str:
+        """How messages about its memory call it."""
+        return f"`{self.parameter.name}`"
+
+    @cached_property
+    def detail(self) -> str:
+        """The same by its number."""
+        return f"argument {self.number}"
+
+    def holds_pointers(self, bits: int) -> bool:
+        """Is it one integer as long as an address?"""
+        type = self.parameter.type
+        return not type.is_float and type.bits == bits and self.count == 1
 
 
 @dataclass(slots=True)
 class _Argument:
     """One argument of a launch."""
 
-    number: int
-    parameter: Variable
+    slot: _Slot
     packed: Arguments
+
+    @property
+    def parameter(self) -> Variable:
+        """What is declared."""
+        return self.slot.parameter
 
     def encode(self, value: Any) -> bytes:
         """Its bytes in the parameter bank."""
@@ -95,7 +157,7 @@ class _Argument:
             case np.generic():
                 return self._exactly(value.tobytes(), f"np.{value.dtype.name}")
             case bool() | int() | float():
-                return self._number(value, self.parameter.type, self._count())
+                return self._number(value, self.parameter.type, self.slot.count)
             case tuple() | list():
                 return self._sequence(value)
         if isinstance(value, RAW):
@@ -114,17 +176,14 @@ class _Argument:
         )
 
     def __str__(self) -> str:
-        return f"argument {self.number} (`{self.parameter.name}`, {_spelling(self.parameter)})"
-
-    def _count(self) -> int:
-        return self.parameter.vector * prod(d or 0 for d in self.parameter.dimensions)
+        return f"argument {self.slot.number} (`{self.parameter.name}`, {_spelling(self.parameter)})"
 
     def _handle(self, value: Opaque) -> bytes:
         """The handle of a texture or surface: of an opaque parameter, or as 64 bits."""
         parameter = self.parameter
         if parameter.opaque not in ("", value.kind):
             raise TypeError(f"{self} is a .{parameter.opaque} and takes no {type(value).__name__}")
-        if parameter.type.is_float or parameter.type.bits != 64 or self._count() != 1:
+        if parameter.type.is_float or parameter.type.bits != 64 or self.slot.count != 1:
             raise TypeError(f"{self} cannot hold the handle of a {type(value).__name__}, which has 64 bits")
         return value.handle.to_bytes(8, "little")
 
@@ -140,7 +199,7 @@ class _Argument:
         space = pointer.space if pointer is not None and pointer.space else "global"
         if space in ("shared", "local"):
             raise TypeError(f"{self} points to .{space} memory, which no host array is in; pass an offset as an integer")
-        adopted = self.packed.memory.adopt(array, f"`{self.parameter.name}`", space=space, detail=f"argument {self.number}")
+        adopted = self.packed.memory.adopt(array, self.slot.name, space=space, detail=self.slot.detail)
         self.packed.adopted.append(adopted)
         return self._pointer(adopted.address)
 
@@ -158,24 +217,23 @@ class _Argument:
                 f"{self} must lie at a multiple of {alignment.value}, as .ptr .align {alignment.value} says, and is at "
                 f"{address:#x}; a DeviceArray lies at a multiple of 256"
             )
-        return address.to_bytes(self.parameter.size, "little")
+        return address.to_bytes(self.slot.size, "little")
 
     def _must_be_pointer(self, what: str) -> None:
-        parameter, bits = self.parameter, self.packed.memory.address_bits
-        if parameter.type.is_float or parameter.type.bits != bits or self._count() != 1:
-            hint = "bytes or a structured NumPy scalar" if self._count() > 1 else "a NumPy scalar or a Python number"
+        if not self.slot.holds_pointers(self.packed.memory.address_bits):
+            hint = "bytes or a structured NumPy scalar" if self.slot.count > 1 else "a NumPy scalar or a Python number"
             raise TypeError(f"{self} is passed by value and cannot take {what}; pass {hint}")
 
     # ── values ──────────────────────────────────────────────────────────────────────────
 
     def _exactly(self, raw: bytes, what: str) -> bytes:
-        if len(raw) != self.parameter.size:
-            raise TypeError(f"{self} has {self.parameter.size} bytes, and {what} has {len(raw)}")
+        if len(raw) != self.slot.size:
+            raise TypeError(f"{self} has {self.slot.size} bytes, and {what} has {len(raw)}")
         return raw
 
     def _sequence(self, values: Sequence[Any]) -> bytes:
-        if len(values) != self._count() or self._count() == 1:
-            raise TypeError(f"{self} takes {self._count()} values, and {len(values)} were given")
+        if len(values) != self.slot.count or self.slot.count == 1:
+            raise TypeError(f"{self} takes {self.slot.count} values, and {len(values)} were given")
         return b"".join(self._number(value, self.parameter.type, 1) for value in values)
 
     def _number(self, value: Any, element: Type, count: int) -> bytes:

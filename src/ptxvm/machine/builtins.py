@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.machine import printf
 from ptxvm.machine.allocation import Addresses, Lanes
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.heap import Heap
@@ -83,6 +82,8 @@ class Library:
 
     def vprintf(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
         """Print; returns how many arguments were taken, -1 for a null format."""
+        from ptxvm.machine import printf  # noqa: PLC0415 - most kernels print nothing
+
         formats, buffers = arguments
         texts = [""] * len(lanes)
         taken = np.full(len(lanes), -1, np.int64)

@@ -15,6 +15,7 @@ from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.arguments import Bank
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
 from ptxvm.machine.layout import Layout, SharedLayout, frame, module_local, open_argument_size, parameter_bank, shared_memory
@@ -49,6 +50,7 @@ class Image:
         self._numbers: dict[Variable, int] | None = None
         self._frames: dict[Function, Layout] = {}
         self._banks_of: dict[Function, Layout] = {}
+        self._packers: dict[Function, Bank] = {}
         self.shared: SharedLayout = shared_memory(self.programs)
         self.module_local = module_local(self.programs)
         self._allocate_functions()
@@ -94,6 +96,12 @@ class Image:
         if kernel not in self._banks_of:
             self._banks_of[kernel] = parameter_bank(kernel.signature.parameters)
         return self._banks_of[kernel]
+
+    def bank(self, kernel: Function) -> Bank:
+        """What packs a kernel's arguments."""
+        if kernel not in self._packers:
+            self._packers[kernel] = Bank(kernel.signature.parameters, f"kernel '{kernel.name}'")
+        return self._packers[kernel]
 
     def frame(self, function: Function) -> Layout:
         """The layout of a function's frame: its `.local` and `.param` variables."""

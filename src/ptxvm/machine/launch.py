@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from ptxvm.analysis.program import Function
 from ptxvm.machine.arguments import Arguments, pack_arguments
@@ -54,6 +55,19 @@ class LaunchShape:
             raise ValueError(
                 f"kernel '{kernel.name}' takes blocks of up to {prod(most)} threads (.maxntid), not {self.threads}"
             )
+
+
+@lru_cache(maxsize=1024)
+def _known_shape(grid: Any, block: Any) -> LaunchShape:
+    return LaunchShape.of(grid, block)
+
+
+def launch_shape(grid: Any, block: Any) -> LaunchShape:
+    """`LaunchShape.of`, which remembers the last ones."""
+    try:
+        return _known_shape(grid, block)
+    except TypeError:  # a list cannot be looked up
+        return LaunchShape.of(grid, block)
 
 
 def _extent(what: str, given: SupportsIndex | tuple[SupportsIndex, ...], limits: Extent) -> Extent:

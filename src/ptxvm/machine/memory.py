@@ -50,6 +50,7 @@ class Memory:
         self.address_bits = address_bits
         self.table = AllocationTable()
         self.lock = threading.RLock()  # held by who changes what is allocated, or looks it up beside other threads
+        self._lent: dict[tuple[int, str, str], list[Allocation]] = {}
         self._last = NOWHERE
         self._backing = backing.anywhere if address_bits == 64 else backing.below_4_gib
 
@@ -109,6 +110,20 @@ class Memory:
         self.table.remove(allocation)
         allocation.retire()
         self._last = NOWHERE
+
+    def lend(self, size: int, space: str, name: str) -> Allocation:
+        """Read-only memory for a short time: what was taken back from another, or new memory."""
+        try:
+            allocation = self._lent[size, space, name].pop()
+        except (KeyError, IndexError):
+            return self.allocate(size, 256, space, name, writable=False)
+        self.show(allocation)
+        return allocation
+
+    def take_back(self, allocation: Allocation) -> None:
+        """What was lent, for the next one who wants it."""
+        self.hide(allocation)
+        self._lent.setdefault((allocation.size, allocation.space, allocation.name), []).append(allocation)
 
     def hide(self, allocation: Allocation) -> None:
         """Take an allocation away for some time; its memory stays."""

@@ -33,7 +33,7 @@ TICK = ctypes.CFUNCTYPE(ctypes.c_int)
 FUNCTIONS: list[Callable[[Any], Any]] = [np.sin, np.cos, np.log2, np.exp2, np.tanh]
 WORDS = {16: (np.dtype(np.float64), 8), 0: (np.dtype(np.float32), 4)}
 BYTE = np.dtype(np.uint8)
-NEVER = np.uint64(2**64 - 1)
+MET_NOTHING = np.array([2**64 - 1, 0, 0, 0], np.uint64)  # at a place of the code
 
 
 class Calls:
@@ -54,7 +54,7 @@ class Calls:
         self.tick = TICK(self._tick)
         self.outside = OUTSIDE(self._outside)
         self.deadlock = DEADLOCK(self._deadlock)
-        self.forget()
+        self._forget(len(self.sites))
 
     def threads(self, mask: int, warp: int) -> tuple[Any, Any]:
         """The lanes of a mask, and the numbers of their threads among those of the CTAs that are under way."""
@@ -76,8 +76,10 @@ class Calls:
 
     def forget(self) -> None:
         """No place of the code has met an allocation yet."""
-        self.sites[:, 0] = NEVER
-        self.sites[:, 1:] = 0
+        self._forget(len(self.facts.sites))
+
+    def _forget(self, count: int) -> None:
+        self.sites[:count] = MET_NOTHING
 
     def learn(self, allocation: Allocation) -> None:
         """Let compiled code find an allocation by itself; it cannot tell whose piece of a window a thread may use."""

@@ -36,8 +36,7 @@ class Version:
 class Compiled:
     """A kernel for one shape of CTA.
 
-    `make` finds or compiles a version by its name.  `rate` is the seconds that a CTA took lately, `seconds` those that
-    launches have taken in all.
+    `make` finds or compiles a version by its name.  `rate` is the seconds that a CTA takes.
     """
 
     image: Image
@@ -46,7 +45,6 @@ class Compiled:
     versions: dict[str, Version] = field(default_factory=dict)
     runners: list[Runner] = field(default_factory=list)
     rate: float | None = None
-    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,6 +57,11 @@ class Compiled:
                 self.versions[name] = made = self.make(name)
                 self.facts = made.facts  # and all that was known before
             return self.versions[name]
+
+    def took(self, rate: float | None) -> None:
+        """A launch has ended; one that was slow by chance is not believed at once."""
+        if rate is not None:
+            self.rate = rate if self.rate is None else min(rate, 2 * self.rate)
 
     @cached_property
     def addresses(self) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PARAMETERS = "ptr %ctx, ptr %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x, i32 %ctaid.y, i32 %ctaid.z"
 ARGUMENTS = PARAMETERS.replace(" noalias", "")
+ROUNDS = 1 << 16  # of warps from barrier to barrier, between two looks at the clock
 MASKED = 1 << 16  # added to the state of a warp of which some lanes wait
 
 
@@ -462,6 +463,18 @@ def _release(kernel: Kernel) -> str:
             "  br label %bad",
             "released:",
             *epochs.barrier_opens(kernel),
+            f"  %rounds.place = getelementptr i8, ptr %ctx, i64 {offset('rounds')}",
+            "  %rounds = load i32, ptr %rounds.place, align 8",
+            "  %rounds.more = add i32 %rounds, 1",
+            "  store i32 %rounds.more, ptr %rounds.place, align 8",
+            f"  %rounds.some = and i32 %rounds.more, {ROUNDS - 1}",
+            "  %rounds.look = icmp eq i32 %rounds.some, 0",
+            "  br i1 %rounds.look, label %look.round, label %again",
+            "look.round:",
+            "  %answer.round = call i32 %tick()",
+            "  %stop.round = icmp ne i32 %answer.round, 0",
+            "  br i1 %stop.round, label %bad, label %again",
+            "again:",
             "  %more = icmp ne i32 %alive.next, 0",
             "  br i1 %more, label %round, label %cta.done",
         ]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxvm.analysis.program import Function
-from ptxvm.diagnostics.errors import Crash, Unsupported
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import spreading
 from ptxvm.engine.jit.compiled import Compiled
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.pool import usual_threads
 from ptxvm.engine.jit.runner import Runner
 from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
+from ptxvm.engine.jit.signals import Signals
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
@@ -83,28 +82,24 @@ class Jit:
         """
         compiled = self.compiled(Specialisation(self.image.resolve(kernel), shape.block, shared, fast))
         launch = Launch(self.image, compiled.facts, shape, budget)
+        progress, runners = spreading.Progress(shape.ctas, compiled.rate), []
 
-        @contextmanager
-        def runner() -> Iterator[Runner]:
-            one = compiled.runner(shape)
-            one.enter(launch, parameters, given)
-            try:
-                yield one
-            finally:
-                one.leave()
-                compiled.runners.append(one)
+        def another() -> Runner:
+            runner = compiled.runner(shape)
+            runners.append(runner)
+            runner.enter(launch, parameters, given)
+            return runner
 
-        progress = spreading.Progress(shape.ctas, compiled.rate)
-        began = time.perf_counter()
         try:
-            with runner() as first:
-                spreading.run(first, progress, 1 if compiled.facts.in_order else threads or usual_threads(), runner)
+            with Signals(launch):
+                spreading.run(another, progress, 1 if compiled.facts.in_order else threads or usual_threads())
         finally:
+            for runner in runners:
+                runner.leave()
+                compiled.runners.append(runner)
             launch.release()
-        _end(launch, progress)
-        compiled.rate = progress.rate
-        compiled.seconds += time.perf_counter() - began
-        return launch.counters
+        compiled.took(progress.rate)
+        return launch.counters()
 
     def examine(self, wanted: Specialisation, shape: LaunchShape, parameters: int, look: Look, budget: int | None) -> Counters:
         """Run a grid whose code looks for what checkers report, its CTAs in order."""
@@ -114,19 +109,10 @@ class Jit:
         runner.enter(launch, parameters, ())
         try:
             look.begin(runner.calls, runner.record)
-            spreading.run(runner, progress, 1, lambda: nullcontext(runner))
+            with Signals(launch):
+                spreading.run(lambda: runner, progress, 1)
         finally:
             runner.leave()
             launch.release()
-        if launch.raised is None:
-            look.end(runner.calls, runner.record)
-        _end(launch, progress)
-        return launch.counters
-
-
-def _end(launch: Launch, progress: spreading.Progress) -> None:
-    """Raise what went wrong."""
-    if launch.raised is not None:
-        raise launch.raised
-    if progress.next < progress.ctas:
-        raise Crash(f"the compiled kernel '{launch.facts.name}' stopped and nobody knows why")
+        look.end(runner.calls, runner.record)
+        return launch.counters()

@@ -1,11 +1,13 @@
-"""What Python must know of compiled code to run it, without its translation at hand; and how that is kept with it."""
+"""What Python must know of compiled code to run it, without its translation at hand; and how that is kept with it.
+
+This and what else a launch of a kept kernel needs is imported in its time: named tuples are made faster than data classes.
+"""
 
 from __future__ import annotations
 
 import pickle
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -24,8 +26,7 @@ class Outside(Protocol):
         """`threads` are the numbers of the lanes in their CTA; what is returned is for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """A place that accesses memory: an instruction, the space, bytes, how far the lanes are apart, and whether it writes."""
 
     place: int
@@ -35,8 +36,7 @@ class Site:
     writing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """Something that Python does at an instruction, and the types of what it takes and gives."""
 
     place: int
@@ -64,8 +64,7 @@ class Standing(NamedTuple):
         return min(ctas, self.most_resident)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Of a version of a kernel and of those from which warps come to it, whose places and works have the first numbers.
 
     `frames` are the functions it is made of, by their numbers in the image, and how many instructions each has; an

@@ -11,7 +11,7 @@ import functools
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 ALLOCATED, WRITABLE = 2, 1  # flags of a section
 UNDEFINED, GLOBAL = 0, 1
@@ -31,8 +31,7 @@ class NotFlat(Exception):  # noqa: N818 - it says what is the matter
     """An object file that only LLVM's linker can load."""
 
 
-@dataclass
-class Flat:
+class Flat(NamedTuple):
     """A block of code: where its functions are, and the 8-byte places that get an address when it is loaded.
 
     `inner` are places for addresses in the block itself, `outer` for those of functions of the C library.
@@ -40,8 +39,8 @@ class Flat:
 
     code: bytes
     functions: dict[str, int]
-    inner: dict[int, int] = field(default_factory=dict)
-    outer: dict[int, str] = field(default_factory=dict)
+    inner: dict[int, int]
+    outer: dict[int, str]
 
 
 def flatten(data: bytes) -> Flat:
@@ -49,8 +48,7 @@ def flatten(data: bytes) -> Flat:
     return _Flattening(data).run()
 
 
-@dataclass
-class _Section:
+class _Section(NamedTuple):
     name: str
     type: int
     flags: int
@@ -71,7 +69,9 @@ class _Flattening:
         self.at: dict[int, int] = {}  # the places of sections in the block
         self.slots: dict[str | int, int] = {}  # the table of addresses: places by symbol
         self.stubs: dict[str, int] = {}
-        self.made = Flat(b"", {})
+        self.functions: dict[str, int] = {}
+        self.inner: dict[int, int] = {}
+        self.outer: dict[int, str] = {}
 
     def run(self) -> Flat:
         for number, section in enumerate(self.sections):
@@ -82,12 +82,11 @@ class _Flattening:
         symbols = [s for section in self.sections if section.type == SYMBOLS for s in self._symbols(section)]
         for name, owner, value, binding in symbols:
             if binding == GLOBAL and owner in self.at:
-                self.made.functions[name] = self.at[owner] + value
+                self.functions[name] = self.at[owner] + value
         for section in self.sections:
             if section.type == RELOCATIONS and section.info in self.at:
                 self._relocate(section, symbols)
-        self.made.code = bytes(self.block)
-        return self.made
+        return Flat(bytes(self.block), self.functions, self.inner, self.outer)
 
     def _sections(self) -> Iterator[_Section]:
         (table,) = struct.unpack_from("<Q", self.data, 40)
@@ -129,7 +128,7 @@ class _Flattening:
                 to = target if target is not None else self._stub(name)
                 struct.pack_into(RELATIVE[kind], self.block, place, to + addend - place)
             elif kind == ABSOLUTE and target is not None:
-                self.made.inner[place] = target + addend
+                self.inner[place] = target + addend
             else:
                 raise NotFlat(f"relocation {kind} of '{name}'")
 
@@ -139,9 +138,9 @@ class _Flattening:
         if key not in self.slots:
             self.slots[key] = self._append(bytes(8), 8)
             if target is None:
-                self.made.outer[self.slots[key]] = name
+                self.outer[self.slots[key]] = name
             else:
-                self.made.inner[self.slots[key]] = target
+                self.inner[self.slots[key]] = target
         return self.slots[key]
 
     def _stub(self, name: str) -> int:

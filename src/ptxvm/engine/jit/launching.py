@@ -43,11 +43,6 @@ class Launch:
             self.instructions += instructions
             self.thread_instructions += thread_instructions
 
-    @property
-    def counters(self) -> Counters:
-        """What the grid has done."""
-        return Counters(self.instructions, self.thread_instructions, self.turns)
-
     def passed(self, turns: int) -> None:
         """Time has passed; a Fault where that was all there is."""
         with self._lock:
@@ -62,6 +57,12 @@ class Launch:
         program = self.image.function_numbered(self.facts.function).program
         dynamic, total = (self.facts.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
         return Environment(self.image.memory, dynamic, total, program.target.number if program is not None else 0)
+
+    def counters(self) -> Counters:
+        """What the grid did; raises what went wrong."""
+        if self.raised is not None:
+            raise self.raised
+        return Counters(self.instructions, self.thread_instructions, self.turns)
 
     def release(self) -> None:
         """The grid has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class Task:
         worker.inbox.put((work, self._busy))
 
     def wait(self) -> None:
-        """Until it is done; a signal may interrupt the waiting, and it can be taken up again."""
+        """Until it is done."""
         self._busy.acquire()
         self._busy.release()
 
@@ -55,6 +56,7 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+@functools.cache
 def usual_threads() -> int:
     """As many as `PTXVM_THREADS` says, else one for each processor that this process may use."""
     text = os.environ.get("PTXVM_THREADS", "")

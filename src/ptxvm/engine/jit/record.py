@@ -9,7 +9,7 @@ FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside",
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "meeting", "resident", "slot",
-    "instructions", "thread_instructions",
+    "instructions", "thread_instructions", "rounds",
     "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
 ]  # fmt: skip
 POINTERS = {

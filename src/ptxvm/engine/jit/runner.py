@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit import counting
 from ptxvm.engine.jit.calls import Calls, row
 from ptxvm.engine.jit.launching import Launch
-from ptxvm.engine.jit.record import AT, FIELDS, REACHED, WRITABLE
+from ptxvm.engine.jit.record import AT, FIELDS, REACHED, ROWS, WRITABLE
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.launch import LaunchShape
@@ -70,7 +71,9 @@ class Runner:
         return np.array([fields.get(name, 0) for name in FIELDS], np.uint64)
 
     def _row_of_shared(self) -> tuple[int, int, int, int]:
-        """Generic addresses may be of the CTA's shared memory."""
+        """Generic addresses may be of the CTA's shared memory; of several CTAs' only Python knows whose it is."""
+        if self.resident > 1:
+            return 0, 0, 0, 0
         allocation = self.windows["shared"].allocation
         return allocation.start, allocation.start + self.compiled.facts.shared_size, allocation.origin, GENERIC
 
@@ -87,21 +90,23 @@ class Runner:
         record[:] = self._blank
         record[AT["params"]] = parameters
         record[FIRST_EXTENT : FIRST_EXTENT + 3] = launch.shape.grid
-        calls.forget()
-        calls.rows[0] = self._shared_row
-        count = 1
-        for allocation in given[: len(calls.rows) - 1]:
-            calls.rows[count] = row(allocation)
-            count += 1
-        record[AT["row_count"]] = count
         calls.facts = self.compiled.facts
+        calls.forget()
+        rows = [self._shared_row, *map(row, given[: ROWS - 1])]
+        calls.rows[: len(rows)] = rows
+        record[AT["row_count"]] = len(rows)
         for field, name in OTHERS.items():
             if (version := self.compiled.versions.get(name)) is not None:
                 record[AT[field]] = version.address
 
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false where the launch is not to go on."""
-        return not self._grid(*self._places, first, last)
+        if not self._grid(*self._places, first, last):
+            return True
+        if self.launch.raised is None:
+            said = f"the compiled kernel '{self.compiled.facts.name}' stopped and nobody knows why"
+            self.launch.failed(self.calls.cta, Crash(said))
+        return False
 
     def leave(self) -> None:
         """The launch has ended."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
-import logging
 import os
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.metadata import version as version_of
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxvm.analysis.program import Function
 from ptxvm.engine.jit import host, store
@@ -25,8 +23,6 @@ from ptxvm.machine.image import Image
 if TYPE_CHECKING:
     from ptxvm.engine.jit.compiler import Translation
 
-log = logging.getLogger("ptxvm.engine.jit.shelf")
-
 PACKAGE = Path(__file__).parents[2]
 
 
@@ -37,8 +33,7 @@ class Tier(enum.IntEnum):
     BEST = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Specialisation:
+class Specialisation(NamedTuple):
     """What code is made for: a kernel, a shape of CTA, and bytes of dynamic shared memory.
 
     `fast` arithmetic keeps the manual's bounds and no more; `checks` is what the code looks for by itself.
@@ -86,9 +81,11 @@ class Shelf:
         return _version(name, facts, code, made) if made >= tier else None
 
     def _made(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+        import logging  # noqa: PLC0415
+
         from ptxvm.engine.jit import native  # noqa: PLC0415
 
-        began = time.perf_counter()
+        log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
         translation = self.translation(wanted)
         text, facts = translation.text(name), translation.facts
         data = native.object_code(text, tier)
@@ -142,18 +139,20 @@ def _version(name: str, facts: Facts, code: Flat, tier: int) -> Version:
 @functools.cache
 def ourselves() -> str:
     """This very ptxvm, and what it makes code with; a source that has changed counts as another version."""
-    digest = hashlib.sha256(version_of("llvmlite").encode())
-    for name, modified, size in sorted(sources(PACKAGE)):
+    digest = hashlib.sha256()
+    llvmlite = find_spec("llvmlite")
+    made_by = sources(Path(llvmlite.origin).parent) if llvmlite is not None and llvmlite.origin is not None else ()
+    for name, modified, size in sorted([*sources(PACKAGE), *made_by]):
         digest.update(f"{name} {modified} {size}\n".encode())
     return digest.hexdigest()
 
 
 def sources(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """The Python files below a folder: name, time of the last change, size."""
+    """The Python files below a folder and its libraries: name, time of the last change, size."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
                 yield from sources(Path(entry.path))
-            elif entry.name.endswith(".py"):
+            elif entry.name.endswith((".py", ".so")):
                 info = entry.stat()
                 yield entry.path, info.st_mtime_ns, info.st_size

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import count
 
-from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.pool import Task
 from ptxvm.engine.jit.runner import Runner
 
@@ -31,15 +29,19 @@ class Progress:
         return (self.ctas - self.next) * (self.rate or 0.0)
 
 
-def run(first: Runner, progress: Progress, threads: int, another: Callable[[], AbstractContextManager[Runner]]) -> None:
-    """Run all CTAs of a launch, on several threads of the host where that pays; in their order on one."""
+def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None:
+    """Run all CTAs of a launch, on several threads of the host where that pays; in their order on one.
+
+    `another` gives a runner that has entered the launch.
+    """
+    first = another()
     if first.compiled.facts.side_by_side:
-        progress.next = progress.ctas if first.run(0, progress.ctas) else 0
+        first.run(0, progress.ctas)
         return
     size = FIRST if progress.rate is None else max(FIRST, int(PIECE / max(progress.rate, 1e-9)))
-    while progress.next < progress.ctas:
+    while progress.next < min(progress.ctas, first.launch.limit):
         if threads > 1 and progress.ctas - progress.next > 1 and progress.remaining > WORTH:
-            spread(first, progress, threads, another)
+            spread(first, another, progress, threads)
             return
         start, last = progress.next, min(progress.next + size, progress.ctas)
         began = time.perf_counter()
@@ -51,7 +53,7 @@ def run(first: Runner, progress: Progress, threads: int, another: Callable[[], A
             size *= 4
 
 
-def spread(first: Runner, progress: Progress, threads: int, another: Callable[[], AbstractContextManager[Runner]]) -> None:
+def spread(first: Runner, another: Callable[[], Runner], progress: Progress, threads: int) -> None:
     """Run what is left on several threads; each takes the next piece when it is done with one."""
     left = progress.ctas - progress.next
     size = max(1, min(left // (threads * SHARE), int(PIECE / max(progress.rate or 0.0, 1e-9))))
@@ -65,24 +67,10 @@ def spread(first: Runner, progress: Progress, threads: int, another: Callable[[]
                 break
         busy.append(time.perf_counter() - began)
 
-    with ExitStack() as entered:
-        others = [entered.enter_context(another()) for _ in range(min(threads, -(-left // size)) - 1)]
-        tasks = [Task(partial(work, runner)) for runner in others]
-        try:
-            work(first)
-        finally:
-            wait(tasks, launch)
+    others = [another() for _ in range(min(threads, -(-left // size)) - 1)]
+    tasks = [Task(partial(work, runner)) for runner in others]
+    work(first)
+    for task in tasks:
+        task.wait()
     progress.rate = sum(busy) / left
     progress.next = progress.ctas
-
-
-def wait(tasks: list[Task], launch: Launch) -> None:
-    """Until all are done, whatever the user does: what they work on must stay until then."""
-    for task in tasks:
-        while True:
-            try:
-                task.wait()
-            except BaseException as error:  # noqa: BLE001 - it is raised again when all have ended
-                launch.interrupted(error)
-            else:
-                break

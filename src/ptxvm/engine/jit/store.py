@@ -10,14 +10,11 @@ again.  When all of them take more than their share, those not used for the long
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-
-log = logging.getLogger("ptxvm.engine.jit.store")
 
 SIZE = 256  # MiB
 MAGIC = b"ptxvm 1\n"
@@ -41,7 +38,7 @@ class Store:
             return None
         head = len(MAGIC) + 32
         if data[:head] != MAGIC + hashlib.sha256(data[head:]).digest():
-            log.warning("%s is damaged, and made again", path)
+            _warn("%s is damaged, and made again", path)
             with suppress(OSError):
                 path.unlink()
             return None
@@ -58,7 +55,7 @@ class Store:
             new.replace(path)
             self._trim()
         except OSError as wrong:
-            log.warning("compiled kernels cannot be kept in %s: %s", self.folder, wrong)
+            _warn("compiled kernels cannot be kept in %s: %s", self.folder, wrong)
             with suppress(OSError):
                 new.unlink()
 
@@ -90,6 +87,12 @@ class Store:
                 break
             Path(path).unlink(missing_ok=True)
             total -= size
+
+
+def _warn(message: str, *words: object) -> None:
+    import logging  # noqa: PLC0415 - most processes have nothing to say
+
+    logging.getLogger("ptxvm.jit").warning(message, *words)
 
 
 def from_environment() -> Store | None:

@@ -1,0 +1,45 @@
+"""Signals while compiled code runs: what their handlers raise would be lost in a callback, and is kept for the launch."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+from ptxvm.engine.jit.launching import Launch
+
+# Those whose handlers raise: Ctrl-C, and what ends a process or a test that takes too long.
+KINDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
+
+
+class Signals:
+    """While it is entered, an error of a handler interrupts the launch, which raises it when all its threads have stopped.
+
+    Python runs handlers in the main thread only, so elsewhere there is nothing to do.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self._handlers: list[tuple[int, Any]] = []
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in KINDS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                self._handlers.append((number, handler))
+                signal.signal(number, partial(self._received, handler))
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._handlers:
+            signal.signal(number, handler)
+
+    def _received(self, handler: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
+        try:
+            handler(number, frame)
+        except BaseException as error:  # noqa: BLE001 - the launch raises it
+            self.launch.interrupted(error)
