@@ -35,6 +35,7 @@ class Jit:
         self.image = image
         self.shelf = Shelf(image)
         self._compiled: dict[Specialisation, Compiled] = {}
+        self._refused: dict[Specialisation, str] = {}
 
     @property
     def library(self) -> Library:
@@ -50,11 +51,13 @@ class Jit:
 
     def supports(self, kernel: Function, block: tuple[int, int, int] = (32, 1, 1), shared: int = 0) -> str | None:
         """Why this engine cannot run a kernel for CTAs of a shape; None where it can."""
-        try:
-            self.compiled(Specialisation(self.image.resolve(kernel), block, shared))
-        except Unsupported as lacking:
-            return lacking.feature
-        return None
+        wanted = Specialisation(self.image.resolve(kernel), block, shared)
+        if wanted not in self._compiled and wanted not in self._refused:
+            try:
+                self.compiled(wanted)
+            except Unsupported as lacking:
+                self._refused[wanted] = lacking.feature
+        return self._refused.get(wanted)
 
     def compiled(self, wanted: Specialisation) -> Compiled:
         """The code of a kernel."""
