@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-import tarfile
 import time
 from collections.abc import Iterable
 
@@ -19,23 +18,6 @@ from ptxvm.syntax import Source, parse, print_module, tree
 
 SAMPLE = 9
 """The default run reads one module in nine back."""
-
-
-@pytest.fixture(scope="session")
-def corpus(shared):
-    """The name, the text and the index entry of every module."""
-    folder = shared / "corpus"
-    if not (folder / "corpus.tar.xz").is_file():
-        pytest.skip(f"the corpus is missing: no {folder / 'corpus.tar.xz'}")
-    index = {entry["file"]: entry for entry in json.loads((folder / "index.json").read_text())}
-    modules = []
-    with tarfile.open(folder / "corpus.tar.xz") as archive:
-        for member in archive:
-            name = member.name.removeprefix("./").removeprefix("corpus/")
-            if name in index and (file := archive.extractfile(member)) is not None:
-                modules.append((Source(file.read(), name), index[name]))
-    assert len(modules) == len(index)
-    return modules
 
 
 def instructions(statements: Iterable[tree.Statement]) -> int:
