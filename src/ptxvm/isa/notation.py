@@ -197,6 +197,8 @@ class OperandReader:
         """Operands up to the closing token."""
         found: list[Operand] = []
         while self.peek() != stop:
+            if not self.peek():
+                raise SyntaxError(f"{self.text!r}: no {stop!r}")
             if self.peek() == "{" and self.peek(1) == ",":  # {, b}
                 self.take()
                 self.take(",")
