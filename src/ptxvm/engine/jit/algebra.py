@@ -7,7 +7,7 @@ from typing import Any
 
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, s64, u32, u64
 from ptxvm.algebra.value import Rounding, Value
-from ptxvm.engine.jit import folding, rounding as rounded, tables
+from ptxvm.engine.jit import extremes, folding, rounding as rounded, tables
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import (
     Lin,
@@ -40,6 +40,7 @@ class LlvmAlgebra:
     def __init__(self, code: Code, transcendental: Any = None, guard: Any = None) -> None:
         self.code, self._transcendental, self._guard = code, transcendental, guard
         self.width = code.width
+        self.extremes: dict[str, extremes.Extremes] = {}
 
     # ── representation ──────────────────────────────────────────────────────────────────
 
@@ -148,7 +149,8 @@ class LlvmAlgebra:
                 return found
         varies, llvm, (x, y) = self.operands(type, a, b)
         if op in INTEGER:
-            return self.result(varies, self.code.emit(f"{op} {llvm} {x}, {y}"))
+            made = self.result(varies, self.code.emit(f"{op} {llvm} {x}, {y}"))
+            return self._with_extremes(made, extremes.of_logic(self, op, a, b)) if type.kind == "p" else made
         if op in ("shl", "shr"):
             return self._shift(op, type, varies, llvm, x, y, b)
         if op in ("min", "max"):
@@ -338,7 +340,17 @@ class LlvmAlgebra:
             word = "une" if op == "ne" else f"o{op}"
             return self.result(varies, self.code.emit(f"fcmp {word} {llvm} {x}, {y}"))
         word = op if op in ("eq", "ne") else f"{'s' if type.is_signed else 'u'}{op}"
-        return self.result(varies, self.code.emit(f"icmp {word} {llvm} {x}, {y}"))
+        made = self.result(varies, self.code.emit(f"icmp {word} {llvm} {x}, {y}"))
+        return self._with_extremes(made, extremes.of_comparison(self, op, type, a, b))
+
+    def surely(self, predicate: Raw) -> extremes.Extremes | None:
+        """Whether it surely holds in all lanes, and surely in none, where that is known without a vector."""
+        return self.extremes.get(predicate.name) if isinstance(predicate, Vec) else None
+
+    def _with_extremes(self, made: Raw, found: extremes.Extremes | None) -> Raw:
+        if found is not None and isinstance(made, Vec):
+            self.extremes[made.name] = found
+        return made
 
     def select(self, type: Type, condition: Raw, a: Raw, b: Raw) -> Raw:
         """One or the other."""

@@ -138,7 +138,7 @@ class Leaving:
                     self.code.block(label)
                     self.one(target)
         else:
-            self.kernel.diverges(self.node, guard)
+            self.kernel.diverges(self.node, guard, linear=self.at.alg.surely(guard) is not None)
             bits = self.code.mask_bits(self.at.alg.vector(pred, guard))
             if self.at.full:
                 self.divide(bits, yes, no)
@@ -152,6 +152,12 @@ class Leaving:
         """A whole warp, of which perhaps only some lanes go."""
         code = self.code
         all_, more, none, some = (code.label() for _ in range(4))
+        known = self.at.alg.surely(self.at.guard) if self.at.guard is not None else None
+        if known is not None:
+            for surely, where in zip(known, (all_, none), strict=True):
+                onward = code.label()
+                code.branch(surely, where, onward)
+                code.block(onward)
         code.branch(code.emit(f"icmp eq i{code.width} {bits}, -1"), all_, more)
         with code.scope():
             code.block(all_)

@@ -144,11 +144,7 @@ def _entry(kernel: Kernel) -> list[str]:
             lines.append(f"  store {llvm} zeroinitializer, ptr {place(key, part)}, align {alignment(llvm)}")
     for name, llvm in sorted(kernel.buffers.items()):
         lines.append(f"  {name} = alloca {llvm}, align 64")
-    for site, n in sorted(kernel.kept_sites):
-        lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
-        lines.append(f"  %site.{site}.{n}.place = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
-        lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.place, align 8")
-        lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
+    lines += _accesses(kernel)
     for number in sorted(kernel.pending):
         lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
     if kernel.straight:
@@ -173,6 +169,19 @@ def _entry(kernel: Kernel) -> list[str]:
         f"  %local.offset = mul i64 %warp.wide, {WARP * kernel.local_stride}",
         "  %local.address = add i64 %local.start, %local.offset",
     ]
+    return lines
+
+
+def _accesses(kernel: Kernel) -> list[str]:
+    """What accesses in loops remember: of their allocations, and where they were in the last turn."""
+    lines = []
+    for site, n in sorted(kernel.kept_sites):
+        lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
+        lines.append(f"  %site.{site}.{n}.place = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
+        lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.place, align 8")
+        lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
+    for walk in range(1, kernel.walks + 1):
+        lines += [f"  %walk.{walk} = alloca i64, align 8", f"  store i64 0, ptr %walk.{walk}, align 8"]
     return lines
 
 

@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import asking, barriers, dispatch, epochs, inlining as calls, ports
+from ptxvm.engine.jit import asking, barriers, dispatch, epochs, extremes, inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
@@ -393,6 +393,11 @@ class Emitter(Operands):
                 value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
                 self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")
 
+    def walk(self) -> str:
+        """A variable of the warp's function for where the access at hand was in the last turn of a loop."""
+        self.kernel.walks += 1
+        return f"%walk.{self.kernel.walks}"
+
     def window_size(self, space: str) -> int:
         """Bytes of shared or local memory."""
         return self.kernel.shared_size if space == "shared" else self.kernel.stack_size
@@ -524,17 +529,7 @@ class Emitter(Operands):
 
         base = wide(a.base, signed=source.is_signed)
         terms = tuple((k, wide(u, signed=True)) for k, u in a.terms)
-        low, high = base, base
-        for pattern, u in terms:
-            if isinstance(u, int):
-                ends = sorted((min(pattern) * u, max(pattern) * u))
-                least: Scalar = ends[0] & (1 << 64) - 1
-                most: Scalar = ends[1] & (1 << 64) - 1
-            else:
-                a0, a1 = (text("i64", alg.scalar("mul", 64, u, k & (1 << 64) - 1)) for k in (min(pattern), max(pattern)))
-                least = code.intrinsic("i64", "llvm.smin.i64", ("i64", a0), ("i64", a1))
-                most = code.intrinsic("i64", "llvm.smax.i64", ("i64", a0), ("i64", a1))
-            low, high = alg.scalar("add", 64, low, least), alg.scalar("add", 64, high, most)
+        low, high = extremes.ends(alg, source, a)
         tests = []
         for end in (low, high):
             moved = alg.scalar("add", 64, end, 1 << 31) if source.is_signed else end

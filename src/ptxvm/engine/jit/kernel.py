@@ -9,7 +9,7 @@ from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Crash, Unsupported
 from ptxvm.engine.jit import counting, driver, handover, plan, refusals, schedule, taint
-from ptxvm.engine.jit.code import Code, Unit
+from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
 from ptxvm.engine.jit.facts import Outside
@@ -67,10 +67,12 @@ class Kernel:
         self.texts: dict[tuple[int, bool], tuple[Emitter, list[str]]] = {}
         self.queue: set[tuple[int, bool]] = set()
         self.buffers: dict[str, str] = {}
+        self.endings: set[int] = set()  # nodes of the straight version that it leaves to the masked one
         self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version and where their lanes go
         self.sites: list[tuple[Bound, str, int, int, bool]] = before.sites if before else []
         self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
         self.kept_sites: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
+        self.walks = 0
         self.uses_local = self.leaves_all = False
         self.addresses: set[int] = set()
         self._order: dict[Key, int] | None = None
@@ -168,10 +170,10 @@ class Kernel:
             return bool(node.waiting)
         return any(self.nodes[n].live_in >> key[0] & 1 for n in node.waiting)
 
-    def diverges(self, node: plan.Node, guard: Raw) -> None:
+    def diverges(self, node: plan.Node, guard: Raw, *, linear: bool) -> None:
         """Lanes may part at the end of a node."""
         if self.straight:
-            taint.expect_whole(self, node, guard)
+            taint.expect_whole(self, node, guard, linear=linear)
         else:
             self.divergent.add(node.number)
 
@@ -231,11 +233,28 @@ class Kernel:
             number, full = user = min(self.queue, key=lambda u: (not u[1], self.nodes[u[0]].rank))
             self.queue.discard(user)
             emitter = Emitter(self, self.nodes[number], full=full)
-            emitter.run()
-            counting.node(emitter)
-            emitter.store_registers()
-            Leaving(self, emitter).run()
+            try:
+                emitter.run()
+                counting.node(emitter)
+                emitter.store_registers()
+                Leaving(self, emitter).run()
+            except (taint.PartsError, TooWideError):
+                if self.plan.repeats(emitter.node):
+                    raise
+                emitter = self._left_to_others(emitter.node)
             self.texts[user] = (emitter, emitter.prologue + emitter.code.lines)
+
+    def _left_to_others(self, node: plan.Node) -> Emitter:
+        """The straight version ends before a node that is better run warp by warp."""
+        self.endings.add(node.number)
+        emitter = Emitter(self, node, full=True)
+        emitter.leaves = True
+        emitter.code.jump(emitter.name("leave"))
+        return emitter
+
+    def gains(self) -> bool:
+        """Is the straight version worth it: does it run to the end, or at least a loop of it?"""
+        return not self.endings or any(self.plan.repeats(self.nodes[n]) for n, _ in self.texts)
 
     def _initial_registers(self) -> None:
         first = self.nodes[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import looking, places, updates
+from ptxvm.engine.jit import atomics, looking, places
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, scalar_type, text
@@ -243,64 +243,11 @@ class Memory(Port):
         **attributes: Any,
     ) -> Value:  # fmt: skip
         """One lane after the other, in their order."""
-        self.code.one_warp()
-        code, llvm, vector = self.code, scalar_type(type), self.alg.vector_type(type)
         space = self._where(space, address)
         self.access = Access.of("atomic", type, attributes)
         self._checked(space, address.raw, type.bytes, writing=True)
         self.at.dirty = True
-        pointers = self.at.buffer(f"<{self.width} x ptr>", 1)
-        code.run(f"store <{self.width} x ptr> {self.places.pointers(space, address.raw)}, ptr {pointers}, align 64")
-        results = self.at.buffer(vector, 2)
-        given: list[tuple[Type, Raw, str]] = []
-        for n, operand in enumerate(operands):
-            raw, buffer = self.alg.tight(operand.type, operand.raw), ""
-            if isinstance(raw, Vec) or raw.terms:
-                buffer = self.at.buffer(self.alg.vector_type(operand.type), 3 + n)
-                code.run(
-                    f"store {self.alg.vector_type(operand.type)} {self.alg.vector(operand.type, raw)}, ptr {buffer}, align 64"
-                )
-            given.append((operand.type, raw, buffer))
-        with code.scope():
-            code.memo.clear()
-            lane = self._begin_lanes()
-            place = code.emit(f"load ptr, ptr {code.emit(f'getelementptr ptr, ptr {pointers}, i32 {lane}')}, align 8")
-            ones = [Value(self.alg, t, self._lane_of(t, raw, buffer, lane)) for t, raw, buffer in given]
-            if space in WINDOWS:  # a CTA stays on one thread of the host
-                old = updates.plain(self.at, type, place, update, ones)
-            else:
-                old = updates.atomic(self.at, type, place, update, ones, attributes.get("operation"))
-            kept = code.emit(f"getelementptr {llvm}, ptr {results}, i32 {lane}")
-            code.run(f"store {llvm} {text(llvm, old.raw.base)}, ptr {kept}, align {min(type.bytes, 16)}")
-            self._end_lanes()
-        return Value(self.alg, type, Vec(code.emit(f"load {vector}, ptr {results}, align 64", pure=False)))
-
-    def _lane_of(self, type: Type, raw: Raw, buffer: str, lane: str) -> Raw:
-        if not buffer:
-            return raw
-        llvm = scalar_type(type)
-        place = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, i32 {lane}")
-        return Lin(self.code.emit(f"load {llvm}, ptr {place}, align 1"))
-
-    def _begin_lanes(self) -> str:
-        """A loop over the active lanes; the lane's number."""
-        code = self.code
-        rest = self.at.buffer("i32", 9)
-        code.run(f"store i32 {self.at.active_text()}, ptr {rest}, align 4")
-        self._head, self._done = code.label(), code.label()
-        body = code.label()
-        code.jump(self._head)
-        code.block(self._head)
-        left = code.emit(f"load i32, ptr {rest}, align 4", pure=False)
-        code.branch(code.emit(f"icmp eq i32 {left}, 0"), self._done, body)
-        code.block(body)
-        less = code.emit(f"add i32 {left}, -1")
-        code.run(f"store i32 {code.emit(f'and i32 {left}, {less}')}, ptr {rest}, align 4")
-        return code.intrinsic("i32", "llvm.cttz.i32", ("i32", left), ("i1", "true"))
-
-    def _end_lanes(self) -> None:
-        self.code.jump(self._head)
-        self.code.block(self._done)
+        return atomics.Updates(self.at, space, type, attributes.get("operation")).run(address.raw, update, operands)
 
     # ── others ──────────────────────────────────────────────────────────────────────────
 

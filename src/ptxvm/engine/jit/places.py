@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 LEAST = 8  # lanes of a piece
+TURNS_AHEAD, LINE = 8, 64  # of prefetches: how many turns of a loop, and the bytes of a line of the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +168,19 @@ class Places:
         return self.code.emit(f"getelementptr i8, <{self.width} x ptr> {places}, i64 {offset}") if offset else places
 
     def _load_pieces(self, space: str, llvm: str, size: int, raw: Lin, cut: list[Piece], count: int) -> list[str]:
-        code = self.code
+        code, self.wide_steps = self.code, space != "shared"
         whole: list[list[str]] = []
         kept: dict[tuple[str, bool], list[str]] = {}
-        for piece in cut:
-            pointer = self.piece_pointer(space, raw, piece)
+        pointer = ""
+        for n, piece in enumerate(cut):
+            further = self._step_on(pointer, cut[n - 1], piece) if n else None
+            pointer = further or self.piece_pointer(space, raw, piece)
             if self.at.mask is None and (pointer, piece.contiguous) in kept:
                 whole.append(kept[pointer, piece.contiguous])
                 continue
             if piece.contiguous:
+                if self.at.full and self.at.repeats and space not in ("shared", "local"):
+                    self._ahead(pointer, piece.count * count * size)
                 loaded = self._contiguous(llvm, size, pointer, piece, count)
             else:
                 loaded = self._broadcast(llvm, size, pointer, piece, count)
@@ -186,16 +191,52 @@ class Places:
         self.at.light.update(dict.fromkeys(found, -(-rows * cut[0].count * size // 64)))
         return found
 
+    def _step_on(self, pointer: str, last: Piece, piece: Piece) -> str | None:
+        """The place of a piece that is one step of a scalar after the last one: rows, of which registers hold only a few."""
+        factors = dict.fromkeys([u for _, u in (*last.steps, *piece.steps)], 0)
+        for sign, steps in ((-1, last.steps), (1, piece.steps)):
+            for factor, u in steps:
+                factors[u] += sign * factor
+        moved = [(u, factor) for u, factor in factors.items() if factor]
+        if piece.offset != last.offset or [factor for _, factor in moved] != [1]:
+            return pointer if piece.offset == last.offset and not moved else None
+        word = "i64" if self.wide_steps else "i32"
+        return self.code.emit(f"getelementptr i8, ptr {pointer}, {word} {moved[0][0]}")
+
     def _contiguous(self, llvm: str, size: int, pointer: str, piece: Piece, count: int) -> list[str]:
         code, total = self.code, piece.count * count
-        vector = f"<{total} x {llvm}>"
         if (mask := self.mask(piece, count)) is None:
-            loaded = code.emit(f"load {vector}, ptr {pointer}, align {size}", pure=False)
+            loaded = self._in_order(llvm, size, pointer, total)
         else:
             loaded = code.masked_load(total, llvm, pointer, size, mask)
         if count == 1:
             return [loaded]
         return [code.shuffle(llvm, total, loaded, "poison", list(range(n, total, count))) for n in range(count)]
+
+    def _ahead(self, pointer: str, length: int) -> None:
+        """Fetch what some turns of the loop later will need, if it goes on by the same distance as from the turn before.
+
+        A grid walks in strides that are too long for the processor to foresee.
+        """
+        code, before = self.code, self.at.walk()
+        now = code.emit(f"ptrtoint ptr {pointer} to i64")
+        last = code.emit(f"load i64, ptr {before}, align 8", pure=False)
+        code.run(f"store i64 {now}, ptr {before}, align 8")
+        stride = code.emit(f"sub i64 {now}, {last}")
+        later = code.emit(f"add i64 {now}, {code.emit(f'mul i64 {stride}, {TURNS_AHEAD}')}")
+        code.unit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)"
+        for first in range(0, length, LINE):
+            place = code.emit(f"inttoptr i64 {code.emit(f'add i64 {later}, {first}')} to ptr")
+            code.run(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+
+    def _in_order(self, llvm: str, size: int, pointer: str, total: int) -> str:
+        """Contiguous elements, a register at a time and upwards, as the processor expects: LLVM would begin at the end."""
+        code, each = self.code, min(total, 64 // size)
+        parts = []
+        for first in range(0, total, each):
+            place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {first * size}") if first else pointer
+            parts.append(code.emit(f"load <{each} x {llvm}>, ptr {place}, align {size}", pure=False))
+        return code.concatenate(llvm, parts, each)
 
     def _broadcast(self, llvm: str, size: int, pointer: str, piece: Piece, count: int) -> list[str]:
         """One place for some lanes; where none of them is active, somewhere harmless."""

@@ -61,7 +61,7 @@ def _pressure(at: Emitter) -> int:
     change = [0] * (len(code) + 2)
     for start, end, taken in ended:
         change[start] += taken
-        change[end + 1] -= taken
+        change[max(end, start + 1)] -= taken  # the last who reads it may write its result there
     most = total = through
     for step in change:
         total += step

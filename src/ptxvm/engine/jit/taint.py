@@ -18,12 +18,13 @@ class PartsError(Exception):
     """Lanes part at a place where they are likely to do so often."""
 
 
-def expect_whole(kernel: Kernel, node: Node, guard: Raw) -> None:
-    """Raise where lanes differ for certain, or by what memory holds, or in a loop.
+def expect_whole(kernel: Kernel, node: Node, guard: Raw, *, linear: bool) -> None:
+    """Raise where lanes differ for certain, or by what memory holds, or in a loop by something that is not `linear`.
 
-    What is left compares the number of a thread with a size, and is the same for all lanes of nearly all warps.
+    What is left compares the number of a thread with a size, and is the same for all lanes of nearly all warps; in a loop
+    lanes part at most once, at its end.
     """
-    if known_lanes(pred, guard, kernel.width) is not None or kernel.plan.repeats(node):
+    if known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not linear):
         raise PartsError
     read = node.code[-1].guard()
     if read is not None and by_memory(node.frame) >> read[0].index & 1:
