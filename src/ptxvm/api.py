@@ -29,6 +29,7 @@ Extent = int | Sequence[int]
 ENGINES = ("auto", "interp", "jit")
 NUMERICS = ("exact", "fast")
 CHECKS = ("memory", "init", "sync", "race")
+WORTH_A_LOOK = 1 << 16  # threads from which on it pays to compile what looks for them whether a checker is needed
 LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
 
@@ -200,7 +201,8 @@ class Kernel:
         bytes, Python numbers are converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
         `check` names what to look for beside wrong accesses, which are faults: uninitialised reads (`init`), misused barriers
         (`sync`), data `race`s.  What is found, faults included, is then in the result's `findings`.  `schedules` runs
-        the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.
+        the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.  Findings do not
+        depend on the engine: what compiled code cannot clear, the interpreter follows.
         `steps` bounds how long the kernel runs.  `threads` of the host run it on the JIT, as many as there are processors
         unless it or `PTXVM_THREADS` says so; with 1, CTAs run in their order, which shows where several of them add floats
         to one place.  `numerics` is "exact", or "fast" for approximations within the bounds of the manual.  Raises
@@ -249,7 +251,8 @@ def watching(module: Module, engine: str, check: Collection[str], schedules: int
     from ptxvm.engine.launch import Watch  # noqa: PLC0415
 
     checks = names(check)
-    return Watch(Checker(checks), schedules, seed, frozenset(checks), module.jit.sieve if engine == "jit" else None)
+    sieve = None if engine == "interp" else module.jit.sieve
+    return Watch(Checker(checks), schedules, seed, frozenset(checks), sieve, WORTH_A_LOOK if engine == "auto" else 0)
 
 
 __all__ = ["Kernel", "Module", "check", "link", "load"]

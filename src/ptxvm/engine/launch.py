@@ -77,7 +77,7 @@ class Sieve(Protocol):
 class Watch:
     """Who watches a launch, and how often it is run: once as usual, then in random schedules from a seed on.
 
-    `checks` is what the watcher looks for; `sieve` may clear a kernel before anybody watches it.
+    `checks` is what the watcher looks for; `sieve` may clear a kernel before anybody watches it, if it has `least` threads.
     """
 
     watcher: Watcher
@@ -85,6 +85,7 @@ class Watch:
     seed: int | None = None
     checks: frozenset[str] = frozenset()
     sieve: Sieve | None = None
+    least: int = 0
 
     @property
     def seeds(self) -> Iterator[int | None]:
@@ -155,7 +156,7 @@ def watched(
     new: list[Allocation],
 ) -> Counters:  # fmt: skip
     """Run a grid for a watcher, unless a sieve knows that there is nothing to see."""
-    if watch.sieve is not None:
+    if watch.sieve is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
         shared, steps = how
         before = Snapshot(engine.image.memory.table.items)
         cleared = watch.sieve.clears(watch, kernel, shape, parameters, shared=shared, budget=steps, new=new)

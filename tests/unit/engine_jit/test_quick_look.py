@@ -221,3 +221,11 @@ def test_what_a_kernel_prints_is_printed_once(capsys):
     result = kernel.launch(2, 64, [np.zeros(1024, np.uint32)], engine="jit", check=("race",))
     assert result.output == "hi\n"
     assert capsys.readouterr().out == "hi\n"
+
+
+def test_auto_looks_quickly_where_that_pays(quick):
+    body = "st.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r8];"
+    assert launched(body, "auto", ("race",))[0]
+    assert quick()  # for nobody has asked
+    assert launched(body, "auto", ("race",), grid=1024)[0]
+    assert not quick()
