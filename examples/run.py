@@ -1,8 +1,9 @@
-"""Run three kernels that nvcc compiled, and compare what they compute with NumPy.
+"""Run four kernels that nvcc compiled, and compare what they compute with NumPy.
 
     make run
 
-The kernels are saxpy.cu, matmul.cu and total.cu beside this file; `make -C examples` writes their PTX again with nvcc.
+The kernels are saxpy.cu, matmul.cu, total.cu and dequantize.cu beside this file; `make -C examples` writes their PTX again
+with nvcc.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rich.table import Table
 import ptxvm
 
 HERE = Path(__file__).parent
-Floats = NDArray[np.float32]
+Floats = NDArray[np.float32] | NDArray[np.float16]
 
 
 @dataclass
@@ -80,7 +81,17 @@ def total(random: np.random.Generator) -> Example:
     return Example("total", what, (32,), (256,), [x, n, result], result, expected)
 
 
-EXAMPLES: list[Callable[[np.random.Generator], Example]] = [saxpy, matmul, total]
+def dequantize(random: np.random.Generator) -> Example:
+    """Signed bytes as halves, by permuting bytes: exact, so each of the 256 values is what NumPy says."""
+    numbers = random.permutation(np.arange(-128, 128).repeat(256)).astype(np.int8)
+    stored = (numbers.reshape(-1, 4)[:, [0, 2, 1, 3]].astype(np.int16) + 128).astype(np.uint8)
+    packed, halves = stored.reshape(-1).view(np.uint32), np.zeros(numbers.size, np.float16)
+    what = f"{numbers.size:,} int8 to fp16, four a thread by prmt and sub.f16x2"
+    args: list[object] = [packed, halves, packed.size]
+    return Example("dequantize", what, (packed.size // 256,), (256,), args, halves, numbers.astype(np.float16))
+
+
+EXAMPLES: list[Callable[[np.random.Generator], Example]] = [saxpy, matmul, total, dequantize]
 TOLERANCE = 1e-5  # the orders of summation differ, so do the last bits
 
 

@@ -22,11 +22,19 @@ def examples():
     return module
 
 
-@pytest.mark.parametrize("name", ["saxpy", "matmul", "total"])
+@pytest.mark.parametrize("name", ["saxpy", "matmul", "total", "dequantize"])
 def test_example_agrees_with_numpy(examples, name):
     example = getattr(examples, name)(np.random.default_rng(1))
     example.run()
     assert example.difference() <= examples.TOLERANCE
+
+
+def test_bytes_become_halves_exactly(examples):
+    """Every signed byte occurs, and none is off by a bit."""
+    example = examples.dequantize(np.random.default_rng(2))
+    example.run()
+    assert np.unique(example.expected).size == 256
+    assert example.result.tolist() == example.expected.tolist()
 
 
 def test_every_kernel_has_its_example(examples):
