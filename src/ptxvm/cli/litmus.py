@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ptxvm.cli.failures import WrongCall
-from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge, read_tests
+from ptxvm.litmus import read
+from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
 from ptxvm.model.graph import svg
 from ptxvm.model.report import report
 
@@ -32,7 +33,7 @@ def litmus(files: Sequence[str], model: str, form: str, drawings: str | None) ->
 def tests_of(file: str) -> list[Test]:
     """The tests of a file; one that is none ends the command."""
     try:
-        return read_tests(file)
+        return read(file)
     except OSError as wrong:
         raise WrongCall(f"{file}: {wrong.strerror or wrong}") from wrong
     except NotALitmusTest as wrong:

@@ -13,6 +13,7 @@ from itertools import combinations, product
 
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import Execution
+from ptxvm.model.phases import phase_orders
 from ptxvm.model.program import DEPTH, Barrier, Thread
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import Key, evaluate
@@ -25,6 +26,9 @@ Pairs = list[tuple[int, int]]
 
 def barrier_orders(execution: Execution, known: Mapping[Key, int]) -> Iterator[Relation]:
     """Every way in which the barriers of an execution can open; none if it cannot end."""
+    if execution.test.cta_threads:
+        yield from phase_orders(execution)
+        return
     used: dict[Place, list[int]] = {}
     for i, event in enumerate(execution.events):
         if event.barrier and event.thread:

@@ -11,7 +11,7 @@ from ptxvm.model.values import COMPARISONS
 State = Mapping[str, int]
 """Final values: of registers by `P0:r0`, of memory by the name of the variable."""
 
-TOKEN = re.compile(r"\s*(/\\|\\/|&&|\|\||==|!=|>=|<=|[=<>()~\[\]]|P?\d+\s*:\s*%?\w+|-?\w+)")
+TOKEN = re.compile(r"\s*(/\\|\\/|&&|\|\||==|!=|>=|<=|[=<>()~\[\]]|P?\d+\s*:\s*%?\w+|-?\w+(?:@\d+)?(?:\[\d+\])?)")
 SYNONYMS = {"&&": "/\\", "||": "\\/", "=": "==", "not": "~"}
 REGISTER = re.compile(r"P?(\d+)\s*:\s*(%?\w+)")
 

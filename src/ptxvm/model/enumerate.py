@@ -42,7 +42,8 @@ class Candidate:
             following = x.writers[cell]
             last[cell] = [w for w in writes if not x.coherence.rows[w] & following & ~(1 << w)] or writes
         for chosen in product(*last.values()):
-            yield {**self.registers, **_memory(x, dict(zip(last, chosen, strict=True)), self.known)}
+            values = _memory(x, dict(zip(last, chosen, strict=True)), self.known)
+            yield {**self.registers, **x.test.shown(values)}
 
 
 @dataclass
@@ -55,11 +56,20 @@ class Search:
     before_coherence: tuple[Axiom, ...] = BEFORE_COHERENCE
     with_coherence: tuple[Axiom, ...] = WITH_COHERENCE
     on_broken: Callable[[Candidate], None] = field(default=lambda _: None)
+    on_stuck: Callable[[Candidate], None] = field(default=lambda _: None)
 
     def run(self) -> Iterator[Candidate]:
-        """Every execution that keeps all axioms; those that break one go to `on_broken`."""
-        for chosen in product(*(paths(thread, self.bound) for thread in self.test.threads)):
-            yield from self.along(chosen)
+        """Every execution that keeps all axioms.
+
+        One that breaks an axiom goes to `on_broken`, one whose barriers never open to `on_stuck`.
+        """
+        test = self.test
+        of_code = product(*(paths(thread, self.bound) for thread in test.threads))
+        for chosen in of_code if test.ways is None else test.ways(self.bound):
+            for candidate in self.along(chosen):
+                if (fault := next((path.fault for path in chosen if path.fault), None)) is not None:
+                    raise fault
+                yield candidate
 
     def along(self, chosen: tuple[Path, ...]) -> Iterator[Candidate]:
         """The executions along these paths."""
@@ -73,7 +83,7 @@ class Search:
                 f"{path.thread.name}:{register}": evaluate(value, known) or 0
                 for path in chosen
                 for register, value in path.registers.items()
-                if not register.startswith("%")
+                if not register.startswith("#")
             }
             reading = start.given(sources=sources)
             yield from self.synchronized(Candidate(reading, known, registers))
@@ -82,7 +92,10 @@ class Search:
         """With the barriers opened and the fence.sc pairs ordered in every way."""
         reading = candidate.execution
         _ = reading.patterns_synchronize  # once for all that follows
-        for barriers in barrier_orders(reading, candidate.known):
+        orders = list(barrier_orders(reading, candidate.known))
+        if not orders:
+            self.on_stuck(candidate)
+        for barriers in orders:
             for fence_sc in fence_sc_orders(reading):
                 x = reading.given(barriers=barriers, fence_sc=fence_sc)
                 _ = x.causality
@@ -136,7 +149,7 @@ def register_names(thread: Thread) -> Iterator[str]:
         of_load = instruction.registers if isinstance(instruction, Load) else ()
         of_other = getattr(instruction, "register", None)
         for register in (*of_load, *([of_other] if of_other else [])):
-            if not register.startswith("%"):
+            if not register.startswith("#"):
                 yield f"{thread.name}:{register}"
 
 

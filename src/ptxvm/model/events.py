@@ -54,7 +54,7 @@ class Event:
     identity: Value = 0
     count: Value | None = None
     made_of: int = field(default=0)
-    """The number of the instruction in its thread."""
+    """How many instructions its thread did before: the scalars of one instruction share it."""
 
     @property
     def is_memory(self) -> bool:

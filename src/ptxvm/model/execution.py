@@ -150,7 +150,12 @@ class Execution:
     @cached_property
     def program_order(self) -> Relation:
         """8.8.1: in a thread, what ends before the other starts."""
-        return Relation.where(self.events, lambda a, b: a.thread is not None and a.thread is b.thread and a.end <= b.start)
+
+        def precedes(a: Event, b: Event) -> bool:
+            one_vector = a.made_of == b.made_of and a.atomic != b.atomic  # the scalars of a vector have no order
+            return a.thread is not None and a.thread is b.thread and a.end <= b.start and not one_vector
+
+        return Relation.where(self.events, precedes)
 
     @cached_property
     def same_thread(self) -> Relation:

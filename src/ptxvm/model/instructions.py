@@ -137,7 +137,7 @@ def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Inst
         return [Atomic("add", None, location(operands[-1]), (1,), order=order or "release", scope=scope, text=text)]
     if modifiers[0] != "wait":
         raise ValueError(text)
-    again, register = f"{text} again", f"%{operands[0].strip('[]')}"
+    again, register = f"{text} again", f"#{operands[0].strip('[]')}"
     read = Load((register,), (location(operands[0]),), order=order or "acquire", scope=scope, text=text)
     return [again, read, Branch("!=", register, operand(operands[1]), again, text=text)]
 

@@ -73,10 +73,10 @@ def judge(test: Test, model: str | type[PTX64] = "9.1", bound: int = LOOPS) -> J
     axioms = MODELS[model] if isinstance(model, str) else model
     judgement = Judgement(test, axioms.name)
     inquiry = _Inquiry(judgement)
-    for candidate in Search(test, axioms, bound, on_broken=inquiry.broken).run():
+    for candidate in Search(test, axioms, bound, on_broken=inquiry.broken, on_stuck=inquiry.stuck).run():
         inquiry.kept(candidate)
     inquiry.close()
-    judgement.termination = termination(test)
+    judgement.termination = termination(test) if test.ways is None else inquiry.ends()
     judgement.seconds = time.perf_counter() - started
     return judgement
 
@@ -87,6 +87,7 @@ class _Inquiry:
     def __init__(self, judgement: Judgement) -> None:
         self.judgement, self.test = judgement, judgement.test
         self.found, self.telling, self.races = False, (False, -1), set[Race]()
+        self.hangs = False
 
     def answers(self, state: Mapping[str, int]) -> bool:
         """Is it the state of which the question asks whether there is one?"""
@@ -122,6 +123,15 @@ class _Inquiry:
         telling = (x.coherence == x.required_coherence, TELLING.index(candidate.broken.name))
         if telling > self.telling and any(self.answers(state) for state in candidate.states()):
             self.telling, self.judgement.forbidden = telling, candidate
+
+    def stuck(self, candidate: Candidate) -> None:
+        """One whose barriers never open."""
+        del candidate
+        self.hangs = True
+
+    def ends(self) -> str:
+        """Does a kernel come to its end?  Of loops no more is known than that they may take so many turns."""
+        return "may_hang" if self.hangs else "unknown" if self.test.loops else "terminates"
 
     def close(self) -> None:
         """The verdict, when all executions are known."""

@@ -46,6 +46,9 @@ class Path:
     control: frozenset[Key] = frozenset()
     jumps_back: int = 0
     time: int = 0
+    done: int = 0
+    fault: Exception | None = None
+    """What stopped it, in a kernel that does something wrong on this way."""
 
     def fork(self) -> Path:
         """The same, to go on another way."""
@@ -62,7 +65,7 @@ class Path:
             if hasattr(of, name):
                 what.setdefault(name, getattr(of, name))
         event = Event(kind, key, of.text, self.thread, self.time, self.time + ends, control=self.control, **what)  # type: ignore[arg-type]
-        self.events.append(replace(event, made_of=self.at))
+        self.events.append(replace(event, made_of=self.done))
         return key
 
 
@@ -88,6 +91,7 @@ def _walk(path: Path, bound: int) -> Iterator[Path]:
                 failed = path.fork()
                 _fail(failed, atom)
                 failed.at += 1
+                failed.done += 1
                 yield from _walk(failed, bound)
                 _swap(path, atom)
             case Compute(name, register, left, right):
@@ -95,6 +99,7 @@ def _walk(path: Path, bound: int) -> Iterator[Path]:
             case instruction:
                 _perform(path, instruction)
         path.at += 1
+        path.done += 1
     yield path
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ptxvm.model.conditions import Condition
+
+if TYPE_CHECKING:
+    from ptxvm.model.paths import Path
 
 Operand = int | str
 """A number, or the name of a register."""
@@ -161,6 +164,22 @@ class Alias:
 
 
 @dataclass(frozen=True)
+class Elements:
+    """A variable that is an array, or has a sign: how many elements, and of how many bytes."""
+
+    count: int
+    size: int
+    signed: bool = False
+
+    def named(self, variable: str, value: int) -> dict[str, int]:
+        """The elements of a value: `x`, or `x[0]`, `x[1]`, …"""
+        raw = value.to_bytes(self.count * self.size, "little")
+        parts = [raw[at : at + self.size] for at in range(0, len(raw), self.size)]
+        numbers = [int.from_bytes(part, "little", signed=self.signed) for part in parts]
+        return {variable: numbers[0]} if self.count == 1 else {f"{variable}[{n}]": number for n, number in enumerate(numbers)}
+
+
+@dataclass(frozen=True)
 class Test:
     """A program and its question."""
 
@@ -174,8 +193,23 @@ class Test:
     filter: Condition | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of each variable; 8 where nothing is said."""
+    elements: Mapping[str, Elements] = field(default_factory=dict)
+    """How the final values of variables are shown; one number where nothing is said."""
+    ways: Callable[[int], Iterator[tuple[Path, ...]]] | None = field(default=None, compare=False)
+    """Of a kernel: a way for each thread that jumps back at most so often.  Those of other tests follow from their code."""
+    cta_threads: int = 0
+    """Of a kernel: the threads of a CTA; 0 for other tests, whose barriers are opened by those that name them."""
+    loops: bool = False
+    """Of a kernel: does it jump back somewhere?"""
 
     __test__ = False  # pytest: this is no test of ours
+
+    def shown(self, values: Mapping[str, int]) -> dict[str, int]:
+        """The final values of variables, as the question names them."""
+        shown: dict[str, int] = {}
+        for name, value in values.items():
+            shown.update(self.elements[name].named(name, value) if name in self.elements else {name: value})
+        return shown
 
     def physical(self, variable: str) -> str:
         """The variable whose memory an address reaches."""

@@ -13,7 +13,7 @@ QUESTIONS = {"exists": "exists", "not_exists": "~exists", "forall": "forall"}
 ENDS = {
     "terminates": "every fair schedule ends",
     "may_hang": "a fair schedule may never end",
-    "unknown": "too many states to say whether every fair schedule ends",
+    "unknown": "whether every fair schedule ends is not known",
 }
 
 

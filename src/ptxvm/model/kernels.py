@@ -1,0 +1,279 @@
+r"""Kernels as litmus tests: lines that begin with `//:` say how a kernel of the file is launched, and what is asked.
+
+    //: litmus message-passing
+    //: memory data: u32 = 0, flag: u32 = 0
+    //: launch mp<<<2, 1>>>(data, flag)
+    //: exists (P1:%r1 == 1 /\ P1:%r2 == 0)
+
+`memory` declares what is passed as pointers; the `.global` and `.shared` variables of the module are known by their names.
+`<<<grid, block, shared>>>` is a launch as CUDA writes it; other arguments are numbers.  Thread `Pn` is the n-th of
+the grid.  A file may have several such tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.flow import targets
+from ptxvm.analysis.program import Function, Program
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.machine.alone import Stage, Touch
+from ptxvm.machine.backing import address_of
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.model.conditions import Condition, NotALitmusTest, condition
+from ptxvm.model.litmus_syntax import read_question
+from ptxvm.model.paths import Path
+from ptxvm.model.program import Elements, Test, Thread
+from ptxvm.model.ways import Explorer, Values
+
+LINE = re.compile(r"^\s*//:\s*(litmus|memory|launch|filter|~\s*exists|not\s+exists|exists|forall)\b(.*)$", re.MULTILINE)
+LAUNCH = re.compile(r"(\w+)\s*<<<(.*)>>>\s*\((.*)\)")
+DECLARED = re.compile(r"(\w+)\s*:\s*\.?(\w+)\s*(?:\[(\d+)\])?\s*(?:=\s*(-?\w+))?")
+QUESTION = ("filter", "exists", "~exists", "notexists", "forall")
+
+Bytes = npt.NDArray[np.uint8]
+Explore = Callable[[Function, "Launch", Callable[[Stage], None]], None]
+"""Sets the stage for a launch."""
+
+
+@dataclass
+class Launch:
+    """How a kernel is launched; `args` are arrays and numbers, as a launch takes them."""
+
+    kernel: Function
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared: int
+    args: list[Bytes | int] = field(default_factory=list)
+
+    @property
+    def shape(self) -> LaunchShape:
+        """The threads."""
+        return LaunchShape.of(self.grid, self.block)
+
+
+@dataclass
+class Place:
+    """A variable that a question may name: where it begins, its first bytes, and how it is shown."""
+
+    name: str
+    start: int
+    held: Bytes
+    """What it holds between launches."""
+    elements: Elements
+    cta: int | None = None
+    """Of shared memory: whose it is, and `start` counts from its beginning."""
+    first: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.first = self.held.tobytes()
+
+    @property
+    def end(self) -> int:
+        """The byte after its last."""
+        return self.start + len(self.first)
+
+
+@dataclass(frozen=True)
+class KernelTest(Test):
+    """A litmus test that is a kernel."""
+
+    launch: Launch = field(kw_only=True, compare=False)
+    places: list[Place] = field(kw_only=True, compare=False)
+
+    __test__ = False
+
+
+def read_kernels(program: Program, image: Image, explore: Explore) -> list[KernelTest]:
+    """The litmus tests of a module; NotALitmusTest where it has none, or one is not whole."""
+    blocks: list[dict[str, str]] = []
+    for word, rest in LINE.findall(program.source.text):
+        if word == "litmus":
+            blocks.append({"litmus": rest.strip()})
+        elif not blocks:
+            raise NotALitmusTest(f"`//: {word}` stands before `//: litmus NAME`")
+        else:
+            blocks[-1]["".join(word.split())] = rest.strip()
+    if not blocks:
+        raise NotALitmusTest(
+            "a kernel is a litmus test by lines such as `//: litmus NAME`, `//: launch k<<<2, 1>>>(x)`, `//: exists …`"
+        )
+    return [_Reader(program, image, block).test(explore) for block in blocks]
+
+
+class _Reader:
+    """Makes a test of the lines of one."""
+
+    def __init__(self, program: Program, image: Image, lines: Mapping[str, str]) -> None:
+        self.program, self.image, self.lines, self.name = program, image, lines, lines["litmus"]
+        if "launch" not in lines:
+            raise NotALitmusTest(f"`{self.name}` has no line `//: launch KERNEL<<<grid, block>>>(arguments)`")
+        if program.address_size != 64:
+            raise Unsupported("a litmus kernel of .address_size 32")
+        self.memory = dict(self.declared())
+        self.launch = self.launched()
+
+    def test(self, explore: Explore) -> KernelTest:
+        """The test."""
+        quantifier, asked, filtered = read_question(
+            "\n".join(f"{word} {rest}" for word, rest in self.lines.items() if word in QUESTION)
+        )
+        question, only = condition(asked), condition(filtered) if filtered else None
+        threads, places = self.threads(), list(self.places())
+        keep = self.registers(threads, places, [question, *([only] if only else [])])
+        first = {place.name: int.from_bytes(place.first, "little") for place in places}
+
+        def ways(jumps_back: int) -> Iterator[tuple[Path, ...]]:
+            found: list[tuple[Path, ...]] = []
+
+            def perform(stage: Stage) -> None:
+                found.extend(Explorer(stage, threads, Locator(places), Values(first), keep).run(jumps_back))
+
+            explore(self.launch.kernel, self.launch, perform)
+            return iter(found)
+
+        return KernelTest(
+            self.name, threads, first, {}, quantifier, question, only,
+            sizes={place.name: len(place.first) for place in places},
+            elements={place.name: place.elements for place in places},
+            ways=ways,
+            cta_threads=self.launch.shape.threads,
+            launch=self.launch,
+            places=places,
+            loops=any(at <= n for n, bound in enumerate(self.launch.kernel.instructions) for at in targets(bound)),
+        )  # fmt: skip
+
+    # ── the launch ──────────────────────────────────────────────────────────────────────
+
+    def declared(self) -> Iterator[tuple[str, tuple[Bytes, Elements]]]:
+        """What `//: memory` declares."""
+        for text in split(self.lines.get("memory", "")):
+            match = DECLARED.fullmatch(text)
+            type = Type.named.get(match[2]) if match else None
+            if match is None or type is None:
+                raise NotALitmusTest(f"`{text}` declares no memory in `{self.name}`; write `x: u32 = 0` or `x: u32[4]`")
+            elements = Elements(int(match[3] or 1), type.bytes, type.is_signed)
+            value = int(match[4] or "0", 0) & (1 << type.bits) - 1
+            first = value.to_bytes(type.bytes, "little") * elements.count
+            yield match[1], (aligned(first), elements)
+
+    def launched(self) -> Launch:
+        """What `//: launch` says."""
+        match = LAUNCH.fullmatch(self.lines["launch"])
+        sizes = split(match[2]) if match else []
+        if match is None or not 2 <= len(sizes) <= 3:
+            raise NotALitmusTest(f"`{self.lines['launch']}` is no launch; write `kernel<<<grid, block>>>(arguments)`")
+        kernel = self.program.functions.get(match[1])
+        if kernel is None or not kernel.entry:
+            raise NotALitmusTest(f"`{self.name}` launches `{match[1]}`, which is no kernel of the module")
+        args = [self.argument(text) for text in split(match[3])]
+        return Launch(kernel, extent(sizes[0]), extent(sizes[1]), number(sizes[2]) if sizes[2:] else 0, args)
+
+    def argument(self, text: str) -> Bytes | int:
+        """A pointer to declared memory, or a number."""
+        if text in self.memory:
+            return self.memory[text][0]
+        return number(text)
+
+    def threads(self) -> tuple[Thread, ...]:
+        """All threads of the grid; the CTAs of a grid are on one device, each in its own cluster."""
+        shape = self.launch.shape
+        numbers = range(shape.ctas * shape.threads)
+        return tuple(Thread(f"P{n}", (0, n // shape.threads, n // shape.threads), (), {}, {}) for n in numbers)
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────
+
+    def places(self) -> Iterator[Place]:
+        """Every variable."""
+        for name, (array, elements) in self.memory.items():
+            yield Place(name, address_of(array), array, elements)
+        for variable, allocation in self.image.allocations.items():
+            if variable.space == "global" and not variable.opaque and allocation.size:
+                elements = self.elements(variable.type, allocation.size)
+                yield Place(variable.name, allocation.start, allocation.bytes, elements)
+        for cta in range(self.launch.shape.ctas):
+            yield from self.shared(cta)
+
+    def shared(self, cta: int) -> Iterator[Place]:
+        """The shared memory of a CTA: its variables, and what the launch adds."""
+        suffix = f"@{cta}" if self.launch.shape.ctas > 1 else ""
+        for variable, offset in self.image.shared.offsets.items():
+            if variable.size and variable.function in ("", self.launch.kernel.name):
+                elements = self.elements(variable.type, variable.size)
+                yield Place(variable.name + suffix, offset, np.zeros(variable.size, np.uint8), elements, cta)
+        if self.launch.shared:
+            elements = Elements(self.launch.shared // 4, 4)
+            yield Place(f"shared{suffix}", self.image.shared.dynamic, np.zeros(elements.count * 4, np.uint8), elements, cta)
+
+    @staticmethod
+    def elements(type: Type, size: int) -> Elements:
+        """How a variable is shown."""
+        return Elements(max(size // type.bytes, 1), type.bytes, type.is_signed)
+
+    def registers(self, threads: Sequence[Thread], places: Sequence[Place], asked: Sequence[Condition]) -> dict[str, list[str]]:
+        """The registers of each thread that the questions name."""
+        known = {register.name for register in self.launch.kernel.registers}
+        shown = {name for place in places for name in place.elements.named(place.name, 0)}
+        keep: dict[str, list[str]] = {}
+        for name in sorted({name for one in asked for name in one.names}):
+            thread, _, register = name.partition(":")
+            if register and thread in {each.name for each in threads} and register in known:
+                keep.setdefault(thread, []).append(register)
+            elif register or name not in shown:
+                there = ", ".join(sorted(shown)) or "no memory"
+                raise NotALitmusTest(f"`{self.name}` asks for `{name}`; there is {there}, and registers such as P0:%r1")
+        return keep
+
+
+class Locator:
+    """Finds the variable of an access."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = places
+
+    def __call__(self, touch: Touch, thread: Thread) -> tuple[str, int] | None:
+        """Its name, and which of its bytes; None for what only its thread writes, or nobody."""
+        allocation = touch.allocation
+        if allocation.space == "local" or not allocation.writable:
+            return None
+        shared = allocation.space == "shared"
+        at = touch.offset if shared else allocation.origin + touch.offset
+        cta = thread.cta[2] if shared else None
+        for place in self.places:
+            if place.cta == cta and place.start <= at < place.end:
+                return place.name, at - place.start
+        raise Unsupported(f"an access to {allocation} in a litmus kernel, which names no such memory")
+
+
+def split(text: str) -> list[str]:
+    """At the commas outside of parentheses."""
+    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+
+
+def extent(text: str) -> tuple[int, ...]:
+    """`2` or `(2, 1, 1)`."""
+    return tuple(number(part) for part in text.strip("()").split(","))
+
+
+def number(text: str) -> int:
+    """An integer."""
+    try:
+        return int(text.strip(), 0)
+    except ValueError:
+        raise NotALitmusTest(f"`{text.strip()}` is neither a number nor memory that `//: memory` declares") from None
+
+
+def aligned(first: bytes) -> Bytes:
+    """An array of these bytes whose address is a multiple of 16."""
+    room = np.zeros(len(first) + 16, np.uint8)
+    start = -address_of(room) % 16
+    array = room[start : start + len(first)]
+    array[:] = np.frombuffer(first, np.uint8)
+    return array
