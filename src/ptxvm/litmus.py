@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ptxvm.analysis.program import Bound, Function
     from ptxvm.machine.alone import Stage
 
+STEPS = 5_000
+"""What takes longer on the interpreter does not end."""
 State = tuple[tuple[str, int], ...]
 """A final state, sorted by name."""
 
@@ -59,34 +61,65 @@ class Nobody(Checker):
 
 
 class Machine:
-    """The machine on which a test runs: it becomes a kernel, if it is none, and its final states are seen.
+    """The machine, on which a kernel that is a litmus test runs: again and again from the first values of memory."""
 
-    `packed` puts the threads of a CTA in one warp, otherwise each has a warp of its own.  Raises `Untranslatable`.
+    def __init__(self, module: Module, test: KernelTest) -> None:
+        self.module, self.test = module, test
+
+    def run(self, seed: int | None = None, engine: str = "interp") -> dict[str, bytes] | None:
+        """What memory holds after one run, in the schedule of a seed; None where the run does not end.
+
+        The JIT ends only what ends in every fair schedule, and its schedule is its own.
+        """
+        how, places = self.test.launch, [place for place in self.test.places if place.cta is None]
+        for place in places:
+            place.held[:] = np.frombuffer(place.first, np.uint8)
+        interprets = engine == "interp"
+        watch = Watch(Nobody(), 1, seed) if interprets else None
+        chosen = self.module.interpreter if interprets else self.module.jit
+        try:
+            launch(chosen, how.kernel, how.grid, how.block, how.args, shared=how.shared, watch=watch, steps=STEPS)
+        except Fault as fault:
+            if fault.kind in ("deadlock", "step-budget"):
+                return None
+            raise
+        return {place.name: place.held.tobytes() for place in places}
+
+    def memory(self, held: Mapping[str, bytes]) -> dict[str, int]:
+        """Memory, as the test names it."""
+        return self.test.shown({name: int.from_bytes(raw, "little") for name, raw in held.items()})
+
+
+class TranslatedMachine(Machine):
+    """The machine, on which a test of another syntax runs as a kernel; raises `Untranslatable`.
+
+    `packed` puts the threads of a CTA in one warp, otherwise each has a warp of its own.
     """
 
     def __init__(self, test: Test, *, packed: bool = False) -> None:
         self.kernel = as_kernel(test, packed=packed)
-        self.module = load(self.kernel.text)
-        [self.test] = read_module(self.module)
+        module = load(self.kernel.text)
+        (kernel,) = read_module(module)
+        super().__init__(module, kernel)
 
-    def run(self, seed: int | None = None, engine: str = "interp") -> State | None:
-        """The final state of one run, in the schedule of a seed; None where the run deadlocks."""
-        how = self.test.launch
-        for place in self.test.places:
-            if place.cta is None:
-                place.held[:] = np.frombuffer(place.first, np.uint8)
-        watch = Watch(Nobody(), 1, seed) if engine == "interp" else None
-        chosen = self.module.interpreter if engine == "interp" else self.module.jit
-        try:
-            launch(chosen, how.kernel, how.grid, how.block, how.args, shared=how.shared, watch=watch)
-        except Fault as fault:
-            if fault.kind == "deadlock":
-                return None
-            raise
-        return tuple(sorted(self.kernel.state({place.name: place.held.tobytes() for place in self.test.places}).items()))
+    def memory(self, held: Mapping[str, bytes]) -> dict[str, int]:
+        """Memory and registers, as the test names them."""
+        return self.kernel.state(held)
 
 
-def observe(test: Test, runs: int, seed: int = 0, engine: str = "interp") -> Mapping[State | None, int]:
+def machines(test: Test, path: str | os.PathLike[str] = "") -> list[Machine]:
+    """The machines on which a test runs: a kernel on that of its module, which the path names."""
+    if isinstance(test, KernelTest):
+        module = load(Path(path))
+        return [Machine(module, each) for each in read_module(module) if each.name == test.name]
+    return [TranslatedMachine(test), TranslatedMachine(test, packed=True)]
+
+
+def observe(machines: Sequence[Machine], runs: int, seed: int = 0, engine: str = "interp") -> Mapping[State | None, int]:
     """How often each final state is seen in so many runs, on the interpreter in random schedules from a seed on."""
-    machines = [Machine(test), Machine(test, packed=True)]
-    return Counter(machines[n % 2].run(seed + n, engine) for n in range(runs))
+    seen: Counter[State | None] = Counter()
+    for n in range(runs):
+        machine = machines[n % len(machines)]
+        held = machine.run(seed + n, engine)
+        seen[None if held is None else tuple(sorted(machine.memory(held).items()))] += 1
+    return seen

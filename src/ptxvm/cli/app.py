@@ -176,7 +176,8 @@ def litmus(
 ) -> int:
     """Say what the memory consistency model allows.
 
-    Each FILE is a litmus test (.litmus), or a template of tests (.test).
+    Each FILE is a litmus test (.litmus), a template of tests (.test), or PTX whose kernels have lines such as
+    //: litmus NAME, //: launch KERNEL<<<2, 1>>>(x) and //: exists (x == 1).
     """
     from ptxvm.cli.litmus import litmus
 
