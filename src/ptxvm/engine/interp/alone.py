@@ -82,7 +82,7 @@ class InterpretedStage:
         cohort = LoneCohort(
             self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment
         )  # fmt: skip
-        cohort.follow(script)
+        cohort.obey(script)
         schedule = LoneSchedule(cohort, self.code, self.routine, lane, script)
         try:
             while not schedule.run(TURNS):
@@ -109,7 +109,7 @@ def bits(value: Any) -> int:
 class LoneCohort(WatchedCohort):
     """One of whose lanes runs; what it reads is the script's."""
 
-    def follow(self, script: Script) -> None:
+    def obey(self, script: Script) -> None:
         """Let a script decide."""
         self.script = script
         self.threads = self.layout.numbers + int(self.layout.ctas[0]) * self.layout.threads
