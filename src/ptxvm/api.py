@@ -187,7 +187,7 @@ class Kernel:
         shared: int = 0,
         cluster: Extent | None = None,
         engine: str = "auto",
-        check: Collection[str] = ("memory",),
+        check: Collection[str] | None = None,
         schedules: int = 1,
         seed: int | None = None,
         steps: int | None = None,
@@ -199,8 +199,9 @@ class Kernel:
         `grid` and `block` are extents in CTAs and threads, one number or up to three (x, y, z); `shared` is bytes of dynamic
         shared memory.  `args`: NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their
         bytes, Python numbers are converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
-        `check` names what to look for beside wrong accesses, which are faults: uninitialised reads (`init`), misused barriers
-        (`sync`), data `race`s.  What is found, faults included, is then in the result's `findings`.  `schedules` runs
+        A wrong access of memory is a `Fault`, with its place.  `check` names what to look for instead: wrong accesses and
+        leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data `race`s; what is found, faults
+        included, is then in the result's `findings`, and the kernel goes on where it can.  `schedules` runs
         the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.  Findings do not
         depend on the engine: what compiled code cannot clear, the interpreter follows.
         `steps` bounds how long the kernel runs.  `threads` of the host run it on the JIT, as many as there are processors
@@ -209,7 +210,7 @@ class Kernel:
         `Fault` for what the kernel does wrong, with the place, TypeError and ValueError for wrong arguments, `Unsupported`
         for what ptxvm lacks.
         """
-        wanted(engine, check, cluster, threads, numerics)
+        wanted(engine, check or (), cluster, threads, numerics)
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
         watch = watching(self.module, engine, check, schedules, seed)
@@ -241,16 +242,16 @@ def names(check: Collection[str]) -> set[str]:
     return {check} if isinstance(check, str) else set(check)
 
 
-def watching(module: Module, engine: str, check: Collection[str], schedules: int, seed: int | None) -> Watch | None:
-    """Who is to watch the launch, if more than memory is checked; on the JIT it is asked only for what is suspicious there."""
+def watching(module: Module, engine: str, check: Collection[str] | None, schedules: int, seed: int | None) -> Watch | None:
+    """Who is to watch the launch, if anything is checked; on the JIT it is asked only for what is suspicious there."""
     if schedules < 1:
         raise ValueError(f"a launch is run 1 or more times, not {schedules}")
-    if names(check) <= {"memory"} and schedules == 1:
+    if not check and schedules == 1:
         return None
     from ptxvm.checkers.checker import Checker  # noqa: PLC0415 - NumPy comes with the first launch
     from ptxvm.engine.launch import Watch  # noqa: PLC0415
 
-    checks = names(check)
+    checks = names(check or ())
     sieve = None if engine == "interp" else module.jit.sieve
     return Watch(Checker(checks), schedules, seed, frozenset(checks), sieve, WORTH_A_LOOK if engine == "auto" else 0)
 

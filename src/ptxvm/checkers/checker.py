@@ -9,6 +9,7 @@ from typing import Any
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.barriers import BarrierCounts, diverged, misnamed
 from ptxvm.checkers.initialised import InitialisedBytes
+from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarriers import Mbarriers
 from ptxvm.checkers.race import Race, RaceDetector
 from ptxvm.checkers.strength import WIDE, Site
@@ -42,6 +43,11 @@ class Checker:
         """Registers are part of `init`."""
         return "init" in self.checks
 
+    @property
+    def follows_variables(self) -> bool:
+        """Their bounds are part of `memory`."""
+        return "memory" in self.checks
+
     def unset(self, bound: Bound, threads: Threads, register: str) -> None:
         """Threads have read a register that has no value."""
         place = self.scene.place(bound, int(threads[0]))
@@ -59,6 +65,7 @@ class Checker:
             self._race = RaceDetector(scene, self._raced)
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
+        self._leaks = Leaks()
         if "sync" in self.checks:
             self._mbarriers = Mbarriers(self._misused)
             self._counts = BarrierCounts(scene.shape.threads)
@@ -186,13 +193,33 @@ class Checker:
         if self._mbarriers is not None:
             self._mbarriers.ended(allocation)
 
+    def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
+        """Threads have got blocks of the heap."""
+        self._leaks.allocated(bound, threads, blocks)
+
+    def finished(self, allocations: Sequence[Allocation]) -> None:
+        """The grid has ended: what it has not freed and lost is leaked."""
+        if "memory" not in self.checks:
+            return
+        for lost in self._leaks.lost(allocations):
+            count, size = len(lost.blocks), sum(block.size for block in lost.blocks)
+            what = f"{plural(count, 'block')} of malloc ({plural(size)} in all)"
+            one = count == 1
+            said = f"{what} from here {'is' if one else 'are'} not freed, and no pointer to {'it' if one else 'them'} is left"
+            place = self.scene.place(lost.bound, lost.threads[0])
+            party = Party("allocation", place, lost.blocks[0].start, where="the heap")
+            self._add("leak", said, lost.bound, party, "global")
+
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: it is a finding, and what can go on does."""
         if bound is not None:
             party = Party("access", self.scene.place(bound, thread), fault.address or 0)
             self._add(fault.kind, fault.message, bound, party)
         else:
-            self._keep((fault.kind,), Finding(fault.kind, fault.message, (Party(fault.kind, fault.place),)))
+            place = fault.place
+            self._keep((fault.kind, place.span), Finding(
+                fault.kind, fault.message, (Party(fault.kind, place, fault.address or 0),), span=place.span,
+            ))  # fmt: skip
         return True
 
     # ── what is found ───────────────────────────────────────────────────────────────────

@@ -42,7 +42,7 @@ class Request:
     save: Sequence[str] = ()
     seed: int | None = None
     engine: str = "auto"
-    checks: str = "memory"
+    checks: str = ""
     schedules: int = 1
     form: str = "text"
     steps: int | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ptxvm.diagnostics.diagnostic import Diagnostic
+from ptxvm.diagnostics.diagnostic import Diagnostic, Span
 
 
 class PTXVMError(Exception):
@@ -44,6 +44,7 @@ class Place:
     function: str = ""
     file: str = ""
     source: str = ""  # FILE:LINE of the high-level source, from `.loc`
+    span: Span = field(default=Span(0, 0), repr=False)  # of the instruction in the PTX
 
 
 class Fault(PTXVMError):  # noqa: N818

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Place
 from ptxvm.machine.faults import plural
 
@@ -29,7 +30,8 @@ def place(kernel: str, bound: Bound, cta: Extent, thread: Extent) -> Place:
     function, origin = bound.function, ""
     if bound.location is not None and function is not None and function.program is not None:
         origin = f"{function.program.files.get(bound.location.file, '?')}:{bound.location.line}"
-    return Place(kernel, line, text, cta, thread, function.name if function is not None else "", file, origin)
+    span = Span(bound.node.start, bound.node.end)
+    return Place(kernel, line, text, cta, thread, function.name if function is not None else "", file, origin, span)
 
 
 def locate(bound: Bound) -> tuple[str, int, str]:

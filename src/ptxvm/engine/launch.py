@@ -203,6 +203,8 @@ def rehearse(
             if not watch.watcher.refused(fault, None, 0):
                 raise
             counters = Counters()
+        else:
+            watch.watcher.finished(memory.table.items)
         if not number:
             counted, output = counters, len(printed)
             after = Snapshot(memory.table.items) if before is not None else None

@@ -204,6 +204,15 @@ class AllocationTable:
 
     def check(self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool) -> None:
         """Refuse the first lane whose bytes are not wholly in a fitting allocation; every lane may use another one."""
+        good = self.fitting(address, size, space, lanes, writing=writing)
+        if not good.all():
+            lane = int(np.argmin(good))
+            raise self.explain(int(address[lane]), size, space, lane, writing=writing)
+
+    def fitting(
+        self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool
+    ) -> npt.NDArray[np.bool_]:
+        """Which lanes are in bounds?"""
         good = np.zeros(len(address), np.bool_)
         if self.items:
             columns = self.columns
@@ -215,9 +224,7 @@ class AllocationTable:
                 mine = np.flatnonzero(owner == at)
                 if len(mine):
                     good[mine] &= _in_window(self.items[at], offset[mine], size, mine if lanes is None else lanes[mine])
-        if not good.all():
-            lane = int(np.argmin(good))
-            raise self.explain(int(address[lane]), size, space, lane, writing=writing)
+        return good
 
     def explain(self, address: int, size: int, space: str, lane: int = 0, *, writing: bool = False) -> AccessFault:
         """Say why an access is refused."""

@@ -148,7 +148,8 @@ class Scene:
         line, _ = program.source.location(bound.node.start)
         text = " ".join(program.source.text[bound.node.start : bound.node.end].split()).rstrip(";")
         origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}" if bound.location else ""
-        return Place(self.kernel, line, text, *at, name, program.source.name, origin)
+        span = Span(bound.node.start, bound.node.end)
+        return Place(self.kernel, line, text, *at, name, program.source.name, origin, span)
 
 
 def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -167,6 +168,11 @@ class Watcher(Protocol):
     @property
     def follows_registers(self) -> bool:
         """Does it want to know of registers that are read and have no value?"""
+        ...
+
+    @property
+    def follows_variables(self) -> bool:
+        """Is an access that leaves the variable which its address comes from wrong?"""
         ...
 
     def unset(self, bound: Bound, threads: Threads, register: str) -> None:
@@ -236,6 +242,12 @@ class Watcher(Protocol):
 
     def ended(self, allocation: Allocation) -> None:
         """The shared or local memory of some CTAs is no more."""
+
+    def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
+        """Threads have got blocks of the heap."""
+
+    def finished(self, allocations: Sequence[Allocation]) -> None:
+        """The run of the grid has ended, with these allocations live."""
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: false raises it; true goes on without the thread's access, if that is possible."""

@@ -121,9 +121,13 @@ class Window:
             rows = self._rows[shift] = self.home >> shift
         return view, index + (rows if lanes is None else rows[lanes])
 
+    def fitting(self, offset: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+        """Which offsets are in bounds?"""
+        good: npt.NDArray[np.bool_] = (offset % size == 0) & (offset <= max(self.size - size, 0)) & (self.size >= size)
+        return good
+
     def _refuse(self, offset: npt.NDArray[Any], size: int, *, writing: bool) -> AccessFault:
-        wrong = (offset % size != 0) | (offset > max(self.size - size, -1)) | (self.size < size)
-        lane = int(np.argmax(wrong))
+        lane = int(np.argmin(self.fitting(offset, size)))
         address = int(offset[lane])
         verb = "writing" if writing else "reading"
         where = f"{verb} {plural(size)} at {address:#x} of .{self.space}: "

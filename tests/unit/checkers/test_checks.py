@@ -250,9 +250,126 @@ def test_a_wrong_atomic_is_left_out():
     assert data.sum() == 28
 
 
-def test_memory_alone_faults():
+NULL = "mov.u64 %rd5, 0; ld.global.u32 %r3, [%rd5];"
+
+
+def test_a_wrong_access_faults_where_nothing_is_checked():
     with pytest.raises(ptxvm.Fault, match="null"):
-        launched("mov.u64 %rd5, 0; ld.global.u32 %r3, [%rd5];", check=("memory",))
+        launched(NULL)
+    assert kinds(NULL, ("memory",)) == ["null-pointer"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("ld.global.u32 %r3, [%rd3+1];", "misaligned"),
+        ("cvta.shared.u64 %rd5, %rd4; ld.global.u32 %r3, [%rd5];", "wrong-space"),
+        ("ld.local.u32 %r3, [frame+16];", "out-of-bounds"),
+        ("ld.shared.u32 %r3, [%rd4+256];", "out-of-bounds"),
+        ("mov.u64 %rd5, words; cvta.const.u64 %rd5, %rd5; mov.u32 %r3, 1; st.u32 [%rd5], %r3;", "read-only"),
+        ("mov.u32 %r3, 70000; .reg .u64 %a, %n; cvt.u64.u32 %n, %r3; alloca.u64 %a, %n;", "stack-overflow"),
+    ],
+)
+def test_wrong_accesses_are_findings(body, kind):
+    constant = ".const .u32 words[4] = {1, 2, 3, 4};\n"
+    text = HEAD.replace(".visible", constant + ".visible") + body + "\n    ret;\n}\n"
+    (found,) = ptxvm.load(text).kernel().launch(4, 256, [np.zeros(2048, np.uint32)], check=("memory",)).findings
+    assert found.kind == kind
+    assert found.line == HEAD.count("\n") + 2
+
+
+VARIABLES = HEAD.replace(".reg .pred", ".shared .align 4 .b32 first[4], second[4]; .local .align 4 .b32 a[4], b[4]; .reg .pred")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("ld.shared.u32 %r3, [first+16];", "reading 4 bytes at byte 16 of 'first', which has 16 bytes"),
+        ("mov.u64 %rd5, second; st.shared.u32 [%rd5+-4], 1;", "writing 4 bytes at byte -4 of 'second'"),
+        ("mov.u32 %r3, first; mad.lo.u32 %r3, %r1, 4, %r3; ld.shared.u32 %r4, [%r3];", "at byte 16 of 'first'"),
+        ("mov.u64 %rd5, first; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 8; ld.v2.u32 {%r3, %r4}, [%rd5+8];", "byte 16"),
+        ("mov.u64 %rd5, a; atom.shared.add.u32 %r3, [first+20], 1;", "writing 4 bytes at byte 20 of 'first'"),
+        ("st.local.u32 [a+16], 1;", "writing 4 bytes at byte 16 of 'a', which has 16 bytes"),
+        ("mov.u64 %rd5, b; cvta.local.u64 %rd5, %rd5; ld.u32 %r3, [%rd5+-4];", "reading 4 bytes at byte -4 of 'b'"),
+    ],
+)
+def test_a_variable_is_left(body, said):
+    text = VARIABLES + body + "\n    ret;\n}\n"
+    (found,) = ptxvm.load(text).kernel().launch(1, 32, [np.zeros(64, np.uint32)], check=("memory",)).findings
+    assert found.kind == "out-of-bounds"
+    assert said in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "mov.u64 %rd5, first; setp.eq.u32 %p1, %r1, 0; @%p1 mov.u64 %rd5, second; ld.shared.u32 %r3, [%rd5];",
+        "mov.u64 %rd5, a; mov.u64 %rd0, b; sub.u64 %rd0, %rd0, %rd5; add.u64 %rd5, %rd5, %rd0; ld.local.u8 %r3, [%rd5];",
+        "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [second]; st.local.u32 [a+12], %r3;",
+        "mov.u64 %rd5, first; add.u64 %rd5, %rd5, 64; sub.u64 %rd5, %rd5, 64; ld.shared.u32 %r3, [%rd5];",
+    ],
+)
+def test_no_variable_is_left(body):
+    text = VARIABLES + body + "\n    ret;\n}\n"
+    assert ptxvm.load(text).kernel().launch(1, 32, [np.zeros(64, np.uint32)], check=("memory",)).findings == []
+
+
+def test_a_read_only_array():
+    data = np.zeros(64, np.uint32)
+    data.setflags(write=False)
+    assert kinds("st.global.u32 [%rd3], 1;", ("memory",), data=data) == ["read-only"]
+
+
+HEAP = HEAD.replace(".visible", """.extern .func (.param .b64 r) malloc (.param .b64 n);
+.extern .func free (.param .b64 p);
+.visible""")  # fmt: skip
+MALLOC = """{ .param .b64 n; .param .b64 r; st.param.b64 [n], 24; call.uni (r), malloc, (n); ld.param.b64 %rd5, [r]; }
+"""
+FREE = "{ .param .b64 p; st.param.b64 [p], %rd5; call.uni free, (p); }\n"
+
+
+def heap(body, block=4):
+    module = ptxvm.load(HEAP + body + "\n    ret;\n}\n")
+    return module.kernel().launch(1, block, [np.zeros(64, np.uint32)], check=("memory",)).findings
+
+
+def test_blocks_that_are_lost_are_leaks():
+    (found,) = heap(MALLOC)
+    assert found.kind == "leak"
+    assert "4 blocks of malloc (96 bytes in all)" in found.message
+    assert found.line == HEAP.count("\n") + 1
+    (one,) = heap(MALLOC + "setp.eq.u32 %p1, %r1, 2; @%p1 bra END;" + FREE + "END:")
+    assert one.accesses[0].thread == (2, 0, 0)
+    assert "1 block of malloc" in one.message
+
+
+def test_blocks_that_are_freed_or_within_reach_are_no_leaks():
+    assert heap(MALLOC + FREE) == []
+    assert heap(MALLOC + "add.u64 %rd3, %rd3, %rd3; mul.wide.u32 %rd3, %r1, 8; add.u64 %rd3, %rd1, %rd3;"
+                "st.global.u64 [%rd3], %rd5;") == []  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (MALLOC + FREE + FREE, "double-free"),
+        (MALLOC + FREE + "ld.global.u32 %r3, [%rd5];", "use-after-free"),
+        (MALLOC + "add.u64 %rd5, %rd5, 8;" + FREE, "invalid-free"),
+        (MALLOC + "ld.global.u32 %r3, [%rd5+24];" + FREE, "out-of-bounds"),
+    ],
+)
+def test_misuse_of_the_heap(body, kind):
+    assert kind in [each.kind for each in heap(body, block=1)]
+
+
+def test_the_text_of_a_fault_stands_at_its_line():
+    from ptxvm.diagnostics.render import render
+    from ptxvm.syntax.source import Source
+
+    text = HEAP + MALLOC + FREE + FREE + "\n    ret;\n}\n"
+    (found,) = [each for each in heap(MALLOC + FREE + FREE, block=1) if each.kind == "double-free"]
+    shown = render([(Source(text), [found.diagnostic()])])
+    assert "call.uni free, (p)" in shown
 
 
 # ── schedules ───────────────────────────────────────────────────────────────────────────

@@ -173,6 +173,8 @@ class Calls:
             answer = handler(cohort, numbers, given)
         except AccessFault as fault:
             raise self.schedule.fault(fault.placed(bound, int(numbers[fault.lane_index]))) from None
+        if function.name == "malloc":
+            cohort.allocated(bound, numbers, answer)
         frame = at(cohort.frames[depth], lanes)
         if answer is not None and results:
             held = arrays.dtype(function.signature.results[0].type.as_bits)

@@ -152,6 +152,16 @@ class Cohort:
             raise self._placed(fault, access, lanes) from None
         return np.arange(len(lanes))
 
+    def fitting(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
+        """Which lanes would be in bounds?"""
+        size, count = access.held.itemsize * access.count, self._count(lanes)
+        if (window := self._window(access.space)) is not None:
+            return np.broadcast_to(window.fitting(np.atleast_1d(_offset(address)), size), count)
+        address = np.broadcast_to(address, count)
+        if self.memory.address_bits == 32:
+            address = address & np.uint64(0xFFFF_FFFF)
+        return self.memory.table.fitting(address, size, access.space, lanes, writing=writing)
+
     def arrive_late(self, access: Access, lanes: Any, address: Any, update: Update) -> None:
         """The copies of lanes have ended: tell their mbarriers."""
         self.atomic(access, lanes, None, address, update, ())
@@ -356,6 +366,9 @@ class Cohort:
 
     def all_met(self) -> None:
         """All lanes have met at the barriers of their CTAs."""
+
+    def allocated(self, bound: Bound, lanes: Any, addresses: Any) -> None:
+        """Lanes have got blocks of the heap, or null."""
 
     def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
         """Lanes of a CTA come to a barrier where so many threads are expected, or all."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from ptxvm.analysis.flow import Segment, segments
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.provenance import origins
+from ptxvm.analysis.symbols import Variable
 from ptxvm.analysis.unset import may_be_unset
 from ptxvm.engine.interp.segment import Compiled, Slots, trace
 
@@ -26,6 +29,11 @@ class Routine:
         self.followed = may_be_unset(function, self.segments) if following else frozenset()
         self._whole: list[Compiled | None] = [None] * self.end
         self._some: list[Compiled | None] = [None] * self.end
+
+    @cached_property
+    def variables(self) -> dict[Bound, Variable]:
+        """The variable of shared or local memory to which each access is held, where that is known."""
+        return origins(self.function, self.segments)
 
     def segment_at(self, index: int) -> int:
         """The segment that begins at an instruction; the end of the code is one too."""

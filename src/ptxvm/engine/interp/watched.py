@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ptxvm.analysis.program import Bound
-from ptxvm.analysis.symbols import Register
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.faults import listed
 from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
@@ -20,7 +20,7 @@ from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Followed
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
-from ptxvm.machine.faults import PlacedFault, plural
+from ptxvm.machine.faults import AccessFault, PlacedFault, plural
 
 ALL_OF_THEM = slice(None)
 PATIENCE = 500  # turns
@@ -38,6 +38,8 @@ class WatchedCohort(Cohort):
         self.watcher, self.schedule = watcher, schedule
         self.spinning = np.zeros(self.size, np.bool_)  # has it last found that a phase of an mbarrier is not over?
         self.fruitless = 0  # such turns since something else happened
+        routines = schedule.code.routines if watcher.follows_variables else []
+        self.variables = {bound: variable for each in routines for bound, variable in each.variables.items()}
         self.unset: dict[tuple[int, Register], Any] = {}
         self.came: dict[str, Bound] = {}  # the last instruction of each collective
         layout = self.layout
@@ -56,9 +58,10 @@ class WatchedCohort(Cohort):
     def _load(self, access: Access, lanes: Any, address: Any, chosen: Any) -> Any:
         """Tell of it; where it is refused, go on without the lane, whose value is 0."""
         try:
+            self.keep_to_variable(access, lanes, address)
             value = super()._load(access, lanes, address, chosen)
         except PlacedFault as fault:
-            good = self.without(fault, access, lanes)
+            good = self.without(fault, access, lanes, address)
             count = self._count(lanes)
             value = np.zeros((access.count, count) if access.count > 1 else count, access.held)
             if len(good) and np.ndim(address):
@@ -81,9 +84,10 @@ class WatchedCohort(Cohort):
                 lanes, address = lanes_chosen, spread(address, chosen)
                 values = [spread(v, chosen) for v in values]
         try:
+            self.keep_to_variable(access, lanes, address, writing=True)
             super().store(access, lanes, None, address, values)
         except PlacedFault as fault:
-            good = self.without(fault, access, lanes)
+            good = self.without(fault, access, lanes, address, writing=True)
             if len(good) and np.ndim(address):
                 every = self.layout.numbers if lanes is None else lanes
                 self.store(access, every[good], None, address[good], [at(v, good) for v in values])
@@ -95,12 +99,14 @@ class WatchedCohort(Cohort):
     def atomic(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]) -> Any:
         """Tell of it; where it is refused, go on without the lane, whose value is 0."""
         try:
+            if self.held_to(access) is not None:
+                chosen, those = self._chosen(lanes, guard) if guard is not None else (None, lanes)
+                self.keep_to_variable(access, those, address if chosen is None else spread(address, chosen), writing=True)
             old = super().atomic(access, lanes, guard, address, update, operands)
         except PlacedFault as fault:
-            every = self.layout.numbers if lanes is None else lanes
-            guard = np.broadcast_to(True if guard is None else guard, len(every)) & (every != fault.lane)
-            self.refuse(fault, access)
-            return self.atomic(access, lanes, guard, address, update, operands)
+            good = np.zeros(self._count(lanes), np.bool_)
+            good[self.without(fault, access, lanes, address, writing=True)] = True
+            return self.atomic(access, lanes, good if guard is None else guard & good, address, update, operands)
         seen = old
         if guard is not None:
             chosen, lanes = self._chosen(lanes, guard)
@@ -167,10 +173,51 @@ class WatchedCohort(Cohort):
             allocation = table.items[owner]
             yield mine, (allocation, threads[mine], (address[mine] - allocation.base).view(np.int64))
 
-    def without(self, fault: PlacedFault, access: Access, lanes: Any) -> Any:
-        """The positions of the other lanes, where the watcher lets them go on."""
+    def without(self, fault: PlacedFault, access: Access, lanes: Any, address: Any, *, writing: bool = False) -> Any:
+        """The positions of the lanes that are in bounds, where the watcher lets them go on."""
         self.refuse(fault, access)
-        return np.delete(np.arange(self._count(lanes)), fault.lane_index)
+        good = self.fitting(access, lanes, address, writing=writing).copy()
+        good[fault.lane == (self.layout.numbers if lanes is None else lanes)] = False
+        return np.flatnonzero(good)
+
+    def fitting(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
+        """Which lanes would be in bounds, and in those of the variable?"""
+        good = super().fitting(access, lanes, address, writing=writing)
+        variable = self.held_to(access)
+        return good if variable is None else good & ~self.strays(variable, access, lanes, address)[0]
+
+    def held_to(self, access: Access) -> Variable | None:
+        """The variable that an access must not leave, where that is known."""
+        variable = self.variables.get(access.bound)
+        return variable if variable is not None and access.space in ("generic", variable.space) else None
+
+    def keep_to_variable(self, access: Access, lanes: Any, address: Any, *, writing: bool = False) -> None:
+        """Refuse an access that has left the variable which its address comes from."""
+        variable = self.held_to(access)
+        if variable is None:
+            return
+        wrong, within = self.strays(variable, access, lanes, address)
+        if wrong.any():
+            lane = int(np.argmax(wrong))
+            size, at = access.held.itemsize * access.count, int(within[lane])
+            said = f"{'writing' if writing else 'reading'} {plural(size)} at byte {at} of '{variable.name}'"
+            fault = AccessFault("out-of-bounds", f"{said}, which has {plural(variable.size)}", at, size, lane)
+            raise self._placed(fault, access, lanes)
+
+    def strays(self, variable: Variable, access: Access, lanes: Any, address: Any) -> tuple[Any, Any]:
+        """Which lanes have left the variable, and where in it each is."""
+        count = self._count(lanes)
+        window = self.shared if variable.space == "shared" else self.local
+        function: Any = access.bound.function
+        _, start = self.schedule.code.image.place(variable, function)
+        if access.space == "generic":
+            offset = window.from_generic(np.broadcast_to(address, count), lanes)
+        else:
+            offset = np.broadcast_to(_offset(address), count).astype(np.uint64)
+        begin = np.uint64(start) + (self.frame(lanes) if variable.space == "local" else np.uint64(0))
+        within = (offset - begin).view(np.int64)
+        size = access.held.itemsize * access.count
+        return (within < 0) | (within > variable.size - size), within
 
     def refuse(self, fault: PlacedFault, access: Access) -> None:
         """Tell of a refused access; raise it where the watcher does not take it."""
@@ -181,16 +228,10 @@ class WatchedCohort(Cohort):
 
     def reachable(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
         """Tell of what is refused; the positions of the others."""
-        left = np.arange(len(lanes))
-        while len(left):
-            try:
-                super().reachable(access, lanes[left], address[left], writing=writing)
-            except PlacedFault as fault:
-                self.refuse(fault, access)
-                left = np.delete(left, fault.lane_index)
-            else:
-                break
-        return left
+        try:
+            return super().reachable(access, lanes, address, writing=writing)
+        except PlacedFault as fault:
+            return self.without(fault, access, lanes, address, writing=writing)
 
     def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
         """Tell what the copies are going to read and to write."""
@@ -301,6 +342,12 @@ class WatchedCohort(Cohort):
         """Tell who waited where."""
         groups = [(self.schedule.last(each.key), self.threads[each.lanes]) for each in waiting]
         self.watcher.opened((self.first + cta, number), groups)
+
+    def allocated(self, bound: Bound, lanes: Any, addresses: Any) -> None:
+        """Tell of the blocks."""
+        got = np.flatnonzero(addresses)
+        blocks = [self.memory.table.find(address) for address in addresses[got].tolist()]
+        self.watcher.allocated(bound, self.threads[lanes[got]], [block for block in blocks if block is not None])
 
     def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
         """Tell who came."""

@@ -90,6 +90,8 @@ def doubt(kernel: Kernel, watch: Watch) -> str | None:
         return "local memory may be read before it is written"
     if "init" in watch.checks and any(may_be_unset(f, segments(f)) for f in {frame.function for frame in kernel.plan.frames}):
         return "a register may be read before it is written"
+    if "sync" in watch.checks and any({"warp", "waits"} <= bound.i.of.effects for bound in kernel.places):
+        return "the lanes of warps wait for each other"
     if watch.schedules > 1 or watch.seed is not None:
         depends = next((b for b in kernel.places if scheduled(b)), None)
         return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
