@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.constants import Address, ConstantError, evaluate
 from ptxvm.analysis.program import Bound, Function, Program
+from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.machine.allocation import Allocation
@@ -138,6 +139,17 @@ class Image:
     def function_numbered(self, number: int) -> Function:
         """The function of that number."""
         return self._by_number[number]
+
+    @cached_property
+    def pointed_at(self) -> tuple[Function, ...]:
+        """The functions whose address something takes: an instruction, an initial value, or a list of targets."""
+        found: dict[Function, None] = {}
+        for program in self.programs:
+            for name in _names(program):
+                symbol = program.functions.get(name)
+                if symbol is not None:
+                    found[self.resolve(symbol)] = None
+        return tuple(found)
 
     @property
     def addresses(self) -> list[int]:
@@ -300,6 +312,22 @@ def initial_object(variable: Variable) -> Opaque:
             value = item.right
             fields[item.left.text] = value.text if isinstance(value, tree.Name) else int(evaluate(value))  # type: ignore[arg-type]
     return Sampler.of_fields(fields)
+
+
+def _names(program: Program) -> Iterator[str]:
+    """The names in initial values and in operands of instructions, but for those of functions that are called."""
+    for function in program.functions.values():
+        for bound in function.instructions:
+            for name, node in bound.operands.items():
+                if name != "func":
+                    yield from (each.text for each in names_in(node))
+    for variable in (v for scope in (program, *program.functions.values()) for v in _variables(scope)):
+        if variable.initial is not None:
+            yield from (each.text for each in names_in(variable.initial))
+
+
+def _variables(scope: Any) -> Iterator[Variable]:
+    yield from scope.variables.values() if isinstance(scope.variables, dict) else scope.variables
 
 
 def _defined_twice(name: str) -> InvalidPTX:

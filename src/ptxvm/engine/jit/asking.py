@@ -15,6 +15,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine import textures
 from ptxvm.engine.jit.ports import Port
 from ptxvm.machine import texture_unit
+from ptxvm.machine.faults import AccessFault
 
 
 class Textures(Port, textures.Textures):
@@ -65,6 +66,21 @@ class SpecialRegister:
         now = TIMES.get(self.name)
         value = now() if now is not None else machine.environment.get(self.name)
         return [np.full(len(threads), value, np.uint64)]
+
+
+@dataclass(frozen=True, slots=True)
+class NoTarget:
+    """An index past the end of a list of targets."""
+
+    name: str
+    count: int
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Refuse the least of them."""
+        wrong = np.where(values[0] >= self.count, values[0], np.iinfo(values[0].dtype).max)
+        first = int(np.argmin(wrong))
+        said = f"the index {wrong[first]} is outside the list '{self.name}' of {self.count} targets"
+        raise AccessFault("invalid-branch", said, lane_index=first)
 
 
 TIMES: dict[str, Callable[[], int]] = {

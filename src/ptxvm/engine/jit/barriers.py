@@ -35,7 +35,8 @@ def come(at: Emitter, bound: Bound, number: Value, threads: Value | None, ayes: 
     code = at.code
     code.one_warp()
     if not isinstance(number.raw, Lin) or number.raw.constant is None or number.raw.constant >= BARRIERS:
-        _refuse_numbers(at, bound, number)
+        wrong = Value(at.alg, pred, at.alg.compare("ge", u32, number.raw, Lin(BARRIERS)))
+        at.refuse(bound, wrong, NoSuchBarrier(), [(u32, number.raw)])
     numbers = _spread(at, number, 10)
     counts = "null" if threads is None else _spread(at, threads, 11)
     given = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
@@ -47,19 +48,6 @@ def _spread(at: Emitter, value: Value, buffer: int) -> str:
     place = at.buffer(WORDS, buffer)
     at.code.run(f"store {WORDS} {at.alg.vector(u32, value.raw)}, ptr {place}, align 64")
     return place
-
-
-def _refuse_numbers(at: Emitter, bound: Bound, number: Value) -> None:
-    code = at.code
-    wrong = at.bits_of(at.alg.compare("ge", u32, number.raw, Lin(BARRIERS)))
-    bits = code.emit(f"and i32 {wrong}, {at.active_text()}")
-    bad, good = code.label(), code.label()
-    code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
-    with code.scope():
-        code.block(bad)
-        at.outside(bound, NoSuchBarrier(), [(u32, number.raw)], [])
-        code.jump(good)
-    code.block(good)
 
 
 @dataclass(frozen=True, slots=True)

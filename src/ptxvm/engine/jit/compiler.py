@@ -6,9 +6,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import dispatch, refusals
+from ptxvm.engine.jit import dispatch, refusals, stack
 from ptxvm.engine.jit.facts import Facts, Site, Standing, Work
 from ptxvm.engine.jit.kernel import Kernel
+from ptxvm.engine.jit.raw import WARP
 from ptxvm.engine.jit.versions import Versions, choose
 from ptxvm.machine.image import Image
 
@@ -72,6 +73,7 @@ class Translation:
                 meets=kernel.meets,
                 cta_size=kernel.cta_size,
                 most_resident=kernel.most_resident,
+                saved=stack.ROOM * kernel.warps * WARP if kernel.plan.shared else 0,
                 masks=dispatch.exchange(kernel),
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
             ),

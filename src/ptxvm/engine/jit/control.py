@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.algebra.types import pred
-from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.value import Value
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit import stack
+from ptxvm.engine.jit.asking import NoTarget
 from ptxvm.engine.jit.emitter import TRAP, Emitter
+from ptxvm.engine.jit.plan import BACK
 from ptxvm.engine.jit.raw import Lin, Raw, text
+from ptxvm.engine.jit.taint import PartsError
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
     from ptxvm.engine.jit.plan import Node
 
-EXIT = -1  # the end of the thread, as a place to go
+EXIT = -1  # the end of the thread, as a place to go; BACK is where a shared function returns
 
 
 class Leaving:
@@ -38,8 +43,12 @@ class Leaving:
                 self.choose(guard, self.node.frame.at.get(action.symbol.index, self._end()), onward)  # type: ignore[union-attr]
             case "leave":
                 self.choose(guard, self.node.frame.back, onward)
+            case "call" if action is not None and action.ways:
+                self.several(guard, action.ways, onward)
             case "call":
                 self.choose(guard, self._callee(onward), onward)
+            case "switch":
+                self.switch(guard, onward)
             case "exit":
                 self.choose(guard, EXIT, onward)
             case "wait":
@@ -47,7 +56,7 @@ class Leaving:
             case "trap":
                 self.trap(guard, onward)
             case _:
-                raise Unsupported(f"'{self.node.code[-1].i.mnemonic}' in the JIT")
+                raise Crash(f"nobody knows how to leave a node by '{verb}'")
 
     def _onward(self) -> int:
         """The node after this one in the code."""
@@ -88,6 +97,9 @@ class Leaving:
         if target == EXIT:
             self.ended("-1")
             self.code.jump("done")
+        elif target == BACK:
+            self.pend(BACK, "-1")
+            self.code.jump("dispatch")
         elif self.kernel.nodes[target].waits:
             self.wait(target)
         else:
@@ -194,9 +206,56 @@ class Leaving:
         if target == EXIT:
             self.ended(bits)
             return
+        if target == BACK:
+            self.back(bits)
+            return
         place = f"%pending.{target}"
         old = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
         self.code.run(f"store i32 {self.code.emit(f'or i32 {old}, {bits}')}, ptr {place}, align 4")
+
+    def back(self, bits: str) -> None:
+        """Lanes return from a shared function, each to where it was called."""
+        place = stack.returns_to(self.at)
+        for number in self.node.frame.backs:
+            here = self.code.mask_bits(self.at.alg.vector(pred, self.at.alg.compare("eq", u32, place, Lin(number))))
+            self.pend(number, self.code.emit(f"and i32 {here}, {bits}"))
+
+    def switch(self, guard: Raw | None, onward: int) -> None:
+        """Each lane to the label that its index picks from a list; past its end, nowhere."""
+        action, at = self.at.action, self.at
+        if action is None or action.index is None:
+            raise TypeError("a choice without an index")
+        labels = action.symbol.targets
+        index = action.index.to(u32)
+        at.refuse(self.node.code[-1], index.compare("ge", index.lift(len(labels))), NoTarget(action.symbol.name, len(labels)),
+                  [(u32, index.raw)])  # fmt: skip
+        ways: dict[int, Value] = {}
+        for n, label in enumerate(labels):
+            target = self.node.frame.at.get(label.index, self._end())
+            here = index.eq(n)
+            ways[target] = ways[target] | here if target in ways else here
+        if guard is not None:
+            ways = {target: here & Value(at.alg, pred, guard) for target, here in ways.items()}
+        self.several(guard, [(here.raw, target) for target, here in ways.items()], onward)
+
+    def several(self, guard: Raw | None, ways: list[tuple[Raw | None, int]], onward: int) -> None:
+        """Lanes go to several places, each by a predicate; those that are held off by the guard go on."""
+        if len(ways) == 1 and ways[0][0] is guard:
+            self.choose(guard, ways[0][1], onward)
+            return
+        if self.kernel.straight:
+            raise PartsError
+        self.kernel.divergent.add(self.node.number)
+        here = self.at.mask or "-1"
+        for raw, target in ways:
+            bits = here if raw is None else self.code.emit(f"and i32 {self.at.bits_of(raw)}, {here}")
+            self.pend(target, bits)
+        targets = {target for _, target in ways}
+        if guard is not None:
+            off = self.code.emit(f"xor i32 {self.at.bits_of(guard)}, -1")
+            self.pend(onward, self.code.emit(f"and i32 {off}, {here}"))
+            targets.add(onward)
+        self.chain(targets)
 
     def ended(self, bits: str) -> None:
         """Lanes end; others may have waited for them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import counting, epochs, handover, schedule, straight
+from ptxvm.engine.jit import counting, epochs, handover, schedule, stack, straight
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.dispatch import STUCK, Dispatcher
 from ptxvm.engine.jit.meeting import Meeting
@@ -151,6 +151,7 @@ def _entry(kernel: Kernel) -> list[str]:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
     lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.patience}, ptr %ticks, align 4"]
     lines += _released(kernel)
+    lines += _saved(kernel)
     for field, llvm, name in (
         ("params", "i64", "params.address"), ("params", "ptr", "params"), ("shared", "i64", "shared.address"),
         ("shared", "ptr", "shared"), ("local", "i64", "local.start"), ("nctaid.x", "i32", "nctaid.x"),
@@ -183,6 +184,18 @@ def _accesses(kernel: Kernel) -> list[str]:
     for walk in range(1, kernel.walks + 1):
         lines += [f"  %walk.{walk} = alloca i64, align 8", f"  store i64 0, ptr %walk.{walk}, align 8"]
     return lines
+
+
+def _saved(kernel: Kernel) -> list[str]:
+    """Where calls leave what is needed when they return."""
+    if not kernel.plan.shared:
+        return []
+    return [
+        f"  %saved.place = getelementptr i8, ptr %ctx, i64 {offset('saved')}",
+        "  %saved = load ptr, ptr %saved.place, align 8",
+        "  %saved.wide = zext i32 %warp to i64",
+        f"  %saved.warp = mul i64 %saved.wide, {WARP * stack.ROOM}",
+    ]
 
 
 def _released(kernel: Kernel) -> list[str]:

@@ -505,6 +505,19 @@ class Emitter(Operands):
             found.append(Value(self.alg, type, Vec(name)))
         return found
 
+    def refuse(self, bound: Bound, wrong: Value, work: Outside, inputs: list[tuple[Type, Raw]]) -> None:
+        """Let Python say what is wrong, if anything is wrong in an active lane."""
+        code = self.code
+        code.one_warp()
+        bits = code.emit(f"and i32 {self.bits_of(wrong.raw)}, {self.active_text()}")
+        bad, good = code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
+        with code.scope():
+            code.block(bad)
+            self.outside(bound, work, inputs, [])
+            code.jump(good)
+        code.block(good)
+
     def fault(self, kind: int, bits: str) -> None:
         """Tell the machine, and end."""
         index = self.kernel.place_of(self.node.frame.code[self.node.end - 1])

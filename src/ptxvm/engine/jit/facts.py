@@ -49,13 +49,15 @@ class Standing(NamedTuple):
     """Where the lanes of CTAs stand: in the records of warps, and where there are several CTAs or barriers, of CTAs.
 
     `waits` are the nodes at which lanes wait, with their instructions, and whether that is a barrier; `masks` is where
-    in the record of a warp those are that lanes gave to a collective.  `most_resident` CTAs are under way at once.
+    in the record of a warp those are that lanes gave to a collective.  `most_resident` CTAs are under way at once;
+    each has `saved` bytes for what calls keep.
     """
 
     threads: int
     meets: bool
     cta_size: int
     most_resident: int
+    saved: int
     masks: int
     waits: dict[int, tuple[int, bool]]
 

@@ -8,7 +8,7 @@ from typing import Any
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine.jit import counting, driver, handover, plan, refusals, schedule, taint
+from ptxvm.engine.jit import counting, driver, handover, plan, refusals, schedule, stack, taint
 from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -55,11 +55,15 @@ class Kernel:
         self.unit = Unit(width)
         self.fair = refusals.spins(image, function) is not None
         self.meets = self.fair or refusals.meets(image, function)
+        self.unbounded = refusals.unbounded(image, function)
+        self.meets = self.meets or self.unbounded
         self.general = self.meets or shapeless
         self.plan = plan.Plan(image, function, general=self.general)
         self.nodes = self.plan.nodes
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
         self.stack_size = -(-max(frame.end for frame in self.plan.frames) // 16) * 16 + 32
+        if self.unbounded:
+            self.stack_size = stack.UNBOUNDED
         self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
         self.registers = Registers(width, not shapeless, before is not None, self._requeue)
         self.divergent: set[int] = set()
@@ -123,7 +127,8 @@ class Kernel:
         if not self.fair:
             return 1
         local = self.local_stride * self.threads if self.uses_local else 0
-        return max(1, min(MOST_THREADS // self.threads, MOST_BYTES // (self.cta_size + self.shared_stride + local)))
+        saved = stack.ROOM * self.warps * WARP if self.plan.shared else 0
+        return max(1, min(MOST_THREADS // self.threads, MOST_BYTES // (self.cta_size + self.shared_stride + local + saved)))
 
     def field(self, code: Code, name: str) -> str:
         """The place of a field of the launch's record."""
@@ -263,15 +268,20 @@ class Kernel:
                 if first.live_in >> register.index + frame.registers & 1:
                     for part in range(register.count):
                         self.registers.initial((register.index + frame.registers, part), register.type)
+        for index in self.plan.measures:
+            self.registers.initial((index, 0), u32)
         if any("cc" in b.i.of.effects for b in self.places):
             self.registers.initial(CARRY, pred)
 
     def order(self, key: Key | None) -> int:
         """The place of a register among those that live across nodes; None asks for their number."""
         if self._order is None:
-            kept = sorted((n, part) for frame in self.plan.frames for r in frame.function.registers
-                          for n in (r.index + frame.registers,) for part in range(r.count)
-                          if any(node.live_in >> n & 1 for node in self.nodes))  # fmt: skip
+            live = 0
+            for node in self.nodes:
+                live |= node.live_in
+            kept = sorted([(n, part) for frame in self.plan.frames for r in frame.function.registers
+                           for n in (r.index + frame.registers,) for part in range(r.count) if live >> n & 1]
+                          + [(n, 0) for n in self.plan.measures])  # fmt: skip
             self._order = {CARRY: 0, **{k: 1 + n for n, k in enumerate(kept)}}
         return len(self._order) if key is None else self._order[key]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import atomics, looking, places
+from ptxvm.engine.jit import atomics, looking, places, stack
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, scalar_type, text
@@ -291,8 +291,12 @@ class Memory(Port):
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""
-        raise Unsupported("'alloca' in the JIT")
+        self.at.needs_local()
+        return stack.allocate(self.at, self.bound, size, alignment)
 
     def stack_pointer(self, restore: Value | None = None) -> Value:
         """Read or set the end of the frame."""
-        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")
+        end = stack.end(self.at, self.at.node.frame)
+        if restore is not None:
+            stack.set_end(self.at, self.at.node.frame, restore)
+        return end

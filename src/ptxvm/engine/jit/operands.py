@@ -14,7 +14,7 @@ from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import specials
+from ptxvm.engine.jit import specials, stack
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.plan import Node
@@ -146,6 +146,8 @@ class Operands:
         if where == "absolute" and variable.space != "shared":
             return self._address(variable) + offset
         place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
+        if where.endswith("frame") and frame.root.shared:
+            place = stack.start(self, frame) + place  # type: ignore[arg-type]
         if where == "generic frame":
             raw: Raw = self.memory_port().places.flat("local", place.raw)
             return Value(self.alg, u64, raw)

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ptxvm.analysis.flow import cut_points, reads_and_writes, successors
+from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successors
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.symbols import Register
-from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.analysis.symbols import Register, Table
 from ptxvm.isa.model import Decoded
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
@@ -25,7 +24,9 @@ class Frame:
     """A function where it is called: calls are part of the code around them.
 
     `registers` is the number of its first register among those of all frames, `offset` where its variables begin in the
-    local memory of a thread; `back` is the node that those who return from it come to.
+    local memory of a thread; `back` is the node that those who return from it come to.  A `shared` one is called from
+    several places, or by itself: each lane has kept to which of the nodes `backs` it returns, and its variables begin
+    where its caller's frame ends.  `extra` is the register that holds by how much the function has made its frame longer.
     """
 
     function: Function
@@ -35,13 +36,22 @@ class Frame:
     end: int
     parent: Frame | None = None
     call: Bound | None = None
+    call_end: int = 0  # the instruction after the call
+    shared: bool = False
+    extra: int | None = None
     back: int = -1
+    backs: list[int] = field(default_factory=list)
     at: dict[int, int] = field(default_factory=dict)  # nodes by the instruction at which they begin
 
     @property
     def code(self) -> list[Bound]:
         """Its instructions."""
         return self.function.instructions
+
+    @property
+    def root(self) -> Frame:
+        """The outermost frame that it stands in: the kernel's, or a shared one."""
+        return self if self.parent is None else self.parent.root
 
 
 @dataclass(eq=False, slots=True)
@@ -65,7 +75,10 @@ class Node:
     successors: list[int] = field(default_factory=list)
     wait: int = -1  # of a barrier or a collective, the node that follows the wait
     callee: Frame | None = None  # of a call
+    calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, and the nodes that they return to
+    kept: int = 0  # the registers that such a call keeps
     returns: Frame | None = None
+    call: Bound | None = None  # of a shared function, from which lanes return here
     repeats: bool | None = None  # in a loop; None before somebody has asked
     waiting: frozenset[int] = frozenset()  # nodes at which other lanes may stand meanwhile
 
@@ -98,8 +111,11 @@ class Plan:
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
         self.order: list[Node] = []
-        self.count = 0
-        self._enter(kernel, None, None)
+        self.count = 2  # STACK and SAVED come first
+        self.shared: dict[Function, Frame] = {}
+        self._segments: dict[Function, dict[int, int]] = {}
+        self._enter(kernel, None, None, 0)
+        self._link()
         self._rank()
         self._live()
         for node in self.nodes:
@@ -114,22 +130,37 @@ class Plan:
 
     # ── frames ──────────────────────────────────────────────────────────────────────────
 
-    def _enter(self, function: Function, parent: Frame | None, call: Bound | None) -> Frame:
-        above = parent
+    def _fits(self, function: Function, caller: Frame) -> bool:
+        """Can the function stand where it is called?"""
+        above: Frame | None = caller
         while above is not None:
             if above.function is function:
-                raise Unsupported("recursion in the JIT")
+                return False
             above = above.parent
-        if len(self.frames) >= MOST_FRAMES:
-            raise Unsupported(f"more than {MOST_FRAMES} calls in a kernel in the JIT")
+        return caller.extra is None and len(self.frames) < MOST_FRAMES
+
+    def _enter(self, function: Function, parent: Frame | None, call: Bound | None, call_end: int) -> Frame:
         size = self.image.frame_size(function, call)
         start = 0 if parent is None else -(-parent.end // 16) * 16
         end = size if parent is None else start + max(size, 16)
-        frame = Frame(function, len(self.frames), self.count, start, end, parent, call)
-        self.frames.append(frame)
-        self.count += len(function.registers)
-        self._nodes(frame)
+        frame = Frame(function, len(self.frames), self.count, start, end, parent, call, call_end)
+        self._add(frame)
         return frame
+
+    def _share(self, function: Function) -> Frame:
+        """A function that stands in the code once."""
+        if function not in self.shared:
+            size = self.image.frame_size(function, None)
+            self.shared[function] = frame = Frame(function, len(self.frames), self.count, 0, size, shared=True, back=BACK)
+            self._add(frame)
+        return self.shared[function]
+
+    def _add(self, frame: Frame) -> None:
+        self.frames.append(frame)
+        self.count += len(frame.function.registers)
+        if any(bound.node.opcode in GROWS for bound in frame.code):
+            frame.extra, self.count = self.count, self.count + 1
+        self._nodes(frame)
 
     def _nodes(self, frame: Frame) -> None:
         code = frame.code
@@ -140,11 +171,7 @@ class Plan:
             own.append(node)
             last = code[end - 1]
             if last.node.opcode == "call" and "flow" in last.i.of.effects:
-                callee = self._callee(last)
-                if callee is not None:
-                    node.callee = self._enter(callee, frame, last)
-                    back = self._node(frame, end, end)
-                    back.returns, node.callee.back = node.callee, back.number
+                self._call(node, last)
             if is_barrier(last.i) or is_collective(last.i):
                 node.barrier = is_barrier(last.i)
                 after = self._node(frame, start, end)
@@ -159,11 +186,13 @@ class Plan:
                 self.nodes[node.wait].successors = list(following)
                 passes = not node.barrier or code[node.start].node.guard is not None
                 following = [node.wait, *(following if passes else [])]
+            guarded = code[node.end - 1].node.guard is not None
             if node.callee is not None:
                 self.nodes[node.callee.back].successors = list(following)
-                guarded = code[node.end - 1].node.guard is not None
                 following = [node.callee.at[0], *(following if guarded else [])]
-            node.successors = following
+            for _, back in node.calls:
+                self.nodes[back].successors = list(following)
+            node.successors = following if guarded or not node.calls else []
 
     def _node(self, frame: Frame, start: int, end: int) -> Node:
         node = Node(len(self.nodes), frame, start, end)
@@ -171,14 +200,55 @@ class Plan:
         self.order.append(node)
         return node
 
-    def _callee(self, bound: Bound) -> Function | None:
-        """The function that a call names, if it has a body."""
-        node = bound.operands.get("func")
-        symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
-        if not isinstance(symbol, Function):
-            raise Unsupported("a call through a pointer in the JIT")
-        function = self.image.resolve(symbol)
-        return function if function.defined else None
+    def _call(self, node: Node, bound: Bound) -> None:
+        """What a call enters: code that stands there, or functions that stand elsewhere; neither, where there is no body."""
+        functions = callees(self.image, bound)
+        direct = bound.operands.get("func") is not None
+        for function in functions:
+            if direct and self._fits(function, node.frame):
+                node.callee = self._enter(function, node.frame, bound, node.end)
+                back = self._node(node.frame, node.end, node.end)
+                back.returns, node.callee.back = node.callee, back.number
+                return
+        for function in functions:
+            callee = self._share(function)
+            back = self._node(node.frame, node.end, node.end)
+            back.returns, back.call = callee, bound
+            callee.backs.append(back.number)
+            node.calls.append((callee, back.number))
+
+    def _link(self) -> None:
+        """Shared functions, all of which are known now: where calls go, where returns go, what calls keep."""
+        for node in self.nodes:
+            if node.calls:
+                node.successors = [*(callee.at[0] for callee, _ in node.calls), *node.successors]
+                node.kept = self._needed(node)
+                for _, back in node.calls:
+                    self.nodes[back].kept = node.kept
+            root = node.frame
+            if root.shared and node.code and "leave" in _verbs(node.code[-1]):
+                node.successors = [*node.successors, *root.backs]
+        mine = [node for node in self.order if not node.frame.root.shared]
+        self.order = [node for node in self.order if node.frame.root.shared] + mine
+
+    def _needed(self, node: Node) -> int:
+        """The registers of shared functions that are needed after a call: those of the function and of whom it stands in."""
+        if not node.frame.root.shared:
+            return 0
+        found, frame, end = 0, node.frame, node.end
+        while True:
+            found |= self._live_after(frame.function, end) << frame.registers
+            if frame.extra is not None:
+                found |= 1 << frame.extra
+            if frame.parent is None:
+                return found
+            frame, end = frame.parent, frame.call_end
+
+    def _live_after(self, function: Function, end: int) -> int:
+        """The registers of a function that are live where a segment ends."""
+        if function not in self._segments:
+            self._segments[function] = {segment.end: segment.live_out for segment in segments(function)}
+        return self._segments[function][end]
 
     # ── order and liveness ──────────────────────────────────────────────────────────────
 
@@ -210,6 +280,15 @@ class Plan:
             if needed != node.live_in:
                 node.live_in = needed
                 work += before[node.number]
+        always = sum(1 << index for index in self.measures)
+        for node in self.nodes:
+            node.live_in |= always
+            node.live_out |= always
+
+    @property
+    def measures(self) -> list[int]:
+        """The registers that measure stacks."""
+        return ([STACK, SAVED] if self.shared else []) + [f.extra for f in self.frames if f.extra is not None]
 
     def _uses(self, node: Node) -> None:
         if node.returns is not None:
@@ -218,12 +297,13 @@ class Plan:
         shift = node.frame.registers
         for bound in node.code:
             reads, writes = reads_and_writes(bound)
-            if node.callee is not None and bound is node.code[-1]:
+            if (node.callee is not None or node.calls) and bound is node.code[-1]:
                 writes = 0
             if node.barrier or node.waits:
                 writes = 0
             node.gen |= reads << shift & ~node.kill
             node.kill |= writes << shift
+        node.gen |= node.kept & ~node.kill
         if node.callee is not None and node.code[-1].node.guard is None:
             for formal in node.callee.function.signature.parameters:
                 if isinstance(formal, Register):
@@ -231,21 +311,40 @@ class Plan:
 
     def _returned(self, node: Node) -> None:
         callee = node.returns
-        if callee is None or callee.call is None:
+        if callee is None:
             return
-        for formal, target in zip(callee.function.signature.results, results_of(callee.call), strict=False):
+        call = callee.call or node.call
+        for formal, target in zip(callee.function.signature.results, results_of(call) if call else [], strict=False):
             if isinstance(formal, Register):
                 node.gen |= 1 << formal.index + callee.registers
             if isinstance(target, Register):
                 node.kill |= 1 << target.index + node.frame.registers
+        node.kill |= node.kept
 
 
 MOST_FRAMES = 200
+STACK, SAVED = 0, 1  # registers of a thread: where its frame begins, and how much its second stack holds
+BACK = -2  # the node to which a shared function returns: who calls it knows
+GROWS = {"alloca", "stacksave", "stackrestore"}
 RESULT_NAMES = {"results", "ret", "ret_param", "result"}
 
 
 def _verbs(bound: Bound) -> set[str]:
     return {"leave"} if bound.node.opcode == "ret" else set()
+
+
+def callees(image: Image, bound: Bound) -> list[Function]:
+    """The functions with a body that a call may enter: the one that it names, those of its list, or all that are pointed at."""
+    node = bound.operands.get("func")
+    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+    if isinstance(symbol, Function):
+        found = [symbol]
+    else:
+        named = bound.operands.get("proto")
+        table = bound.scope.find(named.text) if isinstance(named, tree.Name) else None
+        found = list(table.targets) if isinstance(table, Table) else list(image.pointed_at)
+    resolved = dict.fromkeys(image.resolve(function) for function in found)
+    return [function for function in resolved if function.defined and function.instructions and not function.entry]
 
 
 def results_of(bound: Bound) -> list[Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ptxvm.algebra.types import Type, pred, u32
+from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
-from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import barriers, host, tensor
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, from_lanes, scalar_type, text
 from ptxvm.isa.fragments import Product
@@ -26,6 +25,7 @@ class Action:
     symbol: Any = None
     index: Value | None = None
     extra: Any = None
+    ways: list[tuple[Raw | None, int]] = field(default_factory=list)  # to which nodes lanes go, with their predicates
 
 
 class Port:
@@ -176,9 +176,9 @@ class Flow(Port):
 
     def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
         """Call a function."""
-        if isinstance(function, Value):
-            raise Unsupported("a call through a pointer in the JIT")
-        self.action = Action("call", function, None, (arguments or [], results or []))
+        pointer = function.to(u64) if isinstance(function, Value) else None
+        symbol = None if pointer is not None else self.at.kernel.image.resolve(function)
+        self.action = Action("call", symbol, pointer, (arguments or [], results or []))
 
     def leave(self) -> None:
         """Return."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside",
-    "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "meeting", "resident", "slot",
+    "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "meeting", "resident", "slot", "saved",
     "instructions", "thread_instructions", "rounds",
     "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
 ]  # fmt: skip
 POINTERS = {
     "check", "function", "fault", "tick", "twin", "masked", "outside", "rows", "addresses", "renumber", "deadlock", "records",
-    "states", "meeting",
+    "states", "meeting", "saved",
 }  # fmt: skip
 TICKS = 1 << 20  # turns of loops between two looks at the clock
 AT = {name: number for number, name in enumerate(FIELDS)}

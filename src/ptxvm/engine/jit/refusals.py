@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxvm.analysis.flow import reads_and_writes, targets
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.jit.plan import GROWS, callees
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
@@ -20,7 +21,16 @@ def reason(image: Image, function: Function) -> str | None:
         return f"the kernel '{function.name}' without a body in the JIT"
     if image.module_local.size or any(program.scope.registers for program in image.programs):
         return "registers and local memory of a module in the JIT"
+    if any(_launches(image, bound) for each in called(image, function) for bound in each.instructions):
+        return "a kernel that launches kernels in the JIT"
     return None
+
+
+def _launches(image: Image, bound: Bound) -> bool:
+    """Does it call one of CUDA's functions by which kernels launch others?"""
+    node = bound.operands.get("func") if bound.node.opcode == "call" else None
+    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+    return isinstance(symbol, Function) and symbol.name.startswith(("cuda", "__cudaCDP2")) and not image.resolve(symbol).defined
 
 
 def called(image: Image, function: Function) -> Iterator[Function]:
@@ -33,10 +43,26 @@ def called(image: Image, function: Function) -> Iterator[Function]:
         seen.add(each)
         yield each
         for bound in each.instructions:
-            node = bound.operands.get("func") if bound.node.opcode == "call" else None
-            symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
-            if isinstance(symbol, Function):
-                work.append(symbol)
+            if bound.node.opcode == "call":
+                work += callees(image, bound)
+
+
+def unbounded(image: Image, kernel: Function) -> bool:
+    """Does nobody know how deep its stack gets?  It takes memory as it goes, calls through pointers, or itself."""
+    return any(b.node.opcode in GROWS or _points(b) for f in called(image, kernel) for b in f.instructions) or _recurs(
+        image, kernel, ()
+    )
+
+
+def _points(bound: Bound) -> bool:
+    return bound.node.opcode == "call" and "flow" in bound.i.of.effects and bound.operands.get("func") is None
+
+
+def _recurs(image: Image, function: Function, above: tuple[Function, ...]) -> bool:
+    if function in above:
+        return True
+    inner = {each for b in function.instructions if b.node.opcode == "call" for each in callees(image, b)}
+    return any(_recurs(image, each, (*above, function)) for each in inner)
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────

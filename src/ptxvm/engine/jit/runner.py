@@ -46,6 +46,7 @@ class Runner:
         self.calls = kind(facts, image, library or compiled.library, self.windows, self.record)
         self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
         self._room = np.empty(facts.standing.cta_size * self.resident + LINE, np.uint8)
+        self._saved = np.empty(facts.standing.saved * self.resident, np.uint8)
         self._states = np.zeros(facts.warps, np.int32)
         self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
         self._blank = self._fresh_record()
@@ -64,6 +65,7 @@ class Runner:
             "outside": address(calls.outside),
             "deadlock": address(calls.deadlock),
             "resident": self.resident,
+            "saved": self._saved.ctypes.data,
             **{field: address(entry) for field, entry in self._entries.items()},
             "rows": calls.rows.ctypes.data,
             "addresses": self.compiled.addresses.ctypes.data,

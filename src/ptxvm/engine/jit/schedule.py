@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxvm.engine.jit import stack
 from ptxvm.engine.jit.meeting import ALL, BARRIERS, Meeting
 from ptxvm.engine.jit.raw import WARP
 from ptxvm.engine.jit.record import RUNNABLE, offset
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 USED = (
     "shared", "local", "meeting", "cta", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y", "rows",
+    "saved",
 )  # fmt: skip
 ROUNDS = 1 << 12  # after so many rounds the machine looks whether to go on
 
@@ -33,6 +35,7 @@ entry:
   store ptr %records, ptr %records.place, align 8
   %shared = load ptr, ptr %shared.place, align 8
   %local = load ptr, ptr %local.place, align 8
+  %saved = load ptr, ptr %saved.place, align 8
   %resident = load i64, ptr %resident.place, align 8
   %tick = load ptr, ptr %tick.place, align 8
   %deadlock = load ptr, ptr %deadlock.place, align 8
@@ -90,6 +93,9 @@ run:
   %local.offset = mul i64 %s, {kernel.local_stride * kernel.threads}
   %local.own = getelementptr i8, ptr %local, i64 %local.offset
   store ptr %local.own, ptr %local.place, align 8
+  %saved.offset = mul i64 %s, {stack.ROOM * warps * WARP}
+  %saved.own = getelementptr i8, ptr %saved, i64 %saved.offset
+  store ptr %saved.own, ptr %saved.place, align 8
   store ptr %m, ptr %meeting.place, align 8
   store i64 %cta, ptr %cta.place, align 8
   store i64 %s, ptr %slot.place, align 8
@@ -178,10 +184,12 @@ round.end:
 good:
   store ptr %shared, ptr %shared.place, align 8
   store ptr %local, ptr %local.place, align 8
+  store ptr %saved, ptr %saved.place, align 8
   ret i32 0
 bad:
   store ptr %shared, ptr %shared.place, align 8
   store ptr %local, ptr %local.place, align 8
+  store ptr %saved, ptr %saved.place, align 8
   ret i32 1
 }}"""
 
