@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.api import Kernel, Module, check, link, load
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsupported
+from ptxvm.machine.streams import Event, Stream
 
 if TYPE_CHECKING:
     from ptxvm.machine.device_array import DeviceArray
@@ -36,6 +37,7 @@ __all__ = [
     "Crash",
     "DeviceArray",
     "Diagnostic",
+    "Event",
     "Fault",
     "InvalidPTX",
     "Kernel",
@@ -43,6 +45,7 @@ __all__ = [
     "Module",
     "PTXVMError",
     "Sampler",
+    "Stream",
     "Surface",
     "Texture",
     "Unsupported",

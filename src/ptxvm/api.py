@@ -12,6 +12,7 @@ from ptxvm.analysis.program import Function, Program
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
 from ptxvm.diagnostics.render import render, summary
+from ptxvm.machine.streams import DEVICE, Stream, Turn
 from ptxvm.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ class Kernel:
         shared: int = 0,
         cluster: Extent | None = None,
         engine: str = "auto",
+        stream: Stream | None = None,
         check: Collection[str] | None = None,
         schedules: int = 1,
         seed: int | None = None,
@@ -199,6 +201,8 @@ class Kernel:
         `grid` and `block` are extents in CTAs and threads, one number or up to three (x, y, z); `shared` is bytes of dynamic
         shared memory.  `args`: NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their
         bytes, Python numbers are converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
+        Launches on different `stream`s may run at once on a device: here each runs when it is made, but the check `race`
+        finds what they do to the same bytes without an order (see `Stream`).
         A wrong access of memory is a `Fault`, with its place.  `check` names what to look for instead: wrong accesses and
         leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data `race`s; what is found, faults
         included, is then in the result's `findings`, and the kernel goes on where it can.  `schedules` runs
@@ -213,11 +217,14 @@ class Kernel:
         wanted(engine, check or (), cluster, threads, numerics)
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
-        watch = watching(self.module, engine, check, schedules, seed)
-        if engine == "interp" or watch is not None:
-            return launch(self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps, watch=watch)
-        how = {"threads": threads, "fast": numerics == "fast"}
-        return launch(self.module.engine(engine), self.function, grid, block, args, shared=shared, steps=steps, how=how)
+        with DEVICE.launched(self.name, stream, args) as turn:
+            watch = watching(self.module, engine, check, schedules, seed, turn if stream is not None else None)
+            if engine == "interp" or watch is not None:
+                return launch(
+                    self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps, watch=watch
+                )
+            how = {"threads": threads, "fast": numerics == "fast"}
+            return launch(self.module.engine(engine), self.function, grid, block, args, shared=shared, steps=steps, how=how)
 
 
 def wanted(
@@ -242,8 +249,13 @@ def names(check: Collection[str]) -> set[str]:
     return {check} if isinstance(check, str) else set(check)
 
 
-def watching(module: Module, engine: str, check: Collection[str] | None, schedules: int, seed: int | None) -> Watch | None:
-    """Who is to watch the launch, if anything is checked; on the JIT it is asked only for what is suspicious there."""
+def watching(
+    module: Module, engine: str, check: Collection[str] | None, schedules: int, seed: int | None, turn: Turn | None = None
+) -> Watch | None:
+    """Who is to watch the launch, if anything is checked; on the JIT it is asked only for what is suspicious there.
+
+    Of a launch on a stream all accesses are wanted, for later ones to be compared with.
+    """
     if schedules < 1:
         raise ValueError(f"a launch is run 1 or more times, not {schedules}")
     if not check and schedules == 1:
@@ -252,8 +264,15 @@ def watching(module: Module, engine: str, check: Collection[str] | None, schedul
     from ptxvm.engine.launch import Watch  # noqa: PLC0415
 
     checks = names(check or ())
-    sieve = None if engine == "interp" else module.jit.sieve
-    return Watch(Checker(checks), schedules, seed, frozenset(checks), sieve, WORTH_A_LOOK if engine == "auto" else 0)
+    sieve = None if engine == "interp" or turn is not None else module.jit.sieve
+    return Watch(
+        Checker(checks, turn, DEVICE.under_way),
+        schedules,
+        seed,
+        frozenset(checks),
+        sieve,
+        WORTH_A_LOOK if engine == "auto" else 0,
+    )
 
 
 __all__ = ["Kernel", "Module", "check", "link", "load"]

@@ -9,15 +9,17 @@ from typing import Any
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.barriers import BarrierCounts, diverged, misnamed
 from ptxvm.checkers.initialised import InitialisedBytes
+from ptxvm.checkers.launches import Clash, Footprint, compare_with_others
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarriers import Mbarriers
-from ptxvm.checkers.race import Race, RaceDetector
+from ptxvm.checkers.race import HAZARDS, Race, RaceDetector
 from ptxvm.checkers.strength import WIDE, Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Finding, Masks, Offsets, Party, Scene, Threads, Words
 from ptxvm.machine.faults import plural
+from ptxvm.machine.streams import Turn
 
 WARP = 32
 WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
@@ -27,8 +29,11 @@ CHECKS = ("memory", "init", "sync", "race")
 class Checker:
     """Watches the runs of a launch, for some of `CHECKS`."""
 
-    def __init__(self, checks: Collection[str]) -> None:
+    def __init__(self, checks: Collection[str], turn: Turn | None = None, others: Sequence[Turn] = ()) -> None:
+        """`turn` is the launch among those on streams, `others` are those under way."""
         self.checks = frozenset(checks)
+        self.turn, self.others = turn, list(others)
+        self._footprint: Footprint | None = None
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
         self._seen: set[tuple[Any, ...]] = set()
@@ -63,6 +68,8 @@ class Checker:
         self.scene, self.schedule, self.seed = scene, schedule, seed
         if "race" in self.checks:
             self._race = RaceDetector(scene, self._raced)
+            if self.turn is not None and self._footprint is None:
+                self._footprint = self.turn.left = Footprint(self.turn, scene)
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
         self._leaks = Leaks()
@@ -78,6 +85,8 @@ class Checker:
             self._init.read(access, threads, allocation, offsets)
         if self._race is not None:
             self._race.read(access, threads, allocation, offsets)
+        if self._footprint is not None:
+            self._footprint.note(access, threads, allocation, offsets, "read")
 
     def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have written."""
@@ -87,6 +96,8 @@ class Checker:
             self._init.wrote(access, allocation, offsets)
         if self._race is not None:
             self._race.wrote(access, threads, allocation, offsets)
+        if self._footprint is not None:
+            self._footprint.note(access, threads, allocation, offsets, "write")
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read and written in one step."""
@@ -95,6 +106,8 @@ class Checker:
             self._init.wrote(access, allocation, offsets)
         if self._race is not None:
             self._race.updated(access, threads, allocation, offsets)
+        if self._footprint is not None:
+            self._footprint.note(access, threads, allocation, offsets, "atomic")
 
     def signalled(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
@@ -198,7 +211,9 @@ class Checker:
         self._leaks.allocated(bound, threads, blocks)
 
     def finished(self, allocations: Sequence[Allocation]) -> None:
-        """The grid has ended: what it has not freed and lost is leaked."""
+        """The grid has ended: compare it with those beside it; what it has not freed and lost is leaked."""
+        if self._footprint is not None:
+            compare_with_others(self._footprint, self.others, self._clashed)
         if "memory" not in self.checks:
             return
         for lost in self._leaks.lost(allocations):
@@ -241,6 +256,30 @@ class Checker:
         self._keep(key, Finding(
             "race", said, (earlier, later), race.hazard, race.allocation.space, self._missing(race), race.mixed_size,
             span=span(race.sites[1].bound), related=span(race.sites[0].bound), column=column(race.sites[1].bound),
+        ))  # fmt: skip
+
+    def _clashed(self, clash: Clash) -> None:
+        """Two launches race."""
+        earlier, later = (
+            Party(
+                site.described, footprint.scene.place(site.bound, thread), clash.address, clash.address - clash.marks.start,
+                site.size, clash.marks.where, site.strength, footprint.turn.number,
+            )
+            for site, thread, footprint in zip(clash.sites, clash.threads, clash.footprints, strict=True)
+        )  # fmt: skip
+        first, second = (footprint.turn for footprint in clash.footprints)
+        hazard = HAZARDS[clash.sites[0].writes, clash.sites[1].writes]
+        said = (
+            f"{hazard} race on .global memory: {second} and {first} are not ordered, "
+            f"and the {later.operation} at line {later.line} touches what the {earlier.operation} at line {earlier.line} does"
+        )
+        missing = f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both"
+        ours = clash.sites[1].bound
+        same = earlier.place.file == later.place.file
+        self._keep(("launches", id(clash.sites[0].bound), id(ours)), Finding(
+            "race", said, (earlier, later), hazard, "global", missing, clash.sites[0].size != clash.sites[1].size,
+            grid=second.number, span=span(ours), related=span(clash.sites[0].bound) if same else Span(0, 0),
+            column=column(ours),
         ))  # fmt: skip
 
     def _missing(self, race: Race) -> str:

@@ -48,6 +48,7 @@ class Party:
     size: int = 0
     where: str = ""  # what it touches
     strength: str = "weak"
+    grid: int = 0  # the number of the launch, where it is one of several
 
     @property
     def line(self) -> int:
@@ -79,6 +80,8 @@ class Party:
         touched = f" of byte{'s' if self.size > 1 else ''} {first}" + (f" to {last}" if self.size > 1 else "")
         how = f"{self.strength} {self.operation}{touched} of {self.where}" if self.size else f"the {self.operation}"
         line = f"{how} at line {self.line} ({self.place.text}) by CTA {self.cta}, thread {self.thread}"
+        if self.grid:
+            line += f" of launch {self.grid} ('{self.place.kernel}')"
         return f"{line}, from {self.source}" if self.source else line
 
 
@@ -122,7 +125,7 @@ class Finding:
         return Diagnostic(
             Severity.ERROR, self.kind, self.message, self.span, last.line if last else 0, self.column,
             note="; ".join(notes), help=self.missing,
-            related=((f"the earlier {earlier.operation}", self.related),) if earlier else (),
+            related=((f"the earlier {earlier.operation}", self.related),) if earlier and self.related.end else (),
         )  # fmt: skip
 
     def __str__(self) -> str:
