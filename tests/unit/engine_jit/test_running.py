@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit import pool, shelf, spreading
+from ptxvm.engine.jit import pool, shelf, spreading, tiers
 from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
@@ -349,3 +349,43 @@ def test_the_user_can_interrupt_a_kernel(text: str, threads: int, tmp_path: Path
 def test_the_budget_ends_a_kernel(text: str) -> None:
     with pytest.raises(ptxvm.Fault, match="did not end within 10 steps"):
         ptxvm.load(HEAD + text).kernel().launch(4, 64, [], engine="jit", steps=10, threads=2)
+
+
+# ── tiers ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_kernel_that_runs_for_long_gets_better_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "policy", lambda: "auto")
+    monkeypatch.setattr(tiers, "PATIENCE", 0.0)
+    monkeypatch.setattr(tiers, "FACTOR", 0.0)
+    module = ptxvm.load(HEAD + SCALE)
+    kernel, data = module.kernel(), np.arange(64, dtype=np.uint32)
+    compiled = module.jit.compiled(Specialisation(kernel.function, (32, 1, 1)))
+    assert compiled.versions["first"].tier == Tier.QUICK
+    kernel.launch(2, 32, [data], engine="jit")
+    for thread in threading.enumerate():
+        if thread.name == "ptxvm compiles":
+            thread.join()
+    assert compiled.versions["first"].tier == Tier.BEST
+    kernel.launch(2, 32, [data], engine="jit")
+    assert (data == 9 * np.arange(64)).all()
+
+
+def test_code_is_left_as_it_is_until_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "policy", lambda: "auto")
+    module = ptxvm.load(HEAD + SCALE)
+    compiled = module.jit.compiled(Specialisation(module.kernel().function, (32, 1, 1)))
+    compiled.versions["first"].seconds = 0.5
+    for spent, pays in ((0.0, False), (1.4, False), (1.6, True)):
+        compiled.spent = spent
+        assert tiers.pays(compiled) is pays
+    compiled.improving = True
+    assert not tiers.pays(compiled)
+
+
+def test_the_tier_is_one_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXVM_TIER", "best")
+    assert tiers.policy.__wrapped__() == "best"
+    monkeypatch.setenv("PTXVM_TIER", "fastest")
+    with pytest.raises(ValueError, match="PTXVM_TIER is one of auto, quick, best, not 'fastest'"):
+        tiers.policy.__wrapped__()

@@ -25,6 +25,7 @@ class Version:
     code: Any
     address: int
     tier: int
+    seconds: float = 0.0  # that it took to compile
 
     @cached_property
     def grid(self) -> Any:
@@ -36,7 +37,8 @@ class Version:
 class Compiled:
     """A kernel for one shape of CTA.
 
-    `make` finds or compiles a version by its name.  `rate` is the seconds that a CTA takes.
+    `make` finds or compiles a version by its name.  `rate` is the seconds that a CTA takes, `spent` those that all have
+    taken.
     """
 
     image: Image
@@ -45,6 +47,8 @@ class Compiled:
     versions: dict[str, Version] = field(default_factory=dict)
     runners: list[Runner] = field(default_factory=list)
     rate: float | None = None
+    spent: float = 0.0
+    improving: bool = False
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,9 +62,15 @@ class Compiled:
                 self.facts = made.facts  # and all that was known before
             return self.versions[name]
 
-    def took(self, rate: float | None) -> None:
+    def replace(self, name: str, better: Version) -> None:
+        """Better code, for the launches to come."""
+        with self._lock:
+            self.versions[name] = better
+
+    def took(self, rate: float | None, ctas: int) -> None:
         """A launch has ended; one that was slow by chance is not believed at once."""
         if rate is not None:
+            self.spent += rate * ctas
             self.rate = rate if self.rate is None else min(rate, 2 * self.rate)
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ class Translation:
         if wanted.fast:
             raise Unsupported('numerics="fast" in the JIT')
         self.image, self.wanted = image, wanted
+        self._lock = threading.RLock()
 
     @cached_property
     def versions(self) -> Versions:
@@ -48,9 +50,11 @@ class Translation:
             _ = self.masked  # which numbers the places of its code first
         return self.versions.shapeless()
 
-    def text(self, version: str) -> str:
-        """The module of a version: `first`, `masked` or `shapeless`."""
-        return self.versions.text if version == "first" else str(getattr(self, version))
+    def text(self, version: str) -> tuple[str, Facts]:
+        """The module of a version (`first`, `masked` or `shapeless`), and what is known of it and those before."""
+        with self._lock:
+            text = self.versions.text if version == "first" else str(getattr(self, version))
+            return text, self.facts
 
     @property
     def facts(self) -> Facts:

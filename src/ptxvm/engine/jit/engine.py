@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import spreading
+from ptxvm.engine.jit import spreading, tiers
 from ptxvm.engine.jit.compiled import Compiled
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.pool import usual_threads
 from ptxvm.engine.jit.runner import Runner
-from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
+from ptxvm.engine.jit.shelf import Shelf, Specialisation
 from ptxvm.engine.jit.signals import Signals
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.allocation import Allocation
@@ -24,8 +24,6 @@ from ptxvm.machine.launch import LaunchShape
 if TYPE_CHECKING:
     from ptxvm.engine.jit.sieve import Sieve
     from ptxvm.engine.jit.watched import Look
-
-TIERS = {"first": Tier.BEST, "masked": Tier.QUICK, "shapeless": Tier.QUICK}
 
 
 class Jit:
@@ -63,7 +61,7 @@ class Jit:
         """The code of a kernel."""
         found = self._compiled.get(wanted)
         if found is None:
-            found = Compiled(self.image, self.library, lambda name: self.shelf.get(wanted, name, TIERS[name]))
+            found = Compiled(self.image, self.library, lambda name: self.shelf.get(wanted, name, tiers.first()))
             found = self._compiled.setdefault(wanted, found)
         return found
 
@@ -83,7 +81,8 @@ class Jit:
 
         `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
         """
-        compiled = self.compiled(Specialisation(self.image.resolve(kernel), shape.block, shared, fast))
+        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast)
+        compiled = self.compiled(wanted)
         launch = Launch(self.image, compiled.facts, shape, budget)
         progress, runners = spreading.Progress(shape.ctas, compiled.rate), []
 
@@ -101,7 +100,9 @@ class Jit:
                 runner.leave()
                 compiled.runners.append(runner)
             launch.release()
-        compiled.took(progress.rate)
+        compiled.took(progress.rate, shape.ctas)
+        if tiers.pays(compiled):
+            tiers.improve(compiled, partial(self.shelf.get, wanted))
         return launch.counters()
 
     def examine(self, wanted: Specialisation, shape: LaunchShape, parameters: int, look: Look, budget: int | None) -> Counters:

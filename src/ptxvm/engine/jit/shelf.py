@@ -23,6 +23,7 @@ from ptxvm.machine.image import Image
 if TYPE_CHECKING:
     from ptxvm.engine.jit.compiler import Translation
 
+REMEMBERED = 8  # translations
 PACKAGE = Path(__file__).parents[2]
 
 
@@ -56,20 +57,22 @@ class Shelf:
         self.image = image
         self.store = store.from_environment()
         self._translations: dict[Specialisation, Translation] = {}
-        self._lock = threading.RLock()  # what is compiled by one thread is there for the next
+        self._lock = threading.Lock()
 
     def get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
         """Code of a tier, or of a better one where that is kept."""
-        with self._lock:
-            return self._kept(wanted, name, tier) or self._made(wanted, name, tier)
+        return self._kept(wanted, name, tier) or self._made(wanted, name, tier)
 
     def translation(self, wanted: Specialisation) -> Translation:
-        """The texts of a kernel."""
+        """The texts of a kernel; the last ones are remembered."""
         from ptxvm.engine.jit.compiler import Translation  # noqa: PLC0415 - it takes longer to import than ready code to load
 
-        if wanted not in self._translations:
-            self._translations[wanted] = Translation(self.image, wanted)
-        return self._translations[wanted]
+        with self._lock:
+            if wanted not in self._translations:
+                self._translations[wanted] = Translation(self.image, wanted)
+                for old in list(self._translations)[:-REMEMBERED]:
+                    del self._translations[old]
+            return self._translations[wanted]
 
     def _kept(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
         if self.store is None or wanted.checks:
@@ -87,18 +90,19 @@ class Shelf:
 
         log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
         translation = self.translation(wanted)
-        text, facts = translation.text(name), translation.facts
+        text, facts = translation.text(name)
         data = native.object_code(text, tier)
-        log.debug("%s, %s for %s: compiled in %.3f s", facts.name, name, wanted.block, time.perf_counter() - began)
+        took = time.perf_counter() - began
+        log.debug("%s, %s for %s: compiled in %.3f s", facts.name, name, wanted.block, took)
         try:
             code = flatten(data)
         except NotFlat as reason:
             log.debug("%s is not kept: %s", facts.name, reason)
             linked = native.Linked(data, [entry(name)])
-            return Version(facts, linked, linked.address(entry(name)), tier)
+            return Version(facts, linked, linked.address(entry(name)), tier, took)
         if self.store is not None and not wanted.checks and (kept := packed(facts, code, tier)) is not None:
             self.store.put(self.key(wanted, name), kept)
-        return _version(name, facts, code, tier)
+        return _version(name, facts, code, tier, took)
 
     # ── keys ────────────────────────────────────────────────────────────────────────────
 
@@ -131,9 +135,9 @@ def entry(name: str) -> str:
     return "grid" if name == "first" else "warp"
 
 
-def _version(name: str, facts: Facts, code: Flat, tier: int) -> Version:
+def _version(name: str, facts: Facts, code: Flat, tier: int, seconds: float = 0.0) -> Version:
     loaded = Loaded(code)
-    return Version(facts, loaded, loaded.address(entry(name)), tier)
+    return Version(facts, loaded, loaded.address(entry(name)), tier, seconds)
 
 
 @functools.cache

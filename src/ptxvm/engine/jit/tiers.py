@@ -1,0 +1,60 @@
+"""When which tier: quick code first, and the best one, made in the background, for kernels on which time is spent.
+
+`PTXVM_TIER` is `auto` for that, or `quick` or `best` for code of one tier from the start, which tests and benchmarks
+want.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ptxvm.engine.jit.shelf import Tier
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.compiled import Compiled, Version
+
+PATIENCE = 0.3  # seconds that a kernel has run before better code can pay ...
+FACTOR = 3.0  # ... and so many times as long as it took to compile
+FIXED = {"quick": Tier.QUICK, "best": Tier.BEST}
+
+
+@functools.cache
+def policy() -> str:
+    """What the user wants."""
+    text = os.environ.get("PTXVM_TIER", "auto")
+    if text not in ("auto", *FIXED):
+        raise ValueError(f"PTXVM_TIER is one of auto, {', '.join(FIXED)}, not {text!r}")
+    return text
+
+
+def first() -> Tier:
+    """The tier of code that somebody waits for."""
+    return FIXED.get(policy(), Tier.QUICK)
+
+
+def pays(compiled: Compiled) -> bool:
+    """Has the kernel run for so long that its code should be better?"""
+    if policy() != "auto" or compiled.improving:
+        return False
+    quick = [version for version in compiled.versions.values() if version.tier < Tier.BEST]
+    return bool(quick) and compiled.spent > max(PATIENCE, FACTOR * sum(version.seconds for version in quick))
+
+
+def improve(compiled: Compiled, make: Callable[[str, Tier], Version]) -> threading.Thread:
+    """Make better code of a kernel beside what runs; the launches that follow take it.
+
+    The process does not end before that: LLVM must not be taken apart while it works.
+    """
+    compiled.improving = True
+
+    def work() -> None:
+        for name in list(compiled.versions):
+            compiled.replace(name, make(name, Tier.BEST))
+
+    thread = threading.Thread(target=work, name="ptxvm compiles")
+    thread.start()
+    return thread
