@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Extent = int | Sequence[int]
 ENGINES = ("auto", "interp", "jit")
 NUMERICS = ("exact", "fast")
+DUMPS = ("shapes", "llvm", "asm")
 CHECKS = ("memory", "init", "sync", "race")
 WORTH_A_LOOK = 1 << 16  # threads from which on it pays to compile what looks for them whether a checker is needed
 LACKING = "P0309"  # the code of an instruction that ptxvm lacks
@@ -126,6 +127,11 @@ class Module:
 
             self._jit = Jit(self.image)
         return self._jit
+
+    @property
+    def compiling(self) -> float:
+        """The seconds for which launches have waited for compiled code."""
+        return self._jit.seconds if self._jit is not None else 0.0
 
     def engine(self, name: str) -> Engine:
         """`interp`, `jit`, or `auto`: the JIT, but the interpreter for a kernel that needs what the JIT lacks."""
@@ -225,6 +231,20 @@ class Kernel:
                 )
             how = {"threads": threads, "fast": numerics == "fast"}
             return launch(self.module.engine(engine), self.function, grid, block, args, shared=shared, steps=steps, how=how)
+
+    def dump(self, what: str, block: Extent = 1, *, shared: int = 0) -> str:
+        """What the JIT makes of the kernel for CTAs of a shape: `shapes`, `llvm` or `asm`.
+
+        `shapes` is the PTX beside the shape of every value (constant, uniform, linear in the lane, or varying) and what
+        each access of memory became (broadcast, contiguous rows, gather); `llvm` and `asm` are the best code of the
+        version that runs first.
+        """
+        from ptxvm.engine.jit.dump import dump  # noqa: PLC0415 - LLVM comes with the first that wants it
+        from ptxvm.machine.launch import launch_shape  # noqa: PLC0415
+
+        if what not in DUMPS:
+            raise ValueError(f"there is no dump of '{what}'; there are {', '.join(DUMPS)}")
+        return dump(self.module.image, self.function, launch_shape(1, block).block, shared, what)
 
 
 def wanted(

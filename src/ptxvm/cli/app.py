@@ -89,6 +89,13 @@ def run(
     form: Annotated[str, typer.Option("--format", metavar="text|json|sarif", help="How findings are printed.")] = "text",
     steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop a kernel that runs longer.")] = None,
     time: Annotated[bool, typer.Option("--time", help="Print how long it took.")] = False,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads of the host on the JIT; 1 runs CTAs in their order.")
+    ] = None,
+    numerics: Annotated[str, typer.Option(metavar="exact|fast", help="How approximations are computed.")] = "exact",
+    dump: Annotated[
+        str | None, typer.Option(metavar="shapes|llvm|asm", help="Show what the JIT makes of it, and run nothing.")
+    ] = None,
 ) -> int:
     """Run a kernel on arrays, and print them.
 
@@ -126,6 +133,9 @@ def run(
             form=form,
             steps=steps,
             time=time,
+            threads=threads,
+            numerics=numerics,
+            dump=dump,
         )
     )
 

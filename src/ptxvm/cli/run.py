@@ -14,7 +14,7 @@ import numpy as np
 from rich.text import Text
 
 import ptxvm
-from ptxvm.api import wanted
+from ptxvm.api import DUMPS, wanted
 from ptxvm.cli import arguments
 from ptxvm.cli.check import known_target, read
 from ptxvm.cli.failures import FINDINGS, InFile, WrongCall, one_line
@@ -47,10 +47,15 @@ class Request:
     form: str = "text"
     steps: int | None = None
     time: bool = False
+    threads: int | None = None
+    numerics: str = "exact"
+    dump: str | None = None
 
 
 def run(request: Request) -> int:
     """Load, launch, print."""
+    if request.dump is not None:
+        return print_dump(request)
     grid, block = extent("grid", request.grid), extent("block", request.block)
     cluster = extent("cluster", request.cluster) if request.cluster else None
     checks = tuple(name for name in request.checks.split(",") if name not in ("", "none"))
@@ -63,12 +68,13 @@ def run(request: Request) -> int:
         loaded = time.perf_counter()
         random = np.random.default_rng(request.seed or 0)
         args = [arguments.parse(word, random) for word in request.arguments]
-        refuse_wrong_launch(kernel, grid, block, args, (request.engine, checks, cluster))
+        refuse_wrong_launch(kernel, grid, block, args, (request.engine, checks, cluster, request.threads, request.numerics))
         saved = [which_to_save(kernel, args, each) for each in request.save]
         with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"):
             result = kernel.launch(
                 grid, block, args, shared=request.shared, cluster=cluster, engine=request.engine, check=checks,
-                schedules=request.schedules, seed=request.seed, steps=request.steps,
+                schedules=request.schedules, seed=request.seed, steps=request.steps, threads=request.threads,
+                numerics=request.numerics,
             )  # fmt: skip
     except (ptxvm.InvalidPTX, ptxvm.Fault) as wrong:
         raise InFile(source, wrong) from wrong
@@ -76,7 +82,7 @@ def run(request: Request) -> int:
         arguments.save(path, args[number])  # type: ignore[arg-type]
     if request.form == "text":
         print_arrays(kernel, args)
-        print_counters(result, loaded - began if request.time else None)
+        print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
     return print_findings(source, result, request.form)
 
 
@@ -116,7 +122,7 @@ def refuse_wrong_launch(
     grid: Extent,
     block: Extent,
     args: Sequence[Any],
-    how: tuple[str, Sequence[str], Extent | None],
+    how: tuple[str, Sequence[str], Extent | None, int | None, str],
 ) -> None:
     """Find what is wrong with the arguments before the launch, where such errors could be bugs of ours."""
     try:
@@ -175,14 +181,33 @@ def print_findings(source: Source, result: ptxvm.LaunchResult, form: str) -> int
     return FINDINGS if findings else 0
 
 
-def print_counters(result: ptxvm.LaunchResult, loading: float | None) -> None:
-    """What the launch did, and how long it took where that was asked for."""
+def print_counters(result: ptxvm.LaunchResult, before: tuple[float, float] | None) -> None:
+    """What the launch did, and how long it took where that was asked for: `before` is of reading and of compiling."""
     threads = prod(result.grid) * prod(result.block)
     ctas = prod(result.grid)
     counts = ((ctas, "CTA"), (threads, "thread"), (result.thread_instructions, "thread-instruction"))
     line = ", ".join(f"{count:,} {noun}{'s' if count != 1 else ''}" for count, noun in counts)
     console().print(Text(line))
-    if loading is not None:
-        rate = result.thread_instructions / max(result.seconds, 1e-9)
-        took = f"read in {loading:.3f} s, ran in {result.seconds:.3f} s"
-        console().print(Text(f"{took}: {rate / 1e6:,.1f} million thread-instructions a second"))
+    if before is not None:
+        reading, compiling = before
+        running = max(result.seconds - compiling, 1e-9)
+        compiled = f"compiled in {compiling:.3f} s, " if compiling else ""
+        rate = result.thread_instructions / running / 1e6
+        took = f"read in {reading:.3f} s, {compiled}ran in {running:.6f} s"
+        console().print(Text(f"{took}: {rate:,.1f} million thread-instructions a second"), soft_wrap=True)
+
+
+def print_dump(request: Request) -> int:
+    """What the JIT makes of the kernel."""
+    block = extent("block", request.block)
+    if request.dump not in DUMPS:
+        raise WrongCall(f"no such dump: '{request.dump}'; there are {', '.join(DUMPS)}")
+    source = read(request.file)
+    try:
+        kernel = find_kernel(load(request.file, source, request.target), request.entry)
+        print(kernel.dump(request.dump, block, shared=request.shared).rstrip())
+    except ptxvm.InvalidPTX as wrong:
+        raise InFile(source, wrong) from wrong
+    except ValueError as wrong:
+        raise WrongCall(one_line(str(wrong))) from None
+    return 0

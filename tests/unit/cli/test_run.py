@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import ml_dtypes
@@ -308,3 +309,37 @@ def test_sums_of_integers_are_exact():
     assert arguments.statistics(full) == (str(2**64 - 1), str(2**64 - 1), str(3 * (2**64 - 1)))
     assert arguments.statistics(np.array([-(2**63), -(2**63)], np.int64))[2] == str(-(2**64))
     assert arguments.statistics(np.array([-1, 3], np.int8)) == ("-1", "3", "2")
+
+
+def test_the_jit_can_be_told_how_to_run(ptxvm, scale):
+    done = ptxvm("run", scale, *LAUNCH, "--engine", "jit", "--threads", "1", "f32[6]", "f32[6]=arange", "-1.5", "6")
+    assert (done.code, done.err) == (0, "")
+    assert "-0 -1.5 -3 -4.5 -6 -7.5" in done.out
+
+
+def test_numerics_are_exact_or_fast(ptxvm, scale):
+    done = ptxvm("run", scale, *LAUNCH, "--numerics", "loose", "f32[6]", "f32[6]=arange", "-1.5", "6")
+    assert done.code == 2
+    assert "there are no numerics 'loose'; there are exact, fast" in done.err
+
+
+def test_time_tells_what_was_waited_for(ptxvm, scale):
+    done = ptxvm("run", scale, *LAUNCH, "--engine", "jit", "--time", "f32[6]", "f32[6]=arange", "-1.5", "6")
+    last = done.out.splitlines()[-1]
+    assert re.fullmatch(
+        r"read in [\d.]+ s, compiled in [\d.]+ s, ran in [\d.]+ s: [\d.,]+ million thread-instructions a second", last
+    )
+
+
+def test_dump_shows_shapes_and_runs_nothing(ptxvm, scale):
+    done = ptxvm("run", scale, "--block", "32", "--dump", "shapes")
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"add\.u64 %rd4, %rd2, %rd3; +base \+ 4·lane$", done.out, re.MULTILINE)
+    assert re.search(r"ld\.global\.f32 %f2, \[%rd4\]; +varies +contiguous$", done.out, re.MULTILINE)
+    assert max(map(len, done.out.splitlines())) <= 120
+
+
+def test_there_are_three_dumps(ptxvm, scale):
+    done = ptxvm("run", scale, "--block", "32", "--dump", "everything")
+    assert done.code == 2
+    assert "no such dump: 'everything'; there are shapes, llvm, asm" in done.err

@@ -51,6 +51,7 @@ class Emitter(Operands):
         self.loaded: dict[Key, Value] = {}
         self.written: set[Key] = set()
         self.position = 0
+        self.notes: dict[int, str] = {}  # how instructions access memory, by their positions
         self.definitions: list[Definition] = []
         self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
         self.guard: Raw | None = None
@@ -264,6 +265,10 @@ class Emitter(Operands):
             raw = self.kernel.registers.load(key, type, self.prologue, self.code, (self.node.number, self.full))
             self.loaded[key] = Value(self.alg, type, raw)
         return self.loaded[key]
+
+    def note(self, said: str) -> None:
+        """How the instruction at hand accesses memory, for who looks at it."""
+        self.notes[self.position] = said
 
     def assign(self, key: Key, type: Type, value: Value) -> None:
         """Give a register a new value, where the guard holds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import spreading, tiers
-from ptxvm.engine.jit.compiled import Compiled
+from ptxvm.engine.jit.compiled import Compiled, Version
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.pool import usual_threads
 from ptxvm.engine.jit.runner import Runner
@@ -34,6 +35,7 @@ class Jit:
         self.shelf = Shelf(image)
         self._compiled: dict[Specialisation, Compiled] = {}
         self._refused: dict[Specialisation, str] = {}
+        self.seconds = 0.0  # that launches have waited for code
 
     @property
     def library(self) -> Library:
@@ -61,9 +63,15 @@ class Jit:
         """The code of a kernel."""
         found = self._compiled.get(wanted)
         if found is None:
-            found = Compiled(self.image, self.library, lambda name: self.shelf.get(wanted, name, tiers.first()))
+            found = Compiled(self.image, self.library, partial(self._get, wanted))
             found = self._compiled.setdefault(wanted, found)
         return found
+
+    def _get(self, wanted: Specialisation, name: str) -> Version:
+        began = time.perf_counter()
+        version = self.shelf.get(wanted, name, tiers.first())
+        self.seconds += time.perf_counter() - began
+        return version
 
     def launch(
         self,

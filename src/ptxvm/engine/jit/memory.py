@@ -43,9 +43,11 @@ class Memory(Port):
         llvm = scalar_type(type)
         if space != "local" and isinstance(raw, Lin) and not raw.terms and not isinstance(self.at.guard, Vec):
             pointer = self._checked(space, raw, size, writing=False)
+            self.at.note("broadcast" if raw.bank is None else "")
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
             return [Value(self.alg, type, Lin(name)) for name in names]
         self._checked(space, raw, size, writing=False)
+        self.at.note(self.places.kind(space, raw, size) or "gather")
         return [Value(self.alg, type, Vec(name)) for name in self.places.load(space, llvm, type.bytes, raw, count)]
 
     def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
@@ -61,10 +63,13 @@ class Memory(Port):
         llvm = scalar_type(type)
         uniform = all(isinstance(v.raw, Lin) and not v.raw.terms for v in values)
         if uniform and pointer and not isinstance(self.at.guard, Vec):
+            self.at.note("single store")
             for n, v in enumerate(values):
                 place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * type.bytes}")
                 self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {place}, align {min(type.bytes, 16)}")
             return
+        kind = self.places.kind(space, raw, size)
+        self.at.note(kind if kind and "broadcast" not in kind else "scatter")
         vectors = [self.alg.vector(type, v.raw) for v in values]
         self.places.store(space, llvm, type.bytes, raw, vectors)
 

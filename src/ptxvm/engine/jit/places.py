@@ -153,6 +153,20 @@ class Places:
             return self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', place)}")
         return self.code.emit(f"inttoptr i64 {text('i64', place)} to ptr")
 
+    def kind(self, space: str, raw: Raw, size: int) -> str:
+        """How an access is cut in pieces, in words; empty where it is not."""
+        linear = self.linear(space, raw)
+        cut = pieces(linear, size, self.width) if linear is not None else None
+        if cut is None:
+            return ""
+        different = {(piece.offset, piece.steps, piece.contiguous) for piece in cut}
+        rows = sum(contiguous for _, _, contiguous in different)
+        if len(cut) == 1:
+            return "contiguous" if rows else "broadcast"
+        kinds = ((rows, "row"), (len(different) - rows, "broadcast"))
+        said = " and ".join(f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in kinds if count)
+        return f"{said} of {cut[0].count}"
+
     # ── loads ───────────────────────────────────────────────────────────────────────────
 
     def load(self, space: str, llvm: str, size: int, raw: Raw, count: int) -> list[str]:

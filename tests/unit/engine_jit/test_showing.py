@@ -1,0 +1,137 @@
+"""What the JIT shows of a kernel: the shape of every value, and what each access became."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import ptxvm
+from ptxvm.algebra.types import f32, pred, s32, u32, u64
+from ptxvm.engine.jit.raw import Lin, Vec
+from ptxvm.engine.jit.showing import number, shape
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+KERNEL = """
+.visible .entry k(.param .u64 data, .param .u32 pitch)
+{
+    .reg .b32 %r<12>; .reg .b64 %d<12>; .reg .pred %p<2>; .reg .f32 %f<3>;
+    .shared .align 4 .b8 room[128];
+    ld.param.u64 %d0, [data];
+    ld.param.u32 %r0, [pitch];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mul.wide.u32 %d1, %r1, 4;
+    add.u64 %d2, %d0, %d1;
+    ld.global.u32 %r3, [%d2];
+    ld.global.u32 %r4, [%d0];
+    mad.lo.u32 %r5, %r2, %r0, %r1;
+    mul.wide.u32 %d3, %r3, 4;
+    add.u64 %d4, %d0, %d3;
+    ld.global.u32 %r6, [%d4];
+    mov.f32 %f0, 0f3FC00000;
+    st.global.u32 [%d2], %r6;
+    st.global.u32 [%d4], %r6;
+    st.global.u32 [%d0], %r4;
+    atom.global.add.u32 %r7, [%d0], 1;
+    setp.lt.u32 %p0, %r4, %r0;
+    @%p0 bra NEXT;
+    mov.u32 %r8, 7;
+NEXT:
+    bar.sync 0;
+    ret;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, tuple[str, str]]:
+    """The value and the note of each instruction; CTAs of 8 × 4 threads are one warp."""
+    text = ptxvm.load(HEAD + KERNEL).kernel().dump("shapes", (8, 4))
+    found = {}
+    for line in text.splitlines()[4:]:
+        if match := re.match(r" *\d+  (.{1,44}?;) *(?:  (.*?))? *$", line):
+            words = re.split(r" {2,}", (match[2] or "").strip())
+            found[match[1]] = words[0], words[1] if len(words) > 1 else ""
+    return found
+
+
+@pytest.mark.parametrize(
+    ("instruction", "value"),
+    [
+        ("ld.param.u64 %d0, [data];", "uniform"),
+        ("mov.u32 %r1, %tid.x;", "lane%8"),
+        ("mov.u32 %r2, %tid.y;", "lane/8"),
+        ("mul.wide.u32 %d1, %r1, 4;", "4·lane%8"),
+        ("add.u64 %d2, %d0, %d1;", "base + 4·lane%8"),
+        ("mad.lo.u32 %r5, %r2, %r0, %r1;", "lane%8 + u·lane/8"),
+        ("mul.wide.u32 %d3, %r3, 4;", "varies"),
+        ("mov.f32 %f0, 0f3FC00000;", "= 1.5"),
+        ("mov.u32 %r8, 7;", "= 7"),
+    ],
+)
+def test_values(rows: dict[str, tuple[str, str]], instruction: str, value: str) -> None:
+    found, _ = rows[instruction]
+    assert sorted(found.split(" + ")) == sorted(value.split(" + "))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "note"),
+    [
+        ("ld.global.u32 %r3, [%d2];", "1 row of 8"),
+        ("ld.global.u32 %r4, [%d0];", "broadcast"),
+        ("ld.global.u32 %r6, [%d4];", "gather"),
+        ("atom.global.add.u32 %r7, [%d0], 1;", "lane by lane"),
+    ],
+)
+def test_accesses(rows: dict[str, tuple[str, str]], instruction: str, note: str) -> None:
+    assert rows[instruction][1] == note
+
+
+@pytest.mark.parametrize(
+    ("instruction", "note"),
+    [
+        ("st.global.u32 [%d2], %r6;", "1 row of 8"),
+        ("st.global.u32 [%d4], %r6;", "scatter"),
+        ("st.global.u32 [%d0], %r4;", "single store"),
+        ("@%p0 bra NEXT;", "together"),
+    ],
+)
+def test_what_gives_no_value(rows: dict[str, tuple[str, str]], instruction: str, note: str) -> None:
+    assert rows[instruction] == (note, "")
+
+
+def test_the_other_dumps_are_code() -> None:
+    kernel = ptxvm.load(HEAD + KERNEL).kernel()
+    assert re.search(r"^define .*i32 @grid\(", kernel.dump("llvm", 32), re.MULTILINE)
+    assert re.search(r"^grid:", kernel.dump("asm", 32), re.MULTILINE)
+    with pytest.raises(ValueError, match="there is no dump of 'bits'; there are shapes, llvm, asm"):
+        kernel.dump("bits")
+
+
+LANES = tuple(range(32))
+
+
+@pytest.mark.parametrize(
+    ("type", "raw", "said"),
+    [
+        (u32, Lin(5), "= 5"),
+        (s32, Lin(0xFFFF_FFFF), "= -1"),
+        (f32, Lin(0xC0200000), "= -2.5"),
+        (pred, Lin(1), "= true"),
+        (u32, Lin(0x80000001), "= 0x80000001"),
+        (u32, Lin("%x"), "uniform"),
+        (u64, Lin(8, ((LANES, 4),)), "8 + 4·lane"),
+        (u64, Lin("%x", ((LANES, (1 << 64) - 4),)), "base + -4·lane"),
+        (u32, Lin(0, ((tuple(n % 4 for n in LANES), 1), (tuple(n // 4 for n in LANES), "%u"))), "lane%4 + u·lane/4"),
+        (u32, Lin("%x", ((tuple(n * n for n in LANES), 1),)), "base + K[lane]"),
+        (u32, Vec("%v"), "varies"),
+        (f32, Vec("<...>", LANES), "constants"),
+    ],
+)
+def test_shapes_in_words(type: object, raw: Lin | Vec, said: str) -> None:
+    assert shape(type, raw) == said  # type: ignore[arg-type]
+
+
+def test_numbers_are_read_by_their_type() -> None:
+    assert [number(f32, 0x7F800000), number(u64, 1 << 40), number(s32, 0xFFF0_0001)] == ["inf", hex(1 << 40), "-1048575"]
