@@ -250,6 +250,7 @@ class Memory(Port):
         """One lane after the other, in their order."""
         space = self._where(space, address)
         self.access = Access.of("atomic", type, attributes)
+        self.at.note("lane by lane")
         self._checked(space, address.raw, type.bytes, writing=True)
         self.at.dirty = True
         return atomics.Updates(self.at, space, type, attributes.get("operation")).run(address.raw, update, operands)
