@@ -15,6 +15,9 @@ HEAD = """
 .visible .entry k(.param .u64 data)
 {
     .shared .align 16 .b8 s[8192];
+    .shared .align 16 .b8 t[64];
+    .local .align 4 .b8 frame[16];
+    .local .align 4 .b8 more[16];
     .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
     ld.param.u64 %rd1, [data];
     mov.u32 %r1, %tid.x;
@@ -80,6 +83,8 @@ FINE = {
     "volatile": "st.shared.u32 [%r6], 0; bar.sync 0; st.volatile.shared.u32 [s], 1; ld.volatile.shared.u32 %r9, [s];",
     "loops over an array": "mov.u32 %r9, 0; L: ld.global.u32 %r10, [%rd2]; add.u32 %r10, %r10, %r9; "
     "st.global.u32 [%rd2], %r10; add.u64 %rd2, %rd2, 512; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 8; @%p1 bra L;",
+    "variables": "and.b32 %r9, %r1, 0xf; setp.lt.u32 %p1, %r1, 16; mov.u32 %r10, t; mad.lo.u32 %r10, %r1, 4, %r10; "
+    "@%p1 st.shared.u32 [%r10], 1; bar.sync 0; ld.shared.u32 %r9, [t+60];",
     "lanes that meet": "mov.u32 %r9, %r1; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; bar.warp.sync -1; "
     "and.b32 %r9, %r1, 16; setp.eq.u32 %p1, %r9, 0; @%p1 bra L; bar.warp.sync 0xffff0000; L:",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
@@ -130,6 +135,11 @@ WRONG = {
     "a mask with a lane that has ended": "setp.eq.u32 %p1, %r1, 3; @%p1 ret; bar.warp.sync -1;",
     "two barriers for one warp": "setp.lt.u32 %p1, %r1, 16; @%p1 bra L; bar.sync 0; bra M; L: bar.sync 0; M:",
     "a register without a value": "add.u32 %r9, %r10, 1; st.global.u32 [%rd2], %r9;",
+    "past a variable of shared memory": "mov.u32 %r9, t; mad.lo.u32 %r9, %r1, 4, %r9; st.shared.u32 [%r9], 1;",
+    "before a variable": "setp.eq.u32 %p1, %r1, 7; @%p1 ld.shared.u32 %r9, [t+-4];",
+    "past a variable, by a generic address": "mov.u64 %rd6, t; cvta.shared.u64 %rd6, %rd6; add.u64 %rd6, %rd6, 64; "
+    "ld.u32 %r9, [%rd6];",
+    "past a variable of local memory": "mov.u32 %r9, frame; st.local.u32 [%r9+16], 1;",
     "through a null pointer": "mov.u64 %rd6, 64; st.global.u32 [%rd6], 1;",
     "misaligned": "ld.shared.u32 %r9, [%r6+2];",
 }

@@ -20,7 +20,7 @@ LAST = (1 << 32) - 4 * EPOCH  # from this tag on epochs are numbered anew
 
 def cta_begins(kernel: Kernel) -> str:
     """Nothing of this CTA is in the tags; its shared memory has none."""
-    if kernel.shadow is None:
+    if kernel.shadow is None or not kernel.shadow.checks & {"race", "init", "sync"}:
         return ""
     kernel.unit.helper("ptxvm.epoch", _next_epoch(kernel, kernel.shadow))
     size = GRAIN * -(-kernel.shared_size // kernel.shadow.grain[True])
@@ -29,14 +29,14 @@ def cta_begins(kernel: Kernel) -> str:
 
 def barrier_opens(kernel: Kernel) -> list[str]:
     """A barrier lets the CTA go on."""
-    if kernel.shadow is None:
+    if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
         return []
     return ["  call void @ptxvm.epoch(ptr %ctx, i1 false, ptr %shared, i64 0)"]
 
 
 def warp_waits(kernel: Kernel, code: Code, lanes: str | None) -> None:
     """Lanes of a warp, or of several, come to a barrier; `lanes` is a mask, None for all."""
-    if kernel.shadow is None:
+    if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
         return
     word = f"i{kernel.width}"
     count = str(kernel.width)

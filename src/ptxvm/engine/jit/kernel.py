@@ -7,8 +7,9 @@ from typing import Any
 
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine.jit import counting, driver, handover, plan, refusals, schedule, stack, taint
+from ptxvm.engine.jit import counting, driver, handover, keeping, plan, refusals, schedule, stack, taint
 from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -52,6 +53,7 @@ class Kernel:
         self.warps = -(-self.threads // WARP)
         self.width = width
         self.shadow = shadow
+        self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable
         self.unit = Unit(width)
         self.fair = refusals.spins(image, function) is not None
         self.meets = self.fair or refusals.meets(image, function)
@@ -60,6 +62,8 @@ class Kernel:
         self.general = self.meets or shapeless
         self.plan = plan.Plan(image, function, general=self.general)
         self.nodes = self.plan.nodes
+        if shadow is not None and "memory" in shadow.checks:
+            self.held = keeping.held(frame.function for frame in self.plan.frames)
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
         self.stack_size = -(-max(frame.end for frame in self.plan.frames) // 16) * 16 + 32
         if self.unbounded:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import atomics, looking, places, stack
+from ptxvm.engine.jit import atomics, keeping, looking, places, stack
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, scalar_type, text
@@ -101,6 +101,7 @@ class Memory(Port):
             self._slow(site, space, raw, size, onward)
         code.block(onward)
         if self.at.kernel.shadow is not None:
+            keeping.keep(self.at, self.places, self.bound, space, raw, size)
             Watch(self.at, self.places, self.at.kernel.shadow).look(site, space, raw, size, self.access)
         if isinstance(raw, Lin) and not raw.terms:
             return self.places.pointer(space, raw)

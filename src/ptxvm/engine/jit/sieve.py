@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ptxvm.jit")
 
-COMPILED = frozenset({"race", "init", "sync"})  # the checks that the code takes part in
 SCHEDULE = ("%clock", "%globaltimer", "%smid", "%warpid")  # registers that tell how threads were scheduled
 QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
 KNOWN = frozenset(
@@ -66,7 +65,7 @@ class Sieve:
         new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
         """Run the grid: what it did and printed; None where the exact checker has to look at it."""
-        wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks & COMPILED)
+        wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks)
         try:
             translated = self.jit.shelf.translation(wanted).versions.kernel
             reason = doubt(translated, watch)
@@ -90,8 +89,6 @@ def doubt(kernel: Kernel, watch: Watch) -> str | None:
         return "local memory may be read before it is written"
     if "init" in watch.checks and any(may_be_unset(f, segments(f)) for f in {frame.function for frame in kernel.plan.frames}):
         return "a register may be read before it is written"
-    if "sync" in watch.checks and any({"warp", "waits"} <= bound.i.of.effects for bound in kernel.places):
-        return "the lanes of warps wait for each other"
     if watch.schedules > 1 or watch.seed is not None:
         depends = next((b for b in kernel.places if scheduled(b)), None)
         return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None

@@ -1,0 +1,56 @@
+"""Accesses that are held to the variable which their address comes from, where the check `memory` asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.analysis.flow import segments
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.provenance import origins
+from ptxvm.analysis.symbols import Variable
+from ptxvm.engine.jit.places import Box, Places
+from ptxvm.engine.jit.raw import Lin, Raw, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ptxvm.engine.jit.emitter import Emitter
+
+
+def held(functions: Iterable[Function]) -> dict[Bound, Variable]:
+    """The variables to which the accesses of some functions are held."""
+    return {bound: variable for each in set(functions) for bound, variable in origins(each, segments(each)).items()}
+
+
+def keep(at: Emitter, places: Places, bound: Bound, space: str, raw: Raw, size: int) -> None:
+    """Suspect an access in its window that leaves its variable."""
+    kernel, code = at.kernel, at.code
+    variable = kernel.held.get(bound)
+    if variable is None or kernel.shadow is None or space not in ("generic", variable.space):
+        return
+    frame = at.node.frame
+    _, begin = kernel.image.place(variable, frame.function)
+    begin += frame.offset if variable.space == "local" else 0
+    if space == "generic":
+        offset, type = at.alg.integer("sub", u64, raw, places.base(variable.space)), u64
+    else:
+        offset, type = at.alg.cast("resize", u64, u32, raw, "rn"), u32
+    good = code.label()
+    code.branch(_inside(at, type, offset, begin, variable.size - size), good, "suspect", likely=True)
+    code.block(good)
+
+
+def _inside(at: Emitter, type: Type, offset: Raw, begin: int, last: int) -> str:
+    """Is every active lane at `begin`, or up to `last` bytes further on?"""
+    code, width, bits, lanes = at.code, at.code.width, type.bits, at.active_vector()
+    if last < 0:
+        return "false"
+    if lanes is None and isinstance(offset, Lin) and (box := Box.of(offset, width)) is not None:
+        first = at.alg.scalar("add", bits, offset.base, (box.least - begin) & (1 << bits) - 1)
+        return code.emit(f"icmp ult i{bits} {text(f'i{bits}', first)}, {max(last - box.span + 1, 0)}")
+    distances = code.emit(f"sub <{width} x i{bits}> {at.alg.vector(type, offset)}, splat (i{bits} {begin})")
+    wrong = code.emit(f"icmp ugt <{width} x i{bits}> {distances}, splat (i{bits} {last})")
+    if lanes is not None:
+        wrong = code.emit(f"and <{width} x i1> {wrong}, {lanes}")
+    return code.emit(f"icmp eq i{width} {code.mask_bits(wrong)}, 0")
