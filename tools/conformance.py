@@ -266,7 +266,10 @@ HARD: dict[str, Iterable[tuple[int, ...]]] = {
         (0x8000_0001, 0x3F_FFFF, 0xFFFF_FFFF), (0x3F80_0001, 0xBF87_FFFF, 0xFFFF_FFFF), (0x3380_0000, 0x3300_0000, 0xFFFF_8000),
         (0x3F88_0000, 0xBFA0_0000, 0x7FFF_8000), (0x43E0_0000, 0xC3F0_0000, 0x7FFF_8000),
     ],
-    "b32 u32 s32": [(1 << n, 0, 1) for n in (0, 1, 2, 4, 8, 16, 31)],
+    "b32 u32 s32": [  # of fns: the only bit upward and downward, too few, and the bit at the base
+        *((1 << n, 0, 1) for n in (0, 1, 2, 4, 8, 16, 31)), (1, 32, 1), (0xF0, 5, 0), (0xF0, 3, 0),
+        *((mask, base, (1 << 32) - n) for mask, base, n in ((1 << 31, 3, 1), (1 << 31, 31, 1), (1, 0, 1), (3, 1, 2), (3, 1, 3)))
+    ],
 }  # fmt: skip
 
 # ── operands ────────────────────────────────────────────────────────────────────────────
@@ -928,7 +931,8 @@ def edges() -> list[tuple[int]]:
     nans = [x for x in every if exact.is_nan(x, F32)]
     ones = [x for x in every if 0x3F7F_F000 <= x < 0x3F80_1000]
     near = [x for x in every if 0x42FA_0000 <= x & 0x7FFF_FFFF < 0x4304_0000]  # 125 to 132
-    return [(x,) for x in (*ends, *ones, *nans[:2], *near[::4])]
+    great = [x for x in every if 0x7E80_0000 <= x & 0x7FFF_FFFF < 0x7F00_0000]  # whose reciprocals are the first subnormals
+    return [(x,) for x in (*ends, *ones, *nans[:2], *great[:4], *near[::4])]
 
 
 @cache

@@ -68,6 +68,11 @@ RECORDED = ("float", "derived.approximations")  # what hardware recorded tells a
 # Mutants that compute the same, and why; they are told apart from survivors.
 EQUIVALENT = {
     # (a part of the line, what the change begins with): why
+    ("a < 1.0, a, 1.0", "another comparison: a < 1.0"): "1 is 1 on both sides of the limit",
+    ('"rn" if (op, type) in', "another word: 'rn'"): "what these sums and products lose in f32 is far from a tie",
+    ("small = a < -126.0", "another comparison"): "2**-126 is the square of 2**-63",
+    ("range(2, 9)", "one less: 2"): "17 bits have none above the sixteenth",
+    (".min(8)", "one "): "past 2**7 the power is infinite or 0 anyway",
     ("i.order or", "and for or"): "one thread sees no order",
     ("i.scope or", "and for or"): "one thread sees no scope",
 }

@@ -84,10 +84,17 @@ class Page:
         spec = self.of.types.get(name) or self.of.types.get("*") or OperandType("type")
         parts = ["result" if result else "address" if address else "source"]
         marks = [MARKS[m] for m in sorted(spec.marks) if m in MARKS]
-        if spec.type in Type.named or spec.type.removeprefix("2*") in self.of.modifiers:
-            kind = f".{spec.type}" if not spec.type.startswith("2*") else f"twice the size of .{spec.type[2:]}"
-            parts.append(kind if not address else "")
+        slot = spec.type.removeprefix("2*")
+        if not address and (slot in Type.named or slot in self.of.modifiers):
+            parts.append(("" if slot == spec.type else "twice the size of ") + self._type(name, slot))
         return ", ".join(p for p in [*parts, *marks] if p)
+
+    def _type(self, operand: str, slot: str) -> str:
+        """The type of an operand: `.type`, where the syntax lines have that word, and otherwise what stands for it there."""
+        if slot in Type.named or any(f".{slot}" in form.text for form in self.of.forms):
+            return f".{slot}"
+        forms = [f for f in self.of.forms if any(operand in o.names for o in f.operands)]
+        return " or ".join(dict.fromkeys(f".{word}" for f in forms for s in f.slots if s.name == slot for word in s.order))
 
     @cached_property
     def needs(self) -> list[tuple[str, str]]:

@@ -236,7 +236,8 @@ def _fragments(instruction: Instruction, of: Callable[[Decoded], dict[str, Fragm
         if any(rule.code == "P2701" and rule.check(i) for rule in instruction.rules):
             continue
         for name, fragment in of(i).items():
-            found.setdefault((i.mnk, _matrix(i, name), _layout_of(fragment, i)), fragment)
+            matrix = _matrix(i, name)
+            found.setdefault((i.mnk, matrix + _order_of(matrix, fragment, i), str(fragment.width)), fragment)
     if found:
         yield "**Fragments** by shape. Lane T*n* holds the elements of the matrix with the numbers named.", ""
     for shape, group in groupby(sorted(found, key=_order), key=lambda key: key[0]):
@@ -250,10 +251,10 @@ def _matrix(i: Decoded, operand: str) -> str:
     return str(i.matrix).upper() if loads and i.matrix in ("a", "b", "c") else "D" if loads else operand.upper()
 
 
-def _layout_of(fragment: Fragment, i: Decoded) -> str:
-    """What tells fragments of one matrix and shape apart: the size of an element, and the order in `.m8n8k4`."""
-    order = f"{i.alayout} {i.blayout}" if fragment.matrices > 1 else ""
-    return f"{fragment.width} {order}"
+def _order_of(matrix: str, fragment: Fragment, i: Decoded) -> str:
+    """What tells fragments of one matrix, shape and type apart: in `.m8n8k4` the order of the factors, `, .row`."""
+    order = {"A": "alayout", "B": "blayout"}.get(matrix) if fragment.matrices > 1 else None
+    return f", .{getattr(i, order)}" if order else ""
 
 
 def _order(key: tuple[str, str, str]) -> tuple[tuple[int, ...], str, str]:
