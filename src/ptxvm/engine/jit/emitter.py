@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import asking, barriers, dispatch, epochs, extremes, inlining as calls, ports
+from ptxvm.engine.jit import asking, barriers, copies, dispatch, epochs, extremes, inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PORT: dict[str, Any] = {
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
-    "cc": ports.ConditionCode, "tex": asking.Textures,
+    "cc": ports.ConditionCode, "tex": asking.Textures, "tasks": copies.Tasks,
 }  # fmt: skip
 FUNCTIONS = {"sin": 0, "cos": 1, "lg2": 2, "ex2": 3, "tanh": 4}
 TRAP = 1  # what the machine is told of

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import atomics, keeping, looking, places, stack
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
@@ -39,7 +38,7 @@ class Memory(Port):
         return loaded
 
     def _load(self, space: str, type: Type, address: Value, count: int) -> list[Value]:
-        space, raw, size = self._where(space, address), address.raw, type.bytes * count
+        (space, raw), size = self._where(space, address), type.bytes * count
         llvm = scalar_type(type)
         if space != "local" and isinstance(raw, Lin) and not raw.terms and not isinstance(self.at.guard, Vec):
             pointer = self._checked(space, raw, size, writing=False)
@@ -55,7 +54,7 @@ class Memory(Port):
         if attributes.get("order") == "release":
             self.fence("release", attributes.get("scope") or "gpu")
         count = len(values)
-        space, raw, size = self._where(space, address), address.raw, type.bytes * count
+        (space, raw), size = self._where(space, address), type.bytes * count
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
         self.access = Access.of("write", type, attributes)
         pointer = self._checked(space, raw, size, writing=True)
@@ -73,12 +72,15 @@ class Memory(Port):
         vectors = [self.alg.vector(type, v.raw) for v in values]
         self.places.store(space, llvm, type.bytes, raw, vectors)
 
-    def _where(self, space: str, address: Value) -> str:
-        """The space, without its sub-space."""
-        word = space.partition("::")[0]
+    def _where(self, space: str, address: Value) -> tuple[str, Raw]:
+        """The space, without its sub-space, and the address as far as it counts."""
+        word, raw = space.partition("::")[0], address.raw
         if word == "local":
             self.at.needs_local()
-        return word
+        known = isinstance(raw, Lin) and raw.bank is not None
+        if self.at.kernel.image.memory.address_bits == 32 and word not in WINDOWS and not known:
+            raw = self.alg.integer("and", u64, raw, Lin(0xFFFF_FFFF))
+        return word, raw
 
     def _load_one(self, llvm: str, pointer: str, offset: int, size: int) -> str:
         place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
@@ -249,12 +251,12 @@ class Memory(Port):
         **attributes: Any,
     ) -> Value:  # fmt: skip
         """One lane after the other, in their order."""
-        space = self._where(space, address)
+        space, raw = self._where(space, address)
         self.access = Access.of("atomic", type, attributes)
         self.at.note("lane by lane")
-        self._checked(space, address.raw, type.bytes, writing=True)
+        self._checked(space, raw, type.bytes, writing=True)
         self.at.dirty = True
-        return atomics.Updates(self.at, space, type, attributes.get("operation")).run(address.raw, update, operands)
+        return atomics.Updates(self.at, space, type, attributes.get("operation")).run(raw, update, operands)
 
     # ── others ──────────────────────────────────────────────────────────────────────────
 
@@ -293,8 +295,7 @@ class Memory(Port):
         return self.at.outside(self.bound, question, [(u64, address.raw)], [pred])[0]
 
     def phase_over(self, space: str, address: Value, over: Value, **attributes: Any) -> None:
-        """Those who wait for an mbarrier need others to go on."""
-        raise Unsupported(f"'{self.bound.i.mnemonic}' in the JIT")
+        """Nothing to do; who watches is told."""
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""

@@ -15,8 +15,6 @@ STRONG = {"volatile", "relaxed", "acquire", "acq_rel", "mmio"}
 
 def reason(image: Image, function: Function) -> str | None:
     """Why the JIT cannot run a kernel, as far as that shows before it is translated."""
-    if image.memory.address_bits != 64:
-        return "a module of .address_size 32 in the JIT"
     if not function.defined:
         return f"the kernel '{function.name}' without a body in the JIT"
     if image.module_local.size or any(program.scope.registers for program in image.programs):
@@ -127,7 +125,7 @@ def _tainted(code: list[Bound]) -> int:
 def _watches(bound: Bound) -> bool:
     """Does it read what other threads may write meanwhile?"""
     opcode, words = bound.node.opcode, set(bound.node.words)
-    return opcode == "atom" or (opcode == "ld" and bool(words & STRONG))
+    return opcode in ("atom", "mbarrier") or (opcode == "ld" and bool(words & STRONG))
 
 
 def _flow(bound: Bound) -> tuple[int, int]:
