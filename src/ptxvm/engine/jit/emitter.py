@@ -251,7 +251,7 @@ class Emitter(Operands):
 
     def key(self, register: Register, part: int = 0) -> Key:
         """A register of this node's function among those of the kernel."""
-        return register.index + self.node.frame.registers, part
+        return self.kernel.plan.number(register, self.node.frame), part
 
     def slot(self, key: Key, type: Type) -> Value:
         """What a register holds."""

@@ -129,7 +129,7 @@ def actual_value(at: Emitter, bound: Bound, frame: Frame, node: Any, formal: Any
             found += Memory(at, bound).load("local", type, place(at, frame, node, offset))
         return found
     if isinstance(node, Register):
-        return [at.slot((node.index + frame.registers, 0), node.type)]
+        return [at.slot((at.kernel.plan.number(node, frame), 0), node.type)]
     if isinstance(node, tree.Integer):
         type = formal.type.as_bits
         return [Value(at.alg, type, at.alg.const(type, node.value))]
@@ -148,7 +148,7 @@ def give(at: Emitter, bound: Bound, frame: Frame, target: Any, values: list[Valu
         value = value.view(value.type.as_bits)
         if value.type.bits != target.type.bits:
             value = value.view(value.type.as_unsigned).to(target.type.as_bits)
-        at.assign((target.index + frame.registers, 0), target.type, value)
+        at.assign((at.kernel.plan.number(target, frame), 0), target.type, value)
         return
     step = 0
     for value in values:

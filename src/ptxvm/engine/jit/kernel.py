@@ -67,7 +67,7 @@ class Kernel:
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
         self.stack_size = -(-max(frame.end for frame in self.plan.frames) // 16) * 16 + 32
         if self.unbounded:
-            self.stack_size = stack.UNBOUNDED
+            self.stack_size = image.module_local.size + stack.UNBOUNDED
         self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
         self.registers = Registers(width, not shapeless, before is not None, self._requeue)
         self.divergent: set[int] = set()
@@ -272,6 +272,9 @@ class Kernel:
                 if first.live_in >> register.index + frame.registers & 1:
                     for part in range(register.count):
                         self.registers.initial((register.index + frame.registers, part), register.type)
+        for register, index in self.plan.module.items():
+            for part in range(register.count):
+                self.registers.initial((index, part), register.type)
         for index in self.plan.measures:
             self.registers.initial((index, 0), u32)
         if any("cc" in b.i.of.effects for b in self.places):
@@ -285,6 +288,7 @@ class Kernel:
                 live |= node.live_in
             kept = sorted([(n, part) for frame in self.plan.frames for r in frame.function.registers
                            for n in (r.index + frame.registers,) for part in range(r.count) if live >> n & 1]
+                          + [(n, part) for r, n in self.plan.module.items() for part in range(r.count)]
                           + [(n, 0) for n in self.plan.measures])  # fmt: skip
             self._order = {CARRY: 0, **{k: 1 + n for n, k in enumerate(kept)}}
         return len(self._order) if key is None else self._order[key]

@@ -143,7 +143,7 @@ class Operands:
         if where == "parameter":
             bank: Value = Value(self.alg, u64, Lin("%params.address", bank=0)) + (at + offset)
             return bank
-        if where == "absolute" and variable.space != "shared":
+        if where == "absolute" and variable.space not in ("shared", "local"):
             return self._address(variable) + offset
         place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
         if where.endswith("frame") and frame.root.shared:

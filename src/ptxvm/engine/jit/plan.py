@@ -113,6 +113,9 @@ class Plan:
         self.order: list[Node] = []
         self.count = 2  # STACK and SAVED come first
         self.shared: dict[Function, Frame] = {}
+        self.module: dict[Register, int] = {}  # those that all functions of a thread share (PTX 5.1.1)
+        for register in (r for program in image.programs for r in program.scope.registers):
+            self.module[register], self.count = self.count, self.count + 1
         self._segments: dict[Function, dict[int, int]] = {}
         self._enter(kernel, None, None, 0)
         self._link()
@@ -141,8 +144,8 @@ class Plan:
 
     def _enter(self, function: Function, parent: Frame | None, call: Bound | None, call_end: int) -> Frame:
         size = self.image.frame_size(function, call)
-        start = 0 if parent is None else -(-parent.end // 16) * 16
-        end = size if parent is None else start + max(size, 16)
+        start = self.image.module_local.size if parent is None else -(-parent.end // 16) * 16
+        end = start + (size if parent is None else max(size, 16))
         frame = Frame(function, len(self.frames), self.count, start, end, parent, call, call_end)
         self._add(frame)
         return frame
@@ -280,10 +283,14 @@ class Plan:
             if needed != node.live_in:
                 node.live_in = needed
                 work += before[node.number]
-        always = sum(1 << index for index in self.measures)
+        always = sum(1 << index for index in (*self.measures, *self.module.values()))
         for node in self.nodes:
             node.live_in |= always
             node.live_out |= always
+
+    def number(self, register: Register, frame: Frame) -> int:
+        """A register of a function where that is called, or of a module, among those of the kernel."""
+        return self.module[register] if register.of_module else register.index + frame.registers
 
     @property
     def measures(self) -> list[int]:
@@ -317,7 +324,7 @@ class Plan:
         for formal, target in zip(callee.function.signature.results, results_of(call) if call else [], strict=False):
             if isinstance(formal, Register):
                 node.gen |= 1 << formal.index + callee.registers
-            if isinstance(target, Register):
+            if isinstance(target, Register) and not target.of_module:
                 node.kill |= 1 << target.index + node.frame.registers
         node.kill |= node.kept
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxvm.analysis.flow import reads_and_writes, targets
+from ptxvm.analysis.flow import bit_of, reads_and_writes, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.plan import GROWS, callees
 from ptxvm.machine.image import Image
@@ -17,8 +17,6 @@ def reason(image: Image, function: Function) -> str | None:
     """Why the JIT cannot run a kernel, as far as that shows before it is translated."""
     if not function.defined:
         return f"the kernel '{function.name}' without a body in the JIT"
-    if image.module_local.size or any(program.scope.registers for program in image.programs):
-        return "registers and local memory of a module in the JIT"
     if any(_launches(image, bound) for each in called(image, function) for bound in each.instructions):
         return "a kernel that launches kernels in the JIT"
     return None
@@ -101,7 +99,7 @@ def _spinning(function: Function) -> Bound | None:
             continue
         for bound in inside:
             guard = bound.guard()
-            if guard is not None and "flow" in bound.i.of.effects and tainted >> guard[0].index & 1:
+            if guard is not None and "flow" in bound.i.of.effects and tainted & bit_of(guard[0]):
                 return bound
     return None
 
@@ -132,6 +130,6 @@ def _flow(bound: Bound) -> tuple[int, int]:
     reads, writes = reads_and_writes(bound)
     guard = bound.guard()
     if guard is not None:  # where it is guarded, what it writes counts among what it reads
-        writes = reads & ~(1 << guard[0].index)
-        reads |= 1 << guard[0].index
+        writes = reads & ~bit_of(guard[0])
+        reads |= bit_of(guard[0])
     return reads, writes
