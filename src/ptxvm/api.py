@@ -224,7 +224,7 @@ class Kernel:
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
         with DEVICE.launched(self.name, stream, args) as turn:
-            watch = watching(self.module, engine, check, schedules, seed, turn if stream is not None else None)
+            watch = watching(self.module, engine, check, schedules, seed, turn)
             if engine == "interp" or watch is not None:
                 return launch(
                     self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps, watch=watch
@@ -270,7 +270,7 @@ def names(check: Collection[str]) -> set[str]:
 
 
 def watching(
-    module: Module, engine: str, check: Collection[str] | None, schedules: int, seed: int | None, turn: Turn | None = None
+    module: Module, engine: str, check: Collection[str] | None, schedules: int, seed: int | None, turn: Turn
 ) -> Watch | None:
     """Who is to watch the launch, if anything is checked; on the JIT it is asked only for what is suspicious there.
 
@@ -284,7 +284,7 @@ def watching(
     from ptxvm.engine.launch import Watch  # noqa: PLC0415
 
     checks = names(check or ())
-    sieve = None if engine == "interp" or turn is not None else module.jit.sieve
+    sieve = None if engine == "interp" or turn.followed else module.jit.sieve
     return Watch(
         Checker(checks, turn, DEVICE.under_way),
         schedules,

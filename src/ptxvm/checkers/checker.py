@@ -68,7 +68,7 @@ class Checker:
         self.scene, self.schedule, self.seed = scene, schedule, seed
         if "race" in self.checks:
             self._race = RaceDetector(scene, self._raced)
-            if self.turn is not None and self._footprint is None:
+            if self.turn is not None and self.turn.followed and self._footprint is None:
                 self._footprint = self.turn.left = Footprint(self.turn, scene)
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
@@ -278,7 +278,7 @@ class Checker:
         same = earlier.place.file == later.place.file
         self._keep(("launches", id(clash.sites[0].bound), id(ours)), Finding(
             "race", said, (earlier, later), hazard, "global", missing, clash.sites[0].size != clash.sites[1].size,
-            grid=second.number, span=span(ours), related=span(clash.sites[0].bound) if same else Span(0, 0),
+            span=span(ours), related=span(clash.sites[0].bound) if same else Span(0, 0),
             column=column(ours),
         ))  # fmt: skip
 
@@ -321,7 +321,8 @@ class Checker:
         """Once for each pair of places."""
         if key not in self._seen:
             self._seen.add(key)
-            made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self.scene.kernel)
+            number = self.turn.number if self.turn is not None else 0
+            made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self.scene.kernel, grid=number)
             self.findings.append(made)
 
     def _party(self, site: Site, thread: int, allocation: Allocation, offset: int) -> Party:

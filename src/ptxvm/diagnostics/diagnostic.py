@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 class Severity(enum.StrEnum):
@@ -28,7 +30,8 @@ class Diagnostic:
 
     `code` is `Pnnnn`; `message` one line; `span` where, `line` and `column` (from 1) the same
     place for people; `label` stands under the carets; `note` and `help` follow; `ptxas` is the
-    line that ptxas prints for this, where it has other words than `message`.
+    line that ptxas prints for this, where it has other words than `message`; `details` are for tools, of what a checker
+    found in a running kernel.
     """
 
     severity: Severity
@@ -42,6 +45,7 @@ class Diagnostic:
     help: str = ""
     ptxas: str = ""
     related: tuple[tuple[str, Span], ...] = field(default=())
+    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"

@@ -10,7 +10,10 @@ from ptxvm.diagnostics.render import Findings, Text
 
 
 def render(findings: Findings) -> str:
-    """The list, indented; lines and columns count from 1, offsets from 0, all of them in characters."""
+    """The list, indented; lines and columns count from 1, offsets from 0, all of them in characters.
+
+    What a checker found has its details as `finding`.
+    """
     objects = [_object(diagnostic, source) for source, diagnostics in findings for diagnostic in diagnostics]
     return json.dumps(objects, indent=2) + "\n"
 
@@ -27,6 +30,7 @@ def _object(diagnostic: Diagnostic, source: Text) -> dict[str, Any]:
         "help": diagnostic.help,
         "ptxas": diagnostic.ptxas,
         "related": [{"message": message, **_place(span, source)} for message, span in diagnostic.related],
+        **({"finding": diagnostic.details} if diagnostic.details else {}),
     }
 
 

@@ -63,6 +63,8 @@ def _result(diagnostic: Diagnostic, source: Text, codes: list[str]) -> dict[str,
             {"id": number, "message": {"text": message}, "physicalLocation": _physical(span, source)}
             for number, (message, span) in enumerate(diagnostic.related, start=1)
         ]
+    if diagnostic.details:
+        result["properties"] = diagnostic.details
     return result
 
 

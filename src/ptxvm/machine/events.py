@@ -75,6 +75,17 @@ class Party:
         """Which bytes of what it touches."""
         return range(self.offset, self.offset + self.size)
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """All of it, for tools."""
+        place = self.place
+        return {
+            "operation": self.operation, "strength": self.strength, "kernel": place.kernel, "function": place.function,
+            "file": place.file, "line": place.line, "text": place.text, "source": place.source, "grid": self.grid,
+            "cta": place.cta, "thread": place.thread, "where": self.where, "offset": self.offset, "size": self.size,
+            "address": self.address,
+        }  # fmt: skip
+
     def __str__(self) -> str:
         first, last = self.offset, self.offset + self.size - 1
         touched = f" of byte{'s' if self.size > 1 else ''} {first}" + (f" to {last}" if self.size > 1 else "")
@@ -105,7 +116,7 @@ class Finding:
     schedule: int = 0
     seed: int | None = None
     kernel: str = ""
-    grid: int = 0  # %gridid
+    grid: int = 0  # the number of the launch
     span: Span = field(default=Span(0, 0), repr=False)
     related: Span = field(default=Span(0, 0), repr=False)
     column: int = 1
@@ -126,7 +137,17 @@ class Finding:
             Severity.ERROR, self.kind, self.message, self.span, last.line if last else 0, self.column,
             note="; ".join(notes), help=self.missing,
             related=((f"the earlier {earlier.operation}", self.related),) if earlier and self.related.end else (),
+            details=self.details,
         )  # fmt: skip
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """All of it, for tools."""
+        return {
+            "kind": self.kind, "hazard": self.hazard, "space": self.space, "mixed_size": self.mixed_size,
+            "missing": self.missing, "kernel": self.kernel, "grid": self.grid, "schedule": self.schedule, "seed": self.seed,
+            "accesses": [each.details for each in self.accesses],
+        }  # fmt: skip
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}", *(f"  {each}" for each in self.accesses)]

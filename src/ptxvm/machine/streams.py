@@ -29,6 +29,7 @@ class Turn:
     stream: str
     before: frozenset[int]
     holds: Sequence[Any] = ()
+    followed: bool = True  # is it on a stream, so that others may run beside it?
     left: Any = None
 
     def __str__(self) -> str:
@@ -50,7 +51,7 @@ class Device:
         """A launch, while it runs."""
         if stream is None:
             self.under_way = []
-            yield Turn(next(NUMBERS), kernel, "the default stream", frozenset())
+            yield Turn(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
             return
         stream.known &= {turn.number for turn in self.under_way}
         turn = Turn(next(NUMBERS), kernel, stream.name, stream.known, tuple(args))

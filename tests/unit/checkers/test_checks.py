@@ -405,9 +405,13 @@ def test_findings_go_to_json_and_sarif(tmp_path, capsys):
     assert main([*words, "--format", "json"]) == 1
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["code"], found["line"], found["severity"]) == ("race", HEAD.count("\n") + 1, "error")
+    assert (found["finding"]["hazard"], found["finding"]["space"]) == ("WAW", "shared")
+    assert [each["line"] for each in found["finding"]["accesses"]] == [found["line"]] * 2
+    assert [(each["cta"], each["offset"], each["size"]) for each in found["finding"]["accesses"]] == [([0, 0, 0], 0, 4)] * 2
     assert main([*words, "--format", "sarif"]) == 1
     (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
     assert result["ruleId"] == "race"
+    assert result["properties"]["accesses"][0]["thread"] != result["properties"]["accesses"][1]["thread"]
     assert main(words) == 1
     assert "WAW race on .shared memory" in capsys.readouterr().err
 
