@@ -307,7 +307,7 @@ class Checker:
 
     def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int) -> None:
         size = access.type.bytes * access.count
-        where, within = located(allocation, offset)
+        where, within = self._located(allocation, offset)
         said = f"reading {plural(size)} at byte {within} of {where}, which nobody has written"
         place = self.scene.place(access.bound, thread)
         party = Party("read", place, allocation.origin + offset, within, size, where)
@@ -325,18 +325,18 @@ class Checker:
             made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self.scene.kernel, grid=number)
             self.findings.append(made)
 
+    def _located(self, allocation: Allocation, offset: int) -> tuple[str, int]:
+        """What a byte is in, and its offset there: in the own window of a CTA or thread, or in the allocation."""
+        if allocation.home is None:
+            return str(allocation), offset - (allocation.start - allocation.origin)
+        within = offset % (-(-max(allocation.window, 1) // WINDOW_GRAIN) * WINDOW_GRAIN)
+        name = self.scene.variable(within) if allocation.space == "shared" else ""
+        return f"the {allocation.space} memory{name}", within
+
     def _party(self, site: Site, thread: int, allocation: Allocation, offset: int) -> Party:
-        where, within = located(allocation, offset)
+        where, within = self._located(allocation, offset)
         place = self.scene.place(site.bound, thread)
         return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
-
-
-def located(allocation: Allocation, offset: int) -> tuple[str, int]:
-    """What a byte is in, and its offset there: in the own window of a CTA or thread, or in the allocation."""
-    if allocation.home is None:
-        return str(allocation), offset - (allocation.start - allocation.origin)
-    stride = -(-max(allocation.window, 1) // WINDOW_GRAIN) * WINDOW_GRAIN
-    return f"the {allocation.space} memory", offset % stride
 
 
 def span(bound: Bound) -> Span:

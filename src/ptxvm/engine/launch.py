@@ -196,7 +196,7 @@ def rehearse(
     for number, seed in enumerate(watch.seeds):
         if number and before is not None:
             before.restore()
-        watch.watcher.begin(Scene(kernel.name, shape), number, seed)
+        watch.watcher.begin(Scene(kernel.name, shape, shared_variables(engine.image, kernel)), number, seed)
         try:
             counters = engine.watched(kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed)
         except Fault as fault:  # of which nothing can go on
@@ -212,6 +212,16 @@ def rehearse(
     if after is not None:
         after.restore()
     return counted
+
+
+def shared_variables(image: Image, kernel: Function) -> tuple[tuple[int, int, str], ...]:
+    """The variables of shared memory that a kernel may use: offset, size and name."""
+    entries = {each.name for program in image.programs for each in program.kernels} - {kernel.name}
+    return tuple(
+        (offset, variable.size, variable.name)
+        for variable, offset in image.shared.offsets.items()
+        if variable.size and variable.function not in entries
+    )
 
 
 class Snapshot:

@@ -160,6 +160,12 @@ class Scene:
 
     kernel: str
     shape: LaunchShape
+    shared: tuple[tuple[int, int, str], ...] = ()  # the variables of shared memory: offset, size, name
+
+    def variable(self, offset: int) -> str:
+        """Where a byte of shared memory is, by its variable: ` ('tile' + 4)`."""
+        found = next(((start, name) for start, size, name in self.shared if start <= offset < start + size), None)
+        return f" ('{found[1]}' + {offset - found[0]})" if found else ""
 
     def place(self, bound: Bound, thread: int) -> Place:
         """Where an instruction stands, and which thread ran it."""
