@@ -133,6 +133,7 @@ def of_positive(a: Parts, result: Value) -> Value:
 # ── the functions ───────────────────────────────────────────────────────────────────────
 
 
+@derived
 def rcp(a: Value) -> Value:
     """1/a; exact for powers of two."""
     p = parts(a)
@@ -140,6 +141,7 @@ def rcp(a: Value) -> Value:
     return special(p, _below_one(p, RCP.sum(p.fraction) >> RCP.weight - 24, -p.exponent, exact), zero=INFINITY, infinite=0)
 
 
+@derived
 def sqrt(a: Value) -> Value:
     """The square root."""
     p = parts(a)
@@ -149,6 +151,7 @@ def sqrt(a: Value) -> Value:
     return of_positive(p, special(p, result, zero=0, infinite=INFINITY))
 
 
+@derived
 def rsqrt(a: Value) -> Value:
     """1 over the square root; exact for powers of four."""
     p = parts(a)
@@ -164,6 +167,7 @@ def _below_one(p: Parts, total: Value, exponent: Value, exact: Value) -> Value:
     return assemble(p.sign, exponent - select(exact, exponent.lift(0), 1), cut)
 
 
+@derived
 def ex2(a: Value) -> Value:
     """2**a; below -126 the square of 2**(a/2)."""
     small = a < -126.0
@@ -185,6 +189,7 @@ def _ex2(a: Value) -> Value:
     return assemble(cut.lift(0), whole, cut)
 
 
+@derived
 def lg2(a: Value) -> Value:
     """The logarithm to base 2; 0 for 1."""
     p = parts(a)

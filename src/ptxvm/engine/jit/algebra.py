@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, s64, u32, u64
 from ptxvm.algebra.value import Rounding, Value
-from ptxvm.engine.jit import extremes, folding, rounding as rounded, tables
+from ptxvm.engine.jit import extremes, folding, quadratics, rounding as rounded, tables
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import (
     Lin,
@@ -41,6 +42,9 @@ class LlvmAlgebra:
         self.code, self._transcendental, self._guard = code, transcendental, guard
         self.width = code.width
         self.extremes: dict[str, extremes.Extremes] = {}
+        self.derives = False  # whether functions are written by their derivations
+        self.flushed: dict[str, str] = {}  # vectors, and what flushing makes of them, where that is there already
+        self.unflushed: dict[str, str] = {}  # and the other way round
 
     # ── representation ──────────────────────────────────────────────────────────────────
 
@@ -505,6 +509,8 @@ class LlvmAlgebra:
             least = 1 << (10 if a.type is f16 else 7)
             small = self.compare("lt", a.type.as_unsigned, (bits & 0x7FFF).raw, Lin(least))
             return Value(self, a.type, self.select(bits.type, small, (bits & 0x8000).raw, bits.raw))
+        if isinstance(a.raw, Vec) and a.raw.name in self.flushed:
+            return Value(self, a.type, Vec(self.flushed[a.raw.name]))
         varies, llvm, (x,) = self.operands(a.type, a.raw)
         kind = self.suffix(varies, llvm)
         size = self.code.intrinsic(llvm, f"llvm.fabs.{kind}", (llvm, x))
@@ -513,7 +519,31 @@ class LlvmAlgebra:
         zero = self.code.intrinsic(llvm, f"llvm.copysign.{kind}", (llvm, self._constant(varies, a.type, 0)), (llvm, x))
         condition = f"<{self.width} x i1>" if varies else "i1"
         made = self.code.emit(f"select {condition} {under}, {llvm} {zero}, {llvm} {x}")
+        if varies and a.type is f32:
+            self.unflushed[made] = x
         return Value(self, a.type, self.result(varies, made, loose=a.raw.loose))
+
+    # ── functions ───────────────────────────────────────────────────────────────────────
+
+    def derived_rcp(self, a: Value) -> Value:
+        """1/a."""
+        return quadratics.function(self, "rcp", a, approximations.rcp.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_sqrt(self, a: Value) -> Value:
+        """The root."""
+        return quadratics.function(self, "sqrt", a, approximations.sqrt.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_rsqrt(self, a: Value) -> Value:
+        """1 over the root."""
+        return quadratics.function(self, "rsqrt", a, approximations.rsqrt.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_lg2(self, a: Value) -> Value:
+        """The logarithm to base 2."""
+        return quadratics.function(self, "lg2", a, approximations.lg2.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_ex2(self, a: Value) -> Value:
+        """2**a."""
+        return quadratics.function(self, "ex2", a, approximations.ex2.__wrapped__)  # type: ignore[attr-defined]
 
 
 __all__ = ["LlvmAlgebra", "primitive", "s64", "u32", "u64"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -84,6 +85,12 @@ class Code:
         """Call an LLVM intrinsic."""
         self.unit.declare(name, result, *[type for type, _ in arguments])
         return self.call(result, name, *arguments)
+
+    @staticmethod
+    def float_literal(x: float) -> str:
+        """A number as an f32 constant: LLVM writes these as the f64 of the same value."""
+        (single,) = struct.unpack("<f", struct.pack("<f", x))
+        return f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
 
     def block(self, label: str) -> None:
         """The following instructions belong to this block."""
