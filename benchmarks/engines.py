@@ -1,60 +1,113 @@
-"""The 14 kernels of `shared/kernels` on both engines and in plain C, one core: times in milliseconds, and ratios.
+"""The 14 kernels of `shared/kernels` at full size: the JIT against C, PoCL and the interpreter.
 
-    python benchmarks/engines.py [KERNEL…] [--interp] [--runs N]
+    python benchmarks/engines.py [KERNEL…] [--runs N] [--interp] [--json FILE]
 
-The C is `kernels.c` by `gcc -O3 -march=native`; runs are interleaved and the table shows medians.  The first launch, which
-compiles, is timed apart.  Both engines start from the same data, and the result of the JIT is checked.
+Runs are interleaved: each round runs everything once, from the same data, so that whatever else the machine does meets all
+of them alike.  The table shows medians of CPU time on one core, and medians of the ratios within a round: more than 1
+means that the JIT is faster.  C is the best of every compiler found, strict and with -ffast-math, and of the functions
+that compute the same; the JIT has its accesses checked, and its best code.  "2 cores" is the wall time on one divided by
+that on two; "unchecked" how much faster `check=()` is.  All results are checked.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import importlib.util
+import json
+import math
+import os
+import platform
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("PTXVM_TIER", "best")
+os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
 
 import numpy as np
 
 import ptxvm
 
+HERE = Path(__file__).parent
 KERNELS = Path(__file__).parents[2] / "shared" / "kernels"
-sys.path.insert(0, str(KERNELS))
-TIMES = 7
-OTHER = {"mandel": "mandel_v"}  # which is blocked by hand, since no compiler vectorises the plain loop
+RUNS = 7
+ENOUGH = 20.0  # seconds of a kernel
+# Other functions that compute the same: the plain Mandelbrot loop is vectorised by no compiler.
+FUNCTIONS = {"mandel": ("mandel", "mandel_v"), "dequant": ("dequant", "dequant_v")}
+STYLES = {"strict": [], "fast": ["-ffast-math"]}
+LIKE = "where the JIT is faster, ratios are above 1"
 
 
-def c_library() -> ctypes.CDLL:
-    """`kernels.c`, compiled."""
-    made = Path(tempfile.mkdtemp()) / "kernels.so"
-    source = KERNELS / "kernels.c"
-    command = [
-        "gcc",
-        "-O3",
-        "-march=native",
-        "-ffast-math",
-        "-fopenmp",
-        "-shared",
-        "-fPIC",
-        "-o",
-        str(made),
-        str(source),
-        "-lm",
-    ]
-    subprocess.run(command, check=True)  # noqa: S603
-    library = ctypes.CDLL(str(made))
-    library.set_threads(1)
-    return library
+@dataclass
+class Contestant:
+    """Something that computes a kernel; the seconds of its runs, on the clock and of the processor."""
+
+    name: str
+    run: Callable[[], Any]
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    correct: bool | None = None
+
+    def once(self) -> None:
+        """One run."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.run()
+        self.cpu.append(time.process_time() - cpu)
+        self.wall.append(time.perf_counter() - wall)
+
+    @property
+    def milliseconds(self) -> float:
+        """The median of its CPU time."""
+        return 1000 * statistics.median(self.cpu)
+
+    def against(self, other: Contestant, *, wall: bool = False) -> float:
+        """How many times the other takes, run by run."""
+        mine, theirs = (self.wall, other.wall) if wall else (self.cpu, other.cpu)
+        return statistics.median(b / max(a, 1e-9) for a, b in zip(mine, theirs, strict=True))
 
 
-def in_c(library: ctypes.CDLL, name: str, work: dict[str, Any]) -> Callable[[], None]:
-    """The same work in C, where that takes the same arguments."""
-    function = getattr(library, OTHER.get(name, name))
+# ── C ───────────────────────────────────────────────────────────────────────────────────
+
+
+def compilers() -> dict[str, list[str]]:
+    """The C compilers of this machine; Zig's package for Python has one too."""
+    found = {name: [path] for name in ("gcc", "clang") if (path := shutil.which(name))}
+    if "clang" not in found and importlib.util.find_spec("ziglang") is not None:
+        found["clang"] = [sys.executable, "-m", "ziglang", "cc"]
+    return found
+
+
+def c_libraries(folder: Path) -> dict[str, ctypes.CDLL]:
+    """`kernels.c` and `fair.c` by each compiler in each style."""
+    found = {}
+    (folder / "omp.h").write_text("static inline void omp_set_num_threads(int n) { (void)n; }\n")
+    for compiler, command in compilers().items():
+        for style, flags in STYLES.items():
+            made = folder / f"{compiler}-{style}.so"
+            common = [*command, "-O3", "-march=native", *flags, "-shared", "-fPIC", "-o", str(made)]
+            sources = [str(KERNELS / "kernels.c"), str(HERE / "fair.c"), "-lm"]
+            for threads in (["-fopenmp"], ["-fopenmp-simd", f"-I{folder}"]):  # where OpenMP is missing, on one core only
+                done = subprocess.run([*common, *threads, *sources], capture_output=True, text=True, check=False)  # noqa: S603
+                if not done.returncode:
+                    found[f"{compiler} {style}"] = ctypes.CDLL(str(made))
+                    break
+            else:
+                print(f"{compiler} does not compile the kernels: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+    for library in found.values():
+        library.set_threads(1)
+    return found
+
+
+def in_c(library: ctypes.CDLL, function: str, name: str, work: dict[str, Any]) -> Callable[[], None]:
+    """The work in C, which takes the same arguments."""
 
     def argument(a: Any) -> Any:
         if isinstance(a, np.ndarray):
@@ -64,50 +117,188 @@ def in_c(library: ctypes.CDLL, name: str, work: dict[str, Any]) -> Callable[[], 
     given = [argument(a) for a in work["args"]]
     if name == "bitonic":
         given.append(ctypes.c_int(work["grid"][0]))
-    function.restype = None
-    return lambda: function(*given)
+    called = getattr(library, function)
+    called.restype = None
+    return lambda: called(*given)
 
 
-def timed(function: Callable[[], Any], reset: Callable[[], Any]) -> float:
-    """Milliseconds of one run."""
-    reset()
+# ── PoCL ────────────────────────────────────────────────────────────────────────────────
+
+
+class OpenCL:
+    """The kernels in OpenCL C on PoCL."""
+
+    def __init__(self) -> None:
+        import pyopencl as cl  # noqa: PLC0415 - it may be missing
+
+        self.cl = cl
+        device = next(p for p in cl.get_platforms() if "Portable" in p.name).get_devices()[0]
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+        self.program = cl.Program(self.context, (KERNELS / "kernels.cl").read_text()).build(["-cl-fast-relaxed-math"])
+
+    def run(self, name: str, work: dict[str, Any]) -> Callable[[], None]:
+        """The work, on the memory of the arrays."""
+        cl = self.cl
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+
+        def argument(a: Any) -> Any:
+            if isinstance(a, np.ndarray):
+                return cl.Buffer(self.context, flags, hostbuf=a)
+            return np.float32(a) if isinstance(a, float) else np.int32(a)
+
+        kernel = cl.Kernel(self.program, name)
+        kernel.set_args(*[argument(a) for a in work["args"]])
+        block = work["bd"][: 1 if work["bd"][1] == 1 else 2]
+        grid = tuple(a * b for a, b in zip((*work["grid"], 1)[: len(block)], block, strict=True))
+
+        def run() -> None:
+            cl.enqueue_nd_range_kernel(self.queue, kernel, grid, block)
+            self.queue.finish()
+
+        return run
+
+
+def open_cl() -> OpenCL | None:
+    """PoCL, if it is there."""
+    try:
+        return OpenCL()
+    except Exception as missing:  # noqa: BLE001 - whatever is wrong with it, the others are measured
+        print(f"PoCL is left out (pip install pyopencl pocl-binary-distribution): {missing}", file=sys.stderr)
+        return None
+
+
+# ── a kernel ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Setting:
+    """What is measured against what."""
+
+    module: ptxvm.Module
+    libraries: dict[str, ctypes.CDLL]
+    pocl: OpenCL | None
+    runs: int
+    interpreter: bool
+
+
+def contestants(setting: Setting, name: str, work: dict[str, Any]) -> Iterator[Contestant]:
+    """Everything that can run a kernel."""
+    kernel = setting.module.kernel(name)
+
+    def launch(**how: Any) -> Callable[[], Any]:
+        return lambda: kernel.launch(work["grid"], work["bd"], work["args"], **how)
+
+    yield Contestant("jit", launch(engine="jit", threads=1))
+    yield Contestant("jit 2", launch(engine="jit", threads=2))
+    yield Contestant("unchecked", launch(engine="jit", threads=1, check=()))
+    yield Contestant("numerics=fast", launch(engine="jit", threads=1, numerics="fast"))
+    for build, library in setting.libraries.items():
+        for function in FUNCTIONS.get(name, (name,)):
+            if hasattr(library, function):
+                label = f"C {build}" + (f" {function}" if function != name else "")
+                yield Contestant(label, in_c(library, function, name, work))
+    if setting.pocl is not None:
+        yield Contestant("PoCL", setting.pocl.run(name, work))
+
+
+def measure(setting: Setting, name: str, work: dict[str, Any]) -> tuple[dict[str, Contestant], float, float]:
+    """All contestants of a kernel; seconds of the first launch, and of the interpreter if it is wanted."""
+    reset, check = work.get("reset", lambda: None), work["chk"] or (lambda: True)
+    everybody, first = [], math.nan
+    for one in contestants(setting, name, work):
+        reset()
+        began = time.perf_counter()
+        try:
+            one.run()
+        except ptxvm.Unsupported:
+            continue
+        first = time.perf_counter() - began if one.name == "jit" else first
+        one.correct = bool(check())
+        everybody.append(one)
     began = time.perf_counter()
-    function()
-    return 1000 * (time.perf_counter() - began)
+    for _ in range(setting.runs):
+        for one in everybody:
+            reset()
+            one.once()
+        if time.perf_counter() - began > ENOUGH:
+            break
+    slow = math.nan
+    if setting.interpreter:
+        reset()
+        began = time.perf_counter()
+        setting.module.kernel(name).launch(work["grid"], work["bd"], work["args"], engine="interp")
+        slow = time.perf_counter() - began
+    return {one.name: one for one in everybody}, first, slow
+
+
+def best(found: dict[str, Contestant], style: str) -> Contestant | None:
+    """The fastest C of a style."""
+    of_style = [one for name, one in found.items() if name.startswith("C ") and f" {style}" in name and one.correct]
+    return min(of_style, key=lambda one: one.milliseconds, default=None)
+
+
+COLUMNS = (
+    "kernel", "first", "jit", "C strict", "ratio", "C fast", "ratio", "PoCL", "ratio", "2 cores", "unchecked", "fast", "interp",
+)  # fmt: skip
+
+
+def row(name: str, found: dict[str, Contestant], first: float, slow: float) -> list[str]:
+    """A line of the table."""
+    jit = found["jit"]
+
+    def pair(other: Contestant | None) -> list[str]:
+        return ["", ""] if other is None else [f"{other.milliseconds:.2f}", f"{jit.against(other):.2f}"]
+
+    def times(label: str, *, wall: bool = False) -> str:
+        return f"{found[label].against(jit, wall=wall):.2f}" if label in found else ""
+
+    wrong = [one.name for one in found.values() if one.correct is False]
+    return [
+        name, f"{1000 * first:.0f}", f"{jit.milliseconds:.2f}", *pair(best(found, "strict")), *pair(best(found, "fast")),
+        *pair(found.get("PoCL")), times("jit 2", wall=True), times("unchecked"), times("numerics=fast"),
+        "" if math.isnan(slow) else f"{1000 * slow:.0f}", *([f"WRONG: {', '.join(wrong)}"] if wrong else []),
+    ]  # fmt: skip
 
 
 def main() -> None:
     """Print the table."""
+    sys.path.insert(0, str(KERNELS))
     from workloads import NAMES, work  # noqa: PLC0415 - it lies beside the kernels
 
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", default=NAMES)
+    parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--interp", action="store_true", help="time the interpreter too, which takes minutes")
-    parser.add_argument("--runs", type=int, default=TIMES)
+    parser.add_argument("--json", type=Path, help="write every run to a file")
     chosen = parser.parse_args()
-    module, library = ptxvm.load(KERNELS / "kernels.ptx"), c_library()
-    print(f"{'kernel':10}{'first':>9}{'jit':>9}{'C':>9}{'C/jit':>7}{'interp':>10}{'x':>7}  check")
-    for name in chosen.kernels:
-        print(row(module, library, name, work(name), chosen), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = c_libraries(Path(folder))
+        module = ptxvm.load(KERNELS / "kernels.ptx")
+        setting = Setting(module, libraries, open_cl(), chosen.runs, chosen.interp)
+        print(f"{platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}; C: {', '.join(libraries)}\n")
+        print_row(list(COLUMNS))
+        kept: dict[str, Any] = {"machine": platform.platform(), "load": os.getloadavg()[0], "kernels": {}}
+        ratios = []
+        for name in chosen.kernels:
+            found, first, slow = measure(setting, name, work(name))
+            print_row(row(name, found, first, slow))
+            ratios += [found["jit"].against(one) for one in [best(found, "strict")] if one is not None]
+            kept["kernels"][name] = {
+                "first": first,
+                "interpreter": None if math.isnan(slow) else slow,
+                **{one.name: {"wall": one.wall, "cpu": one.cpu, "correct": one.correct} for one in found.values()},
+            }
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        print(f"\nTimes in ms; {LIKE}.  Geometric mean of strict C over the JIT: {mean:.2f}")
+    if chosen.json:
+        chosen.json.write_text(json.dumps(kept, indent=1))
 
 
-def row(module: ptxvm.Module, library: ctypes.CDLL, name: str, w: dict[str, Any], chosen: argparse.Namespace) -> str:
-    """One kernel."""
-    kernel, reset = module.kernel(name), w.get("reset", lambda: None)
-
-    def run(engine: str) -> None:
-        kernel.launch(grid=w["grid"], block=w["bd"], args=w["args"], engine=engine)
-
-    first = timed(lambda: run("jit"), reset)
-    check = "ok" if w["chk"] is None or w["chk"]() else "WRONG"
-    c = in_c(library, name, w)
-    jit, plain = [], []
-    for _ in range(chosen.runs):
-        jit.append(timed(lambda: run("jit"), reset))
-        plain.append(timed(c, reset))
-    mine, theirs = statistics.median(jit), statistics.median(plain)
-    slow = timed(lambda: run("interp"), reset) if chosen.interp else float("nan")
-    return f"{name:10}{first:9.1f}{mine:9.2f}{theirs:9.2f}{theirs / mine:7.2f}{slow:10.1f}{slow / mine:7.0f}  {check}"
+def print_row(cells: list[str]) -> None:
+    """The name to the left, numbers to the right."""
+    print(f"{cells[0]:10}" + "".join(f"{cell:>10}" for cell in cells[1:]), flush=True)
 
 
 if __name__ == "__main__":

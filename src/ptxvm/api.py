@@ -211,7 +211,8 @@ class Kernel:
         finds what they do to the same bytes without an order (see `Stream`).
         A wrong access of memory is a `Fault`, with its place.  `check` names what to look for instead: wrong accesses and
         leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data `race`s; what is found, faults
-        included, is then in the result's `findings`, and the kernel goes on where it can.  `schedules` runs
+        included, is then in the result's `findings`, and the kernel goes on where it can.  `()` is for kernels that are
+        known to be right: on the JIT nothing is checked then, and a wrong access may end the process.  `schedules` runs
         the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.  Findings do not
         depend on the engine: what compiled code cannot clear, the interpreter follows.
         `steps` bounds how long the kernel runs.  `threads` of the host run it on the JIT, as many as there are processors
@@ -229,7 +230,7 @@ class Kernel:
                 return launch(
                     self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps, watch=watch
                 )
-            how = {"threads": threads, "fast": numerics == "fast"}
+            how = {"threads": threads, "fast": numerics == "fast", "trusted": check is not None}
             return launch(self.module.engine(engine), self.function, grid, block, args, shared=shared, steps=steps, how=how)
 
     def dump(self, what: str, block: Extent = 1, *, shared: int = 0) -> str:

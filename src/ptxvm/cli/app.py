@@ -82,7 +82,10 @@ def run(
         int | None, typer.Option(metavar="N", min=0, help="For arrays of random numbers, and for the schedule.")
     ] = None,
     engine: Annotated[str, typer.Option(metavar="auto|interp|jit", help="What runs the kernel.")] = "auto",
-    checks: Annotated[str, typer.Option("--check", metavar="NAME,...", help="What to look for: memory init sync race.")] = "",
+    checks: Annotated[
+        str,
+        typer.Option("--check", metavar="NAME,...", help="What to look for: memory init sync race; none trusts every access."),
+    ] = "",
     schedules: Annotated[
         int, typer.Option(metavar="N", min=1, help="Check it so often: as usual, then in random schedules.")
     ] = 1,

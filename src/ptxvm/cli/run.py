@@ -58,7 +58,8 @@ def run(request: Request) -> int:
         return print_dump(request)
     grid, block = extent("grid", request.grid), extent("block", request.block)
     cluster = extent("cluster", request.cluster) if request.cluster else None
-    checks = tuple(name for name in request.checks.split(",") if name not in ("", "none"))
+    named = tuple(name for name in request.checks.split(",") if name not in ("", "none"))
+    checks = named if request.checks else None  # and for `none` nothing at all
     known_target(request.target)
     known_format(request.form)
     source = read(request.file)
@@ -68,7 +69,7 @@ def run(request: Request) -> int:
         loaded = time.perf_counter()
         random = np.random.default_rng(request.seed or 0)
         args = [arguments.parse(word, random) for word in request.arguments]
-        refuse_wrong_launch(kernel, grid, block, args, (request.engine, checks, cluster, request.threads, request.numerics))
+        refuse_wrong_launch(kernel, grid, block, args, (request.engine, named, cluster, request.threads, request.numerics))
         saved = [which_to_save(kernel, args, each) for each in request.save]
         with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"):
             result = kernel.launch(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit import pool, shelf, spreading, tiers
+from ptxvm.engine.jit import calls, pool, shelf, spreading, tiers
 from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
@@ -150,6 +150,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     found |= {f"block {block}": plain.key(Specialisation(function, block), "first") for block in blocks[1:]}
     found["shared"] = plain.key(Specialisation(function, (32, 1, 1), 64), "first")
     found["fast"] = plain.key(Specialisation(function, (32, 1, 1), fast=True), "first")
+    found["trusted"] = plain.key(Specialisation(function, (32, 1, 1), trusted=True), "first")
     found["version"] = plain.key(Specialisation(function, (32, 1, 1)), "masked")
     with monkeypatch.context() as changed:
         changed.setattr(shelf.host, "identity", lambda: "another processor")
@@ -305,6 +306,19 @@ def test_windows_and_the_bank_are_no_memory_between_launches() -> None:
     for _ in range(3):
         module.kernel().launch(2, 32, [data], engine="jit")
         assert len(module.memory.table.items) == known
+
+
+def test_no_access_is_checked_where_the_user_trusts_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(calls.Calls, "_look", refuse)
+    module, data = ptxvm.load(HEAD + SCALE), np.arange(64, dtype=np.uint32)
+    module.symbol("factor")[...] = 4
+    module.kernel().launch(2, 32, [data], engine="jit", check=())
+    assert (data == 4 * np.arange(64)).all()
+    with pytest.raises(AssertionError, match="asked"):
+        module.kernel().launch(2, 32, [data[:32]], engine="jit")
 
 
 # ── interruptions ───────────────────────────────────────────────────────────────────────

@@ -35,7 +35,9 @@ class Translation:
         size = self.image.shared_size(self.wanted.function, self.wanted.shared)
         constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
         x, y, z = self.wanted.block
-        make = partial(Kernel, self.image, self.wanted.function, self.wanted.block, size, constants)
+        make = partial(
+            Kernel, self.image, self.wanted.function, self.wanted.block, size, constants, trusted=self.wanted.trusted
+        )
         return choose(make, x * y * z, self.wanted.checks)
 
     @cached_property

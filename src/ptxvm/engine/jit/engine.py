@@ -84,12 +84,13 @@ class Jit:
         given: Sequence[Allocation] = (),
         threads: int | None = None,
         fast: bool = False,
+        trusted: bool = False,
     ) -> Counters:
         """Run a grid to its end; `parameters` is the address of the parameter bank, `given` memory that it will use.
 
         `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
         """
-        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast)
+        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
         compiled = self.compiled(wanted)
         launch = Launch(self.image, compiled.facts, shape, budget)
         progress, runners = spreading.Progress(shape.ctas, compiled.rate), []

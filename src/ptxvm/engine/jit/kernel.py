@@ -40,10 +40,10 @@ class Kernel:
     TICKS = TICKS
     PATIENCE = 64  # turns of loops after which a warp of a fair kernel lets others run
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
-        before: Kernel | None = None, shadow: Shadow | None = None,
+        before: Kernel | None = None, shadow: Shadow | None = None, trusted: bool = False,
     ) -> None:  # fmt: skip
         """`before` is the version from which warps come to this one."""
         self.image, self.function, self.block, self.constants = image, function, block, constants
@@ -52,6 +52,7 @@ class Kernel:
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // WARP)
         self.width = width
+        self.trusted = trusted  # no access is checked
         self.shadow = shadow
         self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable
         self.unit = Unit(width)

@@ -93,6 +93,8 @@ class Memory(Port):
         code = self.code
         if isinstance(raw, Lin) and raw.bank is not None and 0 <= raw.bank <= self.at.bank_size - size and not writing:
             return code.emit(f"getelementptr i8, ptr %params, i64 {raw.bank}")
+        if self.at.kernel.trusted:
+            return self.places.pointer(space, raw) if isinstance(raw, Lin) and not raw.terms else ""
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
         good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)

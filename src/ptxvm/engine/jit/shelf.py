@@ -37,7 +37,8 @@ class Tier(enum.IntEnum):
 class Specialisation(NamedTuple):
     """What code is made for: a kernel, a shape of CTA, and bytes of dynamic shared memory.
 
-    `fast` arithmetic keeps the manual's bounds and no more; `checks` is what the code looks for by itself.
+    `fast` arithmetic keeps the manual's bounds and no more; `checks` is what the code looks for by itself;
+    the accesses of `trusted` code are not checked.
     """
 
     function: Function
@@ -45,6 +46,7 @@ class Specialisation(NamedTuple):
     shared: int = 0
     fast: bool = False
     checks: frozenset[str] = frozenset()
+    trusted: bool = False
 
 
 class Shelf:
@@ -114,6 +116,7 @@ class Shelf:
             wanted.block,
             wanted.shared,
             wanted.fast,
+            wanted.trusted,
             name,
             host.identity(),
             ourselves(),
