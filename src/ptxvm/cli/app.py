@@ -183,7 +183,12 @@ def litmus(
     *,
     model: Annotated[str, typer.Option(metavar="6.4|9.1", help="The version of chapter 8.")] = "9.1",
     form: Annotated[str, typer.Option("--format", metavar="text|json", help="How judgements are printed.")] = "text",
-    drawings: Annotated[str | None, typer.Option("--svg", metavar="FOLDER", help="Draw the events of each test there.")] = None,
+    drawings: Annotated[
+        str | None, typer.Option("--svg", metavar="FOLDER", help="Draw an execution for each outcome there.")
+    ] = None,
+    witnesses: Annotated[
+        bool, typer.Option("--witnesses", help="Show an execution for each outcome, and why others are none.")
+    ] = False,
 ) -> int:
     """Say what the memory consistency model allows.
 
@@ -192,7 +197,7 @@ def litmus(
     """
     from ptxvm.cli.litmus import litmus
 
-    return litmus(files, model, form, drawings)
+    return litmus(files, model, form, drawings, witnesses=witnesses)
 
 
 @app.command()

@@ -16,15 +16,18 @@ from ptxvm.model.report import report
 FORMATS = ("text", "json")
 
 
-def litmus(files: Sequence[str], model: str, form: str, drawings: str | None) -> int:
-    """Judge every test of these files, in their order."""
+def litmus(files: Sequence[str], model: str, form: str, drawings: str | None, *, witnesses: bool = False) -> int:
+    """Judge every test of these files, in their order; drawn are all final states, allowed and forbidden."""
     if model not in MODELS:
         raise WrongCall(f"--model is {' or '.join(MODELS)}, not '{model}'")
     if form not in FORMATS:
         raise WrongCall(f"--format is {' or '.join(FORMATS)}, not '{form}'")
     for name, test in [(file, test) for file in files for test in tests_of(file)]:
-        judgement = judge(test, model)
-        print(json.dumps(judgement.as_json() | {"file": name}) if form == "json" else "\n".join(report(judgement)) + "\n")
+        judgement = judge(test, model, witnesses=witnesses or drawings is not None)
+        if form == "json":
+            print(json.dumps(judgement.as_json() | {"file": name}))
+        else:
+            print("\n".join(report(judgement, every=witnesses)) + "\n")
         if drawings:
             draw(judgement, Path(drawings))
     return 0
@@ -41,10 +44,12 @@ def tests_of(file: str) -> list[Test]:
 
 
 def draw(judgement: Judgement, folder: Path) -> None:
-    """Write the graph of the execution that shows the verdict."""
-    shown = judgement.forbidden or judgement.witness
-    if shown is None:
-        return
+    """Write the graph of the execution that shows the verdict, and of one for each final state."""
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^\w.+-]", "_", judgement.test.name)
-    (folder / f"{name}.svg").write_text(svg(shown), encoding="utf-8")
+    drawn = {name: judgement.forbidden or judgement.witness}
+    for kind, candidates in (("allowed", judgement.witnesses), ("forbidden", judgement.refusals)):
+        drawn |= {f"{name}.{kind}-{n}": candidate for n, (_, candidate) in enumerate(sorted(candidates.items()), 1)}
+    for stem, candidate in drawn.items():
+        if candidate is not None:
+            (folder / f"{stem}.svg").write_text(svg(candidate), encoding="utf-8")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.explain import EDGES, Step, cycle
+from ptxvm.model.layout import HEIGHT, LETTER, MARGIN, TOP, Box, Layout, layout
 from ptxvm.model.relations import Relation
 
 COLOURS = {
@@ -21,32 +22,35 @@ COLOURS = {
     "dep": "#555555",
     "sc": "#1f6fb2",
 }
-WIDTH, HEIGHT, GAP, ROW, MARGIN = 290, 30, 190, 60, 40
-DRAWN = ("po", "rf", "co", "fr", "sync", "cause")
+FIRST = ("sc", "sync", "fr", "rf", "co", "dep", "obs", "cause", "po")
+"""Of several relations between two events, the one that gives the arrow its colour."""
+Point = tuple[float, float]
 
 
 def svg(candidate: Candidate) -> str:
     """The drawing of an execution; where it breaks an axiom, the cycle stands out."""
     x = candidate.execution
-    places = positions(x)
-    right = max(left for left, _ in places.values()) + WIDTH + 2 * MARGIN
-    bottom = max(top for _, top in places.values()) + HEIGHT + MARGIN
+    plan = layout(candidate)
     wrong = cycle(candidate)
-    shown = sorted({*steps(x), *wrong}, key=lambda step: (step in wrong, DRAWN.index(step.edge) if step.edge in DRAWN else 9))
+    together = arrows([*steps(x), *wrong], wrong)
+    said = f"forbidden by {candidate.broken.name} ({candidate.broken.section(type(x))})" if candidate.broken else ""
+    names = {step.edge for each in together for step in each}
+    legend = [f"{name}: {EDGES[name]}" for name in EDGES if name in names]
+    width = max(plan.width, 2 * MARGIN + max(map(len, [*legend, said]), default=0) * LETTER, 4 * 170 + MARGIN)
+    height = plan.height + 20 * (len(legend) // 4 + 1) + (30 if said else 0)
+    labels: list[Point] = []
     body = [
-        *(_title(name, left) for name, left in _columns(x, places)),
-        *(_arrow(step, places, n, bold=step in wrong) for n, step in enumerate(shown)),
-        *(_box(x, i, place, candidate) for i, place in places.items()),
-        *_legend({step.edge for step in shown}, bottom),
-        *(
-            [_verdict(f"forbidden by {candidate.broken.name} ({candidate.broken.section(type(x))})", bottom)]
-            if candidate.broken
-            else []
-        ),
+        *(f'<text x="{left:.0f}" y="{TOP - 14}" font-weight="bold">{escape(name)}</text>' for left, name in plan.titles),
+        *(_arrow(each, plan, labels, bold=any(step in wrong for step in each)) for each in together),
+        *(_box(box, str(x.events[i])) for i, box in plan.boxes.items()),
+        *labelled(together, plan, labels, wrong),
+        *_legend(names, plan.height + 10),
     ]
+    if said:
+        body.append(f'<text x="{MARGIN}" y="{height - 14:.0f}" font-weight="bold" fill="{COLOURS["rf"]}">{escape(said)}</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right}" height="{bottom + 50}" '
-        f'viewBox="0 0 {right} {bottom + 50}" font-family="monospace" font-size="12">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="monospace" font-size="12">\n'
         f"<title>{escape(x.test.name)}, PTX {x.name}</title>\n"
         f'<rect width="100%" height="100%" fill="white"/>\n<defs>{"".join(_head(name) for name in COLOURS)}</defs>\n'
         + "\n".join(body)
@@ -54,15 +58,21 @@ def svg(candidate: Candidate) -> str:
     )
 
 
+# ── which arrows ────────────────────────────────────────────────────────────────────────
+
+
 def steps(x: PTX64) -> list[Step]:
-    """The arrows that a reader needs: of orders what the other arrows do not give, of causality what reaches memory."""
+    """What a reader needs: of orders what the other arrows do not give, of causality what reaches memory.
+
+    That memory is initialised before all else goes without an arrow.
+    """
     seen = (x.causality & x.overlap) - x.same_thread - x.synchronizes
     chosen = {
         "po": _reduced(x.program_order),
         "rf": x.reads_from,
-        "co": _reduced(x.coherence),
+        "co": _reduced(x.coherence).between(~x.initial, ~0),
         "fr": x.from_reads - x.from_reads.then(x.coherence) - x.read_modify_write,
-        "sync": x.synchronizes,
+        "sync": x.synchronizes - x.same_thread,
         "cause": seen - seen.then(x.coherence) - x.reads_from.then(seen),
     }
     return [Step(a, name, b) for name, relation in chosen.items() for a, b in relation if a != b]
@@ -73,88 +83,114 @@ def _reduced(relation: Relation) -> Relation:
     return relation - relation.then(relation)
 
 
-def positions(x: PTX64) -> dict[int, tuple[int, int]]:
-    """Where each event stands: a column for each thread, initial writes in a row above."""
-    found: dict[int, tuple[int, int]] = {}
-    rows: dict[str, int] = {}
-    column = {thread.name: n for n, thread in enumerate(x.test.threads)}
-    for i, event in enumerate(x.events):
-        if event.thread is None:
-            n = len(found)
-            found[i] = (MARGIN + n * (WIDTH + GAP // 2), MARGIN - 20)
-        else:
-            row = rows[event.thread.name] = rows.get(event.thread.name, 0) + 1
-            found[i] = (MARGIN + column[event.thread.name] * (WIDTH + GAP), MARGIN + row * ROW)
-    return found
+def arrows(all_steps: Iterable[Step], wrong: list[Step]) -> list[list[Step]]:
+    """One for each pair of events, with all its relations; those of the cycle last, so that they are on top."""
+    found: dict[tuple[int, int], list[Step]] = {}
+    for step in all_steps:
+        mine = found.setdefault((step.first, step.second), [])
+        if step not in mine:
+            mine.append(step)
+    for mine in found.values():
+        mine.sort(key=lambda step: (step not in wrong, FIRST.index(step.edge)))
+    return sorted(found.values(), key=lambda mine: mine[0] in wrong)
 
 
-def _columns(x: PTX64, places: dict[int, tuple[int, int]]) -> Iterable[tuple[str, int]]:
-    seen: dict[str, int] = {}
-    for i, event in enumerate(x.events):
-        if event.thread is not None:
-            gpu, _, cta = event.thread.cta
-            seen.setdefault(f"{event.thread.name}  (gpu {gpu}, cta {cta})", places[i][0])
-    return seen.items()
+# ── how they look ───────────────────────────────────────────────────────────────────────
 
 
-def _title(name: str, left: int) -> str:
-    return f'<text x="{left}" y="{MARGIN + 45}" font-weight="bold">{escape(name)}</text>'
+def curve(a: Box, b: Box) -> tuple[Point, Point, Point, Point]:
+    """Where an arrow begins, its two handles, and where it ends."""
+    (ax, ay), (bx, by) = a.middle, b.middle
+    if a.column < 0:  # from memory's first values down
+        side = bx - b.width / 2 if ax <= bx else bx + b.width / 2
+        start = ax, a.top + HEIGHT
+        return start, (ax, (start[1] + by) / 2), (side + (-40 if side < bx else 40), by), (side, by)
+    if a.column == b.column:
+        if 0 < by - ay < 2 * HEIGHT + 10:
+            return (ax, ay + HEIGHT / 2), (ax, ay + HEIGHT / 2), (bx, by - HEIGHT / 2), (bx, by - HEIGHT / 2)
+        side, bend = ax + a.width / 2, 30 + abs(by - ay) / 6
+        return (side, ay), (side + bend, ay), (side + bend, by), (side, by)
+    forward = bx > ax
+    ay, by = (ay - 5, by - 5) if forward else (ay + 5, by + 5)  # so that two arrows, to and fro, are two
+    start = (ax + a.width / 2 if forward else ax - a.width / 2), ay
+    end = (bx - b.width / 2 if forward else bx + b.width / 2), by
+    reach = (end[0] - start[0]) * 0.4
+    lift = 0 if abs(ay - by) > HEIGHT else (-12 if forward else 12)
+    return start, (start[0] + reach, ay + lift), (end[0] - reach, by + lift), end
 
 
-def _box(x: PTX64, i: int, place: tuple[int, int], candidate: Candidate) -> str:
-    left, top = place
-    event = x.events[i]
-    value = candidate.known.get(event.key)
-    text = f"{event.kind.value} {event.text}" + (f" = {value}" if value is not None else "")
+def at(points: tuple[Point, Point, Point, Point], t: float) -> Point:
+    """A point of the curve."""
+    weights = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
     return (
-        f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{HEIGHT}" rx="4" fill="#f6f8fa" stroke="#57606a"/>'
-        f'<text x="{left + 8}" y="{top + 19}">{escape(text[:38])}<title>{escape(str(event))}</title></text>'
+        sum(weight * point[0] for weight, point in zip(weights, points, strict=True)),
+        sum(weight * point[1] for weight, point in zip(weights, points, strict=True)),
     )
 
 
-def _arrow(step: Step, places: dict[int, tuple[int, int]], n: int, *, bold: bool) -> str:
-    """A curve between two boxes; each bends a little differently, so that none hides another."""
-    (ax, ay), (bx, by) = places[step.first], places[step.second]
-    colour = COLOURS[step.edge]
-    if ax == bx:
-        side = 0 if step.edge == "po" else 1
-        x1 = x2 = ax + (WIDTH // 3 if side == 0 else WIDTH)
-        y1, y2 = (ay + HEIGHT, by) if by > ay else (ay, by + HEIGHT)
-        bend = 0 if side == 0 else 30 + 8 * (n % 4)
-        if side:
-            y1, y2 = ay + HEIGHT // 2, by + HEIGHT // 2
-        path = f"M{x1},{y1} C{x1 + bend},{y1} {x2 + bend},{y2} {x2},{y2}"
-        middle = (x1 + bend * 3 // 4, (y1 + y2) // 2)
-    else:
-        rightwards = bx > ax
-        x1, x2 = (ax + WIDTH, bx) if rightwards else (ax, bx + WIDTH)
-        y1, y2 = ay + HEIGHT // 2, by + HEIGHT // 2
-        lift = 10 * (n % 5) - 20
-        path = f"M{x1},{y1} C{(x1 + x2) // 2},{y1 + lift} {(x1 + x2) // 2},{y2 + lift} {x2},{y2}"
-        middle = ((x1 + x2) // 2, (y1 + y2) // 2 + lift)
-    width = 3 if bold else 1.3
-    dash = ' stroke-dasharray="5 3"' if step.edge == "cause" else ""
+def _arrow(together: list[Step], plan: Layout, labels: list[Point], *, bold: bool) -> str:
+    first = together[0]
+    points = curve(plan.boxes[first.first], plan.boxes[first.second])
+    labels.append(at(points, 0.5))
+    (a, b), (c, d), (e, f), (g, h) = points
+    path = f"M{a:.0f},{b:.0f} C{c:.0f},{d:.0f} {e:.0f},{f:.0f} {g:.0f},{h:.0f}"
+    dash = ' stroke-dasharray="5 3"' if first.edge == "cause" else ""
+    classes = " ".join(step.edge for step in together)
     return (
-        f'<path class="{step.edge}" d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"{dash} '
-        f'marker-end="url(#{step.edge})"/>'
-        f'<text x="{middle[0]}" y="{middle[1]}" fill="{colour}" font-size="11" paint-order="stroke" stroke="white" '
-        f'stroke-width="3">{step.edge}</text>'
+        f'<path class="{classes}" d="{path}" fill="none" stroke="{COLOURS[first.edge]}" '
+        f'stroke-width="{2.6 if bold else 1.3}"{dash} marker-end="url(#{first.edge})"/>'
+    )
+
+
+def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wrong: list[Step]) -> Iterator[str]:
+    """The names of the arrows, each where it hides no other; program order needs none."""
+    taken: list[Point] = []
+    boxes = list(plan.boxes.values())
+    for each, _ in zip(together, middles, strict=True):
+        text = " ".join(step.edge for step in each)
+        if text == "po" and not any(step in wrong for step in each):
+            continue
+        points = curve(plan.boxes[each[0].first], plan.boxes[each[0].second])
+        half = len(text) * LETTER / 2 + 2
+        places = [at(points, t / 100) for t in (50, 40, 60, 30, 70, 22, 78)]
+        free = [place for place in places if not _hides(place, half, taken, boxes)]
+        x, y = (free or places)[0]
+        taken.append((x, y))
+        weight = ' font-weight="bold"' if any(step in wrong for step in each) else ""
+        yield (
+            f'<rect x="{x - half:.0f}" y="{y - 8:.0f}" width="{2 * half:.0f}" height="15" fill="white" opacity="0.85"/>'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" fill="{COLOURS[each[0].edge]}"{weight}>{text}</text>'
+        )
+
+
+def _hides(place: Point, half: float, taken: list[Point], boxes: list[Box]) -> bool:
+    """Would a label there hide another, or a box?"""
+    x, y = place
+    over = any(abs(x - other[0]) < 2 * half + 4 and abs(y - other[1]) < 15 for other in taken)
+    return over or any(
+        box.left - half < x < box.left + box.width + half and box.top - 8 < y < box.top + HEIGHT + 8 for box in boxes
+    )
+
+
+def _box(box: Box, whole: str) -> str:
+    fill = "#ffffff" if box.column < 0 else "#f6f8fa"
+    return (
+        f'<rect x="{box.left:.0f}" y="{box.top:.0f}" width="{box.width:.0f}" height="{HEIGHT}" rx="4" '
+        f'fill="{fill}" stroke="#57606a"/>'
+        f'<text x="{box.left + 10:.0f}" y="{box.top + 18:.0f}">{escape(box.text)}<title>{escape(whole)}</title></text>'
     )
 
 
 def _head(name: str) -> str:
     return (
-        f'<marker id="{name}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto" '
+        f'<marker id="{name}" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" orient="auto" '
         f'markerUnits="userSpaceOnUse"><path d="M0,0 L8,4 L0,8 z" fill="{COLOURS[name]}"/></marker>'
     )
 
 
-def _legend(names: set[str], bottom: int) -> Iterable[str]:
+def _legend(names: set[str], top: float) -> Iterator[str]:
     for n, name in enumerate(name for name in EDGES if name in names):
         yield (
-            f'<text x="{MARGIN + n % 4 * 190}" y="{bottom + 16 * (n // 4)}" fill="{COLOURS[name]}">{name}: {EDGES[name]}</text>'
+            f'<text x="{MARGIN + n % 4 * 170}" y="{top + 20 * (n // 4):.0f}" fill="{COLOURS[name]}">'
+            f"{name}: {EDGES[name]}</text>"
         )
-
-
-def _verdict(text: str, bottom: int) -> str:
-    return f'<text x="{MARGIN}" y="{bottom + 40}" font-weight="bold" fill="{COLOURS["rf"]}">{escape(text)}</text>'

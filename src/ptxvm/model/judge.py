@@ -16,6 +16,8 @@ from ptxvm.model.program import Test
 MODELS: dict[str, type[PTX64]] = {"6.4": PTX64, "9.1": PTX91}
 WORDS = {"exists": ("allowed", "forbidden"), "not_exists": ("allowed", "forbidden"), "forall": ("violated", "holds")}
 """The verdict where an execution answers the question, and where none does."""
+State = tuple[tuple[str, int], ...]
+"""A final state: registers and memory, sorted by name."""
 NO_GUARANTEE = "no guarantee"
 TELLING = ("No Thin Air", "Fence-SC", "SC per Location", "Coherence", "Atomicity of RMW", "Single-Copy Atomicity", "Causality")
 """The axioms, the one that explains best last."""
@@ -44,7 +46,7 @@ class Judgement:
     model: str
     verdict: str = ""
     termination: str = ""
-    outcomes: dict[tuple[tuple[str, int], ...], bool] = field(default_factory=dict)
+    outcomes: dict[State, bool] = field(default_factory=dict)
     """Each final state, and whether it satisfies the condition."""
     witness: Candidate | None = None
     """An execution that shows the verdict, where one can; else one that keeps the axioms."""
@@ -52,6 +54,10 @@ class Judgement:
     """Where no execution answers the question: one that would, and the axiom that it breaks."""
     races: list[Race] = field(default_factory=list)
     seconds: float = 0.0
+    witnesses: dict[State, Candidate] = field(default_factory=dict)
+    """Where asked for: of each final state, an execution that ends so."""
+    refusals: dict[State, Candidate] = field(default_factory=dict)
+    """Where asked for: of each that the axioms forbid, one that would end so, and the axiom that tells best why not."""
 
     def as_json(self) -> dict[str, Any]:
         """One object, of plain values."""
@@ -67,12 +73,12 @@ class Judgement:
         }
 
 
-def judge(test: Test, model: str | type[PTX64] = "9.1", bound: int = LOOPS) -> Judgement:
-    """Enumerate the executions of a test and answer its question."""
+def judge(test: Test, model: str | type[PTX64] = "9.1", bound: int = LOOPS, *, witnesses: bool = False) -> Judgement:
+    """Enumerate the executions of a test and answer its question; with `witnesses`, keep one for each final state."""
     started = time.perf_counter()
     axioms = MODELS[model] if isinstance(model, str) else model
     judgement = Judgement(test, axioms.name)
-    inquiry = _Inquiry(judgement)
+    inquiry = _Inquiry(judgement, keeps=witnesses)
     for candidate in Search(test, axioms, bound, on_broken=inquiry.broken, on_stuck=inquiry.stuck).run():
         inquiry.kept(candidate)
     inquiry.close()
@@ -84,8 +90,9 @@ def judge(test: Test, model: str | type[PTX64] = "9.1", bound: int = LOOPS) -> J
 class _Inquiry:
     """Collects what the executions say."""
 
-    def __init__(self, judgement: Judgement) -> None:
-        self.judgement, self.test = judgement, judgement.test
+    def __init__(self, judgement: Judgement, *, keeps: bool = False) -> None:
+        self.judgement, self.test, self.keeps = judgement, judgement.test, keeps
+        self.told: dict[State, tuple[bool, int]] = {}
         self.found, self.telling, self.races = False, (False, -1), set[Race]()
         self.hangs = False
 
@@ -108,6 +115,8 @@ class _Inquiry:
             if key in self.judgement.outcomes:
                 continue
             self.judgement.outcomes[key] = self.test.condition.holds(state)
+            if self.keeps:
+                self.judgement.witnesses[key] = candidate
             if self.answers(state) and not self.found:
                 self.found, self.judgement.witness = True, candidate
         self.judgement.witness = self.judgement.witness or candidate
@@ -118,11 +127,20 @@ class _Inquiry:
         It tells more if no write was put before another only to try that order.
         """
         x = candidate.execution
-        if self.found or candidate.broken is None:
+        if candidate.broken is None or (self.found and not self.keeps):
             return
         telling = (x.coherence == x.required_coherence, TELLING.index(candidate.broken.name))
+        if self.keeps:
+            self.refuse(candidate, telling)
         if telling > self.telling and any(self.answers(state) for state in candidate.states()):
             self.telling, self.judgement.forbidden = telling, candidate
+
+    def refuse(self, candidate: Candidate, telling: tuple[bool, int]) -> None:
+        """Keep it for each final state of which it tells best why it is none."""
+        for state in candidate.states():
+            key = tuple(sorted(state.items()))
+            if key not in self.judgement.outcomes and telling > self.told.get(key, (False, -1)):
+                self.told[key], self.judgement.refusals[key] = telling, candidate
 
     def stuck(self, candidate: Candidate) -> None:
         """One whose barriers never open."""
@@ -136,6 +154,8 @@ class _Inquiry:
     def close(self) -> None:
         """The verdict, when all executions are known."""
         judgement = self.judgement
+        for state in judgement.refusals.keys() & judgement.outcomes.keys():
+            del judgement.refusals[state]
         judgement.races = sorted(self.races, key=lambda race: (race.first, race.second))
         judgement.verdict = WORDS[self.test.quantifier][not self.found]
         if any(race.mixed_size for race in self.races):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
 
+from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.events import Kind
 from ptxvm.model.explain import EDGES, cycle
-from ptxvm.model.judge import MODELS, NO_GUARANTEE, Judgement
+from ptxvm.model.judge import MODELS, NO_GUARANTEE, Judgement, State
+from ptxvm.model.relations import Relation
+from ptxvm.model.values import evaluate
 
+WIDTH = 80
+MANY = 40
+"""So many pairs of a relation are listed."""
 QUESTIONS = {"exists": "exists", "not_exists": "~exists", "forall": "forall"}
 ENDS = {
     "terminates": "every fair schedule ends",
@@ -17,8 +24,8 @@ ENDS = {
 }
 
 
-def report(judgement: Judgement) -> Iterator[str]:
-    """The verdict, all outcomes, the races, and what shows the verdict."""
+def report(judgement: Judgement, *, every: bool = False) -> Iterator[str]:
+    """The verdict, all outcomes, the races, and what shows the verdict, or every outcome."""
     test = judgement.test
     yield f"{test.name} (PTX {judgement.model}): {judgement.verdict}"
     yield f"  {QUESTIONS[test.quantifier]} {test.condition}" + (f", where {test.filter}" if test.filter else "")
@@ -27,15 +34,16 @@ def report(judgement: Judgement) -> Iterator[str]:
         yield f"  a mixed-size data race ends what the axioms promise ({MODELS[judgement.model].mixed_size_section})"
     yield ""
     yield from outcomes(judgement)
-    for race in judgement.races:
-        yield f"  {race.kind} data race on {race.location}: {race.first}  |  {race.second}"
-    if judgement.witness and judgement.forbidden is None:
+    yield from races(judgement)
+    if every:
+        yield from every_witness(judgement)
+    elif judgement.forbidden:
+        yield ""
+        yield from refusal(judgement.forbidden)
+    elif judgement.witness:
         yield ""
         yield "  witness"
         yield from table(judgement.witness)
-    if judgement.forbidden:
-        yield ""
-        yield from refusal(judgement.forbidden)
 
 
 def outcomes(judgement: Judgement) -> Iterator[str]:
@@ -44,38 +52,111 @@ def outcomes(judgement: Judgement) -> Iterator[str]:
         yield "  no execution comes to an end"
         return
     names = [name for name, _ in next(iter(judgement.outcomes))]
-    rows = [[str(value) for _, value in state] for state in judgement.outcomes]
-    widths = [max(len(name), *(len(row[n]) for row in rows)) for n, name in enumerate(names)]
+    if sum(len(name) + 2 for name in names) + 2 > WIDTH:  # only what the question asks for
+        asked = judgement.test.condition.names | (judgement.test.filter.names if judgement.test.filter else set())
+        names = [name for name in names if name in asked] or names
+    rows = sorted({(tuple(dict(state)[name] for name in names), holds) for state, holds in judgement.outcomes.items()})
+    widths = [max(len(name), *(len(str(row[n])) for row, _ in rows)) for n, name in enumerate(names)]
     yield "    " + "  ".join(name.rjust(width) for name, width in zip(names, widths, strict=True))
-    marked = sorted(zip(rows, judgement.outcomes.values(), strict=True))
-    for row, holds in marked:
-        cells = "  ".join(value.rjust(width) for value, width in zip(row, widths, strict=True))
+    for row, holds in rows:
+        cells = "  ".join(str(value).rjust(width) for value, width in zip(row, widths, strict=True))
         yield f"  {'*' if holds else ' '} {cells}"
-    yield ""
+
+
+def races(judgement: Judgement) -> Iterator[str]:
+    """The pairs that nothing orders."""
+    for race in judgement.races:
+        yield ""
+        yield f"  {race.kind} data race on {race.location}"
+        yield f"    {race.first}"
+        yield f"    {race.second}"
+
+
+# ── executions ──────────────────────────────────────────────────────────────────────────
+
+
+def every_witness(judgement: Judgement) -> Iterator[str]:
+    """An execution for each final state; for each that the axioms forbid, why."""
+    for state, candidate in sorted(judgement.witnesses.items()):
+        yield ""
+        yield f"  allowed: {shown(state)}"
+        yield from table(candidate)
+    for state, candidate in sorted(judgement.refusals.items()):
+        yield ""
+        yield f"  not allowed: {shown(state)}"
+        yield from refusal(candidate)
+
+
+def shown(state: State) -> str:
+    """`P0:r0 = 1, x = 2`."""
+    return ", ".join(f"{name} = {value}" for name, value in state)
 
 
 def table(candidate: Candidate) -> Iterator[str]:
-    """Each event of an execution, and from where it reads."""
+    """Each event of an execution by its number, from which one it reads, and the relations between them."""
     x = candidate.execution
-    wide = max(len(event.text) for event in x.events)
-    for i, event in enumerate(x.events):
-        if event.thread is None or event.kind is Kind.WAIT:
-            continue
-        line = f"    {event.thread.name}  {event.kind.value:<2} {event.text:<{wide}}"
+    number = numbered(x)
+    lines = []
+    for i in number:
+        event = x.events[i]
+        told = ""
         if event.kind is Kind.READ:
             writes = dict.fromkeys(x.sources[i, cell] for cell in x.cells[i])
-            line += f"  = {candidate.known[event.key]}, from {' and '.join(str(x.events[w]) for w in writes)}"
-        yield line.rstrip()
+            told = f"reads {candidate.known[event.key]} from {' and '.join(str(number[w]) for w in writes)}"
+        elif event.kind is Kind.WRITE and event.atomic:
+            told = f"writes {evaluate(event.value, candidate.known)}"
+        elif event.kind in (Kind.ARRIVAL, Kind.WAIT):
+            told = "arrives" if event.kind is Kind.ARRIVAL else "waits"
+        lines.append((number[i], event.thread.name if event.thread else "first", event.text, told))
+    names = max(len(name) for _, name, _, _ in lines)
+    wide = min(max(len(text) for _, _, text, _ in lines), WIDTH - 28 - names)
+    for n, name, text, told in lines:
+        line = f"    {n:>2}  {name:<{names}}  {text:<{wide}}  {told}".rstrip()
+        fits = len(line) <= WIDTH
+        yield line if fits else line.removesuffix(told).rstrip()
+        if not fits:
+            yield " " * (10 + names) + told
+    yield from related(x, number)
+
+
+def numbered(x: PTX64) -> dict[int, int]:
+    """The events that a table shows, numbered from 1; of initial writes those that matter."""
+    read = set(x.sources.values())
+    chosen = [i for i, event in enumerate(x.events) if event.thread is not None or i in read]
+    return {i: n for n, i in enumerate(chosen, 1)}
+
+
+def related(x: PTX64, number: Mapping[int, int]) -> Iterator[str]:
+    """The relations of an execution; what follows from others of the same line is left out."""
+    co = x.coherence.between(~x.initial, ~0)
+    cause = (x.causality & x.overlap) - x.same_thread
+    lines = {
+        "co": co - co.then(co),
+        "fr": x.from_reads - x.from_reads.then(x.coherence) - x.read_modify_write,
+        "sync": x.synchronizes - x.same_thread,
+        "cause": cause - cause.then(x.coherence),
+    }
+    for name, relation in lines.items():
+        pairs = [f"{number[a]} \N{RIGHTWARDS ARROW} {number[b]}" for a, b in _known(relation, number)]
+        more = f", and {len(pairs) - MANY} more" if len(pairs) > MANY else ""
+        if pairs:
+            whole = ", ".join(pair.replace(" ", "\xa0") for pair in pairs[:MANY]) + more
+            lines_of = wrap(whole, WIDTH, initial_indent=f"    {name:<5} ", subsequent_indent=" " * 10)
+            yield from (line.replace("\xa0", " ") for line in lines_of)
+
+
+def _known(relation: Relation, number: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    return ((a, b) for a, b in relation if a in number and b in number and a != b)
 
 
 def refusal(candidate: Candidate) -> Iterator[str]:
-    """The axiom that an execution breaks, and the cycle."""
+    """The axiom that an execution breaks, and the cycle: each event, and how it precedes the next."""
     assert candidate.broken  # noqa: S101 - for mypy; only a candidate that breaks one is forbidden
     x = candidate.execution
     yield f"  forbidden by {candidate.broken.name} ({candidate.broken.section(type(x))})"
     found = cycle(candidate)
-    first = max(len(str(x.events[step.first])) for step in found)
-    second = max(len(str(x.events[step.second])) for step in found)
-    for step in found:
-        before, after = x.events[step.first], x.events[step.second]
-        yield f"    {before!s:<{first}}  {step.edge:<5} {after!s:<{second}}  ({EDGES[step.edge]})"
+    texts = [str(x.events[step.second]) for step in found]
+    wide = min(max(map(len, texts)), WIDTH - 32)
+    yield f"           {x.events[found[0].first]}"
+    for step, text in zip(found, texts, strict=True):
+        yield f"    {step.edge:<5}  {text:<{wide}}  {EDGES[step.edge]}"

@@ -26,6 +26,7 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 
 PACKED: dict[Type, int] = {f16x2: 2, bf16x2: 2}
+ASYNCHRONOUS = {"cp", "mbarrier"}  # whose operations are not in program order (PTX 8.9.1.1)
 TURNS = 100_000  # of a thread that never jumps back as often as the script allows
 
 
@@ -73,6 +74,9 @@ class InterpretedStage:
         self.stack = -(-code.image.frame(routine.function).size // 16) * 16 + 32
         self.memory = code.image.memory
         self.environment = Environment(self.memory, shared, self.shared, 0)
+        for bound in routine.function.instructions:
+            if bound.node.opcode in ASYNCHRONOUS:
+                raise Unsupported(f"'{bound.i.mnemonic}' in a litmus kernel")
         for segment in routine.segments:
             segment.live_out = -1  # a register is kept to the end, to be asked for
 

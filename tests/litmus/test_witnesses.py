@@ -1,0 +1,81 @@
+"""Each outcome has an execution that shows it, each that the axioms forbid has one that breaks an axiom, and both are drawn."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import pytest
+from verdicts import HERE, Expected, own
+
+from ptxvm.cli.litmus import litmus
+from ptxvm.litmus import read
+from ptxvm.model import judge
+from ptxvm.model.explain import cycle, edges
+from ptxvm.model.graph import svg
+from ptxvm.model.report import report
+
+KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
+
+
+@pytest.mark.parametrize("expected", own(), ids=str)
+def test_every_outcome_has_its_own(expected: Expected):
+    judgement = judge(expected.test(), expected.model, witnesses=True)
+    assert judgement.witnesses.keys() == judgement.outcomes.keys()
+    assert not judgement.refusals.keys() & judgement.outcomes.keys()
+    for state, candidate in judgement.witnesses.items():
+        assert candidate.broken is None
+        assert dict(state) in list(candidate.states())
+    for state, candidate in judgement.refusals.items():
+        assert dict(state) in list(candidate.states())
+        assert candidate.broken is not None
+        assert not candidate.broken.holds(candidate.execution)
+        steps, relations = cycle(candidate), edges(candidate.execution)
+        assert all((step.first, step.second) in relations[step.edge] for step in steps[:-1])
+        assert all(before.second == after.first for before, after in pairwise(steps))
+
+
+def test_store_buffering_by_hand():
+    """Of the four outcomes three are allowed; what refuses the fourth goes through both fences."""
+    (test,) = read(HERE / "cases" / "store-buffering.litmus")
+    judgement = judge(test, witnesses=True)
+    assert {(dict(state)["P0:r0"], dict(state)["P1:r1"]) for state in judgement.witnesses} == {(0, 1), (1, 0), (1, 1)}
+    ((state, candidate),) = judgement.refusals.items()
+    assert (dict(state)["P0:r0"], dict(state)["P1:r1"]) == (0, 0)
+    assert candidate.broken is not None
+    assert candidate.broken.name == "Causality"
+    assert [step.edge for step in cycle(candidate)] == ["fr", "po", "sync", "po"]
+
+
+@pytest.mark.parametrize("path", [*sorted((HERE / "cases").glob("*.litmus")), *KERNELS], ids=lambda path: path.name)
+def test_drawings_and_lines(path):
+    for test in read(path):
+        judgement = judge(test, witnesses=True)
+        for candidate in [*judgement.witnesses.values(), *judgement.refusals.values()]:
+            drawing = ET.fromstring(svg(candidate))  # noqa: S314 - our own drawing
+            boxes = [float(box.get("x", "0")) for box in drawing.iter("{http://www.w3.org/2000/svg}rect") if box.get("rx")]
+            assert len(boxes) == candidate.execution.count
+            assert max(boxes) < float(drawing.get("width", "0"))
+            assert ("forbidden by" in svg(candidate)) == (candidate.broken is not None)
+        for line in report(judgement, every=True):
+            assert len(line) <= 80 or line.startswith(("  exists", "  forall", "  ~exists", "  allowed:", "  not allowed:"))
+
+
+def test_files_and_json(tmp_path, capsys):
+    case = str(HERE / "cases" / "store-buffering.litmus")
+    assert litmus([case], "9.1", "json", str(tmp_path)) == 0
+    names = sorted(path.name for path in tmp_path.iterdir())
+    stem = "store-buffering"
+    assert names == [f"{stem}.allowed-{n}.svg" for n in (1, 2, 3)] + [f"{stem}.forbidden-1.svg", f"{stem}.svg"]
+    told = json.loads(capsys.readouterr().out)
+    assert {"name", "model", "verdict", "termination", "outcomes", "races", "seconds"} <= told.keys()
+    assert (told["name"], told["verdict"], told["termination"]) == ("store-buffering", "forbidden", "terminates")
+
+
+def test_a_command_shows_them_all(capsys):
+    assert litmus([str(HERE / "cases" / "store-buffering.litmus")], "9.1", "text", None, witnesses=True) == 0
+    told = capsys.readouterr().out
+    assert len(re.findall(r"^  allowed: ", told, re.MULTILINE)) == 3
+    assert len(re.findall(r"^  not allowed: ", told, re.MULTILINE)) == 1
