@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from sessions import rerun
 
 import ptxvm
 from ptxvm.reference import site
@@ -30,8 +35,16 @@ def write_reference(app: Any, config: Any) -> None:
     site.write(Path(app.srcdir), [word for word in config.opcodes.split(",") if word])
 
 
+def run_sessions(app: Any, page: str, source: list[str]) -> None:
+    """What the chapter on the memory model shows is what its commands print now."""
+    del app
+    if page == "memory-model":
+        source[0] = rerun(source[0])
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Hook in."""
     app.add_config_value("opcodes", "", "env", [str])
     app.connect("config-inited", write_reference)
+    app.connect("source-read", run_sessions)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

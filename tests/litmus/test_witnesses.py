@@ -63,6 +63,11 @@ def test_drawings_and_lines(path):
             assert len(line) <= 80 or line.startswith(("  exists", "  forall", "  ~exists", "  allowed:", "  not allowed:"))
 
 
+def test_the_picture_of_the_chapter_is_current():
+    (test,) = read(HERE / "cases" / "message-passing-released.litmus")
+    assert (HERE.parents[1] / "docs" / "message-passing.svg").read_text() == svg(judge(test).forbidden)
+
+
 def test_files_and_json(tmp_path, capsys):
     case = str(HERE / "cases" / "store-buffering.litmus")
     assert litmus([case], "9.1", "json", str(tmp_path)) == 0

@@ -36,7 +36,7 @@ def svg(candidate: Candidate) -> str:
     said = f"forbidden by {candidate.broken.name} ({candidate.broken.section(type(x))})" if candidate.broken else ""
     names = {step.edge for each in together for step in each}
     legend = [f"{name}: {EDGES[name]}" for name in EDGES if name in names]
-    width = max(plan.width, 2 * MARGIN + max(map(len, [*legend, said]), default=0) * LETTER, 4 * 170 + MARGIN)
+    width = max(plan.width, 2 * MARGIN + max(map(len, [*legend, said]), default=0) * LETTER, 4 * 185 + MARGIN)
     height = plan.height + 20 * (len(legend) // 4 + 1) + (30 if said else 0)
     labels: list[Point] = []
     body = [
@@ -155,6 +155,8 @@ def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wro
         places = [at(points, t / 100) for t in (50, 40, 60, 30, 70, 22, 78)]
         free = [place for place in places if not _hides(place, half, taken, boxes)]
         x, y = (free or places)[0]
+        if points[0] == points[1]:  # a straight arrow between neighbours: beside it
+            x += half + 6
         taken.append((x, y))
         weight = ' font-weight="bold"' if any(step in wrong for step in each) else ""
         yield (
@@ -191,6 +193,6 @@ def _head(name: str) -> str:
 def _legend(names: set[str], top: float) -> Iterator[str]:
     for n, name in enumerate(name for name in EDGES if name in names):
         yield (
-            f'<text x="{MARGIN + n % 4 * 170}" y="{top + 20 * (n // 4):.0f}" fill="{COLOURS[name]}">'
+            f'<text x="{MARGIN + n % 4 * 185}" y="{top + 20 * (n // 4):.0f}" fill="{COLOURS[name]}">'
             f"{name}: {EDGES[name]}</text>"
         )
