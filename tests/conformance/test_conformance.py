@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.engine.lacking import lacking
 
 HERE = Path(__file__).parent
 RUN = re.compile(
@@ -122,11 +123,11 @@ def arguments(kernel: ptxvm.Kernel, words: list[str]) -> list[object]:
     return made
 
 
-def outcome(kernel: ptxvm.Kernel, run: Expectation) -> str:
+def outcome(kernel: ptxvm.Kernel, run: Expectation, engine: str = "auto") -> str:
     """What is wrong with a run; empty where nothing is."""
     out = np.zeros(BYTES, np.uint8)
     try:
-        kernel.launch(grid=run.grid, block=run.block, args=[out, *arguments(kernel, run.args)])
+        kernel.launch(grid=run.grid, block=run.block, args=[out, *arguments(kernel, run.args)], engine=engine)
     except ptxvm.Fault as fault:
         return "" if fault.kind == run.fault else f"fault {fault}"
     if run.fault:
@@ -147,16 +148,24 @@ def files() -> Iterator[object]:
         yield pytest.param(path, id=str(path.relative_to(HERE).with_suffix("")))
 
 
+@pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("path", list(files()))
-def test_runs(path: Path) -> None:
-    """Every `run` line gives what it says."""
+def test_runs(path: Path, engine: str) -> None:
+    """Every `run` line gives what it says, on every engine; but for what `ptxvm explain jit` lists."""
     text = path.read_text()
     target, runs, errors = parse(text)
     if errors and not runs:
         return
     module = ptxvm.load(text, target)
     bind(module, text)
-    wrong = [(run, said) for run in runs if (said := outcome(module.kernel(run.kernel), run))]
+    wrong = []
+    for run in runs:
+        kernel = module.kernel(run.kernel)
+        reason = module.jit.supports(kernel.function, (*run.block, 1, 1)[:3]) if engine == "jit" else None
+        if reason is not None:
+            assert lacking(reason), f"{run.kernel}: {reason}"
+        elif said := outcome(kernel, run, engine):
+            wrong.append((run, said))
     assert not wrong, "\n".join(f"line {run.line}: {run.text}: {said}" for run, said in wrong)
 
 

@@ -13,6 +13,7 @@ from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.isa import isa, unknown
 from ptxvm.cli.terminal import console, filled, has_color, labelled, width
 from ptxvm.diagnostics import did_you_mean, render
+from ptxvm.engine.lacking import LACKING
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.isa.targets import Target
@@ -49,6 +50,8 @@ def explain(what: str, values: Sequence[str]) -> int:
         return explain_code(what)
     if register := REGISTER.fullmatch(what):
         return explain_register(register[1], register[2])
+    if what == "jit":
+        return explain_jit()
     if OPCODE.fullmatch(what) and not is_whole(what):
         return isa(what) if find(what) else unknown("explain", what.rstrip(";"))
     try:
@@ -69,6 +72,15 @@ def is_whole(what: str) -> bool:
 
 
 # ── codes and registers ─────────────────────────────────────────────────────────────────
+
+
+def explain_jit() -> int:
+    """What the JIT lacks, for which `--engine auto` takes the interpreter."""
+    out = console()
+    out.print("The JIT runs every kernel that the interpreter runs, but for")
+    for each in LACKING:
+        out.print(Text.assemble("\n", (each.feature.removesuffix(" in the JIT"), "bold"), f"\n  {each.why}"))
+    return 0
 
 
 def explain_code(code: str) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.lacking import lacking
 from ptxvm.engine.launch import Counters, Engine
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
@@ -39,5 +41,7 @@ class Auto:
         reason = self.jit.supports(kernel, shape.block, shared)
         if reason is None:
             return self.jit.launch(kernel, shape, parameters, shared=shared, budget=budget, **how)
+        if lacking(reason) is None:
+            raise Unsupported(reason)
         log.info("'%s' runs on the interpreter: %s is not supported yet", kernel.name, reason)
         return self.interpreter().launch(kernel, shape, parameters, shared=shared, budget=budget)

@@ -258,3 +258,9 @@ def test_a_wrong_value_gets_one_line(ptxvm, text, values, line):
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"ptxvm explain: {line}")
     assert done.err.count("\n") == 1
+
+
+def test_what_the_jit_lacks_is_listed(ptxvm):
+    done = ptxvm("explain", "jit")
+    assert done.code == 0
+    assert "a kernel that launches kernels" in done.out

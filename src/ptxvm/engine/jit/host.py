@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import platform
 from itertools import takewhile
 from pathlib import Path
 
-from ptxvm.diagnostics.errors import Unsupported
-
+WITHOUT = "PTXVM_CPU_WITHOUT"  # in the environment: words with which the features begin that are not to be used
 CPUINFO = Path("/proc/cpuinfo")
 TELLING = ("vendor_id", "cpu family", "model", "stepping", "model name", "flags", "CPU implementer", "CPU part", "Features")
 
@@ -24,10 +24,16 @@ def name() -> str:
 
 @functools.cache
 def features() -> dict[str, bool]:
-    """What it can do, by LLVM's names."""
+    """What it can do, by LLVM's names; less, if the user says so."""
     import llvmlite.binding as llvm  # noqa: PLC0415
 
-    return dict(llvm.get_host_cpu_features())
+    able = dict(llvm.get_host_cpu_features())
+    return {feature: can and not feature.startswith(without()) for feature, can in able.items()}
+
+
+def without() -> tuple[str, ...]:
+    """The beginnings of the features that code is to do without."""
+    return tuple(word for word in os.environ.get(WITHOUT, "").split(",") if word)
 
 
 def flags() -> str:
@@ -38,12 +44,6 @@ def flags() -> str:
 def has(feature: str) -> bool:
     """Can it do that?"""
     return features().get(feature, False)
-
-
-def require(feature: str, what: str) -> None:
-    """Refuse what is not written for another processor yet."""
-    if not has(feature):
-        raise Unsupported(f"{what} in the JIT on a processor without {feature}")
 
 
 @functools.cache
@@ -57,4 +57,5 @@ def identity() -> str:
         said = []
     if not any(line.startswith(("flags", "Features")) for line in said):
         said = [name(), flags()]
+    said += without()
     return platform.machine() + hashlib.sha256("".join(said).encode()).hexdigest()

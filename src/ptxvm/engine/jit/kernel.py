@@ -161,7 +161,7 @@ class Kernel:
         key = (self._index[id(bound)], space, size, span, writing)
         if key not in self.site_numbers:
             if len(self.sites) == self.most_sites:
-                raise Unsupported(f"more than {self.most_sites} accesses of memory in a kernel in the JIT")
+                raise Unsupported(f"more accesses of memory than {self.most_sites} in the JIT")
             self.site_numbers[key] = len(self.sites)
             self.sites.append((bound, space, size, span, writing))
         return self.site_numbers[key]

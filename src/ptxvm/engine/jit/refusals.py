@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 
 from ptxvm.analysis.flow import bit_of, reads_and_writes, targets
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.jit import host
 from ptxvm.engine.jit.plan import GROWS, callees
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
@@ -19,6 +21,8 @@ def reason(image: Image, function: Function) -> str | None:
         return f"the kernel '{function.name}' without a body in the JIT"
     if any(_launches(image, bound) for each in called(image, function) for bound in each.instructions):
         return "a kernel that launches kernels in the JIT"
+    if platform.machine() in ("x86_64", "AMD64") and not host.has("f16c"):
+        return "a processor without f16 conversions in the JIT"
     return None
 
 

@@ -170,6 +170,8 @@ def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
         varies, llvm, (x,) = alg.operands(f32, a)
         half, word = (f"<{alg.width} x half>", f"<{alg.width} x i16>") if varies else ("half", "i16")
         return alg.result(varies, code.emit(f"bitcast {half} {code.emit(f'fptrunc {llvm} {x} to {half}')} to {word}"))
+    if not host.has("avx512f"):
+        return _to_f16_by_steps(alg, a, rounding)
     uniform = not alg.operands(f32, a)[0]
     x = alg.vector(f32, a)
 
@@ -188,7 +190,6 @@ def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
             parts.append(code.call("<16 x i16>", name, *given))
         return code.concatenate("i16", parts, 16)
 
-    host.require("avx512f", "rounding to f16 in a direction")
     if rounding != "odd":
         return narrowed(alg, f16, directed(rounding), uniform)
     low, high = directed("rm"), directed("rp")
@@ -200,6 +201,32 @@ def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
     nonzero = code.emit(f"icmp ne {words} {both}, {splat_literal('i16', 0x8000)}")
     lost = code.emit(f"zext <{alg.width} x i1> {code.emit(f'and <{alg.width} x i1> {inexact}, {nonzero}')} to {words}")
     return narrowed(alg, f16, code.emit(f"or {words} {least}, {lost}"), uniform)
+
+
+def _to_f16_by_steps(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
+    """To the nearest, and where that is on the wrong side of the number to the neighbour, whose bits are next."""
+    u16, u32 = Type.named["u16"], Type.named["u32"]
+    near = _to_f16(alg, a, "rn")
+    back = between_floats(alg, f16, f32, near, "rn")
+
+    def size(raw: Raw) -> Raw:
+        bits = alg.cast("view", f32, Type.named["b32"], raw, "rn")
+        return alg.cast("view", Type.named["b32"], f32, alg.integer("and", u32, bits, alg.const(u32, 0x7FFF_FFFF)), "rn")
+
+    def number(condition: Raw) -> Raw:
+        return alg.cast("resize", Type.named["pred"], u16, condition, "rn")
+
+    beyond = number(alg.compare("gt", f32, size(back), size(a)))
+    short = number(alg.compare("lt", f32, size(back), size(a)))
+    nearer = alg.integer("sub", u16, near, beyond)
+    if rounding == "rz":
+        return nearer
+    if rounding == "odd":
+        return alg.integer("or", u16, nearer, alg.integer("or", u16, beyond, short))
+    negative = alg.compare("ge", u16, near, alg.const(u16, 0x8000))
+    farther = alg.integer("add", u16, near, short)
+    first, second = (farther, nearer) if rounding == "rm" else (nearer, farther)
+    return alg.select(u16, negative, first, second)
 
 
 def _to_bf16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
