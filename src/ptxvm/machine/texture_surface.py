@@ -82,6 +82,29 @@ def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots
     return found
 
 
+@dataclass(slots=True)
+class Touched:
+    """The bytes that lanes touch of a surface: where each begins, in elements of a size."""
+
+    lanes: Array
+    offsets: Array
+    element: int
+    count: int
+
+
+def touched(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Touched:
+    """The bytes of the lanes that are inside of the surface, or are moved there."""
+    at = spots(place, surface, coordinates)
+    lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
+    width, height, _ = surface.image.level.size
+    texel = surface.image.channels * surface.array.itemsize
+    row = (at.z[lanes] * height + at.y[lanes]) * (width * texel)
+    offsets = row + at.x[lanes] * (texel if place.formatted else 1)
+    if place.formatted:
+        return Touched(lanes, offsets, surface.array.itemsize, surface.image.channels)
+    return Touched(lanes, offsets, place.type.bytes, place.count)
+
+
 def _aligned(place: Place, x: Array) -> None:
     wrong = x % place.bytes != 0
     if wrong.any():

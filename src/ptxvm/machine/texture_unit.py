@@ -6,6 +6,7 @@ An operand is a list of arrays, one element for each lane; handles are addresses
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,25 @@ from ptxvm.machine.texture_surface import Place
 Operands = Mapping[str, Sequence[Array]]
 Work = Callable[[Memory, Operands], list[Array]]
 """What an instruction does with its operands: some arrays of results."""
+
+
+@dataclass(frozen=True)
+class OnSurface:
+    """What an instruction does to a surface: it reads, writes or updates (`atomic`) the elements of a place."""
+
+    operation: str
+    place: Place
+    work: Work
+
+    def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
+        """Do it."""
+        return self.work(memory, operands)
+
+    def touched(self, memory: Memory, operands: Operands) -> Iterator[tuple[Surface, Array, texture_surface.Touched]]:
+        """The surfaces, the lanes that access each, and the bytes of those lanes."""
+        for surface, lanes, given in groups(memory, operands, "surfref"):
+            if isinstance(surface, Surface):
+                yield surface, lanes, texture_surface.touched(self.place, surface, given["coordinates"])
 
 
 def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaque, Array, dict[str, list[Array]]]]:
@@ -125,7 +145,7 @@ def tell_kind(kind: str) -> Work:
     return work
 
 
-def load(place: Place) -> Work:
+def load(place: Place) -> OnSurface:
     """What a surface holds."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
@@ -137,10 +157,10 @@ def load(place: Place) -> Work:
                     result[lanes] = value
         return results
 
-    return work
+    return OnSurface("read", place, work)
 
 
-def store(place: Place) -> Work:
+def store(place: Place) -> OnSurface:
     """Write to a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
@@ -149,10 +169,10 @@ def store(place: Place) -> Work:
                 texture_surface.store(place, surface, given["coordinates"], given["values"])
         return []
 
-    return work
+    return OnSurface("write", place, work)
 
 
-def reduce(operation: str, place: Place) -> Work:
+def reduce(operation: str, place: Place) -> OnSurface:
     """Apply an operation to what a surface holds."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
@@ -161,7 +181,7 @@ def reduce(operation: str, place: Place) -> Work:
                 texture_surface.reduce(operation, place, surface, given["coordinates"], given["values"][0])
         return []
 
-    return work
+    return OnSurface("atomic", place, work)
 
 
 def no_results(held: Sequence[np.dtype[Any]], count: int) -> list[Array]:

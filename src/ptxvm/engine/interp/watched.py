@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.faults import listed
@@ -14,13 +15,17 @@ from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import at, spread
-from ptxvm.engine.interp.ports import Access, Copying, Update
+from ptxvm.engine.interp.ports import Access, Copying, TextureAccess, Update
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Followed
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import address_of
 from ptxvm.machine.events import Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
+from ptxvm.machine.texture import Surface
+from ptxvm.machine.texture_surface import Touched
+from ptxvm.machine.texture_unit import OnSurface
 
 ALL_OF_THEM = slice(None)
 PATIENCE = 500  # turns
@@ -38,6 +43,8 @@ class WatchedCohort(Cohort):
         self.watcher, self.schedule = watcher, schedule
         self.spinning = np.zeros(self.size, np.bool_)  # has it last found that a phase of an mbarrier is not over?
         self.fruitless = 0  # such turns since something else happened
+        self.surfaces: dict[int, Allocation] = {}
+        self.on_surface: dict[tuple[TextureAccess, int], Access] = {}
         routines = schedule.code.routines if watcher.follows_variables else []
         self.variables = {bound: variable for each in routines for bound, variable in each.variables.items()}
         self.unset: dict[tuple[int, Register], Any] = {}
@@ -141,6 +148,31 @@ class WatchedCohort(Cohort):
                 return
         for allocation, those, offsets in self.places(access, lanes, address):
             self.watcher.updated(access, those, allocation, offsets)
+
+    def texture(self, access: TextureAccess, lanes: Any, guard: Any, operands: dict[str, Sequence[Any]]) -> list[Any]:
+        """Tell what is done to surfaces, whose bytes are global memory."""
+        found = super().texture(access, lanes, guard, operands)
+        if isinstance(access.work, OnSurface):
+            positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, self._count(lanes)))
+            given = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
+            every = (self.layout.numbers if lanes is None else lanes)[positions]
+            for surface, mine, bytes_of in access.work.touched(self.memory, given):
+                self.tell_surface(access, access.work.operation, surface, every[mine][bytes_of.lanes], bytes_of)
+        return found
+
+    def tell_surface(self, access: TextureAccess, operation: str, surface: Surface, lanes: Any, touched: Touched) -> None:
+        """Tell of the bytes of one surface: of the allocation that it is in, or of one of its own."""
+        tell = {"read": self.watcher.read, "write": self.watcher.wrote, "atomic": self.watcher.updated}
+        start = address_of(surface.array)
+        allocation = self.memory.table.find(start)
+        if allocation is None:
+            allocation = self.surfaces.setdefault(
+                id(surface), Allocation(start, surface.array.nbytes, "global", repr(surface), live=False)
+            )
+        how = self.on_surface.setdefault(
+            (access, touched.element), Access(access.bound, "global", Type.named[f"b{8 * touched.element}"], touched.count)
+        )
+        tell[operation](how, self.threads[lanes], allocation, touched.offsets + (start - allocation.origin))
 
     def places(self, access: Access, lanes: Any, address: Any) -> Iterator[tuple[Allocation, Any, Any]]:
         """What an access touches: allocations, the threads that touch each, and where they do."""

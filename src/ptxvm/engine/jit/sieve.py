@@ -48,6 +48,7 @@ log = logging.getLogger("ptxvm.jit")
 
 SCHEDULE = ("%clock", "%globaltimer", "%smid", "%warpid")  # registers that tell how threads were scheduled
 QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
+SURFACES = frozenset({"suld", "sust", "sured"})
 KNOWN = frozenset(
     "ld ldu st atom red cvta isspacep prefetch prefetchu membar fence ldmatrix stmatrix wmma applypriority discard "
     "stacksave stackrestore alloca griddepcontrol".split()
@@ -100,7 +101,7 @@ def known(bound: Bound) -> bool:
     words = bound.node.words
     if bound.node.opcode == "call":
         return called(bound) in QUIET
-    if "async" in words or "bulk" in words:
+    if "async" in words or "bulk" in words or bound.node.opcode in SURFACES:
         return False
     return bound.node.opcode in KNOWN or not bound.i.of.effects & {"mem", "tasks"}
 
