@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxvm.analysis.bind import bind
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
+from ptxvm.analysis.shared import check_shared
 from ptxvm.analysis.validate import validate
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
@@ -16,5 +17,6 @@ def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]
     report = Report(source, list(found))
     program = bind(module, source, report, target)
     validate(program, report)
+    check_shared(program, report)
     report.diagnostics.sort(key=lambda d: d.span.start)
     return program, report

@@ -238,6 +238,14 @@ BAD_PRAGMA = register(
     is a positive number (PTX 12).
     """,
 )
+SHARED_SPACE = register(
+    "P0534",
+    "too much shared memory is declared",
+    """
+    The `.shared` variables that a kernel uses take 48 KB at most, on targets of one chip or family (`sm_90a`) 227 KB: for
+    more, ptxas makes no code.  An array without a size, `.extern .shared .b8 a[];`, gets what the launch says.
+    """,
+)
 BAD_FILE = register("P0540", "a wrong .file", "Each index is given to one file, at module level (PTX 11.5.3).")
 BAD_LOCATION = register("P0541", "a wrong .loc", "The place that `inlined_at` names has a .loc of its own above (PTX 11.5.4).")
 BAD_SECTION = register(

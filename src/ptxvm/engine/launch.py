@@ -14,7 +14,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.image import Image
-from ptxvm.machine.launch import LaunchShape, launch_shape
+from ptxvm.machine.launch import LaunchShape, check_shared, launch_shape
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def launch(
     memory, printed = engine.image.memory, engine.library.output
     shape = launch_shape(grid, block)
     shape.check(kernel)
+    check_shared(kernel, engine.image.declared_shared(kernel), shared)
     printed.clear()
     packed, bank = engine.image.bank(kernel).pack(args, memory), None
     try:

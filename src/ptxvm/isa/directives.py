@@ -120,6 +120,14 @@ PARAMETER_BYTES = (((1, 5), 256), ((8, 1), 4352))
 
 MOST_PARAMETER_BYTES = 32_764
 
+# ── shared memory (PTX 5.1.7) ───────────────────────────────────────────────────────────
+
+STATIC_SHARED_BYTES = 48 << 10
+"""How many bytes of variables a kernel may declare: what every chip gives it unasked."""
+
+CHIP_SHARED_BYTES = 227 << 10
+"""How many bytes a CTA can have on the chips that have most: 9.0 and 10.x."""
+
 # ── performance directives of kernels (PTX 11.4, 11.7) ──────────────────────────────────
 
 POSITIVE = frozenset(("maxntid", "reqntid", "maxnreg", "minnctapersm", "maxnctapersm"))

@@ -13,6 +13,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.constants import Address, ConstantError, evaluate
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.shapes import names_in
+from ptxvm.analysis.shared import static_shared
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.machine.allocation import Allocation
@@ -50,6 +51,7 @@ class Image:
         self._banks: dict[int, Allocation] = {}
         self._numbers: dict[Variable, int] | None = None
         self._frames: dict[Function, Layout] = {}
+        self._declared_shared: dict[Function, int] = {}
         self._banks_of: dict[Function, Layout] = {}
         self._packers: dict[Function, Bank] = {}
         self.shared: SharedLayout = shared_memory(self.programs)
@@ -117,6 +119,12 @@ class Image:
     def shared_size(self, kernel: Function, dynamic: int = 0) -> int:
         """Bytes of shared memory that a CTA of the kernel needs."""
         return self.shared.dynamic + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
+
+    def declared_shared(self, kernel: Function) -> int:
+        """Bytes of the shared variables that a kernel uses."""
+        if kernel not in self._declared_shared:
+            self._declared_shared[kernel] = static_shared(kernel)
+        return self._declared_shared[kernel]
 
     # ── functions ───────────────────────────────────────────────────────────────────────
 

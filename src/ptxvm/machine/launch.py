@@ -8,6 +8,10 @@ from math import prod
 from typing import Any, SupportsIndex
 
 from ptxvm.analysis.program import Function
+from ptxvm.analysis.shared import most_static
+from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES
+from ptxvm.isa.targets import Target
 from ptxvm.machine.arguments import Arguments, pack_arguments
 from ptxvm.syntax import tree
 
@@ -68,6 +72,23 @@ def launch_shape(grid: Any, block: Any) -> LaunchShape:
         return _known_shape(grid, block)
     except TypeError:  # a list cannot be looked up
         return LaunchShape.of(grid, block)
+
+
+def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
+    """Refuse what no CTA has: too many bytes of variables (ptxas makes no code for them), or with the launch's too many."""
+    if declared + dynamic <= STATIC_SHARED_BYTES:
+        return
+    target = kernel.program.target if kernel.program is not None else Target(0)
+    most = most_static(target)
+    if declared > most:
+        raise InvalidPTX(
+            f"kernel '{kernel.name}' declares {declared:,} bytes of shared memory, and {target} has {most:,} for that"
+        )
+    if declared + dynamic > CHIP_SHARED_BYTES:
+        raise ValueError(
+            f"kernel '{kernel.name}' would have {declared + dynamic:,} bytes of shared memory for each CTA; "
+            f"the most that there is are {CHIP_SHARED_BYTES:,}"
+        )
 
 
 def _extent(what: str, given: SupportsIndex | tuple[SupportsIndex, ...], limits: Extent) -> Extent:
