@@ -23,6 +23,7 @@ os.environ.update(PTXVM_THREADS="1", PTXVM_CACHE="off")
 
 import ptxvm
 from ptxvm.engine.jit.memory import Memory
+from ptxvm.engine.jit.ranges import Ranges
 
 KERNELS = Path(__file__).parents[2] / "shared" / "kernels"
 sys.path.insert(0, str(KERNELS))
@@ -73,12 +74,12 @@ def jit_variants(name: str, *, small: bool) -> dict[str, Run]:
     """On the JIT: without bounds, as usual, and with each check."""
     work = workload(name, small=small)
     kernel, trusting = (ptxvm.load(KERNELS / "kernels.ptx").kernel(name) for _ in range(2))
-    with_bounds = Memory._good, Memory._good_window  # noqa: SLF001 - to measure what they cost
-    Memory._good = Memory._good_window = lambda *_: "true"  # type: ignore[method-assign]  # noqa: SLF001
+    with_bounds = Memory._compare, Ranges._compare  # noqa: SLF001 - to measure what they cost
+    Memory._compare = Ranges._compare = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
     try:
         launched(trusting, work, "jit", ())()
     finally:
-        Memory._good, Memory._good_window = with_bounds  # type: ignore[method-assign]  # noqa: SLF001
+        Memory._compare, Ranges._compare = with_bounds  # type: ignore[method-assign]  # noqa: SLF001
     found = {"nothing": launched(trusting, work, "jit", ()), "usual": launched(kernel, work, "jit", ())}
     return found | {check: launched(kernel, work, "jit", (check,)) for check in CHECKS}
 

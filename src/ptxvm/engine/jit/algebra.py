@@ -232,7 +232,11 @@ class LlvmAlgebra:
             return b
         if op == "mul" and (a == 0 or b == 0):
             return 0
-        return self.code.emit(f"{op} i{bits} {text(f'i{bits}', a)}, {text(f'i{bits}', b)}")
+        made = self.code.emit(f"{op} i{bits} {text(f'i{bits}', a)}, {text(f'i{bits}', b)}")
+        if op in ("add", "sub") and isinstance(a, str) and isinstance(b, int):
+            root, constant = self.code.sums.get(a, (a, 0))
+            self.code.sums[made] = root, wrapped(constant + (b if op == "add" else -b), bits)
+        return made
 
     def collect(self, bits: int, terms: tuple[tuple[Pattern, Scalar, int], ...]) -> Terms:
         """Terms with each pattern once, none of them zero."""
@@ -447,7 +451,10 @@ class LlvmAlgebra:
         def cut(u: Scalar) -> Scalar:
             if isinstance(u, int):
                 return u & (1 << after) - 1
-            return self.code.emit(f"trunc i{before} {u} to i{after}")
+            made = self.code.emit(f"trunc i{before} {u} to i{after}")
+            root, constant = self.code.sums.get(u, (u, 0))
+            self.code.sums[made] = f"{root} to i{after}", wrapped(constant, after)
+            return made
 
         return Lin(cut(a.base), self.collect(after, tuple((k, cut(u), 1) for k, u in a.terms)), shift=min(a.shift, after))
 

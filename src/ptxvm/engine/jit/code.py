@@ -46,6 +46,7 @@ class Code:
         self.unit, self.width = unit, unit.width
         self.lines: list[str] = []
         self.memo: dict[str, str] = {}
+        self.sums: dict[str, tuple[str, int]] = {}  # scalars that are something else and a constant
 
     def one_warp(self) -> None:
         """What follows is written for the lanes of one warp."""

@@ -18,6 +18,7 @@ from ptxvm.engine.jit.memory import Memory
 from ptxvm.engine.jit.operands import Operands
 from ptxvm.engine.jit.plan import Node, is_barrier, is_collective
 from ptxvm.engine.jit.pressure import Definition
+from ptxvm.engine.jit.ranges import Ranges
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Scalar, Vec, scalar_type, text, wrapped
 from ptxvm.engine.jit.registers import CARRY, Key
 from ptxvm.isa.model import PORTS, Decoded
@@ -61,6 +62,7 @@ class Emitter(Operands):
         self.action: ports.Action | None = None
         self.widened: dict[tuple[bool, Lin], Lin] = {}
         self.leaves = False
+        self.ranges = Ranges(self)
         self.repeats = kernel.plan.repeats(node)
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride
@@ -80,6 +82,7 @@ class Emitter(Operands):
         for position, bound in enumerate(self.node.code):
             self.position = position
             self.instruction(bound)
+        self.ranges.settle()
 
     def instruction(self, bound: Bound) -> None:
         """One instruction."""

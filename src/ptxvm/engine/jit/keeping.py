@@ -23,21 +23,27 @@ def held(functions: Iterable[Function]) -> dict[Bound, Variable]:
     return {bound: variable for each in set(functions) for bound, variable in origins(each, segments(each)).items()}
 
 
+def part(at: Emitter, bound: Bound, space: str) -> tuple[int, int] | None:
+    """Where in its window the variable begins to which an access is held, and its size."""
+    variable, frame = at.kernel.held.get(bound), at.node.frame
+    if variable is None or space not in ("generic", variable.space):
+        return None
+    _, begin = at.kernel.image.place(variable, frame.function)
+    return begin + (frame.offset if variable.space == "local" else 0), variable.size
+
+
 def keep(at: Emitter, places: Places, bound: Bound, space: str, raw: Raw, size: int) -> None:
     """Suspect an access in its window that leaves its variable."""
-    kernel, code = at.kernel, at.code
-    variable = kernel.held.get(bound)
-    if variable is None or kernel.shadow is None or space not in ("generic", variable.space):
+    code, found = at.code, part(at, bound, space)
+    if found is None:
         return
-    frame = at.node.frame
-    _, begin = kernel.image.place(variable, frame.function)
-    begin += frame.offset if variable.space == "local" else 0
+    begin, room = found
     if space == "generic":
-        offset, type = at.alg.integer("sub", u64, raw, places.base(variable.space)), u64
+        offset, type = at.alg.integer("sub", u64, raw, places.base(at.kernel.held[bound].space)), u64
     else:
         offset, type = at.alg.cast("resize", u64, u32, raw, "rn"), u32
     good = code.label()
-    code.branch(_inside(at, type, offset, begin, variable.size - size), good, "suspect", likely=True)
+    code.branch(_inside(at, type, offset, begin, room - size), good, "suspect", likely=True)
     code.block(good)
 
 

@@ -97,6 +97,26 @@ class Memory(Port):
             return self.places.pointer(space, raw) if isinstance(raw, Lin) and not raw.terms else ""
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
+        if not self._compared_together(space, raw, size):
+            self._compare(site, space, raw, size)
+            keeping.keep(self.at, self.places, self.bound, space, raw, size)
+        if self.at.kernel.shadow is not None:
+            Watch(self.at, self.places, self.at.kernel.shadow).look(site, space, raw, size, self.access)
+        if isinstance(raw, Lin) and not raw.terms:
+            return self.places.pointer(space, raw)
+        return ""
+
+    def _compared_together(self, space: str, raw: Raw, size: int) -> bool:
+        """With others of this node: with the window, or the variable to which it is held."""
+        if space != "shared":
+            return False
+        held = keeping.part(self.at, self.bound, space) or (0, self.at.window_size(space))
+        low = self.alg.cast("resize", u64, u32, raw, "rn")
+        return self.at.ranges.covers(low, size, held)
+
+    def _compare(self, site: int, space: str, raw: Raw, size: int) -> None:
+        """By itself: with the window, or with the allocation that this instruction met last."""
+        code = self.code
         good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
         slow, onward = code.label(), code.label()
         code.branch(good, onward, slow, likely=True)
@@ -104,12 +124,6 @@ class Memory(Port):
             code.block(slow)
             self._slow(site, space, raw, size, onward)
         code.block(onward)
-        if self.at.kernel.shadow is not None:
-            keeping.keep(self.at, self.places, self.bound, space, raw, size)
-            Watch(self.at, self.places, self.at.kernel.shadow).look(site, space, raw, size, self.access)
-        if isinstance(raw, Lin) and not raw.terms:
-            return self.places.pointer(space, raw)
-        return ""
 
     def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
         """Ask the machine, which knows all allocations; where it refuses, the warp ends with a fault.
