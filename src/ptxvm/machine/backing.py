@@ -60,12 +60,13 @@ class LowBytes:
 
     def __init__(self, size: int) -> None:
         self.size = -(-size // PAGE) * PAGE
+        self.unmap = _libc().munmap  # kept, for at the end of the process the names of this module are gone
         self.address = _map_low(self.size)
         self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (self.address, False)}
 
     def __del__(self) -> None:
         if getattr(self, "address", 0):
-            _libc().munmap(self.address, self.size)
+            self.unmap(self.address, self.size)
 
 
 def below_4_gib(size: int, *, zero: bool) -> Bytes:  # noqa: ARG001 - fresh pages are zero

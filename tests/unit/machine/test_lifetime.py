@@ -38,6 +38,7 @@ SOURCE = """
 @pytest.mark.parametrize("bits", [64, 32])
 def test_a_dropped_module_frees_its_memory(bits: int) -> None:
     memory = default_memory() if bits == 64 else default_memory(32)
+    gc.collect()  # what other tests have left
     before = [each.start for each in memory.table.items]
     module = ptxvm.load(SOURCE.format(bits=bits))
     out = np.zeros(4, np.uint32)
