@@ -38,7 +38,8 @@ CANONICAL = 0x7FFF_FFFF
 class LlvmAlgebra:
     """Writes into `code`.  `wide_guard` emits the guard of a linear value that is extended; None refuses them."""
 
-    def __init__(self, code: Code, transcendental: Any = None, guard: Any = None) -> None:
+    def __init__(self, code: Code, transcendental: Any = None, guard: Any = None, buffer: Any = None) -> None:
+        self.buffer = buffer  # gives scratch memory of the function
         self.code, self._transcendental, self._guard = code, transcendental, guard
         self.width = code.width
         self.extremes: dict[str, extremes.Extremes] = {}

@@ -11,17 +11,27 @@ from typing import TYPE_CHECKING
 from ptxvm.algebra.types import pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics.errors import Crash
-from ptxvm.engine.jit import stack
+from ptxvm.engine.jit import quiet, stack
 from ptxvm.engine.jit.asking import NoTarget
 from ptxvm.engine.jit.emitter import TRAP, Emitter
 from ptxvm.engine.jit.plan import BACK
 from ptxvm.engine.jit.raw import Lin, Raw, text
+from ptxvm.engine.jit.record import offset
 from ptxvm.engine.jit.taint import PartsError
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
     from ptxvm.engine.jit.plan import Node
 
+# Replaces the pointer to the launch's record by an answer.
+TICK = f"""define internal void @ptxvm.tick(ptr %question) noinline cold #0 {{
+  %ctx = load ptr, ptr %question, align 8
+  %place = getelementptr i8, ptr %ctx, i64 {offset("tick")}
+  %tick = load ptr, ptr %place, align 8
+  %answer = call i32 %tick()
+  store i32 %answer, ptr %question, align 8
+  ret void
+}}"""
 EXIT = -1  # the end of the thread, as a place to go; BACK is where a shared function returns
 
 
@@ -131,8 +141,11 @@ class Leaving:
             code.block(go)
             return
         code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
-        answer = code.emit(f"call i32 {self.kernel.context(code, 'tick', pure=False)}()", pure=False)
-        code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), go, "fault", likely=True)
+        answer = self.at.buffer("[2 x ptr]", 10)
+        code.run(f"store ptr %ctx, ptr {answer}, align 8")
+        quiet.call(code, code.unit.helper("ptxvm.tick", TICK), answer)
+        stopped = code.emit(f"icmp eq i32 {code.emit(f'load i32, ptr {answer}, align 8', pure=False)}, 0", pure=False)
+        code.branch(stopped, go, "fault", likely=True)
         code.block(go)
 
     def choose(self, guard: Raw | None, yes: int, no: int) -> None:

@@ -36,7 +36,7 @@ def module(kernel: Kernel) -> str:
             *unit.helpers.values(),
             warp,
             grid,
-            'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }',
+            'attributes #0 = { nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }',
             '!1 = !{!"branch_weights", i32 100000, i32 1}',
             '!2 = !{!"branch_weights", i32 1, i32 100000}',
             "",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.engine.jit import atomics, keeping, looking, places, stack
+from ptxvm.engine.jit import atomics, keeping, looking, places, quiet, slowly, stack
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.ports import Port
-from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, scalar_type, text
+from ptxvm.engine.jit.raw import Lin, Raw, Vec, scalar_type, text
 from ptxvm.engine.jit.shadow import Access, Watch
 
 if TYPE_CHECKING:
@@ -126,49 +126,51 @@ class Memory(Port):
         code.block(onward)
 
     def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
-        """Ask the machine, which knows all allocations; where it refuses, the warp ends with a fault.
-
-        The bounds of a linear address count lanes that are not active too: look at each lane first.
-        """
-        code, vector = self.code, f"<{self.width} x i64>"
-        if (
-            isinstance(raw, Lin)
-            and raw.terms
-            and (self.at.active_vector() is not None or places.constant_offsets(raw, self.width) is None)
-        ):
-            ask = code.label()
-            code.branch(self._exact(site, space, raw, size), onward, ask, likely=True)
-            code.block(ask)
-        addresses = self.at.buffer(vector, 0)
-        code.run(f"store {vector} {self.alg.vector(u64, raw)}, ptr {addresses}, align 64")
-        lanes, answers = self.at.active_vector(), "0"
-        call, more = self._question(site, space, size)
+        """Ask what knows all allocations; where it refuses, the warp ends with a fault."""
+        code = self.code
+        lanes, linear = self.at.active_vector(), isinstance(raw, Lin)
+        known = isinstance(raw, Lin) and places.constant_offsets(raw, self.width) is not None
+        looks = isinstance(raw, Lin) and bool(raw.terms) and (lanes is not None or not known)
+        window, watched = space in WINDOWS, self.at.kernel.shadow is not None
+        patterns = tuple(k for k, _ in raw.terms) if isinstance(raw, Lin) else None
+        shape = slowly.Shape(self.width, patterns, window, window or watched, looks)
+        _, _, _, span, writing = self.at.kernel.sites[site]
+        words: dict[int, str | int] = {
+            slowly.SITE: site, slowly.SIZE: size, slowly.SPAN: span, slowly.LOW: 0, slowly.BOUND: 0,
+            slowly.NEED: looking.need(space, writing=writing),
+            slowly.WARP_NUMBER: code.emit("zext i32 %warp to i64"),
+        }  # fmt: skip
+        if window:
+            words[slowly.BOUND] = self._window_bound(space, size)
+        elif looks:
+            words[slowly.LOW], words[slowly.BOUND] = self.at.site_field(site, 0), self.at.site_field(site, 2)
         for n in code.warps():
-            own = code.emit(f"getelementptr i64, ptr {addresses}, i64 {n * WARP}")
-            mask = "-1" if lanes is None else code.warp_bits(lanes, n)
-            warp = code.emit(f"add i32 %warp, {n}")
-            answer = code.emit(f"{call}i32 {site}, ptr {own}, i32 {mask}, i32 {warp}{more})", pure=False)
-            answers = code.emit(f"or i32 {answers}, {answer}")
+            words[slowly.MASKS + n] = code.emit(f"zext i32 {code.warp_bits(lanes, n)} to i64") if lanes else 0xFFFF_FFFF
+        if isinstance(raw, Lin):
+            for n, u in enumerate((raw.base, *(u for _, u in raw.terms))):
+                words[slowly.ADDRESS + n] = text("i64", u)
+        question = self.at.buffer(f"[{slowly.WORDS} x i64]", 0)
+        for word, value in words.items():
+            code.run(f"store i64 {value}, ptr {code.emit(f'getelementptr i64, ptr {question}, i64 {word}')}, align 8")
+        for word, pointer in ((slowly.CTX, "%ctx"), (slowly.SITES, "%sites")):
+            code.run(f"store ptr {pointer}, ptr {code.emit(f'getelementptr i64, ptr {question}, i64 {word}')}, align 8")
+        if not linear:
+            held = f"<{self.width} x i64>"
+            where = code.emit(f"getelementptr i64, ptr {question}, i64 {slowly.ADDRESS}")
+            code.run(f"store {held} {self.alg.vector(u64, raw)}, ptr {where}, align 64")
+        look = "" if shape.asks else looking.helper(self.at.kernel)
+        quiet.call(code, slowly.function(code.unit, shape, look), question)
+        answer = code.emit(f"getelementptr i64, ptr {question}, i64 {slowly.ANSWER}")
+        refused = code.emit(f"icmp eq i64 {code.emit(f'load i64, ptr {answer}, align 8', pure=False)}, 0", pure=False)
         kept = code.label()
-        code.branch(code.emit(f"icmp eq i32 {answers}, 0", pure=False), kept, "fault", likely=True)
+        code.branch(refused, kept, "fault", likely=True)
         code.block(kept)
         self.at.site_again(site)
-        if self.at.kernel.shadow is None or space in WINDOWS:
+        if not watched or window:
             code.jump(onward)
             return
         # The tags of one allocation do for all lanes, or Python did not know which they have.
         code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
-
-    def _question(self, site: int, space: str, size: int) -> tuple[str, str]:
-        """How to ask: what looks by itself first; or Python, about a wrong access of a window, and always for who watches."""
-        if space in WINDOWS or self.at.kernel.shadow is not None:
-            return f"call i32 {self.at.context('check')}(", ""
-        _, _, _, span, writing = self.at.kernel.sites[site]
-        look = looking.helper(self.at.kernel)
-        return (
-            f"call i32 @{look}(ptr %ctx, ptr %sites, ",
-            f", i64 {size}, i64 {span}, i64 {looking.need(space, writing=writing)}",
-        )
 
     def _span(self, space: str, raw: Raw, size: int) -> int:
         """How far apart the lanes are, where that is constant; what the record of the place counts with."""

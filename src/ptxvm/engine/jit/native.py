@@ -33,6 +33,7 @@ RECIPES = {
 def _target() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
     return llvm.Target.from_default_triple()
 
 

@@ -17,7 +17,7 @@ from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.derived.approximations import Unit
 from ptxvm.algebra.types import f32
 from ptxvm.algebra.value import Value
-from ptxvm.engine.jit import host
+from ptxvm.engine.jit import host, quiet
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import Raw, Vec, vector_literal
 
@@ -324,8 +324,12 @@ def _out_of_line(alg: LlvmAlgebra, name: str, a: str, derivation: Callable[[Valu
         code = Code(alg.code.unit)
         within: Any = type(alg)(code)
         within.derives = True
-        raw: Raw = derivation(Value(within, f32, Vec("%a"))).raw
-        found = within.vector(f32, within.tight(f32, raw))
-        lines = "\n".join([*code.lines, f"  ret {held} {found}"])
-        alg.code.unit.helper(helper, f"define internal {held} @{helper}({held} %a) noinline cold #0 {{\n{lines}\n}}")
-    return alg.code.call(held, helper, (held, a), pure=False)
+        given = code.emit(f"load {held}, ptr %room, align 64", pure=False)
+        raw: Raw = derivation(Value(within, f32, Vec(given))).raw
+        code.run(f"store {held} {within.vector(f32, within.tight(f32, raw))}, ptr %room, align 64")
+        lines = "\n".join([*code.lines, "  ret void"])
+        alg.code.unit.helper(helper, f"define internal void @{helper}(ptr %room) noinline cold #0 {{\n{lines}\n}}")
+    room = alg.buffer(held, 11)
+    alg.code.run(f"store {held} {a}, ptr {room}, align 64")
+    quiet.call(alg.code, helper, room)
+    return alg.code.emit(f"load {held}, ptr {room}, align 64", pure=False)
