@@ -27,8 +27,6 @@ class Turns:
             for one in thread.code:
                 if not isinstance(one, Load | Store | Atomic | Compute | Branch | Fence | ProxyFence):
                     raise CannotInterleave(one.text)
-                if isinstance(one, Load | Store) and (len(one.locations) > 1 or any(at.size for at in one.locations)):
-                    raise CannotInterleave(one.text)
 
     def final(self) -> set[tuple[tuple[str, int], ...]]:
         """All final states in which no thread jumped back more than once."""
@@ -66,21 +64,30 @@ class Turns:
         def value(operand: Operand) -> int:
             return operand if isinstance(operand, int) else registers.get(operand, 0)
 
-        def name(location: Location) -> str:
-            return self.test.physical(location.variable)
+        def load(location: Location) -> int:
+            whole = memory.get(self.test.physical(location.variable), 0)
+            return whole >> 8 * location.offset & (1 << 8 * location.size) - 1 if location.size else whole
+
+        def store(location: Location, value: int) -> None:
+            name, mask = self.test.physical(location.variable), (1 << 8 * location.size) - 1
+            if location.size:
+                kept = memory.get(name, 0) & ~(mask << 8 * location.offset)
+                value = kept | (value & mask) << 8 * location.offset
+            memory[name] = value
 
         following = at + 1
         match thread.code[at]:
-            case Load((register,), (location,)):
-                registers[register] = memory.get(name(location), 0)
-            case Store((location,), (operand,)):
-                memory[name(location)] = value(operand)
+            case Load(names, locations):
+                registers |= {name: load(location) for name, location in zip(names, locations, strict=True)}
+            case Store(locations, operands):
+                for location, operand in zip(locations, operands, strict=True):
+                    store(location, value(operand))
             case Atomic(operation=operation, register=register, location=location, operands=operands):
-                old, given = memory.get(name(location), 0), [value(operand) for operand in operands]
+                old, given = load(location), [value(operand) for operand in operands]
                 if operation != "cas":
-                    memory[name(location)] = ARITHMETIC[operation](old, given[0])
+                    store(location, ARITHMETIC[operation](old, given[0]))
                 elif old == given[0]:
-                    memory[name(location)] = given[1]
+                    store(location, given[1])
                 if register:
                     registers[register] = old
             case Compute(operation, register, left, right):

@@ -116,6 +116,7 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
         ((x.number[read], i) for i, e in enumerate(x.events) for read in e.data), x.count)),
     "data are no dependency": (PTX64, "dependencies", lambda x, _: Relation.of(
         ((x.number[read], i) for i, e in enumerate(x.events) for read in e.control), x.count)),
+    "a relaxed arrival orders memory": (PTX91, "ordering_barriers", lambda x, _: x.those(lambda e: e.kind is Kind.ARRIVAL)),
     "cluster scope is cta scope": (PTX91, "mutually_in_scope", lambda x, r: r & (x.same_cta | Relation.where(
         x.events, lambda a, b: "cluster" not in (a.scope, b.scope)))),
     "proxies do not matter to moral strength": (PTX91, "morally_strong", lambda x, _: PTX64.morally_strong.func(x)),

@@ -24,7 +24,7 @@ class PTX64(Execution):
     known_from_the_start: tuple[str, ...] = (
         *("reads", "writes", "morally_strong", "overlapping_program_order", "release_pattern", "acquire_pattern"),
         *("either_way", "conflict", "initial_before_all", "dependencies", "read_modify_write", "writers", "fence_scs"),
-        *("same_location_program_order", "same_thread"),
+        *("same_location_program_order", "same_thread", "ordering_barriers"),
     )
     """What follows from the events alone; the search asks for it once."""
 
@@ -129,7 +129,12 @@ class PTX64(Execution):
     @cached_property
     def synchronizes(self) -> Relation:
         """8.8.4: fence.sc by fence.sc, barrier by barrier, and a release pattern that an acquire pattern observes."""
-        return self.fence_sc | self.barriers | self.patterns_synchronize
+        return self.fence_sc | self.barriers.between(self.ordering_barriers, ~0) | self.patterns_synchronize
+
+    @cached_property
+    def ordering_barriers(self) -> Events:
+        """Arrivals that order memory, as all but relaxed ones do."""
+        return self.those(lambda e: e.kind is Kind.ARRIVAL and e.barrier is not None and e.barrier.orders)
 
     @cached_property
     def patterns_synchronize(self) -> Relation:

@@ -247,7 +247,7 @@ def _value_at(x: PTX64, read: int, sources: Mapping[Cell, int], known: Mapping[K
         value = evaluate(x.events[write].value, known)
         if value is None:
             return None
-        if x.ranges[write] == (variable, start, end):
+        if x.ranges[write] == (variable, start, end) and all(other == write for other in sources.values()):
             return value
         size = _size(x, cell, end)
         total |= (value >> 8 * (cell[1] - x.ranges[write][1]) & (1 << 8 * size) - 1) << 8 * (cell[1] - start)

@@ -114,6 +114,7 @@ def _barrier(modifiers: list[str], operands: list[str], text: str) -> Instructio
         arrives=kind != "wait",
         waits=kind != "arrive",
         scope=scope,
+        orders="relaxed" not in modifiers,
         text=text,
     )
 
@@ -144,15 +145,16 @@ def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Inst
 
 def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -> Instruction:
     proxy = PROXIES[opcode]
-    order = next((m for m in modifiers if m in ORDERS), "weak")
-    scope = next((m for m in modifiers if m in SCOPES), "")
+    is_atomic = opcode in ("atom", "suatom", "red", "sured")
+    order = next((m for m in modifiers if m in ORDERS - {"mmio"}), "relaxed" if is_atomic or "mmio" in modifiers else "weak")
+    scope = next((m for m in modifiers if m in SCOPES), "sys" if "mmio" in modifiers else "gpu" if is_atomic else "")
     vector = next((int(m[1:]) for m in modifiers if re.fullmatch(r"v\d", m)), 1)
     size = _size(modifiers)
-    if order in ("volatile", "mmio"):  # 8.4.2, 8.4.1: a strong operation, of system scope where none is named
+    if order == "volatile":  # 8.4.2: relaxed, of system scope
         order, scope = "relaxed", scope or "sys"
     if (order == "weak") != (not scope):
         raise ValueError(text)
-    if opcode in ("atom", "suatom", "red", "sured"):
+    if is_atomic:
         register = None if "red" in opcode else operands.pop(0)
         kind = next(m for m in modifiers if m in ARITHMETIC or m == "cas")
         values = tuple(operand(word) for word in operands[1:])

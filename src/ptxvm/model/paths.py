@@ -142,7 +142,7 @@ def _perform(path: Path, instruction: Instruction) -> None:
         case Copy():
             _copy(path, instruction)
         case WaitForCopies():
-            path.events = [replace(e, end=path.time) if e.end >= FOREVER else e for e in path.events]
+            _end_copies(path, instruction)
     path.time += 2
 
 
@@ -153,6 +153,14 @@ FOREVER = 1 << 30
 def _copy(path: Path, copy: Copy) -> None:
     read = path.add(Kind.READ, copy, ends=FOREVER, location=copy.source)
     path.add(Kind.WRITE, copy, ends=FOREVER, location=copy.target, value=Read(read), data=frozenset({read}))
+
+
+def _end_copies(path: Path, wait: Instruction) -> None:
+    """All copies are done; a proxy fence follows the completion of those by the async proxy (PTX 9.7.9.25.2)."""
+    by_proxy = any(event.end >= FOREVER and event.proxy == "async" for event in path.events)
+    path.events = [replace(event, end=path.time) if event.end >= FOREVER else event for event in path.events]
+    if by_proxy:
+        path.add(Kind.PROXY_FENCE, wait, proxy="async")
 
 
 def _barrier(path: Path, barrier: Barrier) -> None:

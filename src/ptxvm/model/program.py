@@ -113,6 +113,8 @@ class Barrier(Instruction):
     arrives: bool = True
     waits: bool = True
     scope: str = "cta"
+    orders: bool = True
+    """Does it order memory?  `barrier.cluster.arrive.relaxed` does not (PTX 9.7.13.3)."""
 
 
 @dataclass(frozen=True)
