@@ -223,3 +223,11 @@ END:
 """
     out = both("", "mov.u32 %r1, 0;" + body)
     assert out.tolist() == [[10, 50, 30, 50][n % 4] for n in range(64)]
+
+
+def test_a_function_returns_where_its_code_ends() -> None:
+    functions = """
+.func (.reg .b32 r) inner(.reg .b32 n) { add.u32 r, n, 1; }
+.func (.reg .b32 r) outer(.reg .b32 n) { call (r), inner, (n); }
+"""
+    assert (both(functions, "call (%r1), outer, (%t);") == np.arange(64) + 1).all()

@@ -183,8 +183,6 @@ class Plan:
             frame.at[node.start] = node.number
         for node in own:
             following = [frame.at[at] for at in successors(frame.function, code[node.end - 1], node.end)]
-            if any("leave" in _verbs(b) for b in code[node.end - 1 : node.end]) and frame.back >= 0:
-                following.append(frame.back)
             if node.wait >= 0:
                 self.nodes[node.wait].successors = list(following)
                 passes = not node.barrier or code[node.start].node.guard is not None
@@ -228,9 +226,8 @@ class Plan:
                 node.kept = self._needed(node)
                 for _, back in node.calls:
                     self.nodes[back].kept = node.kept
-            root = node.frame
-            if root.shared and node.code and "leave" in _verbs(node.code[-1]):
-                node.successors = [*node.successors, *root.backs]
+            if node.frame.shared and _leaves(node):
+                node.successors = [*node.successors, *node.frame.backs]
         mine = [node for node in self.order if not node.frame.root.shared]
         self.order = [node for node in self.order if node.frame.root.shared] + mine
 
@@ -262,7 +259,7 @@ class Plan:
             node.rank = place + later * total
         for node in self.nodes:  # who returns from a function finds the node that it returns to
             back = node.frame.back
-            if back >= 0 and node.code and "leave" in _verbs(node.code[-1]) and back not in node.successors:
+            if back >= 0 and _leaves(node) and back not in node.successors:
                 node.successors.append(back)
 
     def _live(self) -> None:
@@ -336,8 +333,10 @@ GROWS = {"alloca", "stacksave", "stackrestore"}
 RESULT_NAMES = {"results", "ret", "ret_param", "result"}
 
 
-def _verbs(bound: Bound) -> set[str]:
-    return {"leave"} if bound.node.opcode == "ret" else set()
+def _leaves(node: Node) -> bool:
+    """May lanes return from the function at the end of a node?  Past the last instruction they do."""
+    code = node.frame.code
+    return node.end == len(code) or (node.returns is None and code[node.end - 1].node.opcode == "ret")
 
 
 def callees(image: Image, bound: Bound) -> list[Function]:
