@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -181,21 +182,23 @@ def measure(setup: Setup, name: str, what: str, launch: Launch, goal: float | No
     return Measurement(name, what, seconds, work, unit, goal, first=first, correct=correct)
 
 
-def workload(setup: Setup, name: str, *, what: str = "", goal: float | None = None) -> Measurement:
-    """One of the reference kernels, at its small size."""
+def workload(setup: Setup, name: str, engine: str, *, what: str = "", goal: float | None = None) -> Measurement:
+    """One of the reference kernels, at its small size, on an engine."""
     folder = setup.need("kernels", "workloads.py").parent
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     work = importlib.import_module("workloads").work(name, small=True)
     kernel = ptxvm.load(folder / "kernels.ptx").kernel(name)
     threads = int(np.prod(work["grid"]) * np.prod(work["bd"]))
-    launch = Launch(lambda: kernel.launch(work["grid"], work["bd"], work["args"]), work["chk"], work.get("reset"))
-    return measure(setup, name, what or f"{threads:,} threads", launch, goal)
+    launch = Launch(
+        lambda: kernel.launch(work["grid"], work["bd"], work["args"], engine=engine), work["chk"], work.get("reset")
+    )
+    return measure(setup, name, what or f"{threads:,} threads, {engine}", launch, goal)
 
 
 def matmul(setup: Setup) -> Iterator[Measurement]:
     """A matrix product of 256 in tiles of shared memory."""
-    yield workload(setup, "mmtiled", what="tiled matrix product of 256", goal=100e6)
+    yield workload(setup, "mmtiled", "interp", what="tiled matrix product of 256, interp", goal=100e6)
 
 
 def collatz(setup: Setup) -> Iterator[Measurement]:
@@ -204,10 +207,10 @@ def collatz(setup: Setup) -> Iterator[Measurement]:
     start, steps = np.arange(1, n + 1, dtype=np.uint32), np.zeros(n, np.uint32)
     kernel = ptxvm.load(HERE / "collatz.ptx").kernel()
     launch = Launch(
-        lambda: kernel.launch(n // 256, 256, [start, steps, n]),
+        lambda: kernel.launch(n // 256, 256, [start, steps, n], engine="interp"),
         lambda: np.array_equal(steps, collatz_steps(start)),
     )
-    yield measure(setup, "collatz", f"divergent Collatz loop, {n:,} threads", launch, goal=30e6)
+    yield measure(setup, "collatz", f"divergent Collatz loop, {n:,} threads, interp", launch, goal=30e6)
 
 
 def collatz_steps(start: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
@@ -220,11 +223,55 @@ def collatz_steps(start: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any
 
 
 def kernels(setup: Setup) -> Iterator[Measurement]:
-    """All reference kernels, at their small sizes."""
+    """All reference kernels, at their small sizes, on both engines."""
     folder = setup.need("kernels", "workloads.py").parent
     sys.path.insert(0, str(folder))
     for name in importlib.import_module("workloads").NAMES:
-        yield workload(setup, name)
+        for engine in ("jit", "interp"):
+            yield workload(setup, name, engine)
+
+
+# ── start ───────────────────────────────────────────────────────────────────────────────
+
+LAUNCH = """
+import sys, time
+import numpy as np, ptxvm
+kernel = ptxvm.load(sys.argv[1]).kernel()
+x = np.ones(1024, np.float32)
+args = [1024, np.float32(2), x, x.copy()]
+seconds = []
+for _ in range(int(sys.argv[2])):
+    began = time.perf_counter()
+    kernel.launch(4, 256, args, engine="jit")
+    seconds.append(time.perf_counter() - began)
+print(sorted(seconds)[len(seconds) // 2])
+"""
+
+
+def start(setup: Setup) -> Iterator[Measurement]:
+    """How long a user waits for a small kernel: compiled, kept on disk, compiled before, and by the command line."""
+    source = HERE.parent / "examples" / "saxpy.ptx"
+
+    def launched(cache: str, times: int = 1) -> float:
+        command = [sys.executable, "-c", LAUNCH, str(source), str(times)]
+        done = subprocess.run(  # noqa: S603 - our own statements
+            command, check=True, capture_output=True, text=True, env={**os.environ, "PTXVM_CACHE": cache}
+        )
+        return float(done.stdout)
+
+    def command_line() -> None:
+        words = ["run", str(source), "--grid", "4", "--block", "256", "1000", "2.5", "f32[1000]=arange", "f32[1000]=ones"]
+        command = [sys.executable, "-m", "ptxvm", *words]
+        environment = {**os.environ, "PTXVM_CACHE": "off"}
+        subprocess.run(command, check=True, capture_output=True, env=environment)  # noqa: S603 - our own command
+
+    with tempfile.TemporaryDirectory() as kept:
+        launched(kept)
+        times = range(setup.repeat)
+        yield Measurement("first launch", "of saxpy in a process, compiled", [launched("off") for _ in times], goal=0.06)
+        yield Measurement("kept", "the same, found on disk", [launched(kept) for _ in times], goal=0.01)
+        yield Measurement("launch", "of a compiled kernel, 1,024 threads", [launched(kept, 2000) for _ in times], goal=30e-6)
+        yield Measurement("ptxvm run", "saxpy from start to end", [timed(command_line) for _ in times], goal=0.8)
 
 
 BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
@@ -233,6 +280,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "matmul": matmul,
     "collatz": collatz,
     "kernels": kernels,
+    "start": start,
 }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import platform
 from itertools import takewhile
 from pathlib import Path
+
+from ptxvm.engine.jit.digest import Digest
 
 WITHOUT = "PTXVM_CPU_WITHOUT"  # in the environment: words with which the features begin that are not to be used
 CPUINFO = Path("/proc/cpuinfo")
@@ -58,4 +59,4 @@ def identity() -> str:
     if not any(line.startswith(("flags", "Features")) for line in said):
         said = [name(), flags()]
     said += without()
-    return platform.machine() + hashlib.sha256("".join(said).encode()).hexdigest()
+    return platform.machine() + Digest().add("".join(said)).text

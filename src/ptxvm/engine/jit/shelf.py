@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import hashlib
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptxvm.analysis.program import Function
 from ptxvm.engine.jit import host, store
 from ptxvm.engine.jit.compiled import Version
+from ptxvm.engine.jit.digest import Digest
 from ptxvm.engine.jit.facts import Facts, packed, unpacked
 from ptxvm.engine.jit.flat import Flat, Loaded, NotFlat, flatten
 from ptxvm.machine.image import Image
@@ -121,16 +121,16 @@ class Shelf:
             host.identity(),
             ourselves(),
         )
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+        return Digest().add(repr(parts)).text
 
     @functools.cached_property
     def _sources(self) -> str:
         """The modules of the image, and the targets that they were loaded for."""
-        digest = hashlib.sha256()
+        digest = Digest()
         for program in self.image.programs:
-            digest.update(f"{program.target} {len(program.source.text)}\n".encode())
-            digest.update(program.source.text.encode())
-        return digest.hexdigest()
+            digest.add(f"{program.target} {len(program.source.text)}\n")
+            digest.add(program.source.text)
+        return digest.text
 
 
 def entry(name: str) -> str:
@@ -146,12 +146,12 @@ def _version(name: str, facts: Facts, code: Flat, tier: int, seconds: float = 0.
 @functools.cache
 def ourselves() -> str:
     """This very ptxvm, and what it makes code with; a source that has changed counts as another version."""
-    digest = hashlib.sha256()
+    digest = Digest()
     llvmlite = find_spec("llvmlite")
     made_by = sources(Path(llvmlite.origin).parent) if llvmlite is not None and llvmlite.origin is not None else ()
     for name, modified, size in sorted([*sources(PACKAGE), *made_by]):
-        digest.update(f"{name} {modified} {size}\n".encode())
-    return digest.hexdigest()
+        digest.add(f"{name} {modified} {size}\n")
+    return digest.text
 
 
 def sources(folder: Path) -> Iterator[tuple[str, int, int]]:

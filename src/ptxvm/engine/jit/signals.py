@@ -12,7 +12,10 @@ from typing import Any
 from ptxvm.engine.jit.launching import Launch
 
 # Those whose handlers raise: Ctrl-C, and what ends a process or a test that takes too long.
-KINDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
+KINDS = [int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
+# The functions without their enumerations, which take longer than a small kernel.
+GET: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+SET: Callable[[int, Any], Any] = getattr(signal.signal, "__wrapped__", signal.signal)
 
 
 class Signals:
@@ -29,14 +32,14 @@ class Signals:
         if threading.current_thread() is not threading.main_thread():
             return
         for number in KINDS:
-            handler = signal.getsignal(number)
+            handler = GET(number)
             if callable(handler):
                 self._handlers.append((number, handler))
-                signal.signal(number, partial(self._received, handler))
+                SET(number, partial(self._received, handler))
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._handlers:
-            signal.signal(number, handler)
+            SET(number, handler)
 
     def _received(self, handler: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
         try:

@@ -9,12 +9,13 @@ again.  When all of them take more than their share, those not used for the long
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from ptxvm.engine.jit.digest import SIZE as DIGEST_SIZE, Digest
 
 SIZE = 256  # MiB
 MAGIC = b"ptxvm 1\n"
@@ -36,8 +37,8 @@ class Store:
             data = path.read_bytes()
         except OSError:
             return None
-        head = len(MAGIC) + 32
-        if data[:head] != MAGIC + hashlib.sha256(data[head:]).digest():
+        head = len(MAGIC) + DIGEST_SIZE
+        if data[:head] != MAGIC + Digest().add(data[head:]).bytes:
             _warn("%s is damaged, and made again", path)
             with suppress(OSError):
                 path.unlink()
@@ -51,7 +52,7 @@ class Store:
         new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new.write_bytes(MAGIC + hashlib.sha256(contents).digest() + contents)
+            new.write_bytes(MAGIC + Digest().add(contents).bytes + contents)
             new.replace(path)
             self._trim()
         except OSError as wrong:
