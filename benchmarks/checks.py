@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ.update(PTXVM_THREADS="1", PTXVM_CACHE="off")
+os.environ.update(PTXVM_THREADS="1", PTXVM_CACHE="off", PTXVM_TIER="best")
 
 import ptxvm
 from ptxvm.engine.jit.memory import Memory

@@ -83,6 +83,8 @@ FINE = {
     "volatile": "st.shared.u32 [%r6], 0; bar.sync 0; st.volatile.shared.u32 [s], 1; ld.volatile.shared.u32 %r9, [s];",
     "loops over an array": "mov.u32 %r9, 0; L: ld.global.u32 %r10, [%rd2]; add.u32 %r10, %r10, %r9; "
     "st.global.u32 [%rd2], %r10; add.u64 %rd2, %rd2, 512; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 8; @%p1 bra L;",
+    "loops over bytes": "mov.u32 %r9, %r4; L: cvt.s64.s32 %rd6, %r9; add.u64 %rd6, %rd1, %rd6; ld.global.u8 %h1, [%rd6]; "
+    "add.u32 %r9, %r9, 128; setp.lt.s32 %p1, %r9, 4096; @%p1 bra L;",
     "variables": "and.b32 %r9, %r1, 0xf; setp.lt.u32 %p1, %r1, 16; mov.u32 %r10, t; mad.lo.u32 %r10, %r1, 4, %r10; "
     "@%p1 st.shared.u32 [%r10], 1; bar.sync 0; ld.shared.u32 %r9, [t+60];",
     "lanes that meet": "mov.u32 %r9, %r1; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; bar.warp.sync -1; "

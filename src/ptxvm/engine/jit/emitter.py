@@ -395,7 +395,7 @@ class Emitter(Operands):
     def site_again(self, site: int) -> None:
         """It may remember another one now."""
         if self.repeats and self.kernel.shadow is not None:
-            self.kernel.kept_sites.add((site, 3))
+            self.kernel.kept_sites |= {(site, n) for n in range(4)}  # who watches asks for all of them from here on
         for n in range(4 if self.repeats else 0):
             if (site, n) in self.kernel.kept_sites:
                 value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)

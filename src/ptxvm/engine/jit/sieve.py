@@ -82,6 +82,8 @@ class Sieve:
 
 def doubt(kernel: Kernel, watch: Watch) -> str | None:
     """Why the quick look cannot judge a kernel."""
+    if kernel.image.memory.address_bits != 64:
+        return "addresses have 32 bits"
     if unknown := next((b for b in kernel.places if not known(b)), None):
         return f"'{unknown.i.mnemonic}' is beyond the quick look"
     if kernel.shadow is not None and kernel.shadow.doubts:
