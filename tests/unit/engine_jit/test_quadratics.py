@@ -1,9 +1,12 @@
-"""The functions that the JIT computes in vector registers have the bits of their derivations.
+"""The functions that the JIT computes in vector registers have the bits of their derivations, or keep the manual's bounds.
 
 The interpreter computes the derivation, which recorded sweeps of hardware are compared with elsewhere.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -73,3 +76,65 @@ def test_where_the_processor_lacks_something_the_derivation_is_compiled(monkeypa
     kernel = ptxvm.load(KERNEL.replace("FUNCTION", "rsqrt.approx")).kernel()
     kernel.launch(block=64, args=[given, out, np.uint32(64)], engine="jit")
     assert np.allclose(out, given**-0.5, rtol=2e-7)
+
+
+# ── numerics="fast" ─────────────────────────────────────────────────────────────────────
+
+
+def power(x: Decimal) -> Decimal:
+    return Decimal(2) ** x
+
+
+def logarithm(x: Decimal) -> Decimal:
+    return x.ln() / Decimal(2).ln()
+
+
+# By the tables of PTX 9.7.3.13 to 9.7.3.21: arguments from and to, whether spread over their exponents, the greatest error:
+# relative to the result ("rel"), absolute ("abs"), ulps.
+BOUNDS = [
+    ("rcp", lambda x: 1 / x, 2.0**-126, 2.0**126, True, "ulp", 1),
+    ("sqrt", lambda x: x.sqrt(), 2.0**-126, 2.0**127, True, "rel", 2.0**-23),
+    ("rsqrt", lambda x: 1 / x.sqrt(), 2.0**-126, 2.0**127, True, "rel", 2.0**-22.9),
+    ("rsqrt", lambda x: 1 / x.sqrt(), 1.0, 4.0, False, "rel", 2.0**-22.9),
+    ("lg2", logarithm, 0.5, 2.0, False, "abs", 2.0**-22),
+    ("lg2", logarithm, 2.0, 2.0**127, True, "rel", 2.0**-22),
+    ("ex2", power, -125.9, 125.9, False, "ulp", 2),
+    ("ex2", power, -1.0, 1.0, False, "ulp", 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "exact", "low", "high", "wide", "kind", "bound"), BOUNDS, ids=[f"{b[0]}-{n}" for n, b in enumerate(BOUNDS)]
+)
+def test_the_bound_is_kept(
+    name: str,
+    exact: Callable[[Decimal], Decimal],
+    low: float,
+    high: float,
+    wide: bool,
+    kind: str,
+    bound: float,
+    rng: np.random.Generator,
+) -> None:
+    given = np.exp2(rng.uniform(np.log2(low), np.log2(high), 4096)) if wide else rng.uniform(low, high, 4096)
+    given = given.astype(np.float32)
+    out = np.zeros_like(given)
+    kernel = ptxvm.load(KERNEL.replace("FUNCTION", f"{name}.approx")).kernel()
+    kernel.launch(grid=32, block=128, args=[given, out, np.uint32(4096)], engine="jit", numerics="fast")
+    with localcontext() as context:
+        context.prec = 50
+        for x, y in zip(given.tolist(), out.tolist(), strict=True):
+            want = exact(Decimal(x))
+            scale = {"abs": 1.0, "rel": abs(float(want)), "ulp": float(np.spacing(np.float32(abs(float(want)))))}[kind]
+            assert abs(Decimal(y) - want) <= Decimal(bound * scale), (x, y, want)
+
+
+def test_unusual_arguments_give_what_they_give_exactly() -> None:
+    given = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1.0, 3e38] * 16, np.float32)
+    for name in ("rcp", "sqrt", "rsqrt", "lg2", "ex2"):
+        kernel, found = ptxvm.load(KERNEL.replace("FUNCTION", f"{name}.approx")).kernel(), []
+        for how in ({"engine": "interp"}, {"engine": "jit", "numerics": "fast"}):
+            out = np.zeros_like(given)
+            kernel.launch(block=128, args=[given, out, np.uint32(128)], **how)
+            found.append(out.view(np.uint32))
+        assert (found[0] == found[1]).all(), name

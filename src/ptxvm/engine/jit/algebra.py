@@ -8,7 +8,7 @@ from typing import Any
 from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, s64, u32, u64
 from ptxvm.algebra.value import Rounding, Value
-from ptxvm.engine.jit import extremes, folding, quadratics, rounding as rounded, tables
+from ptxvm.engine.jit import estimates, extremes, folding, quadratics, rounding as rounded, tables
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import (
     Lin,
@@ -38,7 +38,10 @@ CANONICAL = 0x7FFF_FFFF
 class LlvmAlgebra:
     """Writes into `code`.  `wide_guard` emits the guard of a linear value that is extended; None refuses them."""
 
-    def __init__(self, code: Code, transcendental: Any = None, guard: Any = None, buffer: Any = None) -> None:
+    def __init__(
+        self, code: Code, transcendental: Any = None, guard: Any = None, buffer: Any = None, *, fast: bool = False
+    ) -> None:
+        self.writer: type[quadratics.Writer] = estimates.FastWriter if fast else quadratics.Writer  # of approximate functions
         self.buffer = buffer  # gives scratch memory of the function
         self.code, self._transcendental, self._guard = code, transcendental, guard
         self.width = code.width

@@ -24,8 +24,6 @@ class Translation:
     def __init__(self, image: Image, wanted: Specialisation) -> None:
         if (reason := refusals.reason(image, wanted.function)) is not None:
             raise Unsupported(reason)
-        if wanted.fast:
-            raise Unsupported('numerics="fast" in the JIT')
         self.image, self.wanted = image, wanted
         self._lock = threading.RLock()
 
@@ -36,7 +34,14 @@ class Translation:
         constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
         x, y, z = self.wanted.block
         make = partial(
-            Kernel, self.image, self.wanted.function, self.wanted.block, size, constants, trusted=self.wanted.trusted
+            Kernel,
+            self.image,
+            self.wanted.function,
+            self.wanted.block,
+            size,
+            constants,
+            trusted=self.wanted.trusted,
+            fast=self.wanted.fast,
         )
         return choose(make, x * y * z, self.wanted.checks)
 

@@ -46,7 +46,7 @@ class Emitter(Operands):
         self.kernel, self.node, self.full = kernel, node, full
         self.code = Code(kernel.unit)
         self.width = self.code.width
-        self.alg = LlvmAlgebra(self.code, self._transcendental, self._extended, self.buffer)
+        self.alg = LlvmAlgebra(self.code, self._transcendental, self._extended, self.buffer, fast=kernel.fast)
         self.prologue: list[str] = []
         self.current: dict[Key, Value] = {}
         self.loaded: dict[Key, Value] = {}

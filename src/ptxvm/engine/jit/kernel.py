@@ -43,7 +43,7 @@ class Kernel:
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
-        before: Kernel | None = None, shadow: Shadow | None = None, trusted: bool = False,
+        before: Kernel | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
     ) -> None:  # fmt: skip
         """`before` is the version from which warps come to this one."""
         self.image, self.function, self.block, self.constants = image, function, block, constants
@@ -52,6 +52,7 @@ class Kernel:
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // WARP)
         self.width = width
+        self.fast = fast  # approximate functions keep the bounds of the manual only
         self.trusted = trusted  # no access is checked
         self.shadow = shadow
         self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable

@@ -293,7 +293,7 @@ def function(alg: LlvmAlgebra, name: str, a: Value, derivation: Callable[[Value]
         parts = []
         for first in range(0, width, EACH):
             lanes = code.shuffle("float", width, given, "poison", list(range(first, first + EACH)))
-            parts.append(getattr(Writer(code, lanes), name)())
+            parts.append(getattr(alg.writer(code, lanes), name)())
         quick = code.concatenate("float", parts, EACH)
         code.jump(join)
     code.block(join)
