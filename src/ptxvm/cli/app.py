@@ -189,6 +189,9 @@ def litmus(
     witnesses: Annotated[
         bool, typer.Option("--witnesses", help="Show an execution for each outcome, and why others are none.")
     ] = False,
+    solver: Annotated[
+        str, typer.Option(metavar="auto|search|z3", help="How executions are found; z3 is for many choices.")
+    ] = "auto",
 ) -> int:
     """Say what the memory consistency model allows.
 
@@ -197,7 +200,7 @@ def litmus(
     """
     from ptxvm.cli.litmus import litmus
 
-    return litmus(files, model, form, drawings, witnesses=witnesses)
+    return litmus(files, model, form, drawings, witnesses=witnesses, solver=solver)
 
 
 @app.command()

@@ -10,20 +10,26 @@ from pathlib import Path
 from ptxvm.cli.failures import WrongCall
 from ptxvm.litmus import read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
+from ptxvm.model.conditions import CannotSolve
 from ptxvm.model.graph import svg
+from ptxvm.model.judge import SOLVERS, SolverMissing
 from ptxvm.model.report import report
 
 FORMATS = ("text", "json")
 
 
-def litmus(files: Sequence[str], model: str, form: str, drawings: str | None, *, witnesses: bool = False) -> int:
+def litmus(
+    files: Sequence[str], model: str, form: str, drawings: str | None, *, witnesses: bool = False, solver: str = "auto"
+) -> int:
     """Judge every test of these files, in their order; drawn are all final states, allowed and forbidden."""
     if model not in MODELS:
         raise WrongCall(f"--model is {' or '.join(MODELS)}, not '{model}'")
     if form not in FORMATS:
         raise WrongCall(f"--format is {' or '.join(FORMATS)}, not '{form}'")
+    if solver not in SOLVERS:
+        raise WrongCall(f"--solver is {', '.join(SOLVERS[:-1])} or {SOLVERS[-1]}, not '{solver}'")
     for name, test in [(file, test) for file in files for test in tests_of(file)]:
-        judgement = judge(test, model, witnesses=witnesses or drawings is not None)
+        judgement = judged(test, model, solver, witnesses=witnesses or drawings is not None)
         if form == "json":
             print(json.dumps(judgement.as_json() | {"file": name}))
         else:
@@ -31,6 +37,14 @@ def litmus(files: Sequence[str], model: str, form: str, drawings: str | None, *,
         if drawings:
             draw(judgement, Path(drawings))
     return 0
+
+
+def judged(test: Test, model: str, solver: str, *, witnesses: bool) -> Judgement:
+    """The answer; a solver that is missing or cannot ends the command."""
+    try:
+        return judge(test, model, witnesses=witnesses, solver=solver)
+    except (SolverMissing, CannotSolve) as wrong:
+        raise WrongCall(f"{test.name}: {wrong}") from wrong
 
 
 def tests_of(file: str) -> list[Test]:

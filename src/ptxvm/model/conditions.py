@@ -2,9 +2,12 @@ r"""Questions about a final state: `P0:r0 == 1 /\ ~(x != 2)`."""
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 from ptxvm.model.values import COMPARISONS
 
@@ -18,6 +21,10 @@ REGISTER = re.compile(r"P?(\d+)\s*:\s*(%?\w+)")
 
 class NotALitmusTest(ValueError):  # noqa: N818 - it says what is wrong
     """The text is no litmus test; the message says where."""
+
+
+class CannotSolve(Exception):  # noqa: N818 - it says what is in the way
+    """z3 is asked for, and the test has what is not put to it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,27 @@ def condition(text: str) -> Condition:
     if reader.tokens:
         raise NotALitmusTest(f"`{reader.tokens[0]}` cannot follow in the condition `{text}`")
     return Condition(text, holds, frozenset(reader.names), frozenset(reader.numbers))
+
+
+def both(truths: Iterable[Any]) -> Any:
+    """Are all true?  A truth may be a formula of z3, which has `&`, `|` and `~` too."""
+    open_ones = []
+    for truth in truths:
+        if truth is False:
+            return False
+        if truth is not True:
+            open_ones.append(truth)
+    return reduce(operator.and_, open_ones) if open_ones else True
+
+
+def either(truths: Iterable[Any]) -> Any:
+    """Is one true?"""
+    return negated(both(negated(truth) for truth in truths))
+
+
+def negated(truth: Any) -> Any:
+    """The opposite."""
+    return not truth if isinstance(truth, bool) else ~truth
 
 
 class _Reader:
@@ -72,18 +100,18 @@ class _Reader:
         parts = [self.conjunction()]
         while self.take("\\/"):
             parts.append(self.conjunction())
-        return parts[0] if len(parts) == 1 else lambda state: any(part(state) for part in parts)
+        return parts[0] if len(parts) == 1 else lambda state: either(part(state) for part in parts)
 
     def conjunction(self) -> Callable[[State], bool]:
         parts = [self.negation()]
         while self.take("/\\"):
             parts.append(self.negation())
-        return parts[0] if len(parts) == 1 else lambda state: all(part(state) for part in parts)
+        return parts[0] if len(parts) == 1 else lambda state: both(part(state) for part in parts)
 
     def negation(self) -> Callable[[State], bool]:
         if self.take("~"):
             inner = self.negation()
-            return lambda state: not inner(state)
+            return lambda state: negated(inner(state))
         if self.take("("):
             inner = self.disjunction()
             if not self.take(")"):

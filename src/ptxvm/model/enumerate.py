@@ -179,7 +179,7 @@ def initial_writes(test: Test, events: list[Event]) -> list[Event]:
 def reads(x: PTX64, taken: list[Taken]) -> Iterator[tuple[Sources, dict[Key, int]]]:
     """Every choice of a write for each cell of each read with which all branches are taken as the paths say."""
     slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is Kind.READ for cell in x.cells[i]]
-    choices = {slot: [w for w in x.memory[slot[1]] if _can_read(x, slot[0], w)] for slot in slots}
+    choices = {slot: [w for w in x.memory[slot[1]] if may_take(x, slot[0], w)] for slot in slots}
 
     def choose(n: int, sources: Sources, known: dict[Key, int]) -> Iterator[tuple[Sources, dict[Key, int]]]:
         if n == len(slots):
@@ -211,7 +211,7 @@ def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: l
             yield from _out_of_thin_air(x, sources, values, taken)
 
 
-def _can_read(x: PTX64, read: int, write: int) -> bool:
+def may_take(x: PTX64, read: int, write: int) -> bool:
     """No atomic operation reads what it writes itself; the rest is the model's."""
     return (read, write) not in x.read_modify_write and x.may_read(read, write)
 

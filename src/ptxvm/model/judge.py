@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
+from math import factorial, prod
 from typing import Any
 
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
+from ptxvm.model.conditions import CannotSolve, both, negated
 from ptxvm.model.enumerate import LOOPS, Candidate, Search
 from ptxvm.model.liveness import termination
-from ptxvm.model.program import Test
+from ptxvm.model.paths import paths
+from ptxvm.model.program import Atomic, Fence, Instruction, Load, Location, Store, Test
 
 MODELS: dict[str, type[PTX64]] = {"6.4": PTX64, "9.1": PTX91}
 WORDS = {"exists": ("allowed", "forbidden"), "not_exists": ("allowed", "forbidden"), "forall": ("violated", "holds")}
@@ -19,6 +24,11 @@ WORDS = {"exists": ("allowed", "forbidden"), "not_exists": ("allowed", "forbidde
 State = tuple[tuple[str, int], ...]
 """A final state: registers and memory, sorted by name."""
 NO_GUARANTEE = "no guarantee"
+SOLVERS = ("auto", "search", "z3")
+MANY = 1_000_000
+"""Where there are more choices, z3 is the faster one."""
+OUTCOMES = 256
+"""So many are listed where z3 finds them."""
 TELLING = ("No Thin Air", "Fence-SC", "SC per Location", "Coherence", "Atomicity of RMW", "Single-Copy Atomicity", "Causality")
 """The axioms, the one that explains best last."""
 
@@ -54,6 +64,9 @@ class Judgement:
     """Where no execution answers the question: one that would, and the axiom that it breaks."""
     races: list[Race] = field(default_factory=list)
     seconds: float = 0.0
+    solver: str = "search"
+    complete: bool = True
+    """Are all outcomes listed?"""
     witnesses: dict[State, Candidate] = field(default_factory=dict)
     """Where asked for: of each final state, an execution that ends so."""
     refusals: dict[State, Candidate] = field(default_factory=dict)
@@ -73,18 +86,69 @@ class Judgement:
         }
 
 
-def judge(test: Test, model: str | type[PTX64] = "9.1", bound: int = LOOPS, *, witnesses: bool = False) -> Judgement:
-    """Enumerate the executions of a test and answer its question; with `witnesses`, keep one for each final state."""
+class SolverMissing(Exception):  # noqa: N818 - it says what is missing
+    """z3 is asked for, and not installed."""
+
+
+def judge(
+    test: Test, model: str | type[PTX64] = "9.1", bound: int = LOOPS, *, witnesses: bool = False, solver: str = "auto"
+) -> Judgement:
+    """Find the executions of a test and answer its question; with `witnesses`, keep one for each final state.
+
+    `solver` is one of `SOLVERS`: `search` goes through all executions, `z3` solves for them (SolverMissing where it is not
+    installed, CannotSolve where it cannot), and `auto` is z3 where the choices are many and it can, else the search.
+    """
     started = time.perf_counter()
     axioms = MODELS[model] if isinstance(model, str) else model
     judgement = Judgement(test, axioms.name)
     inquiry = _Inquiry(judgement, keeps=witnesses)
-    for candidate in Search(test, axioms, bound, on_broken=inquiry.broken, on_stuck=inquiry.stuck).run():
-        inquiry.kept(candidate)
+    if not (solver == "z3" or (solver == "auto" and not witnesses and choices(test) > MANY)) or not solved(
+        inquiry, axioms, bound, must=solver == "z3"
+    ):
+        for candidate in Search(test, axioms, bound, on_broken=inquiry.broken, on_stuck=inquiry.stuck).run():
+            inquiry.kept(candidate)
     inquiry.close()
     judgement.termination = termination(test) if test.ways is None else inquiry.ends()
     judgement.seconds = time.perf_counter() - started
     return judgement
+
+
+def choices(test: Test) -> int:
+    """About how many executions there are to go through: writes to read, orders of writes and of fences."""
+    code = [one for thread in test.threads for one in thread.code]
+    reads = Counter(at.variable for one in code for at in _places(one, Load))
+    writes = Counter(at.variable for one in code for at in _places(one, Store))
+    fences = sum(isinstance(one, Fence) and one.order == "sc" for one in code)
+    each = ((writes[name] + 1) ** reads[name] * factorial(min(writes[name], 20)) for name in reads.keys() | writes.keys())
+    return int(prod(each)) << fences * (fences - 1) // 2
+
+
+def _places(one: Instruction, kind: type[Load | Store]) -> tuple[Location, ...]:
+    if isinstance(one, kind):
+        return one.locations
+    return (one.location,) if isinstance(one, Atomic) else ()
+
+
+def solved(inquiry: _Inquiry, axioms: type[PTX64], bound: int, *, must: bool) -> bool:
+    """Let z3 find the executions; false where it cannot, or is not there, and need not."""
+    try:
+        from ptxvm.model.solve import questions  # noqa: PLC0415 - z3 is an extra
+    except ImportError as missing:
+        if must:
+            raise SolverMissing("z3 is not installed; `pip install ptxvm[z3]` does it") from missing
+        return False
+    test = inquiry.test
+    try:
+        ways = product(*(paths(thread, bound) for thread in test.threads)) if test.ways is None else test.ways(bound)
+        for question in questions(test, axioms, ways):
+            inquiry.ask(question)
+    except CannotSolve:
+        if must:
+            raise
+        inquiry.forget()
+        return False
+    inquiry.judgement.solver = "z3"
+    return True
 
 
 class _Inquiry:
@@ -96,11 +160,11 @@ class _Inquiry:
         self.found, self.telling, self.races = False, (False, -1), set[Race]()
         self.hangs = False
 
-    def answers(self, state: Mapping[str, int]) -> bool:
+    def answers(self, state: Mapping[str, Any]) -> Any:
         """Is it the state of which the question asks whether there is one?"""
-        if self.test.filter and not self.test.filter.holds(state):
-            return False
-        return self.test.condition.holds(state) != (self.test.quantifier == "forall")
+        asked = self.test.condition.holds(state)
+        wanted = negated(asked) if self.test.quantifier == "forall" else asked
+        return both([self.test.filter.holds(state) if self.test.filter else True, wanted])
 
     def kept(self, candidate: Candidate) -> None:
         """An execution that keeps all axioms."""
@@ -141,6 +205,35 @@ class _Inquiry:
             key = tuple(sorted(state.items()))
             if key not in self.judgement.outcomes and telling > self.told.get(key, (False, -1)):
                 self.told[key], self.judgement.refusals[key] = telling, candidate
+
+    def ask(self, question: Any) -> None:
+        """What z3 finds along some paths: races, an answer to the question, and then final states that differ."""
+        self.races |= {
+            Race(str(first), str(second), str(first.location), mixed_size=False)
+            for first, second in ((question.start.events[a], question.start.events[b]) for a, b in question.races())
+        }
+        formula = self.answers(question.state)
+        found = question.holds_for(formula) if not self.found and formula is not False else None
+        while found is not None or (found := question.holds_for(True)) is not None:  # noqa: FBT003 - a formula
+            state, candidate = question.outcome(found), question.candidate(found)
+            if state not in self.judgement.outcomes:
+                self.judgement.outcomes[state] = self.test.condition.holds(dict(state))
+                if self.keeps:
+                    self.judgement.witnesses[state] = candidate
+            if self.answers(dict(state)) and not self.found:
+                self.found, self.judgement.witness = True, candidate
+            self.judgement.witness = self.judgement.witness or candidate
+            question.solver.add(question.differs(state))
+            found = None
+            if len(self.judgement.outcomes) >= OUTCOMES:
+                self.judgement.complete = False
+                break
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.judgement.outcomes.clear()
+        self.judgement.witnesses.clear()
+        self.judgement.witness, self.judgement.complete, self.found, self.races = None, True, False, set()
 
     def stuck(self, candidate: Candidate) -> None:
         """One whose barriers never open."""

@@ -54,12 +54,18 @@ class Relation:
         return cls(tuple(events & 1 << i for i in range(count)))
 
     def __or__(self, other: Relation) -> Relation:
+        if not isinstance(other, Relation):  # one with conditions, which can do this
+            return NotImplemented
         return Relation(tuple([a | b for a, b in zip(self.rows, other.rows, strict=True)]))
 
     def __and__(self, other: Relation) -> Relation:
+        if not isinstance(other, Relation):
+            return NotImplemented
         return Relation(tuple([a & b for a, b in zip(self.rows, other.rows, strict=True)]))
 
     def __sub__(self, other: Relation) -> Relation:
+        if not isinstance(other, Relation):
+            return NotImplemented
         return Relation(tuple([a & ~b for a, b in zip(self.rows, other.rows, strict=True)]))
 
     def __bool__(self) -> bool:

@@ -61,6 +61,8 @@ def outcomes(judgement: Judgement) -> Iterator[str]:
     for row, holds in rows:
         cells = "  ".join(str(value).rjust(width) for value, width in zip(row, widths, strict=True))
         yield f"  {'*' if holds else ' '} {cells}"
+    if not judgement.complete:
+        yield "    and more"
 
 
 def races(judgement: Judgement) -> Iterator[str]:
