@@ -262,10 +262,12 @@ HARD: dict[str, Iterable[tuple[int, ...]]] = {
     SMALL: [(x,) for x in (*DELICATE, 0xFF80_0000, 0xBF80_1000)],
     f"{SMALL} {SMALL}": [(x | 1 << 31, y) for x, y in itertools.pairwise(DELICATE)],
     f"{SMALL} {SMALL} u32": [
+        (0x3F8F_FFF0, 0x3F8F_FFF0, 0x0001_0001),
         (0xFFFE, 0x80_0000, 0x0001_0000), (0x7F_FFFF, 0x7F7F_FFFF, 0x0000_FFFF), (0x7FC0_0000, 0xFF80_0000, 0),
         (0x8000_0001, 0x3F_FFFF, 0xFFFF_FFFF), (0x3F80_0001, 0xBF87_FFFF, 0xFFFF_FFFF), (0x3380_0000, 0x3300_0000, 0xFFFF_8000),
         (0x3F88_0000, 0xBFA0_0000, 0x7FFF_8000), (0x43E0_0000, 0xC3F0_0000, 0x7FFF_8000),
     ],
+    "u32 u32 s32 s32": [(0, 0, 0x7FFF_FFFF, 0x7FFF_FFFF), (0, 0, 0x8000_0000, 0x7FFF_FFFF)],  # sums out of range
     "b32 u32 s32": [  # of fns: the only bit upward and downward, too few, and the bit at the base
         *((1 << n, 0, 1) for n in (0, 1, 2, 4, 8, 16, 31)), (1, 32, 1), (0xF0, 5, 0), (0xF0, 3, 0),
         *((mask, base, (1 << 32) - n) for mask, base, n in ((1 << 31, 3, 1), (1 << 31, 31, 1), (1, 0, 1), (3, 1, 2), (3, 1, 3)))

@@ -73,6 +73,9 @@ EQUIVALENT = {
     ("small = a < -126.0", "another comparison"): "2**-126 is the square of 2**-63",
     ("range(2, 9)", "one less: 2"): "17 bits have none above the sixteenth",
     (".min(8)", "one "): "past 2**7 the power is infinite or 0 anyway",
+    ("strict=True", "the other truth"): "the lengths are always equal",
+    ("if a.type.bits == 16", "one "): "comparing halves as halves gives the same",
+    ("sign > 0", "another comparison"): "the sign is 1 or -1",
     ("i.order or", "and for or"): "one thread sees no order",
     ("i.scope or", "and for or"): "one thread sees no scope",
 }

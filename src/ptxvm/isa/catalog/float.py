@@ -225,8 +225,8 @@ def extreme(i, function, a, b, c):
     operands = flushed(i, a, b) + (flushed(i, c) if c is not None else [])
     if i.abs:
         operands = [absolute_value(x) for x in operands]
-    d = operands[0]
-    for x in operands[1:]:
+    d, *others = operands
+    for x in others:
         nan = is_nan(d) | is_nan(x)
         d = with_nan(nan, function(d, x)) if i.NaN else function(d, x)
     if i.xorsign:
@@ -351,7 +351,7 @@ def rsqrt(i, a):
     """The reciprocal of the square root."""
     if i.type is f32:
         return approximated(i, approximations.rsqrt, a)
-    return canonical_nan(a.lift(1.0).floating("div", a.floating("sqrt")))
+    return a.lift(1.0).floating("div", a.floating("sqrt"))
 
 
 @alu(
@@ -373,6 +373,11 @@ def approximated(i, function, a):
     return ftz(function(ftz(a)))
 
 
+def of_angle(i, function):
+    """The sine or the cosine, as the target reduces angles."""
+    return partial(function, nearest=i.target.number >= RTX_BLACKWELL)
+
+
 RTX_BLACKWELL = 120  # sm_120 rounds the reduced angle where those before it cut it
 FUNCTION = "OP{.approx}{.ftz}.f32  d, a;"
 FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
@@ -381,13 +386,13 @@ FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 @alu(FUNCTION.replace("OP", "sin"), section="9.7.3.18", needs=FUNCTION_NEEDS, exact=ANGLES)
 def sin(i, a):
     """The sine of an angle in radians."""
-    return approximated(i, partial(approximations.sin, nearest=i.target.number >= RTX_BLACKWELL), a)
+    return approximated(i, of_angle(i, approximations.sin), a)
 
 
 @alu(FUNCTION.replace("OP", "cos"), section="9.7.3.19", needs=FUNCTION_NEEDS, exact=ANGLES)
 def cos(i, a):
     """The cosine of an angle in radians."""
-    return approximated(i, partial(approximations.cos, nearest=i.target.number >= RTX_BLACKWELL), a)
+    return approximated(i, of_angle(i, approximations.cos), a)
 
 
 @alu(FUNCTION.replace("OP", "lg2"), section="9.7.3.20", needs=FUNCTION_NEEDS, exact=SILICON)
