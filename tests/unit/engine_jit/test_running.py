@@ -135,6 +135,46 @@ def test_a_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
     assert process(tmp_path / "kept", source) == ([3 * n for n in range(64)], False)
 
 
+WHAT_CANNOT_BE_KEPT = """
+import sys
+import numpy as np, ptxvm
+from pathlib import Path
+source = Path(sys.argv[1]).read_text()
+module = ptxvm.load(source)
+image = ptxvm.Texture(np.arange(8, dtype=np.float32))
+out = np.zeros(8, np.float32)
+module.kernel().launch(1, 8, [image, out], engine="jit")
+print(out.tolist(), "ptxvm.engine.jit.native" in sys.modules)  # which compiles
+"""
+FETCH = """
+.visible .entry fetch(.param .u64 image, .param .u64 out)
+{
+    .reg .b32 %r; .reg .b64 %d<4>; .reg .f32 %f<4>;
+    ld.param.u64 %d0, [image];
+    ld.param.u64 %d1, [out];
+    mov.u32 %r, %tid.x;
+    tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d0, {%r}];
+    mul.wide.u32 %d2, %r, 4;
+    add.u64 %d3, %d1, %d2;
+    st.global.f32 [%d3], %f0;
+    ret;
+}
+"""
+
+
+def test_what_python_does_for_a_kernel_is_found_again(tmp_path: Path) -> None:
+    source = tmp_path / "fetch.ptx"
+    source.write_text(HEAD + FETCH)
+    command = [sys.executable, "-c", WHAT_CANNOT_BE_KEPT, str(source)]
+    environment = {**os.environ, "PTXVM_CACHE": str(tmp_path / "kept")}
+    said = [
+        subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.split("] ")
+        for _ in range(2)
+    ]
+    assert [values for values, _ in said] == ["[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0"] * 2
+    assert [compiled.strip() for _, compiled in said] == ["True", "False"]
+
+
 def keys(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The keys of code that must not be taken for each other."""
     text, blocks = HEAD + SCALE, ((32, 1, 1), (64, 1, 1), (32, 2, 1))

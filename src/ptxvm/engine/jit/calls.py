@@ -40,6 +40,7 @@ class Calls:
     """The callbacks of a kernel, for one thread of the host; what they raise is kept by the launch."""
 
     launch: Launch
+    again: Callable[[int], Any]  # gives what was not kept with the code
 
     def __init__(
         self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: np.ndarray[Any, Any]
@@ -157,7 +158,8 @@ class Calls:
 
         try:
             given = [column(n, type)[lanes] for n, type in enumerate(work.inputs)]
-            found = work.outside(self, self.facts.bound(self.image, work.place), threads, given)
+            outside = work.outside or self.again(number)
+            found = outside(self, self.facts.bound(self.image, work.place), threads, given)
         except AccessFault as wrong:
             place = self.place(work.place, int(threads[wrong.lane_index]))
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ptxvm.engine.jit.facts import Facts
+from ptxvm.engine.jit.facts import Facts, Outside, Work
 from ptxvm.engine.jit.runner import GRID, Runner
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+
+ORDER = ("first", "masked", "shapeless")
 
 
 @dataclass(eq=False)
@@ -37,13 +39,14 @@ class Version:
 class Compiled:
     """A kernel for one shape of CTA.
 
-    `make` finds or compiles a version by its name.  `rate` is the seconds that a CTA takes, `spent` those that all have
-    taken.
+    `make` finds or compiles a version by its name, `translated` gives what Python does in some of them.  `rate` is the
+    seconds that a CTA takes, `spent` those that all have taken.
     """
 
     image: Image
     library: Library
     make: Callable[[str], Version]
+    translated: Callable[[Iterable[str]], Sequence[Work]]
     versions: dict[str, Version] = field(default_factory=dict)
     runners: list[Runner] = field(default_factory=list)
     rate: float | None = None
@@ -61,6 +64,13 @@ class Compiled:
                 self.versions[name] = made = self.make(name)
                 self.facts = made.facts  # and all that was known before
             return self.versions[name]
+
+    def outside(self, number: int) -> Outside | None:
+        """What Python does, where that was not kept with the code."""
+        with self._lock:
+            works = self.translated(tuple(name for name in ORDER if name in self.versions))
+            self.facts = self.facts._replace(works=works)
+        return works[number].outside
 
     def replace(self, name: str, better: Version) -> None:
         """Better code, for the launches to come."""

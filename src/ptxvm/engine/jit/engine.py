@@ -63,7 +63,7 @@ class Jit:
         """The code of a kernel."""
         found = self._compiled.get(wanted)
         if found is None:
-            found = Compiled(self.image, self.library, partial(self._get, wanted))
+            found = Compiled(self.image, self.library, partial(self._get, wanted), partial(self.shelf.works, wanted))
             found = self._compiled.setdefault(wanted, found)
         return found
 

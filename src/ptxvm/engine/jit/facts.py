@@ -37,10 +37,13 @@ class Site(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Something that Python does at an instruction, and the types of what it takes and gives."""
+    """Something that Python does at an instruction, and the types of what it takes and gives.
+
+    `outside` is None where it could not be kept with the code: who needs it translates the kernel again.
+    """
 
     place: int
-    outside: Outside
+    outside: Outside | None
     inputs: Sequence[Type]
     outputs: Sequence[Type]
 
@@ -108,15 +111,24 @@ class Facts(NamedTuple):
 # ── kept with the code ──────────────────────────────────────────────────────────────────
 
 
-def packed(facts: Facts, code: Flat, tier: int) -> bytes | None:
-    """An entry of the store; None where Python does something for the kernel that cannot be kept."""
+def packed(facts: Facts, code: Flat, tier: int) -> bytes:
+    """An entry of the store; works that cannot be kept (functions in them are made on the way) are left out."""
+    works = [work if _can_be_kept(work) else work._replace(outside=None) for work in facts.works]
+    return pickle.dumps((facts._replace(works=works), code, tier), protocol=5)
+
+
+def _can_be_kept(work: Work) -> bool:
     try:
-        return pickle.dumps((facts, code, tier), protocol=5)
+        pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
+
+
+def unpacked(data: bytes) -> tuple[Facts, Flat, int] | None:
+    """What an entry of the store holds; None where nobody understands it."""
+    try:
+        facts, code, tier = pickle.loads(data)  # noqa: S301 - its digest is right; code of the user's own is as trusted
+    except (pickle.UnpicklingError, AttributeError, ImportError, IndexError, TypeError, ValueError, EOFError):
         return None
-
-
-def unpacked(data: bytes) -> tuple[Facts, Flat, int]:
-    """What an entry of the store holds."""
-    facts, code, tier = pickle.loads(data)  # noqa: S301 - its digest is right, and code of the user's own is as trusted
     return facts, code, tier

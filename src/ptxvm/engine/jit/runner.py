@@ -44,6 +44,7 @@ class Runner:
         if facts.stack:
             self.windows["local"] = Window(self.memory, "local", facts.stack, threads)
         self.calls = kind(facts, image, library or compiled.library, self.windows, self.record)
+        self.calls.again = compiled.outside
         self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
         self._room = np.empty(facts.standing.cta_size * self.resident + LINE, np.uint8)
         self._saved = np.empty(facts.standing.saved * self.resident, np.uint8)

@@ -7,7 +7,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +16,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.engine.jit import host, store
 from ptxvm.engine.jit.compiled import Version
 from ptxvm.engine.jit.digest import Digest
-from ptxvm.engine.jit.facts import Facts, packed, unpacked
+from ptxvm.engine.jit.facts import Facts, Work, packed, unpacked
 from ptxvm.engine.jit.flat import Flat, Loaded, NotFlat, flatten
 from ptxvm.machine.image import Image
 
@@ -76,13 +76,22 @@ class Shelf:
                     del self._translations[old]
             return self._translations[wanted]
 
+    def works(self, wanted: Specialisation, names: Iterable[str]) -> Sequence[Work]:
+        """What Python does in some versions of a kernel, in their order, found by translating it again."""
+        translation = self.translation(wanted)
+        for name in names:
+            translation.text(name)
+        return translation.facts.works
+
     def _kept(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
         if self.store is None or wanted.checks:
             return None
         data = self.store.get(self.key(wanted, name))
         if data is None:
             return None
-        facts, code, made = unpacked(data)
+        if (found := unpacked(data)) is None:
+            return None
+        facts, code, made = found
         return _version(name, facts, code, made) if made >= tier else None
 
     def _made(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
@@ -102,8 +111,8 @@ class Shelf:
             log.debug("%s is not kept: %s", facts.name, reason)
             linked = native.Linked(data, [entry(name)])
             return Version(facts, linked, linked.address(entry(name)), tier, took)
-        if self.store is not None and not wanted.checks and (kept := packed(facts, code, tier)) is not None:
-            self.store.put(self.key(wanted, name), kept)
+        if self.store is not None and not wanted.checks:
+            self.store.put(self.key(wanted, name), packed(facts, code, tier))
         return _version(name, facts, code, tier, took)
 
     # ── keys ────────────────────────────────────────────────────────────────────────────
