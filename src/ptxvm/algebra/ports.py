@@ -161,16 +161,25 @@ class Flow(Protocol):
 
 
 class Tasks(Protocol):
-    """`tasks`: what goes on beside the threads; the machine chooses when it is done (PTX 9.7.9.25)."""
+    """`tasks`: what goes on beside the threads; the machine chooses when it is done (PTX 9.7.9.25).
+
+    Copies are grouped by kind: `copies` of 4 to 16 bytes, and those in `bulk`.
+    """
 
     def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
         """Start to copy bytes from .global to .shared; of the `size` (a constant) `given` are read, the others are zeros."""
 
-    def commit(self) -> None:
+    def copy_bulk(
+        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        update: Callable[[Value, Value], Value] | None,
+    ) -> None:  # fmt: skip
+        """Start to copy `size` bytes between spaces; at the end the mbarrier at `told` is updated with their number."""
+
+    def commit(self, kind: str = "copies") -> None:
         """Make a group of the copies that are in none."""
 
-    def wait(self, groups: Value | None) -> None:
-        """Wait until so many groups (a constant) are not done, or none (None)."""
+    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
+        """Wait until so many groups (a constant) are not done, or none (None); or only have read their sources."""
 
     def arrive(
         self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None

@@ -130,15 +130,15 @@ class Checker:
         if self._race is not None:
             self._race.copying(access, threads, allocation, offsets, operation)
 
-    def grouped(self, threads: Threads) -> None:
+    def grouped(self, threads: Threads, kind: str) -> None:
         """Threads have made groups of copies."""
         if self._race is not None:
-            self._race.grouped(threads)
+            self._race.grouped(threads, kind)
 
-    def awaited(self, threads: Threads, left: int) -> None:
+    def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
         """Threads have waited for copies."""
         if self._race is not None:
-            self._race.awaited(threads, left)
+            self._race.awaited(threads, left, kind, reading=reading)
 
     def posted(self, threads: Threads) -> None:
         """The end of copies is going to be signalled."""
@@ -286,8 +286,12 @@ class Checker:
         """What would order two accesses."""
         size = self.scene.shape.threads
         one, other = race.threads
+        if race.proxy:
+            return "fence.proxy.async after the write, before the threads synchronise for the copy"
         if late := [site for site in race.sites if site.asynchronous]:
-            ends = "cp.async.wait_group (or wait_all, or an mbarrier) that covers the copy"
+            bulk = any("bulk" in site.bound.node.words for site in late)
+            ends = "cp.async.bulk.wait_group (or the mbarrier)" if bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
+            ends += " that covers the copy"
             alone = one == other or len(late) == len(race.sites)
             return ends + ("" if alone else ", then a barrier of the CTA (bar.sync),") + " between the two"
         if all(site.scope for site in race.sites):

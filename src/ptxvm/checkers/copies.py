@@ -34,12 +34,13 @@ class Begun:
     offsets: Offsets
     records: Records
     group: Ints
+    kind: str = "copies"
 
     def of(self, some: Mask) -> Begun:
         """Some of them."""
         return Begun(
             self.shadow, self.access, self.site, self.writes, self.threads[some], self.offsets[some], self.records[some],
-            self.group[some],
+            self.group[some], self.kind,
         )  # fmt: skip
 
 
@@ -49,18 +50,18 @@ class Agents:
     def __init__(self, clocks: Clocks) -> None:
         self.clocks, self.first = clocks, len(clocks.now)
         self.now = np.ones(self.first, np.int64)
-        self.groups = np.zeros(self.first, np.int64)
+        self.groups = {kind: np.zeros(self.first, np.int64) for kind in ("copies", "bulk", "mbarrier")}
         self.begun: list[Begun] = []
         self._posted: dict[int, deque[int]] = defaultdict(deque)
 
-    def awaited(self, threads: Threads, left: int, settle: Callable[[Begun], None]) -> None:
-        """Threads have waited for all their groups but the last few: settle those copies."""
+    def awaited(self, threads: Threads, left: int, kind: str, settle: Callable[[Begun], None], *, reading: bool) -> None:
+        """Threads have waited for all their groups but the last few: settle those copies, or what they read."""
         waits = np.zeros(self.first, np.bool_)
         waits[threads] = True
         kept = []
         for each in self.begun:
-            done = waits[each.threads] & (each.group < self.groups[each.threads] - left)
-            if done.any():
+            done = waits[each.threads] & (each.group < self.groups[kind][each.threads] - left)
+            if each.kind == kind and done.any() and not (reading and each.writes):
                 settle(each.of(done))
                 each = each.of(~done)  # noqa: PLW2901 - what is left of it
             if len(each.threads):

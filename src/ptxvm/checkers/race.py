@@ -30,10 +30,15 @@ HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # b
 
 
 class Race:
-    """Two accesses that race: their sites, threads, and the bytes of each in an allocation."""
+    """Two accesses that race: their sites, threads, and the bytes of each in an allocation.
 
-    def __init__(self, allocation: Allocation, sites: tuple[Site, Site], threads: tuple[int, int], byte: int) -> None:
-        self.allocation, self.sites, self.threads = allocation, sites, threads
+    With `proxy` they are ordered, but the second goes through the async proxy and no fence is between the two.
+    """
+
+    def __init__(
+        self, allocation: Allocation, sites: tuple[Site, Site], threads: tuple[int, int], byte: int, *, proxy: bool = False
+    ) -> None:
+        self.allocation, self.sites, self.threads, self.proxy = allocation, sites, threads, proxy
         self.offsets = tuple(byte & -site.size for site in sites)  # every element is aligned to its size
 
     @property
@@ -59,6 +64,8 @@ class RaceDetector:
         self.phases = Phases()
         self.sites = Sites()
         self.report = report
+        self.proxied = np.zeros(len(self.clocks.now), np.int64)  # the clock of each thread at its last proxy fence
+        self.proxy_known: dict[int, Knowledge] = {}  # and what it knew then
         self._agents: Agents | None = None
         self._shadows: dict[Allocation, Shadow] = {}
         self._made = 0
@@ -126,27 +133,44 @@ class RaceDetector:
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
         """Agents begin to read or to write, after what their threads have done."""
-        agents = self.agents
+        agents, kind = self.agents, access.attributes["group"]
         site = self._site(access, operation)
         shadow = self._shadow(allocation, access)
         records = record(site, agents.now[threads], threads + agents.first)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        if access.attributes["proxy"] == "async":
+            self._compare_proxies(shadow, site, cells, wide)
         if operation == "write":
             self._write(shadow, site, cells, wide, every)
         else:
             self._compare(shadow, site, cells, shadow.wrote[cells], wide)
             self._record_reads(shadow, cells, every, wide)
         agents.begun.append(
-            Begun(shadow, access, site, operation == "write", threads, offsets, records, agents.groups[threads])
+            Begun(shadow, access, site, operation == "write", threads, offsets, records, agents.groups[kind][threads], kind)
         )
 
-    def grouped(self, threads: Threads) -> None:
-        """Threads have made groups of their copies."""
-        self.agents.groups[threads] += 1
+    def _compare_proxies(self, shadow: Shadow, site: int, cells: Cells, threads: Threads) -> None:
+        """Report writes that no proxy fence lets the async proxy see, though they are ordered before (PTX 9.7.9.25.2)."""
+        last = shadow.wrote[cells]
+        writers, stamps = thread_of(last), stamp_of(last)
+        there = (last != 0) & (writers < self.agents.first)
+        there &= (writers == threads) | ~self.clocks.unknown(threads, writers, stamps)
+        there &= stamps > self.proxied[np.where(there, writers, 0)]
+        for n in np.flatnonzero(there).tolist():
+            writer, stamp = int(writers[n]), int(stamps[n])
+            row = self.proxy_known.get(int(threads[n]), {}).get(writer // self.clocks.threads)
+            if row is None or row[writer % self.clocks.threads] < stamp:
+                pair = self.sites[int(site_of(last[n]))], self.sites[site]
+                self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), int(cells[n]) << shadow.shift, proxy=True))
+                return
 
-    def awaited(self, threads: Threads, left: int) -> None:
+    def grouped(self, threads: Threads, kind: str) -> None:
+        """Threads have made groups of their copies."""
+        self.agents.groups[kind][threads] += 1
+
+    def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
         """Threads have waited for copies, which are from now on as if they had done them themselves."""
-        self.agents.awaited(threads, left, self._settle)
+        self.agents.awaited(threads, left, kind, self._settle, reading=reading)
 
     def _settle(self, begun: Begun) -> None:
         """Let the records of copies be those of their threads."""
@@ -353,6 +377,12 @@ class RaceDetector:
 
     def fenced(self, threads: Threads, order: str, scope: str) -> None:
         """Threads have executed a fence."""
+        if order == "async":  # between the proxies
+            self.proxied[threads] = self.clocks.now[threads]
+            for thread in threads.tolist():
+                self.proxy_known[thread] = self.clocks.snapshot(np.array([thread]))
+            self.clocks.tick(threads)
+            return
         for thread in threads.tolist():
             self.patterns.fence(thread, order, scope)
 

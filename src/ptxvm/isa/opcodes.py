@@ -20,7 +20,7 @@ LACKING = {
     "mma": frozenset(
         {"sp", "sp::ordered_metadata", "block_scale", "kind::mxf8f6f4", "kind::f8f6f4", "kind::mxf4", "kind::mxf4nvf4"}
     ),
-    "cp": frozenset({"bulk", "reduce"}),
+    "cp": frozenset({"tensor", "reduce", "multicast::cluster", "cp_mask"}),
     "st": frozenset({"async", "bulk"}),
     "red": frozenset({"async"}),
 }

@@ -234,11 +234,11 @@ class Watcher(Protocol):
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
         """Threads have started an asynchronous copy: what it is going to `read` or `write`."""
 
-    def grouped(self, threads: Threads) -> None:
-        """Threads have made groups of the copies that were in none."""
+    def grouped(self, threads: Threads, kind: str) -> None:
+        """Threads have made groups of the copies of a kind that were in none."""
 
-    def awaited(self, threads: Threads, left: int) -> None:
-        """All groups of copies of some threads are done but the last so many."""
+    def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
+        """All groups of copies of some threads are done but the last so many, or have read their sources."""
 
     def posted(self, threads: Threads) -> None:
         """The end of all copies that threads have started is going to be signalled."""

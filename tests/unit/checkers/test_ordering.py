@@ -206,3 +206,42 @@ def test_what_asynchronous_copies_order(body):
 @pytest.mark.parametrize("body", OTHERS_ORDERED.values(), ids=OTHERS_ORDERED)
 def test_what_the_rest_order(body):
     assert hazards(body) == []
+
+
+# ── copies in bulk, which go through the async proxy (PTX 9.7.9.25.2) ───────────────────
+
+ONE = "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.proxy.async; bar.sync 0; "
+FETCH = """@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+        @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1], 256, [bar]; """
+WAIT = "W: mbarrier.try_wait.parity.shared.b64 %p5, [bar], 0; @!%p5 bra W; "
+STORE = "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s], 256; @%p1 cp.async.bulk.commit_group; "
+BULK_ORDERED = {
+    "a fetch that all wait for": ONE + FETCH + WAIT + "ld.shared.u32 %r3, [%rd3];",
+    "a store after the fence": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; " + STORE,
+    "a store after the fence of its thread": "st.shared.u32 [%rd3], %r1; bar.sync 0; fence.proxy.async.shared::cta; " + STORE,
+    "the source again after it was read": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; "
+    + STORE + "@%p1 cp.async.bulk.wait_group.read 0; bar.sync 0; st.shared.u32 [%rd3], 5;",
+    "the destination after the wait": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; "
+    + STORE + "@%p1 cp.async.bulk.wait_group 0; bar.sync 0; ld.global.u32 %r3, [%rd6];",
+}  # fmt: skip
+BULK_RACING = {
+    "a fetch that nobody waits for": ONE + FETCH + "ld.shared.u32 %r3, [%rd3];",
+    "a store without a proxy fence": "st.shared.u32 [%rd3], %r1; bar.sync 0; " + STORE,
+    "a fence before the writes": "fence.proxy.async; st.shared.u32 [%rd3], %r1; bar.sync 0; " + STORE,
+    "the source again too early": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; " + STORE
+    + "bar.sync 0; st.shared.u32 [%rd3], 5;",
+    "the destination after the reading": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; " + STORE
+    + "@%p1 cp.async.bulk.wait_group.read 0; bar.sync 0; ld.global.u32 %r3, [%rd6];",
+    "copies of 4 bytes are waited for in vain": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; " + STORE
+    + "@%p1 cp.async.wait_all; bar.sync 0; ld.global.u32 %r3, [%rd6];",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BULK_ORDERED.values(), ids=BULK_ORDERED)
+def test_what_orders_copies_in_bulk(body):
+    assert hazards(body) == []
+
+
+@pytest.mark.parametrize("body", BULK_RACING.values(), ids=BULK_RACING)
+def test_what_does_not_order_copies_in_bulk(body):
+    assert len(hazards(body)) == 1

@@ -162,9 +162,9 @@ class Cohort:
             address = address & np.uint64(0xFFFF_FFFF)
         return self.memory.table.fitting(address, size, access.space, lanes, writing=writing)
 
-    def arrive_late(self, access: Access, lanes: Any, address: Any, update: Update) -> None:
+    def arrive_late(self, access: Access, lanes: Any, address: Any, update: Update, *operands: Any) -> None:
         """The copies of lanes have ended: tell their mbarriers."""
-        self.atomic(access, lanes, None, address, update, ())
+        self.atomic(access, lanes, None, address, update, operands)
 
     def _window(self, space: str) -> Window | None:
         if space.startswith("shared"):
@@ -352,11 +352,11 @@ class Cohort:
     def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
         """Lanes have started to copy."""
 
-    def copies_grouped(self, lanes: Any) -> None:
+    def copies_grouped(self, lanes: Any, kind: str) -> None:
         """Lanes have made groups of their copies."""
 
-    def copies_awaited(self, lanes: Any, groups: int) -> None:
-        """Lanes have waited until so many groups of copies are left."""
+    def copies_awaited(self, lanes: Any, groups: int, kind: str, *, reading: bool) -> None:
+        """Lanes have waited until so many groups of copies are left, or have not read their sources."""
 
     def arrival_posted(self, lanes: Any) -> None:
         """The end of the copies of lanes will be told to an mbarrier."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxvm.engine.interp.lanes import spread
 from ptxvm.engine.interp.ports import Access, Copying, Update
+from ptxvm.machine.faults import AccessFault
 
 if TYPE_CHECKING:
     from ptxvm.engine.interp.cohort import Cohort
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class Copy:
     """Copies that lanes have started with one instruction; arrays of a length.
 
-    `group` counts the groups that a lane had made before: as long as it has made no more, the copy is in none.
+    `group` counts the groups that a lane had made before: as long as it has made no more, the copy is in none.  A copy in
+    bulk is many pieces of one lane; `told` is where its mbarrier is, and `amount` how many bytes it copies.
     """
 
     copying: Copying
@@ -27,12 +29,14 @@ class Copy:
     source: Any
     given: Any
     group: Any
+    told: Any = None
+    amount: Any = None
 
     def of(self, positions: Any) -> Copy:
         """Some of them."""
         return Copy(
             self.copying, self.lanes[positions], self.target[positions], self.source[positions], self.given[positions],
-            self.group[positions],
+            self.group[positions], *(None if each is None else each[positions] for each in (self.told, self.amount)),
         )  # fmt: skip
 
 
@@ -56,7 +60,7 @@ class Copies:
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
         self.under_way: list[Copy | Arrival] = []
-        self.groups = np.zeros(cohort.size, np.int64)  # that each lane has made
+        self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in ("copies", "bulk", "mbarrier")}  # that lanes have made
 
     # ── what instructions ask for ───────────────────────────────────────────────────────
 
@@ -66,8 +70,38 @@ class Copies:
         there = np.full(len(lanes), copying.size) if given is None else spread(given, positions).astype(np.int64)
         begun = Copy(
             copying, lanes, spread(target, positions), spread(source, positions), np.clip(there, 0, copying.size),
-            self.groups[lanes],
+            self.groups[copying.kind][lanes],
         )  # fmt: skip
+        self._begin(begun)
+
+    def start_bulk(self, copying: Copying, lanes: Any, guard: Any, target: Any, source: Any, size: Any, told: Any) -> None:
+        """Start to copy `size` bytes, a multiple of 16, and to tell the mbarrier at `told`."""
+        lanes, positions = self._named(lanes, guard)
+        if not len(lanes):
+            return
+        amount = spread(size, positions).astype(np.int64)
+        if (amount % copying.size).any():
+            wrong = int(np.argmax(amount % copying.size != 0))
+            said = f"a bulk copy is of a multiple of {copying.size} bytes, not {amount[wrong]}"
+            raise AccessFault("misaligned", said).placed(copying.bound, int(lanes[wrong]))
+        pieces = amount // copying.size
+        whose = np.repeat(np.arange(len(lanes)), pieces)
+        starts = np.repeat(np.cumsum(pieces) - pieces, pieces)
+        at = ((np.arange(len(whose)) - starts) * copying.size).astype(np.uint64)
+        copy = Copy(
+            copying, lanes[whose], spread(target, positions)[whose] + at, spread(source, positions)[whose] + at,
+            np.full(len(whose), copying.size), self.groups[copying.kind][lanes[whose]],
+            None if told is None else spread(told, positions)[whose], amount[whose],
+        )  # fmt: skip
+        self._begin(copy)
+        if copying.told is not None and len(copy.lanes):
+            self.cohort.arrival_posted(np.unique(copy.lanes))
+
+    def _begin(self, begun: Copy) -> None:
+        """Check the places, and note the copy."""
+        copying = begun.copying
+        if not len(begun.lanes):
+            return
         begun = begun.of(self.cohort.reachable(copying.target, begun.lanes, begun.target, writing=True))
         for size in np.unique(begun.given[begun.given > 0]).tolist():
             begun = self._readable(begun, size)
@@ -84,26 +118,26 @@ class Copies:
                 copy = copy.of(np.delete(np.arange(len(copy.lanes)), np.delete(some, good)))
         return copy
 
-    def commit(self, lanes: Any, guard: Any) -> None:
+    def commit(self, lanes: Any, guard: Any, kind: str) -> None:
         """Make a group of what each lane has started since it made the last one."""
         lanes, _ = self._named(lanes, guard)
-        self.groups[lanes] += 1
-        self.cohort.copies_grouped(lanes)
+        self.groups[kind][lanes] += 1
+        self.cohort.copies_grouped(lanes, kind)
 
-    def wait(self, lanes: Any, guard: Any, left: int) -> None:
-        """End the groups of some lanes but the last few."""
+    def wait(self, lanes: Any, guard: Any, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
+        """End the groups of some lanes but the last few; whoever waits for the `reading` only is told so."""
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
         waits[lanes] = True
         kept: list[Copy | Arrival] = []
         for each in self.under_way:
-            if isinstance(each, Arrival):
+            if isinstance(each, Arrival) or each.copying.kind != kind:
                 kept.append(each)
                 continue
-            due = waits[each.lanes] & (each.group < self.groups[each.lanes] - left)
+            due = waits[each.lanes] & (each.group < self.groups[kind][each.lanes] - left)
             kept += self._end(each, due)
         self.under_way = kept
-        self.cohort.copies_awaited(lanes, left)
+        self.cohort.copies_awaited(lanes, left, kind, reading=reading)
 
     def arrive(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update) -> None:
         """Arrive at an mbarrier when all that the lanes have started is done."""
@@ -132,7 +166,8 @@ class Copies:
             rest = self._end(each, due)
             kept += rest
             for one in rest:
-                busy[one.lanes] = True
+                if isinstance(one, Copy) and one.copying.kind == "copies":
+                    busy[one.lanes] = True
         self.under_way = kept + self.under_way
 
     def _end(self, each: Copy | Arrival, due: Any) -> list[Copy | Arrival]:
@@ -144,6 +179,10 @@ class Copies:
             self.cohort.arrive_late(done.access, done.lanes, done.address, done.update)
         else:
             self._copy(done)
+            if done.copying.told is not None and done.copying.update is not None:
+                lanes, first = np.unique(done.lanes, return_index=True)
+                amount = done.amount[first].astype(np.uint64)
+                self.cohort.arrive_late(done.copying.told, lanes, done.told[first], done.copying.update, amount)
         return [] if due.all() else [each.of(np.flatnonzero(~due))]
 
     def _copy(self, copy: Copy) -> None:

@@ -21,6 +21,8 @@ from ptxvm.isa.fragments import Product
 from ptxvm.machine import texture_unit
 from ptxvm.machine.tensor_core import Architecture, architecture_of
 
+PIECE = 16  # bytes: copies in bulk are of multiples of it
+
 
 @dataclass(eq=False, slots=True)
 class Access:
@@ -40,23 +42,35 @@ class Access:
 
 @dataclass(eq=False)
 class Copying:
-    """An asynchronous copy in the code: of so many bytes."""
+    """An asynchronous copy in the code: of so many bytes, or in bulk by pieces of so many, between spaces.
+
+    `kind` is that of its groups; `told` and `update` are for the mbarrier that counts the bytes of a copy.
+    """
 
     bound: Bound
     size: int
+    to: str = "shared"
+    origin: str = "global"
+    kind: str = "copies"
+    told: Access | None = None
+    update: Update | None = None
+
+    def _access(self, space: str, type: Type, count: int) -> Access:
+        attributes = {"asynchronous": True, "group": self.kind, "proxy": "generic" if self.kind == "copies" else "async"}
+        return Access(self.bound, space, type, count, attributes)
 
     @cached_property
     def target(self) -> Access:
         """What it writes."""
-        return Access(self.bound, "shared", b32, self.size // b32.bytes, {"asynchronous": True})
+        return self._access(self.to, b32, self.size // b32.bytes)
 
     @cached_property
     def _byte(self) -> Access:
-        return Access(self.bound, "global", b8, 1, {"asynchronous": True})
+        return self._access(self.origin, b8, 1)
 
     @cached_property
     def _whole(self) -> Access:
-        return Access(self.bound, "global", b32, self.size // b32.bytes, {"asynchronous": True})
+        return self._access(self.origin, b32, self.size // b32.bytes)
 
     def reads(self, given: int) -> Sequence[tuple[Access, int]]:
         """What it reads, and where from its source on: all of it, or the bytes that are given."""
@@ -317,14 +331,27 @@ class Tasks(Port):
         there = given.raw if given is not None else None
         self.code.run(f"C.copies.start({copying}, L, {self.guard}, {target.raw}, {source.raw}, {there})")
 
-    def commit(self) -> None:
-        """Make a group."""
-        self.code.run(f"C.copies.commit(L, {self.guard})")
+    def copy_bulk(
+        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        update: Callable[[Value, Value], Value] | None,
+    ) -> None:  # fmt: skip
+        """Start a copy of many bytes."""
+        tells, how, kind = None, None, "bulk"
+        if told is not None and update is not None:
+            attributes = {"order": "relaxed", "scope": "cta", "mbarrier": "complete", "asynchronous": True}
+            tells, how, kind = Access(self.bound, "shared", b64, 1, attributes), Update(update, (b64, u64), ""), "mbarrier"
+        copying = self.code.refer(Copying(self.bound, PIECE, to, origin, kind, tells, how))
+        address = told.raw if told is not None else None
+        self.code.run(f"C.copies.start_bulk({copying}, L, {self.guard}, {target.raw}, {source.raw}, {size.raw}, {address})")
 
-    def wait(self, groups: Value | None) -> None:
+    def commit(self, kind: str = "copies") -> None:
+        """Make a group."""
+        self.code.run(f"C.copies.commit(L, {self.guard}, {kind!r})")
+
+    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
         """Wait until so many groups are left."""
         left = int(self.code.names[groups.raw]) if groups is not None else 0
-        self.code.run(f"C.copies.wait(L, {self.guard}, {left})")
+        self.code.run(f"C.copies.wait(L, {self.guard}, {left}, {kind!r}, {reading})")
 
     def arrive(
         self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None

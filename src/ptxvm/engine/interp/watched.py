@@ -275,13 +275,13 @@ class WatchedCohort(Cohort):
         for allocation, those, offsets in self.places(copying.target, lanes, target):
             self.watcher.copying(copying.target, those, allocation, offsets, "write")
 
-    def copies_grouped(self, lanes: Any) -> None:
+    def copies_grouped(self, lanes: Any, kind: str) -> None:
         """Tell of it."""
-        self.watcher.grouped(self.threads[lanes])
+        self.watcher.grouped(self.threads[lanes], kind)
 
-    def copies_awaited(self, lanes: Any, groups: int) -> None:
+    def copies_awaited(self, lanes: Any, groups: int, kind: str, *, reading: bool) -> None:
         """Tell of it."""
-        self.watcher.awaited(self.threads[lanes], groups)
+        self.watcher.awaited(self.threads[lanes], groups, kind, reading=reading)
 
     def arrival_posted(self, lanes: Any) -> None:
         """Tell of it."""
@@ -355,6 +355,8 @@ class WatchedCohort(Cohort):
         """Tell of it."""
         if guard is not None:
             _, lanes = self._chosen(lanes, guard)
+            if lanes is not None and not len(lanes):
+                return
         self.watcher.fenced(self.threads if lanes is None else self.threads[lanes], order, scope)
 
     def all_met(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from ptxvm.algebra.types import b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.memory import Memory
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import Lin, Vec
@@ -50,10 +51,17 @@ class Tasks(Port):
     def _store(self, target: Value, words: list[Value]) -> None:
         Memory(self.at, self.bound).store("shared", b32, target, words)
 
-    def commit(self) -> None:
+    def copy_bulk(
+        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        update: Callable[[Value, Value], Value] | None,
+    ) -> None:  # fmt: skip
+        """Left to the interpreter."""
+        raise Unsupported("a copy in bulk in the JIT")
+
+    def commit(self, kind: str = "copies") -> None:
         """All copies are done."""
 
-    def wait(self, groups: Value | None) -> None:
+    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
         """All copies are done."""
 
     def arrive(

@@ -221,7 +221,7 @@ def fence_mbarrier_init(i, mem):
 )
 def membar_proxy(i, mem):
     """Order accesses through different proxies, as aliased addresses and asynchronous copies are."""
-    mem.fence("sc", "cta")
+    mem.fence(i.kind, "cta")
 
 
 @instruction(
@@ -236,7 +236,7 @@ def membar_proxy(i, mem):
 )
 def fence_proxy(i, mem):
     """Order accesses through different proxies, as aliased addresses and asynchronous copies are."""
-    mem.fence("acq_rel", "cta")
+    mem.fence("alias" if i.alias else "async", "cta")
 
 
 @instruction(
