@@ -48,7 +48,8 @@ class Missing(Exception):  # noqa: N818 - it says what happened
 class Measurement:
     """A number of a benchmark: `work` units were done in each of `seconds`; without `work` the time itself counts.
 
-    `goal` is what the project asks of it: at least so many units a second, or at most so many seconds.
+    `goal` is what the project asks of it: at least so many units a second, or at most so many seconds.  A ratio of two times
+    has the unit `times`.
     """
 
     name: str
@@ -201,6 +202,24 @@ def matmul(setup: Setup) -> Iterator[Measurement]:
     yield workload(setup, "mmtiled", "interp", what="tiled matrix product of 256, interp", goal=100e6)
 
 
+def checkers(setup: Setup) -> Iterator[Measurement]:
+    """What the checks cost on the interpreter: the tiled matrix product with and without them, in turn."""
+    folder = setup.need("kernels", "workloads.py").parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    work = importlib.import_module("workloads").work("mmtiled", small=True)
+    kernel = ptxvm.load(folder / "kernels.ptx").kernel("mmtiled")
+
+    def run(check: tuple[str, ...] | None) -> ptxvm.LaunchResult:
+        return kernel.launch(work["grid"], work["bd"], work["args"], engine="interp", check=check)
+
+    for name, goal in (("memory", None), ("init", None), ("sync", None), ("race", 20.0)):
+        clean = not run((name,)).findings
+        ratios = [timed(lambda: run((name,))) / timed(lambda: run(None)) for _ in range(setup.repeat)]  # noqa: B023
+        what = f"check '{name}' of the tiled matrix product of 256, over the run without it"
+        yield Measurement("checkers", what, ratios, unit="times", goal=goal, correct=clean and bool(work["chk"]()))
+
+
 def collatz(setup: Setup) -> Iterator[Measurement]:
     """A loop that every lane leaves at another time."""
     n = 65_536
@@ -278,6 +297,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "import": import_time,
     "check": check_speed,
     "matmul": matmul,
+    "checkers": checkers,
     "collatz": collatz,
     "kernels": kernels,
     "start": start,

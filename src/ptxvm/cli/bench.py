@@ -85,7 +85,7 @@ def print_measurements(found: Sequence[Any]) -> None:
     ]
     if rows:
         console().print(tabulated(("", "median", "range", "goal", "result", "of"), rows, {1, 2, 3}), soft_wrap=True)
-    units = dict.fromkeys(m.unit for m in found if m.unit != "s")
+    units = dict.fromkeys(m.unit for m in found if m.work)
     if units:
         console().print(Text(f"\nMedians of {max(len(m.seconds) for m in found)} runs; rates are {', '.join(units)}."))
 
@@ -99,7 +99,7 @@ def goal(measured: Any) -> str:
 
 def scaled(measured: Any, *values: float) -> str:
     """`0.12 s`, `123 M`, `98.5–127 M`: in the unit that suits the median."""
-    size, prefix = (1.0, "s") if not measured.work else next(
+    size, prefix = (1.0, measured.unit) if not measured.work else next(
         ((size, prefix) for size, prefix in PREFIXES if measured.median >= size), (1.0, "")
     )  # fmt: skip
     return f"{'–'.join(f'{value / size:.3g}' for value in values)} {prefix}".rstrip()

@@ -63,7 +63,7 @@ def test_without_the_repository_it_says_so(ptxvm, monkeypatch, tmp_path):
     ("words", "line"),
     [
         (["colatz"], "ptxvm bench: no benchmark is called 'colatz'; did you mean `collatz`?"),
-        (["x"], "ptxvm bench: no benchmark is called 'x'; there are import, check, matmul, collatz, kernels, start"),
+        (["x"], "ptxvm bench: no benchmark is called 'x'; there are import, check, matmul, checkers, collatz, kernels, start"),
         (["--shared", "nix"], "ptxvm bench: --shared: 'nix' is not a folder"),
     ],
 )
