@@ -23,6 +23,7 @@ from ptxvm.engine.jit.raw import (
     primitive,
     scalar_type,
     splat_literal,
+    sums,
     text,
     vector_literal,
     vector_type,
@@ -82,7 +83,7 @@ class LlvmAlgebra:
         if (lanes := self.known(type, raw)) is not None:
             return splat_literal(llvm, lanes[0]) if not raw.terms else vector_literal(llvm, lanes)
         bits = type.bits
-        fixed = tuple(sum(k[n] * u for k, u in raw.terms if isinstance(u, int)) for n in range(self.width))
+        fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), self.width)
         total = ""
         if not isinstance(raw.base, int):
             total = self.code.splat(llvm, raw.base)
@@ -202,7 +203,7 @@ class LlvmAlgebra:
         """`and` with a mask of low bits, or a shift, where the lanes differ in bits that the base has not."""
         if any(not isinstance(u, int) for _, u in a.terms):
             return None
-        offsets = tuple(sum(k[n] * u for k, u in a.terms if isinstance(u, int)) for n in range(self.width))
+        offsets = sums(0, tuple((k, u) for k, u in a.terms if isinstance(u, int)), self.width)
         zeros = self._zeros(a)
         if min(offsets) < 0 or max(offsets) >> zeros:
             return None

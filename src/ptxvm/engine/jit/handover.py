@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from ptxvm.engine.jit import dispatch
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code
-from ptxvm.engine.jit.raw import WARP, scalar_type, vector_type
-from ptxvm.engine.jit.registers import CARRY, Key, alignment, place, telling_lanes
+from ptxvm.engine.jit.raw import WARP, Lin, Pattern, scalar_type, text, vector_type
+from ptxvm.engine.jit.registers import CARRY, Key, Shape, alignment, place, telling_lanes
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
     from ptxvm.engine.jit.plan import Node
 
 REGISTER = 512  # bytes of one in the record
+SCALAR = 16  # and of its base and factors, where it is linear
 HEAD = 64
 LEFT = -3  # what the straight version answers where its warps go on in the masked one
 
@@ -92,9 +93,12 @@ def _give(kernel: Kernel, code: Code, needed: int, masks: list[dict[int, str]]) 
 
     size = record_size(kernel)
     for warp, standing in enumerate(masks):
-        for number in range(len(kernel.nodes)):
-            where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + 4 * number}")
-            code.run(f"store i32 {standing.get(number, '0')}, ptr {where}, align 4")
+        own = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size}")
+        code.run(f"call void @llvm.memset.p0.i64(ptr {own}, i8 0, i64 {4 * len(kernel.nodes)}, i1 false)")
+        for number, mask in standing.items():
+            if number >= 0:
+                where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + 4 * number}")
+                code.run(f"store i32 {mask}, ptr {where}, align 4")
     _give_registers(kernel, code, needed)
     if kernel.straight:
         code.run(f"ret i32 {LEFT}")
@@ -105,26 +109,54 @@ def _give(kernel: Kernel, code: Code, needed: int, masks: list[dict[int, str]]) 
 
 
 def _give_registers(kernel: Kernel, code: Code, needed: int) -> None:
-    alg, size, width = LlvmAlgebra(code), record_size(kernel), kernel.width
     for key, shape in sorted(kernel.registers.shapes.items()):
-        if key != CARRY and not needed >> key[0] & 1:
+        if key == CARRY or needed >> key[0] & 1:
+            _give_register(kernel, code, key, shape)
+
+
+def _give_register(kernel: Kernel, code: Code, key: Key, shape: Shape) -> None:
+    """As scalars where it is linear alike in all warps, else as a vector."""
+    alg, size = LlvmAlgebra(code), record_size(kernel)
+    type = kernel.registers.types[key]
+    one = scalar_type(type)
+    names = {
+        part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
+        for part, llvm in kernel.registers.parts(key, shape)
+    }
+    raw = alg.tight(type, kernel.registers.raw(key, names))
+    as_scalars = isinstance(raw, Lin) and warp_patterns(shape) is not None
+    vector = "" if as_scalars else alg.vector(type, raw)
+    for warp in code.warps():
+        at = warp * size + _place(kernel, key)
+        if isinstance(raw, Lin) and as_scalars:
+            base = raw.base
+            for pattern, u in raw.terms:
+                base = alg.scalar("add", type.bits, base, alg.scalar("mul", type.bits, u, pattern[warp * WARP]))
+            for n, scalar in enumerate((base, *(u for _, u in raw.terms))):
+                where = code.emit(f"getelementptr i8, ptr %record, i64 {at + SCALAR * n}")
+                code.run(f"store {one} {text(one, scalar)}, ptr {where}, align 16")
             continue
-        type = kernel.registers.types[key]
-        names = {
-            part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
-            for part, llvm in kernel.registers.parts(key, shape)
-        }
-        vector = alg.vector(type, alg.tight(type, kernel.registers.raw(key, names)))
-        one = scalar_type(type)
-        for warp in code.warps():
-            where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + _place(kernel, key)}")
-            if one == "i1":
-                code.run(f"store i32 {code.warp_bits(vector, warp)}, ptr {where}, align 64")
-                continue
-            own = vector
-            if width > WARP:
-                own = code.shuffle(one, width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
-            code.run(f"store <{WARP} x {one}> {own}, ptr {where}, align 64")
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {at}")
+        if one == "i1":
+            code.run(f"store i32 {code.warp_bits(vector, warp)}, ptr {where}, align 64")
+            continue
+        own = vector
+        if kernel.width > WARP:
+            own = code.shuffle(one, kernel.width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
+        code.run(f"store <{WARP} x {one}> {own}, ptr {where}, align 64")
+
+
+def warp_patterns(shape: Shape) -> list[Pattern] | None:
+    """The patterns of a linear register within a warp, if they are the same in all; None where they are not, or it varies."""
+    if shape.varies or len(shape.terms) >= REGISTER // SCALAR:
+        return None
+    found: list[Pattern] = []
+    for pattern, _ in shape.terms:
+        rows = {tuple(n - pattern[first] for n in pattern[first : first + WARP]) for first in range(0, len(pattern), WARP)}
+        if len(rows) != 1:
+            return None
+        found += rows
+    return found
 
 
 # ── taking over ─────────────────────────────────────────────────────────────────────────
@@ -161,12 +193,7 @@ def _taken(kernel: Kernel, code: Code, key: Key, part: str) -> str:
     """A part of a register, by the values of its lanes."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)
-    where = code.emit(f"getelementptr i8, ptr %record, i64 {_place(kernel, key)}")
-    if one == "i1":
-        bits = code.emit(f"load i32, ptr {where}, align 64", pure=False)
-        name = code.emit(f"bitcast i32 {bits} to {vector}")
-    else:
-        name = code.emit(f"load {vector}, ptr {where}, align 64", pure=False)
+    name = _lanes_taken(kernel, code, key)
     if part == "v":
         return name
     base = code.emit(f"extractelement {vector} {name}, i64 0")
@@ -175,3 +202,28 @@ def _taken(kernel: Kernel, code: Code, key: Key, part: str) -> str:
     lanes = telling_lanes(kernel.registers.shapes[key]) or []
     other = code.emit(f"extractelement {vector} {name}, i64 {lanes[int(part[1:])]}")
     return code.emit(f"sub {one} {other}, {base}")
+
+
+def _lanes_taken(kernel: Kernel, code: Code, key: Key) -> str:
+    """All lanes of a register, by what the version before has given."""
+    type = kernel.registers.types[key]
+    vector, one = vector_type(type, WARP), scalar_type(type)
+    given = kernel.before.registers.shapes.get(key) if kernel.before is not None else None
+    if given is None:  # it has no value there
+        return "zeroinitializer"
+    at = _place(kernel, key)
+    patterns = warp_patterns(given)
+    if patterns is not None:
+        scalars = []
+        for n in range(1 + len(patterns)):
+            where = code.emit(f"getelementptr i8, ptr %record, i64 {at + SCALAR * n}")
+            scalars.append(code.emit(f"load {one}, ptr {where}, align 16", pure=False))
+        alg = LlvmAlgebra(code)
+        pairs = zip(patterns, scalars[1:], strict=True)
+        terms = alg.collect(type.bits, tuple((k, u, 1) for k, u in pairs if any(k)))
+        return alg.vector(type, Lin(scalars[0], terms))
+    where = code.emit(f"getelementptr i8, ptr %record, i64 {at}")
+    if one == "i1":
+        bits = code.emit(f"load i32, ptr {where}, align 64", pure=False)
+        return code.emit(f"bitcast i32 {bits} to {vector}")
+    return code.emit(f"load {vector}, ptr {where}, align 64", pure=False)

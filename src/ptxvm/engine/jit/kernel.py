@@ -47,6 +47,8 @@ class Kernel:
     ) -> None:  # fmt: skip
         """`before` is the version from which warps come to this one."""
         self.image, self.function, self.block, self.constants = image, function, block, constants
+        self.before = before
+        self._by_memory: dict[int, int] = {}
         self.shared_size, self.shapeless, self.straight, self.main = shared_size, shapeless, straight, before is None
         self.bank_size = image.parameters(function).size
         self.threads = block[0] * block[1] * block[2]
@@ -262,6 +264,12 @@ class Kernel:
         emitter.leaves = True
         emitter.code.jump(emitter.name("leave"))
         return emitter
+
+    def by_memory(self, frame: plan.Frame) -> int:
+        """The registers of a function that depend on what memory holds, as a mask."""
+        if frame.number not in self._by_memory:
+            self._by_memory[frame.number] = taint.by_memory(frame)
+        return self._by_memory[frame.number]
 
     def gains(self) -> bool:
         """Is the straight version worth it: does it run to the end, or at least a loop of it?"""

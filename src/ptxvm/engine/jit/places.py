@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.types import u32, u64
-from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, text
+from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, sums, text
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
@@ -39,13 +39,8 @@ class Box:
 
 def constant_offsets(raw: Lin, width: int) -> Pattern | None:
     """Each lane's distance from the base, where all are constant."""
-    total = [0] * width
-    for pattern, u in raw.terms:
-        if not isinstance(u, int):
-            return None
-        for n in range(width):
-            total[n] += pattern[n] * u
-    return tuple(total)
+    terms = tuple((k, u) for k, u in raw.terms if isinstance(u, int))
+    return sums(0, terms, width) if len(terms) == len(raw.terms) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +56,34 @@ class Piece:
 
 def pieces(raw: Lin, size: int, width: int) -> list[Piece] | None:
     """The access cut in as few pieces of equal length as do it; None where lanes go here and there."""
+    fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
+    moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
     count = width
     while count >= LEAST:
-        found = [_piece(raw, first, count, size, width) for first in range(0, width, count)]
-        if all(p is not None for p in found):
-            return [p for p in found if p is not None]
+        found = []
+        for first in range(0, width, count):
+            if (piece := _piece(fixed, moving, first, count, size)) is None:
+                break
+            found.append(piece)
+        else:
+            return found
         count //= 2
     return None
 
 
-def _piece(raw: Lin, first: int, count: int, size: int, width: int) -> Piece | None:
-    lanes = range(first, first + count)
-    total, steps = [0] * width, []
-    for pattern, u in raw.terms:
-        if isinstance(u, int):
-            for n in lanes:
-                total[n] += pattern[n] * u
-        elif any(pattern[n] != pattern[first] for n in lanes):
+def _piece(fixed: Pattern, moving: list[tuple[Pattern, str]], first: int, count: int, size: int) -> Piece | None:
+    """Lanes that differ by constants only, and are at one place or one after the other."""
+    end, steps = first + count, []
+    for pattern, u in moving:
+        factor = pattern[first]
+        if pattern[first:end].count(factor) != count:
             return None
-        elif pattern[first]:
-            steps.append((pattern[first], u))
-    distances = {total[n] - total[first] - size * (n - first) for n in lanes}
-    if distances == {0}:
-        return Piece(first, count, contiguous=True, offset=total[first], steps=tuple(steps))
-    if all(total[n] == total[first] for n in lanes):
-        return Piece(first, count, contiguous=False, offset=total[first], steps=tuple(steps))
+        if factor:
+            steps.append((factor, u))
+    own = fixed[first:end]
+    contiguous = own == tuple(range(own[0], own[0] + size * count, size))
+    if contiguous or own.count(own[0]) == count:
+        return Piece(first, count, contiguous=contiguous, offset=own[0], steps=tuple(steps))
     return None
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 
 from ptxvm.algebra.types import Type
 
+REMEMBERED = 4096  # results of functions of patterns
 WARP = 32  # lanes of a warp; the vectors of a kernel hold one warp or several
 Scalar = int | str
 Pattern = tuple[int, ...]
@@ -84,6 +86,7 @@ def text(llvm: str, scalar: Scalar) -> str:
     return literal(llvm, scalar) if isinstance(scalar, int) else scalar
 
 
+@lru_cache(REMEMBERED)
 def vector_literal(llvm: str, lanes: Pattern) -> str:
     """A constant vector."""
     return "<" + ", ".join(f"{llvm} {literal(llvm, n)}" for n in lanes) + ">"
@@ -100,6 +103,7 @@ def wrapped(n: int, bits: int) -> int:
     return n - (1 << bits) if n >> (bits - 1) else n
 
 
+@lru_cache(REMEMBERED)
 def from_lanes(type: Type, lanes: Pattern) -> Raw:
     """A constant for each lane: linear where it is an integer."""
     bits = type.bits
@@ -108,8 +112,7 @@ def from_lanes(type: Type, lanes: Pattern) -> Raw:
         return Lin(lanes[0])
     if type.kind == "p" or type.is_float or bits > 64:
         return Vec(vector_literal(scalar_type(type), lanes), lanes)
-    steps = tuple(wrapped(n - lanes[0], bits) for n in lanes)
-    return Lin(lanes[0], ((primitive(steps)[0], primitive(steps)[1]),))
+    return Lin(lanes[0], (primitive(tuple(wrapped(n - lanes[0], bits) for n in lanes)),))
 
 
 def primitive(pattern: Pattern) -> tuple[Pattern, int]:
@@ -129,4 +132,14 @@ def known_lanes(type: Type, raw: Raw, width: int) -> Pattern | None:
     mask = (1 << type.bits) - 1
     if not raw.terms:
         return (raw.base & mask,) * width
-    return tuple((raw.base + sum(k[n] * u for k, u in raw.terms if isinstance(u, int))) & mask for n in range(width))
+    found = sums(raw.base, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
+    return tuple(n & mask for n in found)
+
+
+@lru_cache(REMEMBERED)
+def sums(base: int, terms: tuple[tuple[Pattern, int], ...], width: int) -> Pattern:
+    """Every lane of a linear value that is constant."""
+    total = [base] * width
+    for pattern, u in terms:
+        total = [n + k * u for n, k in zip(total, pattern, strict=True)]
+    return tuple(total)

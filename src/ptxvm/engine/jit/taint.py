@@ -27,7 +27,7 @@ def expect_whole(kernel: Kernel, node: Node, guard: Raw, *, linear: bool) -> Non
     if known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not linear):
         raise PartsError
     read = node.code[-1].guard()
-    if read is not None and by_memory(node.frame) >> read[0].index & 1:
+    if read is not None and kernel.by_memory(node.frame) >> read[0].index & 1:
         raise PartsError
 
 

@@ -26,14 +26,21 @@ class Versions:
     make: Callable[..., Kernel]
     kernel: Kernel
     text: str
+    last: Kernel | None = None  # the version that warps come from to the next
 
     def masked(self) -> str:
         """The text of the version that warps of the straight one come to."""
-        return self.make(before=self.kernel).translate()
+        return self._next()
 
     def shapeless(self) -> str:
-        """The text of the version where no linear value can wrap."""
-        return self.make(shapeless=True, before=self.kernel).translate()
+        """The text of the version where no linear value can wrap; after the masked one."""
+        return self._next(shapeless=True)
+
+    def _next(self, **how: bool) -> str:
+        kernel = self.make(before=self.last or self.kernel, **how)
+        text = kernel.translate()
+        self.last = kernel
+        return text
 
 
 def choose(make: Callable[..., Kernel], threads: int, checks: frozenset[str] = frozenset()) -> Versions:
