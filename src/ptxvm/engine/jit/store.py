@@ -29,6 +29,7 @@ class Store:
 
     def __init__(self, folder: Path, limit: int = SIZE << 20) -> None:
         self.folder, self.limit = folder, limit
+        self._refused = False
 
     def get(self, key: str) -> bytes | None:
         """The contents of an entry; None where there is none, or it is damaged."""
@@ -47,7 +48,9 @@ class Store:
         return data[head:]
 
     def put(self, key: str, contents: bytes) -> None:
-        """Keep an entry; where that is not possible, the log says why."""
+        """Keep an entry; where that is not possible, the log says why, once."""
+        if self._refused:
+            return
         path = self._path(key)
         new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
@@ -56,6 +59,7 @@ class Store:
             new.replace(path)
             self._trim()
         except OSError as wrong:
+            self._refused = True
             _warn("compiled kernels cannot be kept in %s: %s", self.folder, wrong)
             with suppress(OSError):
                 new.unlink()
