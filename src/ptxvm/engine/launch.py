@@ -66,7 +66,7 @@ class Sieve(Protocol):
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
         new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
-        """Run the grid: what it did and printed; None where the watcher has to look at it, with memory in disorder.
+        """Run the grid: what it did and printed; None, and memory is as before, where the watcher has to look at it.
 
         `new` is the memory that nobody has given a value.
         """
@@ -159,14 +159,12 @@ def watched(
     """Run a grid for a watcher, unless a sieve knows that there is nothing to see."""
     if watch.sieve is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
         shared, steps = how
-        before = Snapshot(engine.image.memory.table.items)
         cleared = watch.sieve.clears(watch, kernel, shape, parameters, shared=shared, budget=steps, new=new)
         if cleared is not None:
             counters, printed = cleared
             if printed:
                 engine.library.print(printed)
             return counters
-        before.restore()
     watch.watcher.launched(new)
     return rehearse(engine, kernel, shape, parameters, how, watch)
 

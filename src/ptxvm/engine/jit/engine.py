@@ -109,10 +109,14 @@ class Jit:
                 runner.leave()
                 compiled.runners.append(runner)
             launch.release()
-        compiled.took(progress.rate, shape.ctas)
+        self._ran(wanted, compiled, progress)
+        return launch.counters()
+
+    def _ran(self, wanted: Specialisation, compiled: Compiled, progress: spreading.Progress) -> None:
+        """A kernel has run; if it often does for long, its code gets better."""
+        compiled.took(progress.rate, progress.ctas)
         if tiers.pays(compiled):
             tiers.improve(compiled, partial(self.shelf.get, wanted))
-        return launch.counters()
 
     def examine(self, wanted: Specialisation, shape: LaunchShape, parameters: int, look: Look, budget: int | None) -> Counters:
         """Run a grid whose code looks for what checkers report, its CTAs in order."""
@@ -128,4 +132,5 @@ class Jit:
             runner.leave()
             launch.release()
         look.end(runner.calls, runner.record)
+        self._ran(wanted, compiled, progress)
         return launch.counters()

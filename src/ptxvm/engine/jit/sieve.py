@@ -49,6 +49,7 @@ log = logging.getLogger("ptxvm.jit")
 SCHEDULE = ("%clock", "%globaltimer", "%smid", "%warpid")  # registers that tell how threads were scheduled
 QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
 SURFACES = frozenset({"suld", "sust", "sured"})
+SURFACES = frozenset({"sust", "sured"})  # what they write is not kept
 KNOWN = frozenset(
     "ld ldu st atom red cvta isspacep prefetch prefetchu membar fence ldmatrix stmatrix wmma applypriority discard "
     "stacksave stackrestore alloca griddepcontrol".split()
@@ -65,7 +66,10 @@ class Sieve:
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
         new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
-        """Run the grid: what it did and printed; None where the exact checker has to look at it."""
+        """Run the grid: what it did and printed; None, and memory is as before, where the exact checker has to look at it."""
+        if not watch.checks:
+            return None
+        look: Look | None = None
         wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks)
         try:
             translated = self.jit.shelf.translation(wanted).versions.kernel
@@ -76,6 +80,8 @@ class Sieve:
                 return counters, "".join(look.library.output)
         except (Fault, Unsupported, Suspicious) as found:
             reason = str(found)
+            if look is not None:
+                look.undo()
         log.info("the exact checker looks at '%s': %s", kernel.name, reason)
         return None
 
@@ -105,7 +111,7 @@ def known(bound: Bound) -> bool:
         return called(bound) in QUIET
     if "async" in words or "bulk" in words or bound.node.opcode in SURFACES:
         return False
-    return bound.node.opcode in KNOWN or not bound.i.of.effects & {"mem", "tasks"}
+    return bound.node.opcode in KNOWN or not (bound.i.of.effects & {"mem", "tasks"} or bound.node.opcode in SURFACES)
 
 
 def called(bound: Bound) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from ptxvm.engine.jit.raw import WARP
 from ptxvm.engine.jit.record import AT
 from ptxvm.engine.jit.shadow import EPOCH, FIRST, GRAIN, HOST, Shadow
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.memory import Memory
 
@@ -36,6 +37,17 @@ class Look:
     checks: frozenset[str]
     shadow: Shadow | None = None
     new: frozenset[Allocation] = frozenset()
+    before: dict[Allocation, Bytes] = field(default_factory=dict)  # what is written, and what it held
+
+    def keep(self, allocation: Allocation) -> None:
+        """The kernel is about to write there, perhaps for the first time."""
+        if allocation.space == "global" and allocation not in self.before:
+            self.before[allocation] = allocation.bytes.copy()
+
+    def undo(self) -> None:
+        """Let memory hold again what it did before the launch."""
+        for allocation, values in self.before.items():
+            allocation.bytes[:] = values
 
     @cached_property
     def library(self) -> Library:
@@ -49,6 +61,7 @@ class Look:
 
     def begin(self, calls: Any, record: Any) -> None:
         """Fill in what the code wants to know."""
+        calls.look = self
         shadow = self.shadow
         if shadow is None:
             return
@@ -78,6 +91,7 @@ class WatchedCalls(Calls):
     """The callbacks of a kernel that is watched."""
 
     renumber: Any
+    look: Look
     tags: Tags | None = None
 
     def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
@@ -88,6 +102,8 @@ class WatchedCalls(Calls):
             return
         found = self.memory.table.find(int(addresses[lanes[0]]))
         if found is not None:
+            if site.writing:
+                self.look.keep(found)
             self._remember(number, site, found)
 
     def _remember(self, number: int, site: Site, found: Allocation) -> None:
