@@ -210,7 +210,7 @@ class _Translation:
     def atomic(self, thread: Thread, one: Atomic) -> Iterator[str]:
         """`atom` or `red`."""
         size, operation, values = self.size(one.location), one.operation, list(one.operands)
-        if operation not in TYPES or size < WORD or (size > WORD and operation in ("inc", "dec")):
+        if operation not in TYPES or size != WORD:
             raise Untranslatable(f"`{one.text}`")
         if one.register is None and (operation in ("exch", "cas") or one.order in ("acquire", "acq_rel")):
             raise Untranslatable(f"`{one.text}`: `red` has no such form")
