@@ -79,6 +79,20 @@ def test_files_and_json(tmp_path, capsys):
     assert (told["name"], told["verdict"], told["termination"]) == ("store-buffering", "forbidden", "terminates")
 
 
+def test_what_the_machine_shows(capsys):
+    """Of store buffering it shows the three outcomes of taking turns, in so many runs altogether."""
+    assert litmus([str(HERE / "cases" / "store-buffering.litmus")], "9.1", "text", None, runs=60) == 0
+    lines = capsys.readouterr().out.partition("seen in 60 runs")[2].splitlines()[1:]
+    times = [int(line.split()[0]) for line in lines if line]
+    assert len(times) == 3
+    assert sum(times) == 60
+
+
+def test_what_no_kernel_can_say(capsys):
+    assert litmus([str(HERE / "cases" / "surface-with-fence.litmus")], "9.1", "text", None, runs=1) == 0
+    assert "no kernel can say this test" in capsys.readouterr().out
+
+
 def test_a_command_shows_them_all(capsys):
     assert litmus([str(HERE / "cases" / "store-buffering.litmus")], "9.1", "text", None, witnesses=True) == 0
     told = capsys.readouterr().out

@@ -192,6 +192,7 @@ def litmus(
     solver: Annotated[
         str, typer.Option(metavar="auto|search|z3", help="How executions are found; z3 is for many choices.")
     ] = "auto",
+    runs: Annotated[int, typer.Option(metavar="N", min=0, help="Run each as a kernel so often, in random schedules.")] = 0,
 ) -> int:
     """Say what the memory consistency model allows.
 
@@ -200,7 +201,7 @@ def litmus(
     """
     from ptxvm.cli.litmus import litmus
 
-    return litmus(files, model, form, drawings, witnesses=witnesses, solver=solver)
+    return litmus(files, model, form, drawings, witnesses=witnesses, solver=solver, runs=runs)
 
 
 @app.command()

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptxvm.cli.failures import WrongCall
-from ptxvm.litmus import read
+from ptxvm.litmus import State, machines, observe, read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
 from ptxvm.model.conditions import CannotSolve
 from ptxvm.model.graph import svg
 from ptxvm.model.judge import SOLVERS, SolverMissing
-from ptxvm.model.report import report
+from ptxvm.model.report import report, shown as states
+from ptxvm.model.translate import Untranslatable
 
 FORMATS = ("text", "json")
 
 
 def litmus(
-    files: Sequence[str], model: str, form: str, drawings: str | None, *, witnesses: bool = False, solver: str = "auto"
+    files: Sequence[str],
+    model: str,
+    form: str,
+    drawings: str | None,
+    *,
+    witnesses: bool = False,
+    solver: str = "auto",
+    runs: int = 0,
 ) -> int:
     """Judge every test of these files, in their order; drawn are all final states, allowed and forbidden."""
     if model not in MODELS:
@@ -33,7 +42,7 @@ def litmus(
         if form == "json":
             print(json.dumps(judgement.as_json() | {"file": name}))
         else:
-            print("\n".join(report(judgement, every=witnesses)) + "\n")
+            print("\n".join([*report(judgement, every=witnesses), *(seen(judgement, name, runs) if runs else [])]) + "\n")
         if drawings:
             draw(judgement, Path(drawings))
     return 0
@@ -45,6 +54,28 @@ def judged(test: Test, model: str, solver: str, *, witnesses: bool) -> Judgement
         return judge(test, model, witnesses=witnesses, solver=solver)
     except (SolverMissing, CannotSolve) as wrong:
         raise WrongCall(f"{test.name}: {wrong}") from wrong
+
+
+def seen(judgement: Judgement, file: str, runs: int) -> Iterator[str]:
+    """What the interpreter shows in so many random schedules, part by part of the outcomes that it can tell."""
+    yield ""
+    try:
+        shown = observe(machines(judgement.test, file), runs)
+    except Untranslatable as why:
+        yield f"  no kernel can say this test: {why}"
+        return
+    known = {name for state in shown if state is not None for name, _ in state}
+    allowed = {tuple(pair for pair in state if pair[0] in known) for state in judgement.outcomes}
+    named = {name for state in allowed for name, _ in state}
+    counts = Counter[State | None]()
+    for state, times in shown.items():
+        counts[None if state is None else tuple(pair for pair in state if pair[0] in named)] += times
+    yield f"  seen in {runs} runs of the interpreter"
+    for state, times in sorted(counts.items(), key=lambda each: (each[0] is None, each[0] or ())):
+        wrong = "" if state is None or state in allowed else "   which the model forbids"
+        yield f"    {times:>5}  {'no end' if state is None else states(state)}{wrong}"
+    if missing := len(allowed - counts.keys()):
+        yield f"    {0:>5}  of {missing} more that the model allows"
 
 
 def tests_of(file: str) -> list[Test]:
