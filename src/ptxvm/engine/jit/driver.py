@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import counting, epochs, handover, schedule, stack, straight
+from ptxvm.engine.jit import counting, epochs, handover, schedule, slowly, stack, straight
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.dispatch import STUCK, Dispatcher
 from ptxvm.engine.jit.meeting import Meeting
@@ -145,6 +145,7 @@ def _entry(kernel: Kernel) -> list[str]:
     for name, llvm in sorted(kernel.buffers.items()):
         lines.append(f"  {name} = alloca {llvm}, align 64")
     lines += _accesses(kernel)
+    lines += slowly.begin()
     for number in sorted(kernel.pending):
         lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
     if kernel.straight:

@@ -128,39 +128,36 @@ class Memory(Port):
     def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
         """Ask what knows all allocations; where it refuses, the warp ends with a fault."""
         code = self.code
-        lanes, linear = self.at.active_vector(), isinstance(raw, Lin)
+        lanes = self.at.active_vector()
         known = isinstance(raw, Lin) and places.constant_offsets(raw, self.width) is not None
         looks = isinstance(raw, Lin) and bool(raw.terms) and (lanes is not None or not known)
         window, watched = space in WINDOWS, self.at.kernel.shadow is not None
-        patterns = tuple(k for k, _ in raw.terms) if isinstance(raw, Lin) else None
-        shape = slowly.Shape(self.width, patterns, window, window or watched, looks)
         _, _, _, span, writing = self.at.kernel.sites[site]
-        words: dict[int, str | int] = {
-            slowly.SITE: site, slowly.SIZE: size, slowly.SPAN: span, slowly.LOW: 0, slowly.BOUND: 0,
-            slowly.NEED: looking.need(space, writing=writing),
-            slowly.WARP_NUMBER: code.emit("zext i32 %warp to i64"),
-        }  # fmt: skip
-        if window:
-            words[slowly.BOUND] = self._window_bound(space, size)
-        elif looks:
-            words[slowly.LOW], words[slowly.BOUND] = self.at.site_field(site, 0), self.at.site_field(site, 2)
-        for n in code.warps():
-            words[slowly.MASKS + n] = code.emit(f"zext i32 {code.warp_bits(lanes, n)} to i64") if lanes else 0xFFFF_FFFF
+        shape = slowly.Shape(
+            width=self.width,
+            terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Lin) else None,
+            window=self._window_bound(space, size) if window else None,
+            asks=window or watched, looks=looks, full=lanes is None,
+            size=size, span=span, need=looking.need(space, writing=writing),
+        )  # fmt: skip
+
+        def put(word: int, stored: str) -> None:
+            code.run(f"store {stored}, ptr {code.emit(f'getelementptr i64, ptr {slowly.ROOM}, i64 {word}')}, align 8")
+
+        put(slowly.SITE, f"i64 {site}")
+        if lanes is not None:
+            for n in code.warps():
+                put(slowly.MASKS + n, f"i32 {code.warp_bits(lanes, n)}")
         if isinstance(raw, Lin):
-            for n, u in enumerate((raw.base, *(u for _, u in raw.terms))):
-                words[slowly.ADDRESS + n] = text("i64", u)
-        question = self.at.buffer(f"[{slowly.WORDS} x i64]", 0)
-        for word, value in words.items():
-            code.run(f"store i64 {value}, ptr {code.emit(f'getelementptr i64, ptr {question}, i64 {word}')}, align 8")
-        for word, pointer in ((slowly.CTX, "%ctx"), (slowly.SITES, "%sites")):
-            code.run(f"store ptr {pointer}, ptr {code.emit(f'getelementptr i64, ptr {question}, i64 {word}')}, align 8")
-        if not linear:
+            for n, u in enumerate((raw.base, *(u for _, u in raw.terms if not isinstance(u, int)))):
+                put(slowly.ADDRESS + n, f"i64 {text('i64', u)}")
+        else:
             held = f"<{self.width} x i64>"
-            where = code.emit(f"getelementptr i64, ptr {question}, i64 {slowly.ADDRESS}")
+            where = code.emit(f"getelementptr i64, ptr {slowly.ROOM}, i64 {slowly.ADDRESS}")
             code.run(f"store {held} {self.alg.vector(u64, raw)}, ptr {where}, align 64")
         look = "" if shape.asks else looking.helper(self.at.kernel)
-        quiet.call(code, slowly.function(code.unit, shape, look), question)
-        answer = code.emit(f"getelementptr i64, ptr {question}, i64 {slowly.ANSWER}")
+        quiet.call(code, slowly.function(code.unit, shape, look), slowly.ROOM)
+        answer = code.emit(f"getelementptr i64, ptr {slowly.ROOM}, i64 {slowly.ANSWER}")
         refused = code.emit(f"icmp eq i64 {code.emit(f'load i64, ptr {answer}, align 8', pure=False)}, 0", pure=False)
         kept = code.label()
         code.branch(refused, kept, "fault", likely=True)

@@ -12,26 +12,40 @@ from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.raw import WARP, Pattern, vector_literal
 from ptxvm.engine.jit.record import offset
 
-# The words of a question: the launch's record, the records of places, what the functions take that answer, what the lanes
-# are compared with, the answer, the masks of up to 8 warps; then the address: a base and scalars, or the lanes.
-CTX, SITES, SITE, WARP_NUMBER, SIZE, SPAN, NEED, LOW, BOUND, ANSWER, MASKS = range(11)
-ADDRESS = 24
+# The words of a question: the launch's record, the records of places, the warp (these stay as they are), the place, the
+# answer, the masks of up to 8 warps; then the address: a base and the scalars that are not constant, or the lanes.
+CTX, SITES, WARP_NUMBER, SITE, ANSWER, MASKS = range(6)
+ADDRESS = 16
 WORDS = ADDRESS + 256
+ROOM = "%question"
 
 
 @dataclass(frozen=True)
 class Shape:
     """How a question's address and its lanes are to be understood.
 
-    `patterns` are those of a linear address, None where the lanes are given.  `window`: addresses are offsets of 32 bits.
-    `asks` Python at once; otherwise what searches the memory of the launch comes first.
+    `terms` are those of a linear address, None where the lanes are given.  A `window` has so many elements, and addresses
+    in it are offsets of 32 bits.  `asks` Python at once; otherwise what searches the memory of the launch comes first.
     """
 
     width: int
-    patterns: tuple[Pattern, ...] | None
-    window: bool
+    terms: tuple[tuple[Pattern, int | None], ...] | None
+    window: int | None
     asks: bool
     looks: bool  # at each lane first
+    full: bool  # all lanes count
+    size: int
+    span: int
+    need: int
+
+
+def begin() -> list[str]:
+    """What a function that may ask begins with."""
+    lines = [f"  {ROOM} = alloca [{WORDS} x i64], align 64"]
+    for word, stored in ((CTX, "ptr %ctx"), (SITES, "ptr %sites"), (WARP_NUMBER, "i32 %warp")):
+        lines.append(f"  {ROOM}.{word} = getelementptr i64, ptr {ROOM}, i64 {word}")
+        lines.append(f"  store {stored}, ptr {ROOM}.{word}, align 8")
+    return lines
 
 
 def function(unit: Unit, shape: Shape, look: str) -> str:
@@ -75,12 +89,15 @@ def _word(code: Code, word: int, llvm: str = "i64") -> str:
 
 def _addresses(code: Code, shape: Shape) -> str:
     width = shape.width
-    if shape.patterns is None:
+    if shape.terms is None:
         return code.emit(f"load <{width} x i64>, ptr {_place(code, ADDRESS)}, align 64", pure=False)
     total = code.splat("i64", _word(code, ADDRESS))
-    for n, pattern in enumerate(shape.patterns):
-        u = code.splat("i64", _word(code, ADDRESS + 1 + n))
-        scaled = code.emit(f"mul <{width} x i64> {u}, {vector_literal('i64', pattern)}")
+    word = ADDRESS
+    for pattern, factor in shape.terms:
+        scaled = vector_literal("i64", tuple(n * (1 if factor is None else factor) for n in pattern))
+        if factor is None:
+            word += 1
+            scaled = code.emit(f"mul <{width} x i64> {code.splat('i64', _word(code, word))}, {scaled}")
         total = code.emit(f"add <{width} x i64> {total}, {scaled}")
     return total
 
@@ -89,33 +106,38 @@ def _inside(code: Code, shape: Shape, addresses: str) -> str:
     """Is every active lane aligned, and where it may be?"""
     width = shape.width
     lanes = f"<{width} x i64>"
-    if shape.window:
-        addresses = code.emit(f"and {lanes} {addresses}, splat (i64 {0xFFFF_FFFF})")
-    offsets = code.emit(f"sub {lanes} {addresses}, {code.splat('i64', _word(code, LOW))}")
-    size = _word(code, SIZE)
-    low = code.emit(f"and {lanes} {offsets}, {code.splat('i64', code.emit(f'sub i64 {size}, 1'))}")
-    crooked = code.emit(f"icmp ne {lanes} {low}, zeroinitializer")
-    log = code.intrinsic("i64", "llvm.cttz.i64", ("i64", size), ("i1", "true"))
-    elements = code.emit(f"lshr {lanes} {offsets}, {code.splat('i64', log)}")
-    outside = code.emit(f"icmp uge {lanes} {elements}, {code.splat('i64', _word(code, BOUND))}")
+    if shape.window is not None:
+        offsets, bound = code.emit(f"and {lanes} {addresses}, splat (i64 {0xFFFF_FFFF})"), f"splat (i64 {shape.window})"
+    else:
+        record = code.emit(f"getelementptr [4 x i64], ptr {_word(code, SITES, 'ptr')}, i64 {_word(code, SITE)}")
+        low = code.emit(f"load i64, ptr {record}, align 8")
+        offsets = code.emit(f"sub {lanes} {addresses}, {code.splat('i64', low)}")
+        last = code.emit(f"getelementptr i64, ptr {record}, i64 2")
+        bound = code.splat("i64", code.emit(f"load i64, ptr {last}, align 8"))
+    low_bits = code.emit(f"and {lanes} {offsets}, splat (i64 {shape.size - 1})")
+    crooked = code.emit(f"icmp ne {lanes} {low_bits}, zeroinitializer")
+    elements = code.emit(f"lshr {lanes} {offsets}, splat (i64 {shape.size.bit_length() - 1})")
+    outside = code.emit(f"icmp uge {lanes} {elements}, {bound}")
     wrong = code.emit(f"or <{width} x i1> {crooked}, {outside}")
     total = "0"
     for n in code.warps():
-        mask = code.emit(f"trunc i64 {_word(code, MASKS + n)} to i32")
-        total = code.emit(f"or i32 {total}, {code.emit(f'and i32 {code.warp_bits(wrong, n)}, {mask}')}")
+        total = code.emit(f"or i32 {total}, {code.emit(f'and i32 {code.warp_bits(wrong, n)}, {_mask(code, shape, n)}')}")
     return code.emit(f"icmp eq i32 {total}, 0")
+
+
+def _mask(code: Code, shape: Shape, n: int) -> str:
+    return "-1" if shape.full else _word(code, MASKS + n, "i32")
 
 
 def _asked(code: Code, shape: Shape, look: str, n: int) -> str:
     ctx = _word(code, CTX, "ptr")
     own = code.emit(f"getelementptr i64, ptr %room, i64 {n * WARP}")
-    site, warp, mask = (code.emit(f"trunc i64 {_word(code, w)} to i32") for w in (SITE, WARP_NUMBER, MASKS + n))
-    warp = code.emit(f"add i32 {warp}, {n}")
+    site, mask = code.emit(f"trunc i64 {_word(code, SITE)} to i32"), _mask(code, shape, n)
+    warp = code.emit(f"add i32 {_word(code, WARP_NUMBER, 'i32')}, {n}")
     if shape.asks:
         check = code.emit(f"getelementptr i8, ptr {ctx}, i64 {offset('check')}")
         function = code.emit(f"load ptr, ptr {check}, align 8", pure=False)
         return code.emit(f"call i32 {function}(i32 {site}, ptr {own}, i32 {mask}, i32 {warp})", pure=False)
-    size, span, need = (_word(code, w) for w in (SIZE, SPAN, NEED))
-    sites = _word(code, SITES, "ptr")
-    given = f"ptr {ctx}, ptr {sites}, i32 {site}, ptr {own}, i32 {mask}, i32 {warp}, i64 {size}, i64 {span}, i64 {need}"
-    return code.emit(f"call i32 @{look}({given})", pure=False)
+    given = f"ptr {ctx}, ptr {_word(code, SITES, 'ptr')}, i32 {site}, ptr {own}, i32 {mask}, i32 {warp}"
+    facts = f"i64 {shape.size}, i64 {shape.span}, i64 {shape.need}"
+    return code.emit(f"call i32 @{look}({given}, {facts})", pure=False)
