@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -13,9 +14,10 @@ from ptxvm.engine.jit.launching import Launch
 
 # Those whose handlers raise: Ctrl-C, and what ends a process or a test that takes too long.
 KINDS = [int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
-# The functions without their enumerations, which take longer than a small kernel.
-GET: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-SET: Callable[[int, Any], Any] = getattr(signal.signal, "__wrapped__", signal.signal)
+# The functions as C has them: those of `signal` make enumerations of their results, which takes longer than a small kernel.
+_raw = import_module("_signal")
+GET: Callable[[int], Any] = _raw.getsignal
+SET: Callable[[int, Any], Any] = _raw.signal
 
 
 class Signals:
