@@ -24,7 +24,7 @@ only, and the exact checker runs the other schedules.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ptxvm.analysis.flow import segments
@@ -61,6 +61,8 @@ class Sieve:
 
     def __init__(self, jit: Jit) -> None:
         self.jit = jit
+        self._decided: dict[tuple[Kernel, Callable[[Bound], bool]], Bound | None] = {}
+        self._unset: dict[Kernel, bool] = {}
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
@@ -73,7 +75,7 @@ class Sieve:
         wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks)
         try:
             translated = self.jit.shelf.translation(wanted).versions.kernel
-            reason = doubt(translated, watch)
+            reason = self._doubt(translated, watch)
             if reason is None:
                 look = Look(self.jit.image.memory, wanted.checks, translated.shadow, frozenset(new))
                 counters = self.jit.examine(wanted, shape, parameters, look, budget)
@@ -85,23 +87,36 @@ class Sieve:
         log.info("the exact checker looks at '%s': %s", kernel.name, reason)
         return None
 
+    def _doubt(self, kernel: Kernel, watch: Watch) -> str | None:
+        """Why the quick look cannot judge a kernel."""
+        if kernel.image.memory.address_bits != 64:
+            return "addresses have 32 bits"
+        if (unknown := self._first(kernel, known, expected=False)) is not None:
+            return f"'{unknown.i.mnemonic}' is beyond the quick look"
+        if kernel.shadow is not None and kernel.shadow.doubts:
+            return next(iter(kernel.shadow.doubts))
+        if "init" in watch.checks and kernel.uses_local:
+            return "local memory may be read before it is written"
+        if "init" in watch.checks and self._may_be_unset(kernel):
+            return "a register may be read before it is written"
+        if watch.schedules > 1 or watch.seed is not None:
+            depends = self._first(kernel, scheduled, expected=True)
+            return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
+        return None
 
-def doubt(kernel: Kernel, watch: Watch) -> str | None:
-    """Why the quick look cannot judge a kernel."""
-    if kernel.image.memory.address_bits != 64:
-        return "addresses have 32 bits"
-    if unknown := next((b for b in kernel.places if not known(b)), None):
-        return f"'{unknown.i.mnemonic}' is beyond the quick look"
-    if kernel.shadow is not None and kernel.shadow.doubts:
-        return next(iter(kernel.shadow.doubts))
-    if "init" in watch.checks and kernel.uses_local:
-        return "local memory may be read before it is written"
-    if "init" in watch.checks and any(may_be_unset(f, segments(f)) for f in {frame.function for frame in kernel.plan.frames}):
-        return "a register may be read before it is written"
-    if watch.schedules > 1 or watch.seed is not None:
-        depends = next((b for b in kernel.places if scheduled(b)), None)
-        return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
-    return None
+    def _may_be_unset(self, kernel: Kernel) -> bool:
+        """May a register be read before it is written?"""
+        if kernel not in self._unset:
+            functions = {frame.function for frame in kernel.plan.frames}
+            self._unset[kernel] = any(may_be_unset(each, segments(each)) for each in functions)
+        return self._unset[kernel]
+
+    def _first(self, kernel: Kernel, question: Callable[[Bound], bool], *, expected: bool) -> Bound | None:
+        """The first instruction for which a question has the answer that decides."""
+        key = kernel, question
+        if key not in self._decided:
+            self._decided[key] = next((bound for bound in kernel.places if question(bound) is expected), None)
+        return self._decided[key]
 
 
 def known(bound: Bound) -> bool:
@@ -111,7 +126,7 @@ def known(bound: Bound) -> bool:
         return called(bound) in QUIET
     if "async" in words or "bulk" in words or bound.node.opcode in SURFACES:
         return False
-    return bound.node.opcode in KNOWN or not (bound.i.of.effects & {"mem", "tasks"} or bound.node.opcode in SURFACES)
+    return bound.node.opcode in KNOWN or not bound.i.of.effects & {"mem", "tasks"}
 
 
 def called(bound: Bound) -> str:

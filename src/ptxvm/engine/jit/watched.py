@@ -63,7 +63,7 @@ class Look:
         """Fill in what the code wants to know."""
         calls.look = self
         shadow = self.shadow
-        if shadow is None:
+        if shadow is None or not (shadow.race or shadow.init):
             return
         shared = calls.windows["shared"].allocation
         tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, record)
