@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ptxvm.cli.failures import WrongCall
+from ptxvm.cli.failures import InFile, WrongCall
+from ptxvm.diagnostics.errors import Fault, InvalidPTX
 from ptxvm.litmus import State, machines, observe, read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
 from ptxvm.model.conditions import CannotSolve
@@ -16,6 +17,7 @@ from ptxvm.model.graph import svg
 from ptxvm.model.judge import SOLVERS, SolverMissing
 from ptxvm.model.report import report, shown as states
 from ptxvm.model.translate import Untranslatable
+from ptxvm.syntax.source import Source
 
 FORMATS = ("text", "json")
 
@@ -38,7 +40,7 @@ def litmus(
     if solver not in SOLVERS:
         raise WrongCall(f"--solver is {', '.join(SOLVERS[:-1])} or {SOLVERS[-1]}, not '{solver}'")
     for name, test in [(file, test) for file in files for test in tests_of(file)]:
-        judgement = judged(test, model, solver, witnesses=witnesses or drawings is not None)
+        judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
         if form == "json":
             print(json.dumps(judgement.as_json() | {"file": name}))
         else:
@@ -48,12 +50,14 @@ def litmus(
     return 0
 
 
-def judged(test: Test, model: str, solver: str, *, witnesses: bool) -> Judgement:
-    """The answer; a solver that is missing or cannot ends the command."""
+def judged(file: str, test: Test, model: str, solver: str, *, witnesses: bool) -> Judgement:
+    """The answer; a solver that is missing or cannot, or a kernel that does something wrong, ends the command."""
     try:
         return judge(test, model, witnesses=witnesses, solver=solver)
     except (SolverMissing, CannotSolve) as wrong:
         raise WrongCall(f"{test.name}: {wrong}") from wrong
+    except Fault as wrong:
+        raise InFile(Source.read(file), wrong) from wrong
 
 
 def seen(judgement: Judgement, file: str, runs: int) -> Iterator[str]:
@@ -86,6 +90,8 @@ def tests_of(file: str) -> list[Test]:
         raise WrongCall(f"{file}: {wrong.strerror or wrong}") from wrong
     except NotALitmusTest as wrong:
         raise WrongCall(f"{file}: {wrong}") from wrong
+    except InvalidPTX as wrong:
+        raise InFile(Source.read(file), wrong) from wrong
 
 
 def draw(judgement: Judgement, folder: Path) -> None:

@@ -47,3 +47,23 @@ def test_drawings_are_svg_with_the_relations(tmp_path, capsys):
 def test_a_wrong_call_says_what_is_wrong(words, said, capsys):
     assert main(["litmus", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+HEADER = "//: litmus t\n//: launch k<<<1, 1>>>()\n//: exists (x == 1)\n.version 8.0\n.target sm_90\n.address_size 64\n"
+KERNEL = HEADER + ".visible .global .u32 x;\n.visible .entry k() {{ .reg .b32 %r<2>; .reg .b64 %d<2>; {code} ret; }}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "said"),
+    [
+        ("bogus.u32 %r1;", 1, "bogus"),
+        ("mov.u64 %d1, 0; ld.global.u32 %r1, [%d1];", 1, "null pointer"),
+        ("activemask.b32 %r1;", 1, "a collective of a warp in a litmus kernel is not supported yet"),
+        ("st.global.u32 [x], 1;", 0, ""),
+    ],
+)
+def test_a_kernel_that_is_wrong(tmp_path, capsys, code: str, exit_code: int, said: str):
+    path = tmp_path / "k.ptx"
+    path.write_text(KERNEL.format(code=code))
+    assert main(["litmus", str(path)]) == exit_code
+    assert said in capsys.readouterr().err
