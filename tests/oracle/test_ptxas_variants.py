@@ -12,6 +12,8 @@ from ptxas import WHOLE, disagreement, errors, script
 
 SAMPLE = 2000
 SETTINGS = {
+    "1.4/sm_13": 0.999,
+    "2.3/sm_20": 0.999,
     "6.4/sm_75": 0.999,
     "6.4/sm_70": 0.999,
     "6.4/sm_50": 0.999,

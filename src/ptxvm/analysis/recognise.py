@@ -16,8 +16,8 @@ from ptxvm.isa.notation import Form
 from ptxvm.isa.operand_types import Shape, problem
 from ptxvm.isa.targets import Target, Version, gives
 
-BANKS_UNTIL = (2, 2)
-"""Before this version there were `.const[0]` to `.const[10]` (PTX 5.1.3)."""
+BANKS_SINCE, BANKS_UNTIL = (1, 5), (2, 2)
+"""From the one version to before the other there were `.const[1]` to `.const[10]`, and always `.const[0]` (PTX 5.1.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,9 @@ class Recogniser:
         for bank in (word for word in words if word.startswith("const[")):
             if self.version >= BANKS_UNTIL:
                 return Verdict(None, problems=(banks_are_gone(bank),))
+            if self.version < BANKS_SINCE and bank != "const[0]":
+                said = "Feature 'banked constants' requires PTX ISA .version 1.5 or later"
+                return Verdict(None, problems=(Problem("P0306", said, word=bank),))
             words = tuple("const" if word == bank else word for word in words)  # the variable knows its bank
         fitting = candidates(opcode, words)
         if not fitting:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ptxvm.algebra.types import Type, b32, pred, u16, u32, u64
-from ptxvm.isa.targets import Need, parse_need
+from ptxvm.isa.targets import Need, Target, Version, parse_need
 
 COMPONENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 """The selectors of a vector, and which element each picks."""
@@ -122,3 +122,11 @@ def _registers() -> Iterator[SpecialRegister]:
 
 SPECIAL: dict[str, SpecialRegister] = {r.name: r for r in _registers()}
 """All special registers, by name without the `%`."""
+
+
+def lacking(name: str, version: Version, target: Target) -> str:
+    """What a special register needs that a version or target does not have; empty where it is there."""
+    need = SPECIAL[name].need
+    if need.version > version:
+        return f"Feature '%{name}' requires PTX ISA .version {'.'.join(map(str, need.version))} or later"
+    return "" if need.met_by(target) else f"Feature '%{name}' requires .target {need.targets[0]} or higher"

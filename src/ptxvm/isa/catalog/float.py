@@ -93,6 +93,11 @@ SUM = """
 SUM_NEEDS = {"": "PTX 1.0", ".ftz": "PTX 1.4", ".f32x2": "PTX 8.6, sm_100", ".rm .rp": "sm_13"}
 
 
+def single_sum_rounded_up_or_down(i):
+    """Is it an f32 that is rounded to an infinity?"""
+    return i.type is f32 and i.rnd in ("rm", "rp")
+
+
 @alu(SUM.replace("OP", "add"), section="9.7.3.3", needs=SUM_NEEDS)
 def add(i, a, b):
     """Add two numbers."""
@@ -109,6 +114,10 @@ def sub(i, a, b):
 def mul(i, a, b):
     """Multiply two numbers."""
     return computed(i, "mul", a, b)
+
+
+for _sum in (add, sub, mul):
+    _sum.needs_when("sm_20")(single_sum_rounded_up_or_down)
 
 
 @alu(
@@ -133,7 +142,7 @@ def fma(i, a, b, c):
     .rnd = { .rn, .rz, .rm, .rp };
     """,
     section="9.7.3.7",
-    needs={"": "PTX 1.0", ".ftz": "PTX 1.4"},
+    needs={"": "PTX 1.0", ".ftz": "PTX 1.4", ".rm .rp": "sm_13"},
 )
 def mad(i, a, b, c):
     """Multiply two numbers and add a third; the same as fma, for sm_1x too (as its code runs on all later devices)."""
@@ -164,7 +173,7 @@ def mad_rnd_f32(i):
     .rnd = { .rn, .rz, .rm, .rp };
     """,
     section="9.7.3.8",
-    needs={"": "PTX 1.0", ".approx .full .ftz .rnd": "PTX 1.4"},
+    needs={"": "PTX 1.0", ".approx .full .ftz": "PTX 1.4"},
     exact=(DIVISION, REST),
 )
 def div(i, a, b):
@@ -267,7 +276,7 @@ for _extreme in (min_, max_):
 
 # ── 9.7.3.13 to 9.7.3.17: reciprocal and root ───────────────────────────────────────────
 
-ROOT_NEEDS = {"": "PTX 1.0", ".approx .ftz .rnd": "PTX 1.4"}
+ROOT_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 
 
 @alu(
@@ -279,7 +288,7 @@ ROOT_NEEDS = {"": "PTX 1.0", ".approx .ftz .rnd": "PTX 1.4"}
     .rnd = { .rn, .rz, .rm, .rp };
     """,
     section="9.7.3.13",
-    needs=ROOT_NEEDS,
+    needs={**ROOT_NEEDS, ".rnd": "PTX 1.4"},
     exact=(SILICON, REST),
 )
 def rcp(i, a):

@@ -83,13 +83,8 @@ def special_register_of_the_future(i):
     """A special register needs the version and target that brought it."""
     if shape(i, "a").kind != "special":
         return None
-    name, need = shape(i, "a").detail, special_registers.SPECIAL[shape(i, "a").detail].need
-    if need.version > i.version:
-        wanted = ".".join(map(str, need.version))
-        return Problem("P1604", f"Feature '%{name}' requires PTX ISA .version {wanted} or later", operand="a")
-    if not need.met_by(i.target):
-        return Problem("P1604", f"Feature '%{name}' requires .target {need.targets[0]} or higher", operand="a")
-    return None
+    said = special_registers.lacking(shape(i, "a").detail, i.version, i.target)
+    return Problem("P1604", said, operand="a") if said else None
 
 
 OPAQUE = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
@@ -113,6 +108,20 @@ def address_of_an_argument(i):
         said = "the address of a .param variable of the function's own cannot be taken"
         return Problem("P1606", said, operand="a", ptxas=MISMATCH)
     return None
+
+
+def indirect_access(opaque):
+    """Is the address that of a texture, sampler or surface?"""
+
+    def condition(i):
+        return shape(i, "a").kind == "variable" and shape(i, "a").detail == opaque
+
+    condition.__name__ = f"indirect_{OPAQUE[opaque]}_access"
+    return condition
+
+
+for _opaque in OPAQUE:
+    mov.needs_when("PTX 3.1, sm_20")(indirect_access(_opaque))
 
 
 @mov.needs_when("PTX 2.1")
