@@ -37,6 +37,7 @@ from ptxvm.engine.jit.shelf import Specialisation
 from ptxvm.engine.jit.watched import Look, Suspicious
 from ptxvm.engine.launch import Counters, Watch
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.syntax import tree
 
@@ -48,7 +49,9 @@ log = logging.getLogger("ptxvm.jit")
 
 SCHEDULE = ("%clock", "%globaltimer", "%smid", "%warpid")  # registers that tell how threads were scheduled
 QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
+MOST_SPARE = 16 << 20  # bytes of an array that stay for the next launch
 SURFACES = frozenset({"suld", "sust", "sured"})
+MOST_SPARE = 16 << 20  # bytes of an array that stay for the next launch
 SURFACES = frozenset({"sust", "sured"})  # what they write is not kept
 KNOWN = frozenset(
     "ld ldu st atom red cvta isspacep prefetch prefetchu membar fence ldmatrix stmatrix wmma applypriority discard "
@@ -63,6 +66,7 @@ class Sieve:
         self.jit = jit
         self._decided: dict[tuple[Kernel, Callable[[Bound], bool]], Bound | None] = {}
         self._unset: dict[Kernel, bool] = {}
+        self._spare: dict[int, Bytes] = {}
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
@@ -77,8 +81,9 @@ class Sieve:
             translated = self.jit.shelf.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)
             if reason is None:
-                look = Look(self.jit.image.memory, wanted.checks, translated.shadow, frozenset(new))
+                look = Look(self.jit.image.memory, wanted.checks, translated.shadow, frozenset(new), spare=self._spare)
                 counters = self.jit.examine(wanted, shape, parameters, look, budget)
+                self._spare = {room.nbytes: room for room in look.before.values() if room.nbytes <= MOST_SPARE}
                 return counters, "".join(look.library.output)
         except (Fault, Unsupported, Suspicious) as found:
             reason = str(found)

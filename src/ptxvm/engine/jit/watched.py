@@ -38,11 +38,15 @@ class Look:
     shadow: Shadow | None = None
     new: frozenset[Allocation] = frozenset()
     before: dict[Allocation, Bytes] = field(default_factory=dict)  # what is written, and what it held
+    spare: dict[int, Bytes] = field(default_factory=dict)  # room for that, by its size: fresh memory costs more than the copy
 
     def keep(self, allocation: Allocation) -> None:
         """The kernel is about to write there, perhaps for the first time."""
         if allocation.space == "global" and allocation not in self.before:
-            self.before[allocation] = allocation.bytes.copy()
+            room = self.spare.pop(allocation.size, None)
+            room = np.empty(allocation.size, np.uint8) if room is None else room
+            room[:] = allocation.bytes
+            self.before[allocation] = room
 
     def undo(self) -> None:
         """Let memory hold again what it did before the launch."""
