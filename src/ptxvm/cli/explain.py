@@ -79,7 +79,7 @@ def explain_jit() -> int:
     out = console()
     out.print("The JIT runs every kernel that the interpreter runs, but for")
     for each in LACKING:
-        out.print(Text.assemble("\n", (each.feature.removesuffix(" in the JIT"), "bold"), f"\n  {each.why}"))
+        out.print(Text.assemble("\n", (each.feature.removesuffix(" in the JIT"), "bold"), f"\n{filled(each.why, indent='  ')}"))
     return 0
 
 

@@ -82,10 +82,13 @@ MOST = 110
 """The columns that a line of prose may have, on terminals that are wider."""
 
 
-def filled(text: str) -> str:
+def filled(text: str, indent: str = "") -> str:
     """Prose in lines that fit the terminal; indented paragraphs stay as they are."""
-    parts = text.split("\n\n")
-    return "\n\n".join(part if part.startswith(" ") else textwrap.fill(part, min(width(), MOST)) for part in parts)
+
+    def wrapped(part: str) -> str:
+        return textwrap.fill(part, min(width(), MOST), initial_indent=indent, subsequent_indent=indent)
+
+    return "\n\n".join(part if part.startswith(" ") else wrapped(part) for part in text.split("\n\n"))
 
 
 def labelled(label: str, rows: Rows, *, right: bool = False) -> Text:
