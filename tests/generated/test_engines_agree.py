@@ -184,6 +184,8 @@ class Writer:
             met[1],
             f"END{n}:",
         ]
+        if guard == "@%q1":  # who only arrived may not arrive again before the others have met
+            self.lines.append("    bar.sync 0;")
 
     def lock(self) -> None:
         """A sum under a lock, for which lanes spin."""
