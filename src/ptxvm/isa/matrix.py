@@ -6,14 +6,14 @@ Their forms name the slots alike: `.mnk` the shape, `.dtype`, `.atype`, `.btype`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ptxvm.algebra.types import Type, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import elements
 from ptxvm.isa.fragments import Fragment
-from ptxvm.isa.model import Instruction, OperandType, Problem
+from ptxvm.isa.model import Decoded, Instruction, OperandType, Problem
 from ptxvm.isa.operand_types import problem
 
 Shapes = Mapping[str, Mapping[str, str]]
@@ -65,6 +65,12 @@ def of_shapes(table: Shapes, type_of: Callable[[Any], Type]) -> Callable[[Instru
         return instruction
 
     return give
+
+
+def variants_with_shape(instruction: Instruction) -> Iterator[Decoded]:
+    """The variants of a declaration whose shape is one that their type has."""
+    rules = [rule for rule in instruction.rules if rule.code == "P2701"]
+    return (i for i in instruction.variants() if not any(rule.check(i) for rule in rules))
 
 
 def condition(types: list[str], shape: str, type_of: Callable[[Any], Type]) -> Callable[[Any], bool]:

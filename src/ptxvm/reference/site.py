@@ -17,6 +17,7 @@ from pathlib import Path
 from ptxvm.isa.catalog.mma import fragments as mma_fragments
 from ptxvm.isa.catalog.wmma import loaded, stored
 from ptxvm.isa.fragments import Fragment
+from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
 from ptxvm.reference.codes import every_code, page_of
@@ -232,9 +233,7 @@ def _shuffles() -> Iterator[tuple[str, str]]:
 def _fragments(instruction: Instruction, of: Callable[[Decoded], dict[str, Fragment]]) -> Iterator[tuple[str, str]]:
     """Every different fragment of the legal variants, by shape."""
     found: dict[tuple[str, str, str], Fragment] = {}
-    for i in instruction.variants():
-        if any(rule.code == "P2701" and rule.check(i) for rule in instruction.rules):
-            continue
+    for i in variants_with_shape(instruction):
         for name, fragment in of(i).items():
             matrix = _matrix(i, name)
             found.setdefault((i.mnk, matrix + _order_of(matrix, fragment, i), str(fragment.width)), fragment)
