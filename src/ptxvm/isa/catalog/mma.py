@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ptxvm.algebra.types import Type, f16, f32
 from ptxvm.isa.exactness import SUMS
 from ptxvm.isa.fragments import NARROW, Fragment, Product, mma_fragment, quarter_fragment
 from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Instruction, Problem, instruction
 
 SHAPES = {
     "f16":       {"m8n8k4": "PTX 6.4, sm_70", "m16n8k8": "PTX 6.5, sm_75", "m16n8k16": "PTX 7.0, sm_80"},
@@ -21,9 +22,11 @@ SHAPES = {
     "b1":        {"m8n8k128": "PTX 7.0, sm_75", "m16n8k128 m16n8k256": "PTX 7.0, sm_80"},
     "f64":       {"m8n8k4": "PTX 7.0, sm_80", "m16n8k4 m16n8k8 m16n8k16": "PTX 7.8, sm_90"},
 }  # fmt: skip
-MNK = """
-    .m8n8k4, .m8n8k16, .m8n8k32, .m8n8k128, .m16n8k4, .m16n8k8, .m16n8k16, .m16n8k32, .m16n8k64, .m16n8k128, .m16n8k256
-"""
+SLOTS = """
+    .mnk     = { .m8n8k4, .m8n8k16, .m8n8k32, .m8n8k128, .m16n8k4, .m16n8k8,
+                 .m16n8k16, .m16n8k32, .m16n8k64, .m16n8k128, .m16n8k256 };
+    .alayout = .blayout = { .row, .col };
+    """
 
 
 def multiplicand_type(i: Any) -> Type:
@@ -51,23 +54,29 @@ def product(i: Any, **how: Any) -> Product:
     return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
 
 
+def multiplication(
+    syntax: str, needs: Mapping[str, str], registers: str = "b32", loose: str = ""
+) -> Callable[[Callable[..., Any]], Instruction]:
+    """Declare a product; any sort of register holds its `loose` types."""
+
+    def declare(meaning: Callable[..., Any]) -> Instruction:
+        types = f"*: {registers}"
+        declared = instruction(syntax + SLOTS, section="9.7.14.5.14", types=types, needs=needs, exact=SUMS)(meaning)
+        return of_shapes(SHAPES, multiplicand_type)(of_fragments(fragments, loose=loose)(declared))
+
+    return declare
+
+
 # ── floats ──────────────────────────────────────────────────────────────────────────────
 
 
-@of_shapes(SHAPES, multiplicand_type)
-@of_fragments(fragments)
-@instruction(
-    f"""
+@multiplication(
+    """
     mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype  d, a, b, c;
-    .mnk     = {{ {MNK} }};
-    .alayout = .blayout = {{ .row, .col }};
-    .dtype   = .ctype = {{ .f16, .f32 }};
-    .atype   = .btype = {{ .f16 }};
+    .dtype = .ctype = { .f16, .f32 };
+    .atype = .btype = { .f16 };
     """,
-    section="9.7.14.5.14",
-    types="*: b32",
     needs={"": "PTX 6.4, sm_70"},
-    exact=SUMS,
 )
 def mma(i, a, b, c, warp):
     """Multiply two matrices of f16 and add a third, all in the registers of a warp.
@@ -78,20 +87,13 @@ def mma(i, a, b, c, warp):
     return peers.multiply(product(i), a, b, c)
 
 
-@of_shapes(SHAPES, multiplicand_type)
-@of_fragments(fragments)
-@instruction(
-    f"""
+@multiplication(
+    """
     mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype  d, a, b, c;
-    .mnk     = {{ {MNK} }};
-    .alayout = .blayout = {{ .row, .col }};
-    .dtype   = .ctype = {{ .f32 }};
-    .atype   = .btype = {{ .bf16, .tf32 }};
+    .dtype = .ctype = { .f32 };
+    .atype = .btype = { .bf16, .tf32 };
     """,
-    section="9.7.14.5.14",
-    types="*: b32",
     needs={"": "PTX 7.0, sm_80"},
-    exact=SUMS,
 )
 def mma_alternate(i, a, b, c, warp):
     """Multiply two matrices of bf16 or tf32 and add a third of f32, all in the registers of a warp."""
@@ -99,21 +101,15 @@ def mma_alternate(i, a, b, c, warp):
     return peers.multiply(product(i), a, b, c)
 
 
-@of_shapes(SHAPES, multiplicand_type)
-@of_fragments(fragments, loose="e4m3 e5m2 e3m2 e2m3 e2m1")
-@instruction(
-    f"""
-    mma.sync.aligned.mnk.alayout.blayout{{.kind}}.dtype.atype.btype.ctype  d, a, b, c;
-    .mnk     = {{ {MNK} }};
-    .alayout = .blayout = {{ .row, .col }};
-    .kind    = {{ .kind::f8f6f4 }};
-    .dtype   = .ctype = {{ .f16, .f32 }};
-    .atype   = .btype = {{ .e4m3, .e5m2, .e3m2, .e2m3, .e2m1 }};
+@multiplication(
+    """
+    mma.sync.aligned.mnk.alayout.blayout{.kind}.dtype.atype.btype.ctype  d, a, b, c;
+    .kind    = { .kind::f8f6f4 };
+    .dtype   = .ctype = { .f16, .f32 };
+    .atype   = .btype = { .e4m3, .e5m2, .e3m2, .e2m3, .e2m1 };
     """,
-    section="9.7.14.5.14",
-    types="*: b32",
+    loose="e4m3 e5m2 e3m2 e2m3 e2m1",
     needs={"": "PTX 8.4, sm_89", ".kind": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
-    exact=SUMS,
 )
 def mma_small(i, a, b, c, warp):
     """Multiply two matrices of floats of a byte or less and add a third, all in the registers of a warp."""
@@ -121,20 +117,15 @@ def mma_small(i, a, b, c, warp):
     return peers.multiply(product(i), a, b, c)
 
 
-@of_shapes(SHAPES, multiplicand_type)
-@of_fragments(fragments, loose="f64")
-@instruction(
-    f"""
-    mma.sync.aligned.mnk.alayout.blayout{{.rounding}}.dtype.atype.btype.ctype  d, a, b, c;
-    .mnk      = {{ {MNK} }};
-    .alayout  = .blayout = {{ .row, .col }};
-    .rounding = {{ .rn, .rz, .rm, .rp }};
-    .dtype    = .atype = .btype = .ctype = {{ .f64 }};
+@multiplication(
+    """
+    mma.sync.aligned.mnk.alayout.blayout{.rounding}.dtype.atype.btype.ctype  d, a, b, c;
+    .rounding = { .rn, .rz, .rm, .rp };
+    .dtype    = .atype = .btype = .ctype = { .f64 };
     """,
-    section="9.7.14.5.14",
-    types="*: b64",
+    registers="b64",
+    loose="f64",
     needs={"": "PTX 7.0, sm_80"},
-    exact=SUMS,
 )
 def mma_f64(i, a, b, c, warp):
     """Multiply two matrices of f64 and add a third, all in the registers of a warp: a chain of `fma`."""
@@ -145,20 +136,14 @@ def mma_f64(i, a, b, c, warp):
 # ── integers and bits ───────────────────────────────────────────────────────────────────
 
 
-@of_shapes(SHAPES, multiplicand_type)
-@of_fragments(fragments, loose="s8 u8 s4 u4")
-@instruction(
-    f"""
-    mma.sync.aligned.mnk.alayout.blayout{{.satfinite}}.dtype.atype.btype.ctype  d, a, b, c;
-    .mnk     = {{ {MNK} }};
-    .alayout = .blayout = {{ .row, .col }};
-    .dtype   = .ctype = {{ .s32 }};
-    .atype   = .btype = {{ .s8, .u8, .s4, .u4 }};
+@multiplication(
+    """
+    mma.sync.aligned.mnk.alayout.blayout{.satfinite}.dtype.atype.btype.ctype  d, a, b, c;
+    .dtype = .ctype = { .s32 };
+    .atype = .btype = { .s8, .u8, .s4, .u4 };
     """,
-    section="9.7.14.5.14",
-    types="*: b32",
+    loose="s8 u8 s4 u4",
     needs={"": "PTX 6.5, sm_75"},
-    exact=SUMS,
 )
 def mma_integer(i, a, b, c, warp):
     """Multiply two matrices of bytes or half bytes and add a third of s32; the result wraps, or with .satfinite is limited."""
@@ -166,21 +151,15 @@ def mma_integer(i, a, b, c, warp):
     return peers.multiply(product(i, finite=i.satfinite), a, b, c)
 
 
-@of_shapes(SHAPES, multiplicand_type)
-@of_fragments(fragments, loose="b1")
-@instruction(
-    f"""
+@multiplication(
+    """
     mma.sync.aligned.mnk.alayout.blayout.dtype.atype.btype.ctype.op.popc  d, a, b, c;
-    .mnk     = {{ {MNK} }};
-    .alayout = .blayout = {{ .row, .col }};
-    .dtype   = .ctype = {{ .s32 }};
-    .atype   = .btype = {{ .b1 }};
-    .op      = {{ .xor, .and }};
+    .dtype = .ctype = { .s32 };
+    .atype = .btype = { .b1 };
+    .op    = { .xor, .and };
     """,
-    section="9.7.14.5.14",
-    types="*: b32",
+    loose="b1",
     needs={"": "PTX 7.0, sm_75", ".and": "PTX 7.1, sm_80"},
-    exact=SUMS,
 )
 def mma_bits(i, a, b, c, warp):
     """Combine the bits of each row of A with those of each column of B, count the ones, and add C."""

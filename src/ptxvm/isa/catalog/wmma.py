@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.isa.access import ADDRESS, has, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED, SUMS
 from ptxvm.isa.fragments import Fragment, Product, wmma_fragment
-from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes, opcode
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.matrix import Fragments, Shapes, all_lanes, of_fragments, of_shapes, opcode
+from ptxvm.isa.model import Instruction, Problem, instruction
 
 MULTIPLICANDS = {
     "f16":   {"m16n16k16": "PTX 6.0, sm_70", "m8n32k16 m32n8k16": "PTX 6.1, sm_70"},
@@ -31,7 +32,6 @@ LOOSE = "s4 u4 b1"  # any register holds them
 
 NEEDS = {"": "PTX 6.0, sm_70", ".shared::cta": "PTX 7.8"}
 SHAPES = ".m16n16k16, .m8n32k16, .m32n8k16, .m8n8k32, .m8n8k128, .m16n16k8, .m8n8k4"
-SPACES = ".global, .shared, .shared::cta"
 
 
 def element_type(i: Any) -> Type:
@@ -52,23 +52,31 @@ def stored(i: Any) -> dict[str, Fragment]:
     return {"b": wmma_fragment("d", i.type, i.mnk)}
 
 
-@has(ADDRESS)
-@of_shapes({**MULTIPLICANDS, **ACCUMULATORS}, element_type)
-@of_fragments(loaded, loose=LOOSE)
-@instruction(
-    f"""
-    wmma.load.matrix.sync{{.aligned}}.layout.mnk{{.ss}}.type  d, [a]{{, stride}};
-    .matrix = {{ .a, .b, .c }};
-    .layout = {{ .row, .col }};
-    .mnk    = {{ {SHAPES} }};
-    .ss     = {{ {SPACES} }};
-    .type   = {{ .f16, .f32, .s32, .s8, .u8, .s4, .u4, .b1, .bf16, .tf32 }};
+def transfer(
+    syntax: str, section: str, types: str, shapes: Shapes, fragments: Fragments, loose: str = ""
+) -> Callable[[Callable[..., Any]], Instruction]:
+    """Declare a load or a store of a fragment; any sort of register holds its `loose` types."""
+
+    def declare(meaning: Callable[..., Any]) -> Instruction:
+        slots = f".layout = {{ .row, .col }}; .mnk = {{ {SHAPES} }}; .ss = {{ .global, .shared, .shared::cta }};"
+        types_of_all = f"{types}, a: u64, stride: u32 plain"
+        declared = instruction(syntax + slots, section=section, types=types_of_all, needs=NEEDS, fixed=2, exact=MOVED)(meaning)
+        return has(ADDRESS)(of_shapes(shapes, element_type)(of_fragments(fragments, loose=loose)(declared)))
+
+    return declare
+
+
+load_of = partial(transfer, section="9.7.14.4.3", shapes={**MULTIPLICANDS, **ACCUMULATORS}, fragments=loaded, loose=LOOSE)
+store_of = partial(transfer, section="9.7.14.4.4", shapes=ACCUMULATORS, fragments=stored)
+
+
+@load_of(
+    """
+    wmma.load.matrix.sync{.aligned}.layout.mnk{.ss}.type  d, [a]{, stride};
+    .matrix = { .a, .b, .c };
+    .type   = { .f16, .f32, .s32, .s8, .u8, .s4, .u4, .b1, .bf16, .tf32 };
     """,
-    section="9.7.14.4.3",
-    types="d: b32, a: u64, stride: u32 plain",
-    needs=NEEDS,
-    fixed=2,
-    exact=MOVED,
+    types="d: b32",
 )
 def wmma_load(i, a, stride, warp, mem):
     """Load a matrix from memory into the registers of a warp.
@@ -79,23 +87,13 @@ def wmma_load(i, a, stride, warp, mem):
     return load(i, loaded(i)["d"], a, stride, warp, mem)
 
 
-@has(ADDRESS)
-@of_shapes({**MULTIPLICANDS, **ACCUMULATORS}, element_type)
-@of_fragments(loaded, loose=LOOSE)
-@instruction(
-    f"""
-    wmma.load.matrix.sync{{.aligned}}.layout.mnk{{.ss}}.type  d, [a]{{, stride}};
-    .matrix = {{ .a, .b, .c }};
-    .layout = {{ .row, .col }};
-    .mnk    = {{ {SHAPES} }};
-    .ss     = {{ {SPACES} }};
-    .type   = {{ .f64 }};
+@load_of(
+    """
+    wmma.load.matrix.sync{.aligned}.layout.mnk{.ss}.type  d, [a]{, stride};
+    .matrix = { .a, .b, .c };
+    .type   = { .f64 };
     """,
-    section="9.7.14.4.3",
-    types="d: f64, a: u64, stride: u32 plain",
-    needs=NEEDS,
-    fixed=2,
-    exact=MOVED,
+    types="d: f64",
 )
 def wmma_load_f64(i, a, stride, warp, mem):
     """Load a matrix of f64 from memory into the registers of a warp."""
@@ -103,22 +101,12 @@ def wmma_load_f64(i, a, stride, warp, mem):
     return load(i, loaded(i)["d"], a, stride, warp, mem)
 
 
-@has(ADDRESS)
-@of_shapes(ACCUMULATORS, element_type)
-@of_fragments(stored)
-@instruction(
-    f"""
-    wmma.store.d.sync{{.aligned}}.layout.mnk{{.ss}}.type  [a], b{{, stride}};
-    .layout = {{ .row, .col }};
-    .mnk    = {{ {SHAPES} }};
-    .ss     = {{ {SPACES} }};
-    .type   = {{ .f16, .f32, .s32 }};
+@store_of(
+    """
+    wmma.store.d.sync{.aligned}.layout.mnk{.ss}.type  [a], b{, stride};
+    .type = { .f16, .f32, .s32 };
     """,
-    section="9.7.14.4.4",
-    types="a: u64, b: b32, stride: u32 plain",
-    needs=NEEDS,
-    fixed=2,
-    exact=MOVED,
+    types="b: b32",
 )
 def wmma_store(i, a, b, stride, warp, mem):
     """Store a matrix from the registers of a warp into memory."""
@@ -126,22 +114,12 @@ def wmma_store(i, a, b, stride, warp, mem):
     store(i, stored(i)["b"], a, b, stride, warp, mem)
 
 
-@has(ADDRESS)
-@of_shapes(ACCUMULATORS, element_type)
-@of_fragments(stored)
-@instruction(
-    f"""
-    wmma.store.d.sync{{.aligned}}.layout.mnk{{.ss}}.type  [a], b{{, stride}};
-    .layout = {{ .row, .col }};
-    .mnk    = {{ {SHAPES} }};
-    .ss     = {{ {SPACES} }};
-    .type   = {{ .f64 }};
+@store_of(
+    """
+    wmma.store.d.sync{.aligned}.layout.mnk{.ss}.type  [a], b{, stride};
+    .type = { .f64 };
     """,
-    section="9.7.14.4.4",
-    types="a: u64, b: f64, stride: u32 plain",
-    needs=NEEDS,
-    fixed=2,
-    exact=MOVED,
+    types="b: f64",
 )
 def wmma_store_f64(i, a, b, stride, warp, mem):
     """Store a matrix of f64 from the registers of a warp into memory."""
@@ -228,20 +206,26 @@ def product(i: Any, **how: Any) -> Product:
     return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
 
 
-@of_shapes(MULTIPLICANDS, multiplicand_type)
-@of_fragments(fragments)
-@instruction(
-    f"""
-    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.ctype{{.satfinite}}  d, a, b, c;
-    .alayout = .blayout = {{ .row, .col }};
-    .mnk     = {{ {SHAPES} }};
-    .dtype   = .ctype = {{ .f16, .f32 }};
+def multiplication(
+    syntax: str, needs: Mapping[str, str], registers: str = "b32", loose: str = ""
+) -> Callable[[Callable[..., Any]], Instruction]:
+    """Declare a product; any sort of register holds its `loose` types."""
+
+    def declare(meaning: Callable[..., Any]) -> Instruction:
+        slots = f".alayout = .blayout = {{ .row, .col }}; .mnk = {{ {SHAPES} }};"
+        types = f"*: {registers}"
+        declared = instruction(syntax + slots, section="9.7.14.4.5", types=types, needs=needs, fixed=1, exact=SUMS)(meaning)
+        return of_shapes(MULTIPLICANDS, multiplicand_type)(of_fragments(fragments, loose=loose)(declared))
+
+    return declare
+
+
+@multiplication(
+    """
+    wmma.mma.sync{.aligned}.alayout.blayout.mnk.dtype.ctype{.satfinite}  d, a, b, c;
+    .dtype = .ctype = { .f16, .f32 };
     """,
-    section="9.7.14.4.5",
-    types="*: b32",
     needs={"": "PTX 6.0, sm_70"},
-    fixed=1,
-    exact=SUMS,
 )
 def wmma_mma(i, a, b, c, warp):
     """Multiply two matrices of f16 and add a third, all in the registers of a warp.
@@ -252,21 +236,13 @@ def wmma_mma(i, a, b, c, warp):
     return peers.multiply(product(i, finite=i.satfinite), a, b, c)
 
 
-@of_shapes(MULTIPLICANDS, multiplicand_type)
-@of_fragments(fragments)
-@instruction(
-    f"""
-    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype{{.satfinite}}  d, a, b, c;
-    .alayout = .blayout = {{ .row, .col }};
-    .mnk     = {{ {SHAPES} }};
-    .dtype   = .ctype = {{ .f32 }};
-    .atype   = .btype = {{ .bf16, .tf32 }};
+@multiplication(
+    """
+    wmma.mma.sync{.aligned}.alayout.blayout.mnk.dtype.atype.btype.ctype{.satfinite}  d, a, b, c;
+    .dtype = .ctype = { .f32 };
+    .atype = .btype = { .bf16, .tf32 };
     """,
-    section="9.7.14.4.5",
-    types="*: b32",
     needs={"": "PTX 7.0, sm_80"},
-    fixed=1,
-    exact=SUMS,
 )
 def wmma_mma_alternate(i, a, b, c, warp):
     """Multiply two matrices of bf16 or tf32 and add a third of f32, all in the registers of a warp."""
@@ -274,21 +250,14 @@ def wmma_mma_alternate(i, a, b, c, warp):
     return peers.multiply(product(i), a, b, c)
 
 
-@of_shapes(MULTIPLICANDS, multiplicand_type)
-@of_fragments(fragments, loose=LOOSE)
-@instruction(
-    f"""
-    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype{{.satfinite}}  d, a, b, c;
-    .alayout = .blayout = {{ .row, .col }};
-    .mnk     = {{ {SHAPES} }};
-    .dtype   = .ctype = {{ .s32 }};
-    .atype   = .btype = {{ .s8, .u8, .s4, .u4 }};
+@multiplication(
+    """
+    wmma.mma.sync{.aligned}.alayout.blayout.mnk.dtype.atype.btype.ctype{.satfinite}  d, a, b, c;
+    .dtype = .ctype = { .s32 };
+    .atype = .btype = { .s8, .u8, .s4, .u4 };
     """,
-    section="9.7.14.4.5",
-    types="*: b32",
+    loose=LOOSE,
     needs={"": "PTX 6.3, sm_72"},
-    fixed=1,
-    exact=SUMS,
 )
 def wmma_mma_integer(i, a, b, c, warp):
     """Multiply two matrices of bytes or half bytes and add a third of s32; the result wraps, or with .satfinite is limited."""
@@ -296,22 +265,15 @@ def wmma_mma_integer(i, a, b, c, warp):
     return peers.multiply(product(i, finite=i.satfinite), a, b, c)
 
 
-@of_shapes(MULTIPLICANDS, multiplicand_type)
-@of_fragments(fragments, loose=LOOSE)
-@instruction(
-    f"""
-    wmma.mma.op.popc.sync{{.aligned}}.alayout.blayout.mnk.dtype.atype.btype.ctype  d, a, b, c;
-    .op      = {{ .xor, .and }};
-    .alayout = .blayout = {{ .row, .col }};
-    .mnk     = {{ {SHAPES} }};
-    .dtype   = .ctype = {{ .s32 }};
-    .atype   = .btype = {{ .b1 }};
+@multiplication(
+    """
+    wmma.mma.op.popc.sync{.aligned}.alayout.blayout.mnk.dtype.atype.btype.ctype  d, a, b, c;
+    .op    = { .xor, .and };
+    .dtype = .ctype = { .s32 };
+    .atype = .btype = { .b1 };
     """,
-    section="9.7.14.4.5",
-    types="*: b32",
+    loose=LOOSE,
     needs={"": "PTX 6.3, sm_75", ".and": "PTX 7.1, sm_80"},
-    fixed=1,
-    exact=SUMS,
 )
 def wmma_mma_bits(i, a, b, c, warp):
     """Combine the bits of each row of A with those of each column of B, count the ones, and add C."""
@@ -319,21 +281,14 @@ def wmma_mma_bits(i, a, b, c, warp):
     return peers.multiply(product(i, operation=i.op), a, b, c)
 
 
-@of_shapes(MULTIPLICANDS, multiplicand_type)
-@of_fragments(fragments)
-@instruction(
-    f"""
-    wmma.mma.sync{{.aligned}}.alayout.blayout.mnk{{.rounding}}.dtype.atype.btype.ctype  d, a, b, c;
-    .alayout  = .blayout = {{ .row, .col }};
-    .mnk      = {{ {SHAPES} }};
-    .rounding = {{ .rn, .rz, .rm, .rp }};
-    .dtype    = .atype = .btype = .ctype = {{ .f64 }};
+@multiplication(
+    """
+    wmma.mma.sync{.aligned}.alayout.blayout.mnk{.rounding}.dtype.atype.btype.ctype  d, a, b, c;
+    .rounding = { .rn, .rz, .rm, .rp };
+    .dtype    = .atype = .btype = .ctype = { .f64 };
     """,
-    section="9.7.14.4.5",
-    types="*: f64",
+    registers="f64",
     needs={"": "PTX 7.0, sm_80"},
-    fixed=1,
-    exact=SUMS,
 )
 def wmma_mma_f64(i, a, b, c, warp):
     """Multiply two matrices of f64 and add a third, all in the registers of a warp."""
