@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ptxvm.algebra.types import Type
@@ -142,19 +143,16 @@ def split(value: Value, types: tuple[Type, ...]) -> list[Value]:
 # ── suld ────────────────────────────────────────────────────────────────────────────────
 
 
-@has(ACCESS, CACHED, Trait(rules=[("P2902", value_in_parts("d")), ("P2905", discarded)]))
-@instruction(
-    """
-    suld.by.geom{.cop}.dtype.clamp  d, [a, b];
+SULD = """
+    suld.by.geom{.cop}%s.dtype.clamp  d, [a, b];
     .by  = { .b };
     .cop = { .ca, .cg, .cs, .cv };
-    """
-    + SURFACE_SLOTS,
-    section="9.7.11.1",
-    types="d: dtype wide packed, a: u64, b: s32 coordinates",
-    needs={"": "PTX 1.5"},
-    fixed=1,
-)
+    """ + SURFACE_SLOTS  # fmt: skip
+loading = partial(instruction, section="9.7.11.1", needs={"": "PTX 1.5"}, fixed=1)
+
+
+@has(ACCESS, CACHED, Trait(rules=[("P2902", value_in_parts("d")), ("P2905", discarded)]))
+@loading(SULD % "", types="d: dtype wide packed, a: u64, b: s32 coordinates")
 def suld(i, a, b, tex):
     """Load from a surface, as bytes: the first coordinate counts bytes."""
     (value,) = tex.load(i.geom, i.dtype, 1, a, as_list(b), clamp=i.clamp)
@@ -163,18 +161,7 @@ def suld(i, a, b, tex):
 
 
 @has(ACCESS, CACHED, result_vector("d"), Trait(rules=[("P2906", vector_too_large)]))
-@instruction(
-    """
-    suld.by.geom{.cop}.vec.dtype.clamp  d, [a, b];
-    .by  = { .b };
-    .cop = { .ca, .cg, .cs, .cv };
-    """
-    + SURFACE_SLOTS,
-    section="9.7.11.1",
-    types="d: dtype wide, a: u64, b: s32 coordinates",
-    needs={"": "PTX 1.5"},
-    fixed=1,
-)
+@loading(SULD % ".vec", types="d: dtype wide, a: u64, b: s32 coordinates")
 def suld_vector(i, a, b, tex):
     """Load two or four values from a surface, as bytes: the first coordinate counts bytes."""
     return tex.load(i.geom, i.dtype, count(i), a, as_list(b), clamp=i.clamp)
@@ -217,6 +204,7 @@ SUST = """
     .cop = { .wb, .cg, .cs, .wt };
     """ + SURFACE_SLOTS  # fmt: skip
 SUST_P = "sust.by.geom{.cop}%s.dtype.clamp  [a, b], c;" + FORMATTED
+storing = partial(instruction, section="9.7.11.2", fixed=1)
 
 
 def in_one(i: Any, c: Any) -> Value:
@@ -232,56 +220,37 @@ def in_one(i: Any, c: Any) -> Value:
     return whole.view(i.dtype)
 
 
+def in_all(i: Any, c: Any) -> list[Value]:
+    """The values that are stored: a vector, or one operand that stands for all of them."""
+    return list(c) if isinstance(c, list) else [c] * count(i)
+
+
 @has(ACCESS, CACHED, STORE, Trait(rules=[("P2902", value_in_parts("c"))]))
-@instruction(
-    SUST % "",
-    section="9.7.11.2",
-    types="a: u64, b: s32 coordinates, c: dtype wide packed",
-    needs={"": "PTX 1.5"},
-    fixed=1,
-)
+@storing(SUST % "", types="a: u64, b: s32 coordinates, c: dtype wide packed", needs={"": "PTX 1.5"})
 def sust(i, a, b, c, tex):
     """Store to a surface, as bytes: the first coordinate counts bytes."""
     put(i, a, b, [in_one(i, c)], tex)
 
 
 @has(ACCESS, CACHED, STORE, Trait(rules=[("P2904", stored_vector), ("P2906", vector_too_large)]))
-@instruction(
-    SUST % ".vec",
-    section="9.7.11.2",
-    types="a: u64, b: s32 coordinates, c: dtype wide",
-    needs={"": "PTX 1.5"},
-    fixed=1,
-)
+@storing(SUST % ".vec", types="a: u64, b: s32 coordinates, c: dtype wide", needs={"": "PTX 1.5"})
 def sust_vector(i, a, b, c, tex):
     """Store two or four values to a surface, as bytes: the first coordinate counts bytes."""
-    put(i, a, b, list(c) if isinstance(c, list) else [c] * count(i), tex)
+    put(i, a, b, in_all(i, c), tex)
 
 
 @has(ACCESS, CACHED, STORE, FORMATTED_NEEDS, Trait(rules=[("P2902", value_in_parts("c"))]))
-@instruction(
-    SUST_P % "",
-    section="9.7.11.2",
-    types="a: u64, b: s32 coordinates, c: dtype wide packed",
-    needs={"": "PTX 2.0, sm_20"},
-    fixed=1,
-)
+@storing(SUST_P % "", types="a: u64, b: s32 coordinates, c: dtype wide packed", needs={"": "PTX 2.0, sm_20"})
 def sust_formatted(i, a, b, c, tex):
     """Store the first component of an element of a surface, converted to its format."""
     put(i, a, b, [in_one(i, c)], tex)
 
 
 @has(ACCESS, CACHED, STORE, FORMATTED_NEEDS, Trait(rules=[("P2904", stored_vector)]))
-@instruction(
-    SUST_P % ".vec",
-    section="9.7.11.2",
-    types="a: u64, b: s32 coordinates, c: dtype wide",
-    needs={"": "PTX 2.0, sm_20"},
-    fixed=1,
-)
+@storing(SUST_P % ".vec", types="a: u64, b: s32 coordinates, c: dtype wide", needs={"": "PTX 2.0, sm_20"})
 def sust_formatted_vector(i, a, b, c, tex):
     """Store the components of an element of a surface, converted to its format."""
-    put(i, a, b, list(c) if isinstance(c, list) else [c] * count(i), tex)
+    put(i, a, b, in_all(i, c), tex)
 
 
 # ── sured ───────────────────────────────────────────────────────────────────────────────
@@ -317,41 +286,32 @@ def extremes_of_64_bits(i: Any) -> bool:
 REDUCTION = Trait(rules=[("P2907", wrong_reduction)], needs=[("PTX 8.1, sm_50", extremes_of_64_bits)])
 
 
-@has(ACCESS, REDUCTION)
-@instruction(
-    """
+SURED = """
     sured.by.op.geom.ctype.clamp  [a, b], c;
-    .by    = { .b };
+    .by    = { .%s };
     .op    = { .add, .min, .max, .and, .or };
     .geom  = { .1d, .2d, .3d };
-    .ctype = { .u32, .u64, .s32, .s64, .b32 };
+    .ctype = { %s };
     .clamp = { .trap, .clamp, .zero };
-    """,
+    """
+reducing = partial(
+    instruction,
     section="9.7.11.3",
     types="a: u64, b: s32 coordinates, c: ctype wide plain",
     needs={"": "PTX 2.0, sm_20"},
     fixed=1,
 )
+
+
+@has(ACCESS, REDUCTION)
+@reducing(SURED % ("b", ".u32, .u64, .s32, .s64, .b32"))
 def sured(i, a, b, c, tex):
     """Replace a value of a surface by the outcome of an operation with it; the first coordinate counts bytes."""
     tex.reduce(i.op, i.geom, i.ctype, a, as_list(b), c, clamp=i.clamp)
 
 
 @has(ACCESS, REDUCTION)
-@instruction(
-    """
-    sured.by.op.geom.ctype.clamp  [a, b], c;
-    .by    = { .p };
-    .op    = { .add, .min, .max, .and, .or };
-    .geom  = { .1d, .2d, .3d };
-    .ctype = { .b32, .b64 };
-    .clamp = { .trap, .clamp, .zero };
-    """,
-    section="9.7.11.3",
-    types="a: u64, b: s32 coordinates, c: ctype wide plain",
-    needs={"": "PTX 2.0, sm_20"},
-    fixed=1,
-)
+@reducing(SURED % ("p", ".b32, .b64"))
 def sured_formatted(i, a, b, c, tex):
     """Replace an element of a surface by the outcome of an operation with it, signed or not as the surface is."""
     tex.reduce(i.op, i.geom, i.ctype, a, as_list(b), c, clamp=i.clamp, formatted=True)
