@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ptxvm.algebra.value import select
@@ -64,20 +65,22 @@ COPY = Trait(
     needs=[("PTX 7.5", ignored_source)],
 )
 COPY_NEEDS = {"": "PTX 7.0, sm_80", **{words: need for words, need in NEEDS.items() if ".L2::" in words}}
-TYPES = "a b: u64, size: u32 imm, given: u32 plain, ignore: pred plain reg, policy: b64 plain"
+copying = partial(
+    instruction,
+    section="9.7.9.25.3.1",
+    types="a b: u64, size: u32 imm, given: u32 plain, ignore: pred plain reg, policy: b64 plain",
+    needs=COPY_NEEDS,
+    fixed="async",
+)
 
 
 @has(ADDRESS, COPY)
-@instruction(
+@copying(
     f"""
     {HEAD}  [a], [b], size{{, given}};
     {HEAD}  [a], [b], size, given, policy;
     {SLOTS}
     """,
-    section="9.7.9.25.3.1",
-    types=TYPES,
-    needs=COPY_NEEDS,
-    fixed="async",
 )
 def cp_async(i, a, b, size, given, policy, tasks):
     """Start to copy 4, 8 or 16 bytes from global to shared memory.
@@ -88,26 +91,14 @@ def cp_async(i, a, b, size, given, policy, tasks):
 
 
 @has(ADDRESS, COPY)
-@instruction(
-    f"{HEAD}  [a], [b], size, policy; {SLOTS}",
-    section="9.7.9.25.3.1",
-    types=TYPES,
-    needs=COPY_NEEDS,
-    fixed="async",
-)
+@copying(f"{HEAD}  [a], [b], size, policy; {SLOTS}")
 def cp_async_by_policy(i, a, b, size, policy, tasks):
     """Start to copy 4, 8 or 16 bytes from global to shared memory, with a cache policy."""
     tasks.copy(a, b, size, None)
 
 
 @has(ADDRESS, COPY)
-@instruction(
-    f"{HEAD}  [a], [b], size, ignore{{, policy}}; {SLOTS}",
-    section="9.7.9.25.3.1",
-    types=TYPES,
-    needs=COPY_NEEDS,
-    fixed="async",
-)
+@copying(f"{HEAD}  [a], [b], size, ignore{{, policy}}; {SLOTS}")
 def cp_async_ignoring(i, a, b, size, ignore, policy, tasks):
     """Start to copy 4, 8 or 16 bytes from global to shared memory; zeros where the source is to be ignored."""
     tasks.copy(a, b, size, select(ignore, size.lift(0), size))

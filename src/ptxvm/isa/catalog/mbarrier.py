@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ptxvm.algebra.types import b64, u32, u64
@@ -99,19 +100,17 @@ ARRIVAL_NEEDS = {
     ".relaxed": "PTX 8.6, sm_90",
     ".cluster": "PTX 8.0, sm_90",
 }
-ARRIVAL_TYPES = "d: b64 plain sink, a: u64, count transactions: u32 plain"
+arriving = partial(instruction, types="d: b64 plain sink, a: u64, count transactions: u32 plain", needs=ARRIVAL_NEEDS)
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@arriving(
     """
     mbarrier.arrive{.order}{.scope}{.ss}.b64             d, [a]{, count};
     mbarrier.arrive.noComplete{.order}{.scope}{.ss}.b64  d, [a], count;
     """
     + SLOTS,
     section="9.7.13.15.13",
-    types=ARRIVAL_TYPES,
-    needs=ARRIVAL_NEEDS,
     fixed="arrive",
 )
 def mbarrier_arrive(i, a, count, mem):
@@ -123,15 +122,13 @@ def mbarrier_arrive(i, a, count, mem):
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@arriving(
     """
     mbarrier.arrive_drop{.order}{.scope}{.ss}.b64             d, [a]{, count};
     mbarrier.arrive_drop.noComplete{.order}{.scope}{.ss}.b64  d, [a], count;
     """
     + SLOTS,
     section="9.7.13.15.14",
-    types=ARRIVAL_TYPES,
-    needs=ARRIVAL_NEEDS,
     fixed="arrive_drop",
 )
 def mbarrier_arrive_drop(i, a, count, mem):
@@ -145,14 +142,12 @@ def arrivals(a: Value, count: Value | None) -> Value:
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@arriving(
     f"""
     mbarrier.arrive.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  d, [a], transactions;
     {SLOTS}
     """,
     section="9.7.13.15.13",
-    types=ARRIVAL_TYPES,
-    needs=ARRIVAL_NEEDS,
     fixed="arrive expect_tx",
 )
 def mbarrier_arrive_expect_tx(i, a, transactions, mem):
@@ -161,14 +156,12 @@ def mbarrier_arrive_expect_tx(i, a, transactions, mem):
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@arriving(
     f"""
     mbarrier.arrive_drop.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  d, [a], transactions;
     {SLOTS}
     """,
     section="9.7.13.15.14",
-    types=ARRIVAL_TYPES,
-    needs=ARRIVAL_NEEDS,
     fixed="arrive_drop expect_tx",
 )
 def mbarrier_arrive_drop_expect_tx(i, a, transactions, mem):
@@ -220,18 +213,16 @@ def discarded_state(i):
 # ── transactions ────────────────────────────────────────────────────────────────────────
 
 TRANSACTION_SLOTS = SLOTS.replace(".release, ", "")
-TRANSACTION_NEEDS = {"": "PTX 8.0, sm_90"}
+transacting = partial(instruction, types="a: u64, transactions: u32 plain", needs={"": "PTX 8.0, sm_90"})
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@transacting(
     f"""
     mbarrier.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  [a], transactions;
     {TRANSACTION_SLOTS}
     """,
     section="9.7.13.15.11",
-    types="a: u64, transactions: u32 plain",
-    needs=TRANSACTION_NEEDS,
     fixed="expect_tx",
 )
 def mbarrier_expect_tx(i, a, transactions, mem):
@@ -240,14 +231,12 @@ def mbarrier_expect_tx(i, a, transactions, mem):
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@transacting(
     f"""
     mbarrier.complete_tx{{.order}}{{.scope}}{{.ss}}.b64  [a], transactions;
     {TRANSACTION_SLOTS}
     """,
     section="9.7.13.15.12",
-    types="a: u64, transactions: u32 plain",
-    needs=TRANSACTION_NEEDS,
     fixed="complete_tx",
 )
 def mbarrier_complete_tx(i, a, transactions, mem):
@@ -271,6 +260,8 @@ WAIT_NEEDS = {
     ".cluster": "PTX 8.0, sm_90",
 }
 WAIT_TYPES = "d: pred plain, a: u64, state: b64 plain, parity hint: u32 plain"
+testing = partial(instruction, section="9.7.13.15.16", types=WAIT_TYPES, needs=WAIT_NEEDS)
+trying = partial(testing, needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"})
 
 
 def is_over(i: Any, a: Value, seen: Value, mem: Any) -> Value:
@@ -283,11 +274,8 @@ def is_over(i: Any, a: Value, seen: Value, mem: Any) -> Value:
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@testing(
     f"mbarrier.test_wait{{.order}}{{.scope}}{{.ss}}.b64  d, [a], state; {WAIT_SLOTS}",
-    section="9.7.13.15.16",
-    types=WAIT_TYPES,
-    needs=WAIT_NEEDS,
     fixed="test_wait",
 )
 def mbarrier_test_wait(i, a, state, mem):
@@ -296,11 +284,8 @@ def mbarrier_test_wait(i, a, state, mem):
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@testing(
     f"mbarrier.test_wait.parity{{.order}}{{.scope}}{{.ss}}.b64  d, [a], parity; {WAIT_SLOTS}",
-    section="9.7.13.15.16",
-    types=WAIT_TYPES,
-    needs=WAIT_NEEDS,
     fixed="test_wait parity",
 )
 def mbarrier_test_wait_parity(i, a, parity, mem):
@@ -309,11 +294,8 @@ def mbarrier_test_wait_parity(i, a, parity, mem):
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@trying(
     f"mbarrier.try_wait{{.order}}{{.scope}}{{.ss}}.b64  d, [a], state{{, hint}}; {WAIT_SLOTS}",
-    section="9.7.13.15.16",
-    types=WAIT_TYPES,
-    needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"},
     fixed="try_wait",
 )
 def mbarrier_try_wait(i, a, state, hint, mem):
@@ -325,11 +307,8 @@ def mbarrier_try_wait(i, a, state, hint, mem):
 
 
 @has(ADDRESS, ORDER)
-@instruction(
+@trying(
     f"mbarrier.try_wait.parity{{.order}}{{.scope}}{{.ss}}.b64  d, [a], parity{{, hint}}; {WAIT_SLOTS}",
-    section="9.7.13.15.16",
-    types=WAIT_TYPES,
-    needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"},
     fixed="try_wait parity",
 )
 def mbarrier_try_wait_parity(i, a, parity, hint, mem):
