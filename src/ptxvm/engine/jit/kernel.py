@@ -17,7 +17,7 @@ from ptxvm.engine.jit.facts import Outside
 from ptxvm.engine.jit.ports import Request
 from ptxvm.engine.jit.raw import WARP, Lin, Raw
 from ptxvm.engine.jit.record import POINTERS, TICKS, offset
-from ptxvm.engine.jit.registers import CARRY, Key, Registers, alignment, place
+from ptxvm.engine.jit.registers import CARRY, Key, Registers, Urgency, alignment, place
 from ptxvm.engine.jit.shadow import Shadow
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.window import GRAIN
@@ -77,7 +77,7 @@ class Kernel:
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
         self.texts: dict[tuple[int, bool], tuple[Emitter, list[str]]] = {}
-        self.queue: set[tuple[int, bool]] = set()
+        self.queues: tuple[set[tuple[int, bool]], ...] = tuple(set() for _ in Urgency)  # nodes that are to be written
         self.buffers: dict[str, str] = {}
         self.endings: set[int] = set()  # nodes of the straight version that it leaves to the masked one
         self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version and where their lanes go
@@ -197,15 +197,20 @@ class Kernel:
 
     # ── the fixed point ─────────────────────────────────────────────────────────────────
 
-    def _requeue(self, user: tuple[int, bool]) -> None:
-        self.queue.add(user)
+    @property
+    def queue(self) -> set[tuple[int, bool]]:
+        """The nodes that are to be written first."""
+        return self.queues[Urgency.SHAPE]
+
+    def _requeue(self, user: tuple[int, bool], urgency: Urgency) -> None:
+        self.queues[urgency].add(user)
 
     def translate(self) -> str:
         """The module's text."""
         self._initial_registers()
         whole = self.threads % WARP == 0 and self.main
         everything = plan.reachable(self.nodes, {0})
-        self.queue = {(n, True) for n in everything}
+        self.queue.update((n, True) for n in everything)
         if self.straight:
             self._settle()
             return driver.module(self)
@@ -220,11 +225,11 @@ class Kernel:
             self._mask(plan.reachable(self.nodes, starts))
             for node, others in zip(self.nodes, self._others(), strict=True):
                 node.waiting = others
-            self.queue |= {
+            self.queue.update(
                 (node.number, False)
                 for node, old in zip(self.nodes, before, strict=True)
                 if node.waiting != old and node.number in self.masked
-            }
+            )
             if not self.queue:
                 break
         return driver.module(self)
@@ -237,14 +242,15 @@ class Kernel:
 
     def _mask(self, numbers: set[int]) -> None:
         """These nodes may run for some lanes of a warp."""
-        self.queue |= {(n, False) for n in numbers - self.masked}
+        self.queue.update((n, False) for n in numbers - self.masked)
         self.masked |= numbers
 
     def _settle(self) -> None:
         """Write nodes until no shape changes."""
-        while self.queue:
-            number, full = user = min(self.queue, key=lambda u: (not u[1], self.nodes[u[0]].rank))
-            self.queue.discard(user)
+        while queue := next(filter(None, self.queues), None):
+            number, full = user = min(queue, key=lambda u: (not u[1], self.nodes[u[0]].rank))
+            for each in self.queues:
+                each.discard(user)
             emitter = Emitter(self, self.nodes[number], full=full)
             try:
                 emitter.run()

@@ -5,6 +5,7 @@ A register has one shape in the whole kernel, the least that all its values have
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,18 @@ from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, scalar_type, text, vect
 Key = tuple[int, int]  # the index of the register, and the element of a vector one
 CARRY: Key = (-1, 0)
 User = tuple[int, bool]
+
+
+class Urgency(enum.IntEnum):
+    """When a node is written again: the lower, the sooner.
+
+    What has read a register that turned out to vary can wait for others of which the same comes out: what they have made
+    of the value before is no worse than what it is.  What only writes a register finds no other shapes by that.
+    """
+
+    SHAPE = 0
+    VARIES = 1
+    KEPT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +65,20 @@ class Shape:
 
 @dataclass(slots=True)
 class Registers:
-    """The shapes found so far, and who depends on them.
+    """The shapes found so far, and who depends on them: who reads a register, and who writes it.
 
-    Without `linear` a register is uniform or varies; with `told` its shape can be told from the values of its lanes.
+    `changed` is told of each where a shape changes.  Without `linear` a register is uniform or varies; with `told` its
+    shape can be told from the values of its lanes.
     """
 
     width: int
     linear: bool
     told: bool
-    changed: Callable[[User], None]
+    changed: Callable[[User, Urgency], None]
     shapes: dict[Key, Shape] = field(default_factory=dict)
     types: dict[Key, Type] = field(default_factory=dict)
     users: dict[Key, set[User]] = field(default_factory=dict)
+    writers: dict[Key, set[User]] = field(default_factory=dict)
     blind: dict[Key, set[User]] = field(default_factory=dict)
 
     def load(self, key: Key, type: Type, into: list[str], code: Code, user: User) -> Raw:
@@ -89,7 +104,7 @@ class Registers:
 
     def store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
         """Give a register a value."""
-        self.users.setdefault(key, set()).add(user)
+        self.writers.setdefault(key, set()).add(user)
         self.types[key] = type
         raw = alg.lenient(type, raw)
         shape = self._widen(key, Shape.of(raw), user)
@@ -113,13 +128,16 @@ class Registers:
             found = Shape(varies=True, loose=found.loose)
         old = self.shapes.get(key)
         new = found if old is None else old.join(found)
+        urgency = Urgency.VARIES if new.varies else Urgency.SHAPE
         for each in self.blind.pop(key, ()):
-            self.changed(each)
+            self.changed(each, urgency)
         if new != old:
             self.shapes[key] = new
-            for each in self.users.get(key, ()):
-                if each != user or old is not None:
-                    self.changed(each)
+            if old is not None:
+                for each in self.users.get(key, ()):
+                    self.changed(each, urgency)
+                for each in self.writers[key] - {user}:
+                    self.changed(each, Urgency.KEPT)
         return new
 
     def initial(self, key: Key, type: Type) -> None:
