@@ -12,8 +12,8 @@ from typing import Any
 from ptxvm.algebra.types import Type, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import elements
-from ptxvm.isa.fragments import Fragment
-from ptxvm.isa.model import Decoded, Instruction, OperandType, Problem
+from ptxvm.isa.fragments import Fragment, Product
+from ptxvm.isa.model import Decoded, Instruction, OperandType, Problem, instruction
 from ptxvm.isa.operand_types import problem
 
 Shapes = Mapping[str, Mapping[str, str]]
@@ -27,6 +27,30 @@ def all_lanes(warp: Any) -> Value:
     """The mask of a whole warp."""
     mask: Value = warp.lane.lift(0xFFFF_FFFF)
     return mask
+
+
+def of_matrices(
+    syntax: str,
+    *,
+    slots: str,
+    shapes: Shapes,
+    type_of: Callable[[Any], Type],
+    fragments: Fragments,
+    loose: str = "",
+    **declaration: Any,
+) -> Callable[[Callable[..., Any]], Instruction]:
+    """Declare an instruction on fragments: its own lines, and the `slots` that all of its kind have."""
+
+    def declare(meaning: Callable[..., Any]) -> Instruction:
+        declared = instruction(syntax + slots, **declaration)(meaning)
+        return of_shapes(shapes, type_of)(of_fragments(fragments, loose=loose)(declared))
+
+    return declare
+
+
+def product_of(parts: Mapping[str, Fragment], **how: Any) -> Product:
+    """What an instruction on four fragments computes."""
+    return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
 
 
 # ── shapes ──────────────────────────────────────────────────────────────────────────────

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ptxvm.algebra.types import Type, f16, f32
 from ptxvm.isa.exactness import SUMS
 from ptxvm.isa.fragments import NARROW, Fragment, Product, mma_fragment, quarter_fragment
-from ptxvm.isa.matrix import all_lanes, of_fragments, of_shapes
-from ptxvm.isa.model import Instruction, Problem, instruction
+from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
+from ptxvm.isa.model import Problem
 
 SHAPES = {
     "f16":       {"m8n8k4": "PTX 6.4, sm_70", "m16n8k8": "PTX 6.5, sm_75", "m16n8k16": "PTX 7.0, sm_80"},
@@ -50,21 +50,19 @@ def fragments(i: Any) -> dict[str, Fragment]:
 
 def product(i: Any, **how: Any) -> Product:
     """What the instruction computes."""
-    parts = fragments(i)
-    return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
+    return product_of(fragments(i), **how)
 
 
-def multiplication(
-    syntax: str, needs: Mapping[str, str], registers: str = "b32", loose: str = ""
-) -> Callable[[Callable[..., Any]], Instruction]:
-    """Declare a product; any sort of register holds its `loose` types."""
-
-    def declare(meaning: Callable[..., Any]) -> Instruction:
-        types = f"*: {registers}"
-        declared = instruction(syntax + SLOTS, section="9.7.14.5.14", types=types, needs=needs, exact=SUMS)(meaning)
-        return of_shapes(SHAPES, multiplicand_type)(of_fragments(fragments, loose=loose)(declared))
-
-    return declare
+multiplication = partial(
+    of_matrices,
+    slots=SLOTS,
+    shapes=SHAPES,
+    type_of=multiplicand_type,
+    fragments=fragments,
+    section="9.7.14.5.14",
+    types="*: b32",
+    exact=SUMS,
+)
 
 
 # ── floats ──────────────────────────────────────────────────────────────────────────────
@@ -123,7 +121,7 @@ def mma_small(i, a, b, c, warp):
     .rounding = { .rn, .rz, .rm, .rp };
     .dtype    = .atype = .btype = .ctype = { .f64 };
     """,
-    registers="b64",
+    types="*: b64",
     loose="f64",
     needs={"": "PTX 7.0, sm_80"},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,8 +10,8 @@ from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.isa.access import ADDRESS, has, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED, SUMS
 from ptxvm.isa.fragments import Fragment, Product, wmma_fragment
-from ptxvm.isa.matrix import Fragments, Shapes, all_lanes, of_fragments, of_shapes, opcode
-from ptxvm.isa.model import Instruction, Problem, instruction
+from ptxvm.isa.matrix import all_lanes, of_matrices, opcode, product_of
+from ptxvm.isa.model import Problem
 
 MULTIPLICANDS = {
     "f16":   {"m16n16k16": "PTX 6.0, sm_70", "m8n32k16 m32n8k16": "PTX 6.1, sm_70"},
@@ -30,7 +30,6 @@ ACCUMULATORS = {
 }
 LOOSE = "s4 u4 b1"  # any register holds them
 
-NEEDS = {"": "PTX 6.0, sm_70", ".shared::cta": "PTX 7.8"}
 SHAPES = ".m16n16k16, .m8n32k16, .m32n8k16, .m8n8k32, .m8n8k128, .m16n16k8, .m8n8k4"
 
 
@@ -52,31 +51,26 @@ def stored(i: Any) -> dict[str, Fragment]:
     return {"b": wmma_fragment("d", i.type, i.mnk)}
 
 
-def transfer(
-    syntax: str, section: str, types: str, shapes: Shapes, fragments: Fragments, loose: str = ""
-) -> Callable[[Callable[..., Any]], Instruction]:
-    """Declare a load or a store of a fragment; any sort of register holds its `loose` types."""
-
-    def declare(meaning: Callable[..., Any]) -> Instruction:
-        slots = f".layout = {{ .row, .col }}; .mnk = {{ {SHAPES} }}; .ss = {{ .global, .shared, .shared::cta }};"
-        types_of_all = f"{types}, a: u64, stride: u32 plain"
-        declared = instruction(syntax + slots, section=section, types=types_of_all, needs=NEEDS, fixed=2, exact=MOVED)(meaning)
-        return has(ADDRESS)(of_shapes(shapes, element_type)(of_fragments(fragments, loose=loose)(declared)))
-
-    return declare
+transfer = partial(
+    of_matrices,
+    slots=f".layout = {{ .row, .col }}; .mnk = {{ {SHAPES} }}; .ss = {{ .global, .shared, .shared::cta }};",
+    type_of=element_type,
+    needs={"": "PTX 6.0, sm_70", ".shared::cta": "PTX 7.8"},
+    fixed=2,
+    exact=MOVED,
+)
+loading = partial(transfer, shapes={**MULTIPLICANDS, **ACCUMULATORS}, fragments=loaded, loose=LOOSE, section="9.7.14.4.3")
+storing = partial(transfer, shapes=ACCUMULATORS, fragments=stored, section="9.7.14.4.4")
 
 
-load_of = partial(transfer, section="9.7.14.4.3", shapes={**MULTIPLICANDS, **ACCUMULATORS}, fragments=loaded, loose=LOOSE)
-store_of = partial(transfer, section="9.7.14.4.4", shapes=ACCUMULATORS, fragments=stored)
-
-
-@load_of(
+@has(ADDRESS)
+@loading(
     """
     wmma.load.matrix.sync{.aligned}.layout.mnk{.ss}.type  d, [a]{, stride};
     .matrix = { .a, .b, .c };
     .type   = { .f16, .f32, .s32, .s8, .u8, .s4, .u4, .b1, .bf16, .tf32 };
     """,
-    types="d: b32",
+    types="d: b32, a: u64, stride: u32 plain",
 )
 def wmma_load(i, a, stride, warp, mem):
     """Load a matrix from memory into the registers of a warp.
@@ -87,13 +81,14 @@ def wmma_load(i, a, stride, warp, mem):
     return load(i, loaded(i)["d"], a, stride, warp, mem)
 
 
-@load_of(
+@has(ADDRESS)
+@loading(
     """
     wmma.load.matrix.sync{.aligned}.layout.mnk{.ss}.type  d, [a]{, stride};
     .matrix = { .a, .b, .c };
     .type   = { .f64 };
     """,
-    types="d: f64",
+    types="d: f64, a: u64, stride: u32 plain",
 )
 def wmma_load_f64(i, a, stride, warp, mem):
     """Load a matrix of f64 from memory into the registers of a warp."""
@@ -101,12 +96,13 @@ def wmma_load_f64(i, a, stride, warp, mem):
     return load(i, loaded(i)["d"], a, stride, warp, mem)
 
 
-@store_of(
+@has(ADDRESS)
+@storing(
     """
     wmma.store.d.sync{.aligned}.layout.mnk{.ss}.type  [a], b{, stride};
     .type = { .f16, .f32, .s32 };
     """,
-    types="b: b32",
+    types="a: u64, b: b32, stride: u32 plain",
 )
 def wmma_store(i, a, b, stride, warp, mem):
     """Store a matrix from the registers of a warp into memory."""
@@ -114,12 +110,13 @@ def wmma_store(i, a, b, stride, warp, mem):
     store(i, stored(i)["b"], a, b, stride, warp, mem)
 
 
-@store_of(
+@has(ADDRESS)
+@storing(
     """
     wmma.store.d.sync{.aligned}.layout.mnk{.ss}.type  [a], b{, stride};
     .type = { .f64 };
     """,
-    types="b: f64",
+    types="a: u64, b: f64, stride: u32 plain",
 )
 def wmma_store_f64(i, a, b, stride, warp, mem):
     """Store a matrix of f64 from the registers of a warp into memory."""
@@ -202,22 +199,20 @@ def fragments(i: Any) -> dict[str, Fragment]:
 
 def product(i: Any, **how: Any) -> Product:
     """What the instruction computes."""
-    parts = fragments(i)
-    return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
+    return product_of(fragments(i), **how)
 
 
-def multiplication(
-    syntax: str, needs: Mapping[str, str], registers: str = "b32", loose: str = ""
-) -> Callable[[Callable[..., Any]], Instruction]:
-    """Declare a product; any sort of register holds its `loose` types."""
-
-    def declare(meaning: Callable[..., Any]) -> Instruction:
-        slots = f".alayout = .blayout = {{ .row, .col }}; .mnk = {{ {SHAPES} }};"
-        types = f"*: {registers}"
-        declared = instruction(syntax + slots, section="9.7.14.4.5", types=types, needs=needs, fixed=1, exact=SUMS)(meaning)
-        return of_shapes(MULTIPLICANDS, multiplicand_type)(of_fragments(fragments, loose=loose)(declared))
-
-    return declare
+multiplication = partial(
+    of_matrices,
+    slots=f".alayout = .blayout = {{ .row, .col }}; .mnk = {{ {SHAPES} }};",
+    shapes=MULTIPLICANDS,
+    type_of=multiplicand_type,
+    fragments=fragments,
+    section="9.7.14.4.5",
+    types="*: b32",
+    fixed=1,
+    exact=SUMS,
+)
 
 
 @multiplication(
@@ -287,7 +282,7 @@ def wmma_mma_bits(i, a, b, c, warp):
     .rounding = { .rn, .rz, .rm, .rp };
     .dtype    = .atype = .btype = .ctype = { .f64 };
     """,
-    registers="f64",
+    types="*: f64",
     needs={"": "PTX 7.0, sm_80"},
 )
 def wmma_mma_f64(i, a, b, c, warp):
