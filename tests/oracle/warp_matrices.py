@@ -137,9 +137,9 @@ def kernel(instruction: str, target: str, sizes: tuple[int, ...], words: tuple[i
 
 def multiply(
     shape: tuple[int, int, int], types: str, a: np.ndarray, b: np.ndarray, c: np.ndarray,
-    *, target: str, orders: tuple[str, str] = ("row", "col"), before: str = "", after: str = "",
+    *, target: str, orders: tuple[str, str] = ("row", "col"), before: str = "", after: str = "", **how: str,
 ) -> np.ndarray:  # fmt: skip
-    """The bits of D for stacks of matrices of bits; `types` are those of D, A, B and C."""
+    """The bits of D for stacks of matrices of bits; `types` are those of D, A, B and C, `how` is of the launch."""
     kinds = dict(zip("dabc", types.split("."), strict=True))
     order = {"a": orders[0], "b": orders[1]}
     at = {m: places(m, shape, kinds[m], order.get(m, "")) for m in "dabc"}
@@ -150,5 +150,5 @@ def multiply(
     instruction = f"mma.sync.aligned.{name}.{orders[0]}.{orders[1]}{before}.{types}{after}"
     warps = len(given["a"])
     out = np.zeros((warps, 32, sizes[0]), f"u{words[0] // 8}")
-    kernel(instruction, target, sizes, words).launch(grid=warps, block=32, args=[out, *given.values()])
+    kernel(instruction, target, sizes, words).launch(grid=warps, block=32, args=[out, *given.values()], **how)
     return unpack(out, at["d"], BITS[kinds["d"]], (shape[0], shape[1]))

@@ -482,8 +482,13 @@ class Emitter(Operands):
             return Vec(result)
         return Lin(self.code.emit(f"extractelement {vector} {result}, i64 0"))
 
-    def outside(self, bound: Bound, work: Outside, inputs: list[tuple[Type, Raw]], outputs: list[Type]) -> list[Value]:
-        """Ask the machine for something: values of all lanes go to Python, and values come back."""
+    def outside(
+        self, bound: Bound, work: Outside, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None
+    ) -> list[Value]:
+        """Ask the machine for something: values of all lanes go to Python, and values come back.
+
+        `quick` is a function of the module that does it too, for most values of whole warps.
+        """
         code = self.code
         code.one_warp()
         number = self.kernel.outside(bound, work, [t for t, _ in inputs], outputs)
@@ -495,12 +500,14 @@ class Emitter(Operands):
             if type is pred:
                 llvm, vector = f"<{self.width} x i8>", code.emit(f"zext {llvm} {vector} to <{self.width} x i8>")
             code.run(f"store {llvm} {vector}, ptr {place}, align 64")
-        answer = code.emit(
-            f"call i32 {self.context('outside')}(i32 {number}, ptr {room}, i32 {self.active_text()}, i32 %warp)",
-            pure=False,
-        )
-        good = code.label()
-        code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), good, "fault", likely=True)
+        good, active = code.label(), self.active_text()
+        with code.scope():
+            if quick is not None:
+                self._try(quick, active, room, good)
+            answer = code.emit(
+                f"call i32 {self.context('outside')}(i32 {number}, ptr {room}, i32 {active}, i32 %warp)", pure=False
+            )
+            code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), good, "fault", likely=True)
         code.block(good)
         self.dirty = True
         found = []
@@ -512,6 +519,15 @@ class Emitter(Operands):
                 name = code.emit(f"icmp ne {llvm} {name}, zeroinitializer")
             found.append(Value(self.alg, type, Vec(name)))
         return found
+
+    def _try(self, quick: str, active: str, room: str, good: str) -> None:
+        """Let a function do it for a whole warp; go on where it has not."""
+        code, whole, ask = self.code, self.code.label(), self.code.label()
+        code.branch(code.emit(f"icmp eq i32 {active}, -1"), whole, ask, likely=True)
+        code.block(whole)
+        done = code.emit(f"call i32 @{quick}(ptr {room})", pure=False)
+        code.branch(code.emit(f"icmp ne i32 {done}, 0", pure=False), good, ask, likely=True)
+        code.block(ask)
 
     def refuse(self, bound: Bound, wrong: Value, work: Outside, inputs: list[tuple[Type, Raw]]) -> None:
         """Let Python say what is wrong, if anything is wrong in an active lane."""

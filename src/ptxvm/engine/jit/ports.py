@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.jit import barriers, host, tensor
+from ptxvm.engine.jit import barriers, host, matrices, tensor
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, from_lanes, scalar_type, text
 from ptxvm.isa.fragments import Product
 
@@ -69,7 +69,8 @@ class Peers:
         inputs = [(v.type, v.raw) for part in (a, b, c) for v in part]
         type = Type.named[f"b{product.d.register}"]
         work = tensor.Multiplication.of(self.bound, product, (len(a), len(b), len(c)))
-        return self.emitter.outside(self.bound, work, inputs, [type] * product.d.registers)
+        quick = matrices.written(self.code.unit, product, work.architecture, fast=self.emitter.kernel.fast)
+        return self.emitter.outside(self.bound, work, inputs, [type] * product.d.registers, quick)
 
     def _permuted(self, type: Type, raw: Raw, lane: Raw) -> Raw:
         llvm, vector = scalar_type(type), self.alg.vector(type, raw)
