@@ -77,6 +77,18 @@ class Clocks:
             return True
         return not self.unknown(np.array([thread]), np.array([other]), np.array([stamp]))[0]
 
+    def differing(self, threads: Threads, groups: Ints) -> Ints:
+        """Of each group of threads two for all those that know the same: what they know, the others do; their positions."""
+        warps = threads // self.threads << 16 | threads % self.threads // WARP
+        columns = (self._which[threads], self.warp_known[threads], self.cta_known[threads], warps, groups)
+        order = np.lexsort(columns)
+        same = np.ones(max(len(order) - 1, 0), np.bool_)
+        for column in columns:
+            same &= column[order[1:]] == column[order[:-1]]
+        third = np.zeros(len(order), np.bool_)
+        third[2:] = same[1:] & same[:-1]
+        return order[~third]
+
     # ── what is learnt ──────────────────────────────────────────────────────────────────
 
     def snapshot(self, threads: Threads) -> Knowledge:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.copies import Agents, Begun
+from ptxvm.checkers.crowd import Crowd
 from ptxvm.checkers.patterns import Heads, Patterns
 from ptxvm.checkers.phases import Phases, phases
 from ptxvm.checkers.shadow import MAX_SITES, SITE, THREAD, Cells, Records, Shadow, record, site_of, stamp_of, thread_of
@@ -83,8 +84,8 @@ class RaceDetector:
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         last = shadow.wrote[cells]
         self._compare(shadow, site, cells, last, wide)
-        if shadow.also_wrote is not None:
-            self._compare(shadow, site, cells, shadow.also_wrote[cells], wide)
+        if shadow.writers is not None and shadow.writers.any_of(cells):
+            self._compare_further(shadow, shadow.writers, site, cells, wide)
         if self.sites.scope[site] and "mbarrier" not in access.attributes:
             self._collect(shadow, site, threads, offsets)
         self._record_reads(shadow, cells, every, wide)
@@ -178,10 +179,11 @@ class RaceDetector:
         mine = record(begun.site, self.clocks.now[begun.threads], begun.threads)
         cells, _, new = _cells(shadow, begun.access, begun.offsets, begun.threads, mine)
         _, _, old = _cells(shadow, begun.access, begun.offsets, begun.threads, begun.records)
-        for held in (shadow.wrote, shadow.also_wrote) if begun.writes else (shadow.read, shadow.also_read):
-            if held is not None:
-                still = held[cells] == old
-                held[cells[still]] = new[still]
+        crowd, held = (shadow.writers, shadow.wrote) if begun.writes else (shadow.readers, shadow.read)
+        if crowd is not None:
+            crowd.replace(cells, old, new)
+        still = held[cells] == old
+        held[cells[still]] = new[still]
 
     def posted(self, threads: Threads) -> None:
         """The end of copies is going to be told to an mbarrier."""
@@ -241,7 +243,7 @@ class RaceDetector:
         shadow = self._shadows.get(allocation)
         if shadow is None:
             self._made += 1
-            shadow = self._shadows[allocation] = Shadow(allocation, self._made)
+            shadow = self._shadows[allocation] = Shadow(allocation, self._made, self._covers)
         if access.type.bytes < shadow.grain:
             shadow.refine(access.type.bytes)
         return shadow
@@ -253,26 +255,23 @@ class RaceDetector:
     ) -> None:
         """Compare with all that was there, and be the last write."""
         last, read = shadow.wrote[cells], shadow.read[cells]
-        loose = self._compare(shadow, site, cells, last, threads, observes=observes)
-        self._compare(shadow, site, cells, read, threads)
-        if shadow.also_read is not None:
-            self._compare(shadow, site, cells, shadow.also_read[cells], threads)
-            shadow.also_read[cells] = 0
-        if shadow.also_wrote is not None:
-            still = self._compare(shadow, site, cells, shadow.also_wrote[cells], threads)
-            stale = np.ones(len(cells), np.bool_)
-            stale[still] = False
-            shadow.also_wrote[cells[stale]] = 0
-        if len(loose):  # not ordered before this one, so a third may know this one and not that
-            shadow.second_writes()[cells[loose]] = last[loose]
-        shadow.wrote[cells] = records
+        stays = self._outlives(shadow, site, (cells, last, threads), observes=observes)
         shadow.read[cells] = 0
+        unread = self._outlives(shadow, site, (cells, read, threads))
+        shadow.read[cells[unread]] = read[unread]
+        for crowd in (shadow.writers, shadow.readers):
+            if crowd is not None and crowd.any_of(cells):
+                self._compare_further(shadow, crowd, site, cells, threads, writing=True)
+        shadow.wrote[cells] = records
         kept = shadow.wrote[cells]
         lost = np.flatnonzero(kept != records)
+        stays &= (kept == records) & (last != records)
+        if stays.any():  # a third may know this one and not that, or be morally strong with this one and not with that
+            shadow.further_writes().add(cells[stays], last[stays])
         if len(lost):  # several threads in one step
-            loose = self._judge(shadow, site, cells[lost], kept[lost], threads[lost])
-            if not observes and len(loose):
-                shadow.second_writes()[cells[lost[loose]]] = records[lost[loose]]
+            self._judge(shadow, site, cells[lost], kept[lost], threads[lost])
+            if not observes:
+                shadow.further_writes().add(cells[lost], records[lost])
 
     def _compare(
         self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
@@ -319,19 +318,66 @@ class RaceDetector:
             return False
         return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.by.items())
 
+    def _compare_further(
+        self, shadow: Shadow, crowd: Crowd, site: int, cells: Cells, threads: Threads, *, writing: bool = False
+    ) -> None:
+        """Report races with the further records of cells; writing drops those that it stands for from now on."""
+        apart = self.clocks.differing(threads, cells)  # so that many readers and as many writers are no square of them
+        cells, threads = cells[apart], threads[apart]
+        where, held, (which, asking) = crowd.of(cells, taking=writing)
+        stays = self._outlives(shadow, site, (where[which], held[which], threads[asking]))
+        if writing:
+            still = np.zeros(len(where), np.bool_)
+            still[which[stays]] = True
+            crowd.add(where[still], held[still])
+
+    def _outlives(
+        self, shadow: Shadow, site: int, met: tuple[Cells, Records, Threads], *, observes: bool = False
+    ) -> npt.NDArray[np.bool_]:
+        """Report races with earlier accesses; which of them does this one not stand for?"""
+        cells, earlier, threads = met
+        loose = self._compare(shadow, site, cells, earlier, threads, observes=observes)
+        stays: npt.NDArray[np.bool_] = np.zeros(len(cells), np.bool_)
+        if self.sites.scope[site]:
+            others, same_cta = site_of(earlier), self._same_cta(earlier, threads)
+            stays = (earlier != 0) & ~self.sites.covers(np.array([site]), others, same_cta)
+            if observes:
+                stays &= ~self.sites.morally_strong(site, others, same_cta)
+        stays[loose] = True
+        return stays
+
     def _record_reads(self, shadow: Shadow, cells: Cells, records: Records, threads: Threads) -> None:
-        """Be the last readers; keep another reader of each cell beside, if its read is not known to the last."""
+        """Be the last readers; keep beside them what they do not stand for."""
         before = shadow.read[cells]
-        others = thread_of(before)
-        there = np.flatnonzero((before != 0) & (others != threads))
-        if len(there):
-            kept = there[self.clocks.unknown(threads[there], others[there], stamp_of(before[there]))]
-            if len(kept):
-                shadow.second_reads()[cells[kept]] = before[kept]
         shadow.read[cells] = records
-        lost = np.flatnonzero(shadow.read[cells] != records)
-        if len(lost):
-            shadow.second_reads()[cells[lost]] = records[lost]
+        last = shadow.read[cells] == records
+        displaced = np.flatnonzero(last & (before != 0) & (before != records))
+        if len(displaced):
+            kept = displaced[~self._stands_for(records[displaced], before[displaced], threads[displaced])]
+            if len(kept):
+                shadow.further_reads().add(cells[kept], before[kept])
+        if not last.all():  # several threads in one step
+            shadow.further_reads().add(cells[~last], records[~last])
+
+    def _stands_for(self, later: Records, earlier: Records, threads: Threads) -> npt.NDArray[np.bool_]:
+        """Does whatever races with an earlier read race with the later one of a thread, too?"""
+        others = thread_of(earlier)
+        known = others == threads
+        known |= ~self.clocks.unknown(threads, others, stamp_of(earlier))
+        stands: npt.NDArray[np.bool_] = known & self.sites.covers(
+            site_of(later), site_of(earlier), self._same_cta(earlier, threads)
+        )
+        return stands
+
+    def _covers(self, later: Records, earlier: Records) -> npt.NDArray[np.bool_]:
+        """The same of two reads of one thread; those of copies under way may end in any order."""
+        own = thread_of(later) < len(self.clocks.now)
+        found: npt.NDArray[np.bool_] = own & self.sites.covers(site_of(later), site_of(earlier), own)
+        return found
+
+    def _same_cta(self, records: Records, threads: Threads) -> npt.NDArray[np.bool_]:
+        same: npt.NDArray[np.bool_] = thread_of(records) // self.clocks.threads == threads // self.clocks.threads
+        return same
 
     # ── release and acquire ─────────────────────────────────────────────────────────────
 

@@ -1,7 +1,7 @@
 """Shadow memory: who wrote and who read each byte last.
 
 A record is one number, `site << 46 | stamp << 24 | thread`, 0 for none; bytes that were always accessed together share a
-cell.  A cell has two records of each kind: the last, and one of another thread that the last one does not supersede.
+cell.  A cell has the last write and the last read, and beside each all those that it does not stand for.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.checkers.crowd import Covers, Crowd
 from ptxvm.machine.allocation import Allocation
 
 Records = npt.NDArray[np.int64]
@@ -24,13 +25,13 @@ MAX_GRAIN = 4
 class Shadow:
     """The shadow of one allocation."""
 
-    def __init__(self, allocation: Allocation, number: int) -> None:
-        self.allocation, self.number = allocation, number
+    def __init__(self, allocation: Allocation, number: int, covers: Covers) -> None:
+        self.allocation, self.number, self._covers = allocation, number, covers
         self.shift = MAX_GRAIN.bit_length() - 1
         cells = -(-(allocation.end - allocation.origin) // MAX_GRAIN)
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
-        self.also_wrote: Records | None = None  # made when they are first needed
-        self.also_read: Records | None = None
+        self.writers: Crowd | None = None  # made when they are first needed
+        self.readers: Crowd | None = None
 
     @property
     def grain(self) -> int:
@@ -42,22 +43,21 @@ class Shadow:
         while self.grain > size:
             self.shift -= 1
             self.wrote, self.read = np.repeat(self.wrote, 2), np.repeat(self.read, 2)
-            if self.also_wrote is not None:
-                self.also_wrote = np.repeat(self.also_wrote, 2)
-            if self.also_read is not None:
-                self.also_read = np.repeat(self.also_read, 2)
+            for crowd in (self.writers, self.readers):
+                if crowd is not None:
+                    crowd.halve()
 
-    def second_writes(self) -> Records:
-        """The second records of writes."""
-        if self.also_wrote is None:
-            self.also_wrote = np.zeros_like(self.wrote)
-        return self.also_wrote
+    def further_writes(self) -> Crowd:
+        """The writes beside the last one."""
+        if self.writers is None:
+            self.writers = Crowd(len(self.wrote), self._covers)
+        return self.writers
 
-    def second_reads(self) -> Records:
-        """The second records of reads."""
-        if self.also_read is None:
-            self.also_read = np.zeros_like(self.read)
-        return self.also_read
+    def further_reads(self) -> Crowd:
+        """The reads beside the last one."""
+        if self.readers is None:
+            self.readers = Crowd(len(self.read), self._covers)
+        return self.readers
 
 
 def record(site: int, stamps: Records, threads: Records) -> Records:

@@ -93,3 +93,15 @@ class Sites:
         wide = theirs >= WIDE if mine >= WIDE else np.zeros(len(others), np.bool_)
         strong: npt.NDArray[np.bool_] = (theirs > 0) & (self.size[others] == self.size[site]) & (same_cta | wide)
         return strong
+
+    def covers(
+        self, later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Is a later access, ordered after an earlier one of the same bytes, morally strong with no more than that is?
+
+        Then whatever races with the earlier one races with the later one too.
+        """
+        mine, theirs = self.scope[later], self.scope[earlier]
+        alike = (self.size[later] == self.size[earlier]) & same_cta & (theirs > 0)
+        found: npt.NDArray[np.bool_] = (mine == 0) | alike & ((theirs >= WIDE) | (mine < WIDE))
+        return found
