@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -197,7 +198,10 @@ def rehearse(
             before.restore()
         watch.watcher.begin(Scene(kernel.name, shape, shared_variables(engine.image, kernel)), number, seed)
         try:
-            counters = engine.watched(kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed)
+            with nullcontext() if not number else engine.library.silent():
+                counters = engine.watched(
+                    kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed
+                )
         except Fault as fault:  # of which nothing can go on
             if not watch.watcher.refused(fault, None, 0):
                 raise

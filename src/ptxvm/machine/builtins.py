@@ -7,7 +7,8 @@ an array of results, or None.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -77,6 +78,16 @@ class Library:
         """What a kernel prints."""
         self.output.append(text)
         self.sink(text)
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Meanwhile the sink gets nothing: a kernel runs that has run before."""
+        sink = self.sink
+        self.sink = lambda text: None  # noqa: ARG005
+        try:
+            yield
+        finally:
+            self.sink = sink
 
     # ── the functions ───────────────────────────────────────────────────────────────────
 

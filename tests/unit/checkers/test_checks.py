@@ -420,3 +420,38 @@ def test_what_a_kernel_may_have_written_has_a_value():
     array = ptxvm.DeviceArray(64, np.uint32)
     assert kinds("st.global.u32 [%rd3], 1;", ("init",), data=array) == []
     assert kinds("ld.global.u32 %r3, [%rd3];", ("init",), data=array) == []
+
+
+# ── what kernels print ──────────────────────────────────────────────────────────────────
+
+PRINTS = """
+.version 8.6
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 status) vprintf (.param .b64 format, .param .b64 arguments);
+.global .align 1 .b8 said[4] = {72, 105, 10, 0};
+.shared .align 4 .b32 s;
+.visible .entry k()
+{
+    .reg .b32 %r; .reg .b64 %d; .reg .pred %p;
+    .param .b64 format; .param .b64 arguments; .param .b32 status;
+    mov.u32 %r, %tid.x;
+    st.shared.u32 [s], %r;
+    setp.ne.u32 %p, %r, 0;
+    @%p ret;
+    mov.u64 %d, said;
+    cvta.global.u64 %d, %d;
+    st.param.b64 [format], %d;
+    st.param.b64 [arguments], 0;
+    call (status), vprintf, (format, arguments);
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_only_the_first_of_several_schedules_prints(engine, capsys):
+    result = ptxvm.load(PRINTS).kernel().launch(1, 64, [], check=("race",), schedules=5, seed=0, engine=engine)
+    assert len(result.findings) == 1
+    assert result.output == "Hi\n"
+    assert capsys.readouterr().out == "Hi\n"
