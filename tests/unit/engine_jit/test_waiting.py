@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.engine.jit.spinning import spins
 
 ENGINES = ("interp", "jit")
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -336,6 +337,107 @@ ARRIVED:
         grid=50,
     )
     assert (out == 50).all()
+
+
+# PTX 8.7: a weak load beside another thread's store is a race; a loop that waits with one ends all the same, as it does
+# where the load is done anew in each turn
+STEPS = 1 << 22  # far more than any of them needs
+
+
+@pytest.mark.parametrize("space", [".global", ""])
+@pytest.mark.parametrize("limit", [16, 32])
+def test_a_weak_load_waits_for_lanes_and_for_warps(space: str, limit: int) -> None:
+    body = kernel(f"""
+    setp.ge.u32 %p0, %t, {limit};
+    mov.u32 %r2, 7;
+    @%p0 bra SIGNAL;
+WAIT:
+    ld{space}.u32 %r1, [%base];
+    and.b32 %r1, %r1, 15;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra WAIT;
+    add.u32 %r1, %r1, %t;
+    st.global.u32 [%out+4], %r1;
+    bra END;
+SIGNAL:
+    st{space}.u32 [%base], %r2;
+END:
+""")
+    out = results(body, 64, 40, steps=STEPS)
+    assert out[0] == 7
+    assert (out[1 : limit + 1] == 7 + np.arange(limit)).all()
+
+
+def test_a_weak_load_waits_in_shared_memory_and_sleeps_between() -> None:
+    body = kernel(
+        """
+    mov.u32 %r9, words;
+    setp.ne.u32 %p0, %t, 40;
+    mov.u32 %r2, 9;
+    @!%p0 st.shared.u32 [%r9], 0;
+    bar.sync 0;
+    @!%p0 bra SIGNAL;
+WAIT:
+    ld.shared.u32 %r1, [%r9];
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra END;
+    mov.u32 %r5, 0;
+PAUSE:
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p2, %r5, 5;
+    @%p2 bra PAUSE;
+    bra WAIT;
+SIGNAL:
+    st.shared.u32 [%r9], %r2;
+    mov.u32 %r1, %r2;
+END:
+    st.global.u32 [%out], %r1;
+""",
+        shared=SHARED,
+    )
+    assert (results(body, 64, steps=STEPS) == 9).all()
+
+
+def test_a_weak_load_waits_for_a_later_cta() -> None:
+    body = kernel("""
+    mov.u32 %r0, %ctaid.x;
+    setp.eq.u32 %p0, %r0, 3;
+    mov.u32 %r2, 5;
+    @%p0 bra SIGNAL;
+    mov.u32 %r1, 0;
+WAIT:
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra END;
+    ld.global.u32 %r1, [%base];
+    bra WAIT;
+SIGNAL:
+    st.global.u32 [%base], %r2;
+END:
+    mul.wide.u32 %d0, %r0, 4;
+    add.u64 %d0, %d0, %base;
+    st.global.u32 [%d0+4], %r2;
+""")
+    assert results(body, 32, 5, grid=4, steps=STEPS).tolist() == [5] * 5
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "ld.global.u32 %r1, [%base]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1; @%p1 bra AGAIN;",  # i < *n
+        "ld.global.u32 %r1, [%base]; mov.u32 %r2, %clock; setp.lt.u32 %p1, %r2, %r1; @%p1 bra AGAIN;",  # until a time
+        "ld.global.u64 %base, [%base]; setp.ne.u64 %p1, %base, 0; @%p1 bra AGAIN;",  # along a list
+        # what it counts down itself
+        """ld.global.u32 %r1, [%base]; sub.u32 %r1, %r1, 1; st.global.u32 [%base], %r1;
+        setp.ne.u32 %p1, %r1, 0; @%p1 bra AGAIN;""",
+        # it looks nine times
+        """ld.global.u32 %r1, [%base]; setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+        add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9; @%p1 bra AGAIN;""",
+        "ld.const.u32 %r1, [table]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;",  # nobody writes there
+    ],
+)
+def test_loops_that_end_by_themselves_need_not_be_fair(turn: str) -> None:
+    body = kernel(f"mov.u32 %r2, 0; AGAIN: {turn}\nEND:", shared=".const .u32 table = 1;")
+    assert spins(body.module.image, body.function) is None
 
 
 def test_a_lock_that_nobody_gives_back_ends_with_the_budget() -> None:

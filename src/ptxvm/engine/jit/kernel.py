@@ -9,7 +9,7 @@ from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine.jit import counting, driver, handover, keeping, plan, refusals, schedule, stack, taint
+from ptxvm.engine.jit import counting, driver, handover, keeping, plan, refusals, schedule, spinning, stack, taint
 from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -59,7 +59,7 @@ class Kernel:
         self.shadow = shadow
         self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable
         self.unit = Unit(width)
-        self.fair = refusals.spins(image, function) is not None
+        self.fair = spinning.spins(image, function) is not None
         self.meets = self.fair or refusals.meets(image, function)
         self.unbounded = refusals.unbounded(image, function)
         self.meets = self.meets or self.unbounded

@@ -1,18 +1,15 @@
-"""What a kernel needs, as far as its code shows: what the JIT leaves to the interpreter, and who waits for whom."""
+"""What a kernel needs, as far as its code shows: what the JIT leaves to the interpreter, and which barriers it has."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
 
-from ptxvm.analysis.flow import bit_of, reads_and_writes, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit import host
 from ptxvm.engine.jit.plan import GROWS, callees
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
-
-STRONG = {"volatile", "relaxed", "acquire", "acq_rel", "mmio"}
 
 
 def reason(image: Image, function: Function) -> str | None:
@@ -80,60 +77,3 @@ def _counts(bound: Bound) -> bool:
         return True
     number = bound.operands.get("a")
     return not isinstance(number, tree.Integer) or number.value >= 16 or bound.operands.get("b") is not None
-
-
-# ── loops that wait ─────────────────────────────────────────────────────────────────────
-
-
-def spins(image: Image, kernel: Function) -> Bound | None:
-    """A branch of a loop that depends on what others write to memory while it runs: nobody may starve there."""
-    return next((bound for each in called(image, kernel) if (bound := _spinning(each)) is not None), None)
-
-
-def _spinning(function: Function) -> Bound | None:
-    """The first such branch of a function."""
-    code = function.instructions
-    tainted = _tainted(code)
-    if not tainted:
-        return None
-    loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
-    for first, last in loops:
-        inside = code[first : last + 1]
-        if not any(_watches(b) for b in inside):
-            continue
-        for bound in inside:
-            guard = bound.guard()
-            if guard is not None and "flow" in bound.i.of.effects and tainted & bit_of(guard[0]):
-                return bound
-    return None
-
-
-def _tainted(code: list[Bound]) -> int:
-    """The registers that hold something of what others write."""
-    tainted = 0
-    for bound in code:
-        if _watches(bound):
-            tainted |= _flow(bound)[1]
-    before = 0
-    while tainted != before:
-        before = tainted
-        for bound in code:
-            reads, writes = _flow(bound)
-            if reads & tainted:
-                tainted |= writes
-    return tainted
-
-
-def _watches(bound: Bound) -> bool:
-    """Does it read what other threads may write meanwhile?"""
-    opcode, words = bound.node.opcode, set(bound.node.words)
-    return opcode in ("atom", "mbarrier") or (opcode == "ld" and bool(words & STRONG))
-
-
-def _flow(bound: Bound) -> tuple[int, int]:
-    reads, writes = reads_and_writes(bound)
-    guard = bound.guard()
-    if guard is not None:  # where it is guarded, what it writes counts among what it reads
-        writes = reads & ~bit_of(guard[0])
-        reads |= bit_of(guard[0])
-    return reads, writes

@@ -32,8 +32,8 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.unset import may_be_unset
 from ptxvm.diagnostics.errors import Fault, Unsupported
-from ptxvm.engine.jit.refusals import STRONG
 from ptxvm.engine.jit.shelf import Specialisation
+from ptxvm.engine.jit.spinning import STRONG
 from ptxvm.engine.jit.watched import Look, Suspicious
 from ptxvm.engine.launch import Counters, Watch
 from ptxvm.machine.allocation import Allocation
