@@ -27,6 +27,13 @@ RECIPES = {
     Tier.QUICK: Recipe(("sroa", "instruction_combine", "simplify_cfg"), 1),
     Tier.BEST: Recipe((), 2),
 }
+LONG = 15_000  # lines of a module that nobody should wait for longer than it takes to write its code down ...
+WRITTEN_DOWN = Recipe(("simplify_cfg",), 0)  # ... which takes half the time, and runs up to 3 times slower
+
+
+def recipe(text: str, tier: Tier) -> Recipe:
+    """How a module is compiled."""
+    return WRITTEN_DOWN if tier is Tier.QUICK and text.count("\n") > LONG else RECIPES[tier]
 
 
 @functools.cache
@@ -62,11 +69,12 @@ def optimised(text: str, tier: Tier = Tier.BEST) -> str:
 
 def _compiled(text: str, tier: Tier, emit: Any) -> Any:
     """Everything that LLVM makes of a module is given up before its context; the other way round, it crashes."""
-    target = machine(RECIPES[tier].level)
+    how = recipe(text, tier)
+    target = machine(how.level)
     with llvm.create_context() as context, _parsed(text, context) as module:
         module.triple = target.triple
         module.data_layout = str(target.target_data)
-        _run_passes(module, target, tier)
+        _run_passes(module, target, tier, how.passes)
         return emit(target, module)
 
 
@@ -91,14 +99,14 @@ def _refused(text: str, wrong: RuntimeError) -> Crash:
     return Crash(f"LLVM refuses what the JIT wrote, which is kept in {kept.name}: {reason}")
 
 
-def _run_passes(module: Any, target: Any, tier: Tier) -> None:
+def _run_passes(module: Any, target: Any, tier: Tier, names: Sequence[str]) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=int(tier))
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_unrolling = tier is Tier.BEST
     builder = llvm.create_pass_builder(target, options)
     passes = builder.getModulePassManager()
-    if names := RECIPES[tier].passes:
+    if names:
         passes = llvm.create_new_module_pass_manager()
         for name in names:
             getattr(passes, f"add_{name}_pass")()
