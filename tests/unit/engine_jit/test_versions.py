@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit.shelf import Shelf, Specialisation
+from ptxvm.engine.jit import native, tiers
+from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -117,3 +118,68 @@ def test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread() -> No
         module.kernel().launch(block=256, args=arguments, engine="jit")
     assert caught.value.place is not None
     assert caught.value.place.thread == (250, 0, 0)
+
+
+def barriers(count: int) -> str:
+    """Each turn a thread takes what its neighbour has, and a multiple of its number; odd ones below `n` add 1 before."""
+    turn = """
+    @%p0 bra SKIP{n};
+    add.u32 %r3, %r3, 1;
+SKIP{n}:
+    st.shared.u32 [%d1], %r3;
+    bar.sync 0;
+    ld.shared.u32 %r4, [%d2];
+    mad.lo.u32 %r3, %r1, {n}, %r4;
+    bar.sync 0;"""
+    return (
+        HEAD
+        + f"""
+.visible .entry k(.param .u64 out, .param .u32 n)
+{{
+    .reg .b32 %r<8>; .reg .b64 %d<5>; .reg .pred %p<3>;
+    .shared .align 4 .b8 room[256];
+    ld.param.u64 %d0, [out];
+    ld.param.u32 %r0, [n];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 1;
+    setp.eq.u32 %p1, %r2, 0;
+    setp.ge.u32 %p2, %r1, %r0;
+    or.pred %p0, %p1, %p2;
+    mov.u64 %d3, room;
+    mul.wide.u32 %d4, %r1, 4;
+    add.u64 %d1, %d3, %d4;
+    add.u64 %d0, %d0, %d4;
+    add.u32 %r5, %r1, 1;
+    and.b32 %r5, %r5, 63;
+    mul.wide.u32 %d2, %r5, 4;
+    add.u64 %d2, %d3, %d2;
+    mov.u32 %r3, %r1;
+{"".join(turn.format(n=n) for n in range(count))}
+    st.global.u32 [%d0], %r3;
+    ret;
+}}
+"""
+    )
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["registers in the processor", "written down"])
+@pytest.mark.parametrize("n", [0, 40, 64])
+def test_many_barriers_share_how_a_warp_waits(n: int, *, long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values are those of the same steps in NumPy."""
+    monkeypatch.setenv("PTXVM_CACHE", "off")
+    monkeypatch.setattr(tiers, "first", lambda: Tier.QUICK)
+    if long:
+        monkeypatch.setattr(native, "LONG", 0)
+    out, thread = np.zeros(64, np.uint32), np.arange(64, dtype=np.uint32)
+    ptxvm.load(barriers(20)).kernel().launch(1, 64, [out, n], engine="jit")
+    wanted = thread.copy()
+    for turn in range(20):
+        wanted = np.roll(wanted + (thread % 2 == 1) * (thread < n), -1) + thread * turn
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_a_long_module_is_written_down_where_somebody_waits() -> None:
+    text = "\n" * (native.LONG + 1)
+    assert native.recipe(text, Tier.QUICK) is native.WRITTEN_DOWN
+    assert native.recipe(text[1:], Tier.QUICK) is native.RECIPES[Tier.QUICK]
+    assert native.recipe(text, Tier.BEST) is native.RECIPES[Tier.BEST]

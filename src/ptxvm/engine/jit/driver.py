@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PARAMETERS = "ptr %ctx, ptr %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x, i32 %ctaid.y, i32 %ctaid.z"
 ARGUMENTS = PARAMETERS.replace(" noalias", "")
 ROUNDS = 1 << 16  # of warps from barrier to barrier, between two looks at the clock
+FEW = 16  # barriers each of which has code of its own to keep what a warp needs
 MASKED = 1 << 16  # added to the state of a warp of which some lanes wait
 
 
@@ -127,13 +128,22 @@ def _pauses(kernel: Kernel, bodies: list[str]) -> list[str]:
         known = GENERAL + (SHAPELESS if kernel.shapeless else 0)
         return [f"i32 {state}, label %resume.general" for state in (known, known + RUNNABLE)]
     states = []
-    for node in (node for node in kernel.nodes if node.waits):
-        for full in (True, False):
-            if (node.number, full) in kernel.texts:
-                bodies += suspend(kernel, node, full=full)
-                state = _state(kernel, node, full=full)
-                states.append(f"i32 {state}, label %resume.{'F' if full else 'M'}{node.number}")
+    for full in (True, False):
+        for nodes in _alike([node for node in kernel.nodes if node.waits and (node.number, full) in kernel.texts], kernel):
+            bodies += suspend(kernel, nodes, full=full)
+            resume = f"label %resume.{'F' if full else 'M'}{nodes[0].number}"
+            states += [f"i32 {_state(kernel, node, full=full)}, {resume}" for node in nodes]
     return states
+
+
+def _alike(nodes: list[Node], kernel: Kernel) -> list[list[Node]]:
+    """The nodes before which warps keep the same, together, where there are many."""
+    if len(nodes) <= FEW:
+        return [[node] for node in nodes]
+    found: dict[tuple[tuple[str, str, int], ...], list[Node]] = {}
+    for node in nodes:
+        found.setdefault(tuple(kernel.saved(node)), []).append(node)
+    return list(found.values())
 
 
 def _entry(kernel: Kernel) -> list[str]:
@@ -285,32 +295,47 @@ def _state(kernel: Kernel, node: Node, *, full: bool) -> int:
     return node.number + (0 if full else MASKED) + version
 
 
-def suspend(kernel: Kernel, node: Node, *, full: bool) -> list[str]:
-    """Keep what the warp needs and return; and the way back."""
-    code, letter = Code(kernel.unit), "F" if full else "M"
-    saved = kernel.saved(node)
-    code.block(f"suspend.{letter}{node.number}")
+def suspend(kernel: Kernel, nodes: list[Node], *, full: bool) -> list[str]:
+    """Keep what the warp needs, which is the same before all these nodes, and return; and the way back."""
+    code, letter, first = Code(kernel.unit), "F" if full else "M", nodes[0].number
+    saved, state = kernel.saved(nodes[0]), kernel.buffer("i32", 11)
+    for node in nodes:
+        _come(kernel, code, node, state, full=full)
+        code.jump(f"suspended.{letter}{first}")
+    code.block(f"suspended.{letter}{first}")
+    for slot, llvm, at in saved:
+        move(code, "%record", slot, llvm, at, save=True)
+    code.run(f"ret i32 {code.emit(f'load i32, ptr {state}, align 4', pure=False)}")
+    code.memo.clear()
+    code.block(f"resume.{letter}{first}")
+    for slot, llvm, at in saved:
+        move(code, "%record", slot, llvm, at, save=False)
+    if not full:
+        mask = code.emit("load i32, ptr %record, align 8", pure=False)
+    cases = " ".join(f"i32 {_state(kernel, node, full=full)}, label %resumed.{letter}{node.number}" for node in nodes)
+    code.run(f"switch i32 %state, label %resumed.{letter}{first} [ {cases} ]")
+    for node in nodes:
+        code.block(f"resumed.{letter}{node.number}")
+        if not full:
+            code.run(f"store i32 {mask}, ptr %pending.{node.number}, align 4")
+        code.jump(f"{letter}{node.number}")
+    return code.lines
+
+
+def _come(kernel: Kernel, code: Code, node: Node, state: str, *, full: bool) -> None:
+    """A warp comes to a barrier: tell at which, and where it goes on."""
+    code.block(f"suspend.{'F' if full else 'M'}{node.number}")
     bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)
     barriers = kernel.field(code, "barriers")
     old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
     code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
-    for slot, llvm, at in saved:
-        move(code, "%record", slot, llvm, at, save=True)
     mask = None
     if not full:
         mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
         code.run(f"store i32 {mask}, ptr %record, align 8")
     epochs.warp_waits(kernel, code, mask)
-    code.run(f"ret i32 {_state(kernel, node, full=full)}")
+    code.run(f"store i32 {_state(kernel, node, full=full)}, ptr {state}, align 4")
     code.memo.clear()
-    code.block(f"resume.{letter}{node.number}")
-    for slot, llvm, at in saved:
-        move(code, "%record", slot, llvm, at, save=False)
-    if not full:
-        mask = code.emit("load i32, ptr %record, align 8", pure=False)
-        code.run(f"store i32 {mask}, ptr %pending.{node.number}, align 4")
-    code.jump(f"{letter}{node.number}")
-    return code.lines
 
 
 # ── helpers ─────────────────────────────────────────────────────────────────────────────
