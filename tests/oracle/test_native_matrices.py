@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from warp_matrices import multiply
 
+import ptxvm
 from ptxvm.algebra.types import Type, f32
 from ptxvm.engine.jit import tensor
 from ptxvm.isa.fragments import Product, mma_fragment
@@ -171,3 +172,23 @@ def test_fast_products_of_infinities(type, asked):
     assert values[3, 0] == np.inf
     assert values[4, 4] == -np.inf
     assert not asked
+
+
+@pytest.mark.parametrize("numerics", ["exact", "fast"])
+def test_half_a_warp_multiplies_nothing(numerics):
+    """All lanes have to take part (PTX 9.7.14.5.14)."""
+    kernel = ptxvm.load("""
+        .version 8.0
+        .target sm_90
+        .address_size 64
+        .visible .entry k()
+        {
+        .reg .b32 %a<4>, %b<2>; .reg .f32 %c<4>; .reg .u32 %t; .reg .pred %p;
+        mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16; @%p bra done;
+        mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+            {%c0, %c1, %c2, %c3}, {%a0, %a1, %a2, %a3}, {%b0, %b1}, {%c0, %c1, %c2, %c3};
+        done: ret;
+        }""").kernel("k")
+    with pytest.raises(ptxvm.Fault) as caught:
+        kernel.launch(block=32, engine="jit", numerics=numerics)
+    assert caught.value.kind == "incomplete-warp"
