@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.value import Value
@@ -32,22 +33,35 @@ def most_registers(kernel: Kernel) -> int:
     return max(_pressure(at) for at, _ in kernel.texts.values())
 
 
+def ones(mask: int) -> Iterator[int]:
+    """The places of the bits that are set."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
 def _pressure(at: Emitter) -> int:
     """The most that live at one time in a node."""
     code, shift = at.node.code, at.node.frame.registers
     alive = {key: [0, 0, weight(at, value)] for key, value in at.loaded.items()}
     ended: list[list[int]] = []
-    waiting = at.definitions
+    parts: dict[int, set[Key]] = {}  # of the registers that have been seen
+    for key in alive:
+        parts.setdefault(key[0], set()).add(key)
+    definitions = at.definitions
+    done = 0
     for position, bound in enumerate(code):
-        reads = reads_and_writes(bound)[0] << shift
-        for key, life in alive.items():
-            if key[0] >= 0 and reads >> key[0] & 1:
-                life[1] = position
-        while waiting and waiting[0][0] == position:
-            (_, key, value), waiting = waiting[0], waiting[1:]
+        for register in ones(reads_and_writes(bound)[0]):
+            for key in parts.get(register + shift, ()):
+                alive[key][1] = position
+        while done < len(definitions) and definitions[done][0] == position:
+            _, key, value = definitions[done]
+            done += 1
             if key in alive:
                 ended.append(alive[key])
             alive[key] = [position, position, weight(at, value)]
+            parts.setdefault(key[0], set()).add(key)
     for key, life in alive.items():
         if key[0] < 0 or at.node.live_out >> key[0] & 1:
             life[1] = len(code)
@@ -58,11 +72,16 @@ def _pressure(at: Emitter) -> int:
         for key, shape in registers.shapes.items()
         if shape.varies and key not in at.loaded and key[0] >= 0 and at.node.live_in >> key[0] & 1
     )
-    change = [0] * (len(code) + 2)
+    return through + _most(ended, len(code))
+
+
+def _most(ended: list[list[int]], length: int) -> int:
+    """The most of what begins, ends and takes so much that is there at one time."""
+    change = [0] * (length + 2)
     for start, end, taken in ended:
         change[start] += taken
         change[max(end, start + 1)] -= taken  # the last who reads it may write its result there
-    most = total = through
+    most = total = 0
     for step in change:
         total += step
         most = max(most, total)

@@ -27,6 +27,8 @@ def call(code: Code, function: str, argument: str) -> None:
 def stub(unit: Unit, function: str) -> str:
     """The function that saves the registers, calls, and puts them back; its name."""
     name = f"{function}.quiet"
+    if name in unit.helpers:
+        return name
     masks = [f"kmovq %k{n}, {VECTORS * 64 + 8 * n}(%rsp)" for n in range(MASKS)]
     vectors = [f"vmovups %zmm{n}, {64 * n}(%rsp)" for n in range(VECTORS)]
     lines = [
