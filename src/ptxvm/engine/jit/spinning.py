@@ -165,12 +165,13 @@ def _reached(code: list[Bound], seeds: int) -> int:
 
 def _made(code: list[Bound], seeds: int) -> int:
     """The registers that get something of others."""
+    flows = [(reads_and_writes(bound)[0], _defined(bound)) for bound in code]
     found, before = 0, -1
     while found != before:
         before = found
-        for bound in code:
-            if reads_and_writes(bound)[0] & (seeds | found):
-                found |= _defined(bound)
+        for reads, writes in flows:
+            if reads & (seeds | found):
+                found |= writes
     return found
 
 
