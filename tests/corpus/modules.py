@@ -7,12 +7,14 @@ one reference serves many modules.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +28,24 @@ SAMPLE = 6
 SLOW = {"nvcc/fp_sm_100a.ptx", "nvcc/fp_sm_120a.ptx"}
 """... and these, whose libdevice the other targets have as well."""
 
-Reference = Callable[[ptxvm.Kernel, np.random.Generator], None]
+ENGINES = ("interp", "jit")
+
+
+class Running:
+    """A kernel on one engine; of every launch it keeps what the arrays held afterwards."""
+
+    def __init__(self, kernel: ptxvm.Kernel, engine: str) -> None:
+        self.kernel, self.engine = kernel, engine
+        self.module, self.name = kernel.module, kernel.name
+        self.left: list[list[bytes]] = []
+
+    def launch(self, grid: Any, block: Any, args: Sequence[Any], **how: Any) -> ptxvm.LaunchResult:
+        result = self.kernel.launch(grid, block, args, engine=self.engine, **how)
+        self.left.append([each.tobytes() for each in args if isinstance(each, np.ndarray)])
+        return result
+
+
+Reference = Callable[[Running, np.random.Generator], None]
 
 
 @cache
@@ -76,10 +95,23 @@ def _cases(pattern: str, references: dict[str, Reference], lacking: frozenset[st
     assert names, pattern
 
 
-def run(name: str, kernel: str, references: dict[str, Reference], rng: np.random.Generator) -> None:
-    """Run a kernel against its reference."""
+def run(name: str, kernel: str, references: dict[str, Reference], rng: np.random.Generator, *, bits: bool = False) -> None:
+    """Run a kernel on both engines against its reference; with `bits` they must leave the same bits too.
+
+    That is for references with a tolerance, whose kernels are deterministic.
+    """
     assert kernel in references, f"{name} has a kernel '{kernel}' without a reference"
-    references[kernel](module(name).kernel(kernel), rng)
+    running = [Running(module(name).kernel(kernel), engine) for engine in ENGINES]
+    for each in running:
+        try:
+            references[kernel](each, copy.deepcopy(rng))  # the same numbers on each
+        except BaseException as error:
+            error.add_note(f"on the engine '{each.engine}'")
+            raise
+    if bits:
+        one, other = running
+        assert one.left
+        assert one.left == other.left
 
 
 # ── numbers ─────────────────────────────────────────────────────────────────────────────

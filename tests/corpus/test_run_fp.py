@@ -459,4 +459,4 @@ REFERENCES = {
 
 @pytest.mark.parametrize(("name", "kernel"), cases(r"nvcc/fp_.*", REFERENCES))
 def test_fp(name, kernel, rng):
-    run(name, kernel, REFERENCES, rng)
+    run(name, kernel, REFERENCES, rng, bits=True)
