@@ -29,6 +29,8 @@ SLOW = {"nvcc/fp_sm_100a.ptx", "nvcc/fp_sm_120a.ptx"}
 """... and these, whose libdevice the other targets have as well."""
 
 ENGINES = ("interp", "jit")
+COMPILED = "_sm_75"
+"""The modules for this target run on both engines by default; on the JIT, the others are `long`: it compiles for seconds."""
 
 
 class Running:
@@ -75,33 +77,45 @@ def kernels(name: str) -> list[str]:
 
 
 def cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str] = frozenset()) -> list[object]:
-    """A parameter for each kernel of each module whose name matches; a kernel without a reference is one that fails.
+    """The module, the kernel and the engines of each case of the modules whose name matches.
 
     `lacking` are kernels that cannot run, with a reason where they are named.
     """
     if not (FOLDER / "corpus.tar.xz").is_file():
-        return [pytest.param("", "", marks=pytest.mark.skip(reason=MISSING))]
+        return [pytest.param("", "", (), marks=pytest.mark.skip(reason=MISSING))]
     return list(_cases(pattern, references, lacking))
 
 
 def _cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str]) -> Iterator[object]:
     names = [name for name in texts() if re.fullmatch(pattern, name)]
     for number, name in enumerate(names):
-        quick = name.startswith("nvcc/") or number % SAMPLE == 0
-        marks = [] if quick and name not in SLOW else [pytest.mark.long]
+        quick = (name.startswith("nvcc/") or number % SAMPLE == 0) and name not in SLOW
         for kernel in kernels(name):
-            if f"{name} {kernel}" not in lacking:
-                yield pytest.param(name, kernel, id=f"{name.removesuffix('.ptx')}-{kernel}", marks=marks)
+            if f"{name} {kernel}" in lacking:
+                continue
+            case = f"{name.removesuffix('.ptx')}-{kernel}"
+            if quick:
+                yield pytest.param(name, kernel, ENGINES if COMPILED in name else ENGINES[:1], id=case)
+            if not quick or COMPILED not in name:
+                yield pytest.param(name, kernel, ENGINES, id=f"{case}-both", marks=pytest.mark.long)
     assert names, pattern
 
 
-def run(name: str, kernel: str, references: dict[str, Reference], rng: np.random.Generator, *, bits: bool = False) -> None:
-    """Run a kernel on both engines against its reference; with `bits` they must leave the same bits too.
+def run(
+    name: str,
+    kernel: str,
+    engines: Sequence[str],
+    references: dict[str, Reference],
+    rng: np.random.Generator,
+    *,
+    bits: bool = False,
+) -> None:
+    """Run a kernel on some engines against its reference; with `bits` they must leave the same bits too.
 
     That is for references with a tolerance, whose kernels are deterministic.
     """
     assert kernel in references, f"{name} has a kernel '{kernel}' without a reference"
-    running = [Running(module(name).kernel(kernel), engine) for engine in ENGINES]
+    running = [Running(module(name).kernel(kernel), engine) for engine in engines]
     for each in running:
         try:
             references[kernel](each, copy.deepcopy(rng))  # the same numbers on each
@@ -109,9 +123,8 @@ def run(name: str, kernel: str, references: dict[str, Reference], rng: np.random
             error.add_note(f"on the engine '{each.engine}'")
             raise
     if bits:
-        one, other = running
-        assert one.left
-        assert one.left == other.left
+        assert running[0].left
+        assert all(each.left == running[0].left for each in running)
 
 
 # ── numbers ─────────────────────────────────────────────────────────────────────────────

@@ -144,6 +144,6 @@ def at128(kernel, rng):
 REFERENCES = {f.__name__: f for f in (at32, at64, at16, atscope, cuatomic, sharedat, at128)}
 
 
-@pytest.mark.parametrize(("name", "kernel"), cases(r"(nvcc|nvrtc)/atomics_.*", REFERENCES))
-def test_atomics(name, kernel, rng):
-    run(name, kernel, REFERENCES, rng)
+@pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"(nvcc|nvrtc)/atomics_.*", REFERENCES))
+def test_atomics(name, kernel, engines, rng):
+    run(name, kernel, engines, REFERENCES, rng)

@@ -202,6 +202,6 @@ REFERENCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kernel"), cases(r"(nvcc|nvrtc)/basic_.*", REFERENCES))
-def test_basic(name, kernel, rng):
-    run(name, kernel, REFERENCES, rng)
+@pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"(nvcc|nvrtc)/basic_.*", REFERENCES))
+def test_basic(name, kernel, engines, rng):
+    run(name, kernel, engines, REFERENCES, rng)

@@ -125,6 +125,6 @@ REFERENCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kernel"), cases(r"(nvcc|nvrtc)/dev_.*", REFERENCES))
-def test_dev(name, kernel, rng):
-    run(name, kernel, REFERENCES, rng)
+@pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"(nvcc|nvrtc)/dev_.*", REFERENCES))
+def test_dev(name, kernel, engines, rng):
+    run(name, kernel, engines, REFERENCES, rng)

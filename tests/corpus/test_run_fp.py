@@ -457,6 +457,6 @@ REFERENCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kernel"), cases(r"nvcc/fp_.*", REFERENCES))
-def test_fp(name, kernel, rng):
-    run(name, kernel, REFERENCES, rng, bits=True)
+@pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"nvcc/fp_.*", REFERENCES))
+def test_fp(name, kernel, engines, rng):
+    run(name, kernel, engines, REFERENCES, rng, bits=True)

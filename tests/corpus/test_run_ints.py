@@ -276,6 +276,6 @@ REFERENCES = {f.__name__: f for f in (intops, dp, simdv, i128, bitf)}
 LACKING = frozenset(f"nvrtc/ints_nvrtc11.8_sm{sm}.ptx dp" for sm in (70, 86))
 
 
-@pytest.mark.parametrize(("name", "kernel"), cases(r"(nvcc|nvrtc)/ints_.*", REFERENCES, LACKING))
-def test_ints(name, kernel, rng):
-    run(name, kernel, REFERENCES, rng)
+@pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"(nvcc|nvrtc)/ints_.*", REFERENCES, LACKING))
+def test_ints(name, kernel, engines, rng):
+    run(name, kernel, engines, REFERENCES, rng)
