@@ -22,12 +22,12 @@ HEAD = """
 """
 
 
-def found(body, data=None, schedules=4):
+def found(body, data=None, schedules=4, engine="auto"):
     module = ptxvm.load(HEAD + body + "\n ret;\n}\n")
     array = np.zeros(32, np.uint32)
     module.bind("s", ptxvm.Surface(array))
     args = [array if data is None else data]
-    return module.kernel().launch(1, 32, args, check=("race",), schedules=schedules, seed=0).findings
+    return module.kernel().launch(1, 32, args, check=("race",), schedules=schedules, seed=0, engine=engine).findings
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,15 @@ def test_races_on_surfaces(body, hazards):
     assert [each.hazard for each in found(body, np.zeros(32, np.uint32))] == hazards
 
 
-def test_a_surface_and_global_memory_are_the_same_bytes():
-    assert [each.hazard for each in found("sust.b.1d.b32.trap [s, {%r3}], %r1; ld.global.u32 %r4, [%d];")] == ["RAW"]
-    assert found("sust.b.1d.b32.trap [s, {%r2}], %r1; ld.global.u32 %r4, [%d];") == []
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(
+    ("body", "hazards"),
+    [
+        ("sust.b.1d.b32.trap [s, {%r3}], %r1; ld.global.u32 %r4, [%d];", ["RAW"]),
+        ("sust.b.1d.b32.trap [s, {%r2}], %r1; ld.global.u32 %r4, [%d];", []),
+        ("st.global.u32 [%d], %r1; suld.b.1d.b32.trap %r4, [s, {%r3}];", ["RAW"]),
+        ("st.global.u32 [%d], %r1; suld.b.1d.b32.trap %r4, [s, {%r2}];", []),
+    ],
+)
+def test_a_surface_and_global_memory_are_the_same_bytes(body, hazards, engine):
+    assert [each.hazard for each in found(body, engine=engine)] == hazards

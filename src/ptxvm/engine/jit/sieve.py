@@ -50,9 +50,7 @@ log = logging.getLogger("ptxvm.jit")
 SCHEDULE = ("%clock", "%globaltimer", "%smid", "%warpid")  # registers that tell how threads were scheduled
 QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
 MOST_SPARE = 16 << 20  # bytes of an array that stay for the next launch
-SURFACES = frozenset({"suld", "sust", "sured"})
-MOST_SPARE = 16 << 20  # bytes of an array that stay for the next launch
-SURFACES = frozenset({"sust", "sured"})  # what they write is not kept
+SURFACES = frozenset({"suld", "sust", "sured"})  # which compiled code does not look at
 KNOWN = frozenset(
     "ld ldu st atom red cvta isspacep prefetch prefetchu membar fence ldmatrix stmatrix wmma applypriority discard "
     "stacksave stackrestore alloca griddepcontrol".split()

@@ -40,9 +40,10 @@ def _spinning(function: Function) -> Bound | None:
 
 def _asking(code: list[Bound], loops: list[tuple[int, int]]) -> Bound | None:
     """A branch of a loop that reads with an atomic or a strong load, and depends on such a one."""
-    tainted = _reached(code, _written(b for b in code if _watches(b)))
-    if not tainted:
+    asked = _written(b for b in code if _watches(b))
+    if not asked:
         return None
+    tainted = asked | _made(_flows(code), asked)
     for first, last in loops:
         inside = code[first : last + 1]
         if not any(_watches(b) for b in inside):
@@ -109,16 +110,17 @@ def _decided(inside: list[Bound], exits: list[Bound], live: int) -> Bound | None
     looks = [bound for bound in inside if _looks(bound) and bound.operands["a"] not in stored]
     if not looks:
         return None
-    changed = _written(b for b in inside if _moves(b) or (b not in looks and not _settled(b, stored)))
-    carried = live & _written(inside)
-    for register in _bits(carried):
-        if _made(inside, register) & register:
-            changed |= register
-    changed = _reached(inside, changed)
-    if any(_asked(bound) & changed for bound in exits):
+    flows, seen = _flows(inside), _written(looks)
+    seen |= _made(flows, seen)
+    decided = next((bound for bound in exits if _asked(bound) & seen), None)
+    if decided is None:
         return None
-    seen = _reached(inside, _written(looks))
-    return next((bound for bound in exits if _asked(bound) & seen), None)
+    changed = _written(b for b in inside if _moves(b) or (b not in looks and not _settled(b, stored)))
+    for register in _bits(live & _written(inside)):  # what one turn makes from what the turn before left
+        if _made(flows, register) & register:
+            changed |= register
+    changed |= _made(flows, changed)
+    return None if any(_asked(bound) & changed for bound in exits) else decided
 
 
 def _looks(bound: Bound) -> bool:
@@ -158,14 +160,13 @@ def _asked(bound: Bound) -> int:
 # ── what comes from what ────────────────────────────────────────────────────────────────
 
 
-def _reached(code: list[Bound], seeds: int) -> int:
-    """Some registers, and those that get something of them."""
-    return seeds | _made(code, seeds)
+def _flows(code: list[Bound]) -> list[tuple[int, int]]:
+    """The registers that each instruction reads, and those that it writes."""
+    return [(reads_and_writes(bound)[0], _defined(bound)) for bound in code]
 
 
-def _made(code: list[Bound], seeds: int) -> int:
+def _made(flows: list[tuple[int, int]], seeds: int) -> int:
     """The registers that get something of others."""
-    flows = [(reads_and_writes(bound)[0], _defined(bound)) for bound in code]
     found, before = 0, -1
     while found != before:
         before = found
