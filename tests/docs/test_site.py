@@ -185,10 +185,12 @@ def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("furo")
     source = folder / "source"
     source.mkdir()
-    for file in [ROOT / "docs" / "conf.py", *(ROOT / "docs").glob("*.md")]:
+    docs = ROOT / "docs"
+    for file in [docs / "conf.py", *docs.glob("*.md"), *docs.glob("*.svg")]:
         shutil.copy(file, source)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "default"}
+    path = os.pathsep.join(map(str, [ROOT / "src", docs]))  # the sessions of the pages run in the repository itself
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "default"}
     done = subprocess.run([*command, source, folder / "html"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done
