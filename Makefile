@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit test-long format docs score bench ptx picture lock changelog clean
+.PHONY: help run test lint types layers unit test-long coverage format docs score bench ptx picture lock changelog clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -37,13 +37,16 @@ types: $(VENV)/dev.done ## mypy, strict
 layers: $(VENV)/dev.done ## import-linter: which part may know which
 	$(BIN)/lint-imports --no-logo
 
-unit: $(VENV)/dev.done ## the tests, with coverage
-	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:.cache/coverage.xml
+unit: $(VENV)/dev.done ## the tests
+	$(BIN)/pytest -n auto --dist worksteal
 
 # ── longer work ─────────────────────────────────────────────────────────────────────────
 
 test-long: $(VENV)/dev.done ## the tests that take minutes
 	$(BIN)/pytest -n auto --dist worksteal -m long
+
+coverage: $(VENV)/dev.done ## the tests with coverage, which takes three times as long: the JIT translates kernels in Python
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:.cache/coverage.xml
 
 docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is made from the declarations
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
