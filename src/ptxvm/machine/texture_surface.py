@@ -147,7 +147,8 @@ def store(place: Place, surface: Surface, coordinates: Sequence[Array], values: 
 def converted(value: Array, dtype: np.dtype[Any]) -> Array:
     """32 bits as a component of the surface: of f32, u32 or s32, as its format is; integers saturate (PTX 9.7.11.2)."""
     if dtype.kind == "f":
-        return value.view(np.float32).astype(dtype)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large for a half is infinite
+            return value.view(np.float32).astype(dtype)
     info = np.iinfo(dtype)
     whole = value.view(np.int32 if dtype.kind == "i" else np.uint32)
     return np.clip(whole, info.min, info.max).astype(dtype)
