@@ -87,3 +87,11 @@ def test_an_endless_loop_ends_with_its_budget() -> None:
 def test_ptxvm_alone_does_not_load_llvm() -> None:
     code = "import sys, ptxvm; ptxvm.load; assert 'llvmlite' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("check", [None, ("race", "sync", "init", "memory")])
+def test_a_kernel_without_an_instruction_does_nothing(check) -> None:
+    kernel = ptxvm.load(".version 6.4\n.target sm_75\n.address_size 64\n.entry k() {}\n").kernel()
+    done = kernel.launch(3, 40, [], engine="jit", check=check)
+    assert (done.thread_instructions, done.findings) == (0, [])
+    assert kernel.dump("shapes").startswith("k, CTAs of 1 threads")

@@ -70,7 +70,8 @@ class Leaving:
 
     def _onward(self) -> int:
         """The node after this one in the code."""
-        return self.node.frame.at.get(self.node.end, self._end())
+        frame = self.node.frame
+        return self._end() if self.node.end == len(frame.code) else frame.at[self.node.end]
 
     def _end(self) -> int:
         """Past the last instruction lanes return."""

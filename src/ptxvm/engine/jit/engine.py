@@ -52,8 +52,6 @@ class Jit:
     def supports(self, kernel: Function, block: tuple[int, int, int] = (32, 1, 1), shared: int = 0) -> str | None:
         """Why this engine cannot run a kernel for CTAs of a shape; None where it can."""
         wanted = Specialisation(self.image.resolve(kernel), block, shared)
-        if not wanted.function.instructions:
-            return None
         if wanted not in self._compiled and wanted not in self._refused:
             try:
                 self.compiled(wanted)
@@ -93,8 +91,6 @@ class Jit:
         `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
         """
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
-        if not wanted.function.instructions:
-            return Counters()
         compiled = self.compiled(wanted)
         launch = Launch(self.image, compiled.facts, shape, budget)
         progress, runners = spreading.Progress(shape.ctas, compiled.rate), []

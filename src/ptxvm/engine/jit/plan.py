@@ -169,6 +169,8 @@ class Plan:
         code = frame.code
         cuts = sorted({0, len(code), *cut_points(frame.function), *_after_stores(code)})
         own: list[Node] = []
+        if not code:  # control comes to the end at once
+            frame.at[0] = self._node(frame, 0, 0).number
         for start, end in pairwise(cuts):
             node = self._node(frame, start, end)
             own.append(node)

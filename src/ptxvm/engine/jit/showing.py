@@ -43,7 +43,7 @@ class Row:
 def shapes(kernel: Kernel) -> str:
     """The table of a kernel that has been translated."""
     rows = list(_rows(kernel))
-    widths = [max(len(HEADINGS[n]), *(len(cells(row)[n]) for row in rows)) for n in range(3)]
+    widths = [max([len(HEADINGS[n]), *(len(cells(row)[n]) for row in rows)]) for n in range(3)]
     lines = [_line(HEADINGS, widths), _line(["─" * w for w in (*widths, len(HEADINGS[3]))], widths)]
     lines += [_line(cells(row), widths) for row in rows]
     return "\n".join([title(kernel), "", *lines, "", LEGEND])
