@@ -174,19 +174,21 @@ def test_every_half_to_integers(source: str, mode: str) -> None:
         assert got.tolist() == [w & (1 << held) - 1 for w in want], target
 
 
+def integral(format: Format, mode: str, x: int) -> int | str:
+    """The integral value next to a number, with its sign."""
+    if exact.is_nan(x, format) or exact.is_infinite(x, format):
+        return NAN if exact.is_nan(x, format) else x
+    whole = Fraction(exact.round_integral(exact.value(x, format), mode))
+    return exact.round_fraction(whole, format, "rn", minus=exact.negative(x, format))
+
+
 @pytest.mark.parametrize("sat", ["", ".sat"])
 @pytest.mark.parametrize("mode", INTEGRAL)
 def test_every_half_to_an_integral_one(mode: str, sat: str) -> None:
     """Zero keeps its sign, and .sat limits."""
     got = run(f"cvt.{mode}{sat}.f16.f16 {{d}}, {{0}};", "b16", ("b16", EVERY))
 
-    def integral(x: int) -> int | str:
-        if exact.is_nan(x, F16) or exact.is_infinite(x, F16):
-            return NAN if exact.is_nan(x, F16) else x
-        whole = Fraction(exact.round_integral(exact.value(x, F16), mode))
-        return exact.round_fraction(whole, F16, "rn", minus=exact.negative(x, F16))
-
-    reference = modified(integral, F16, ftz=False, sat=bool(sat))
+    reference = modified(partial(integral, F16, mode), F16, ftz=False, sat=bool(sat))
     check(got, [reference(int(x)) for x in EVERY], F16, [EVERY])
 
 
@@ -236,13 +238,7 @@ def test_flushed_f32_to_integral_ones(mode: str, sat: str, rng: np.random.Genera
     (a,) = inputs(rng, F32, 1000, 1)
     got = run(f"cvt.{mode}.ftz{sat}.f32.f32 {{d}}, {{0}};", "f32", ("f32", a))
 
-    def integral(x: int) -> int | str:
-        if exact.is_nan(x, F32) or exact.is_infinite(x, F32):
-            return NAN if exact.is_nan(x, F32) else x
-        whole = Fraction(exact.round_integral(exact.value(x, F32), mode))
-        return exact.round_fraction(whole, F32, "rn", minus=exact.negative(x, F32))
-
-    reference = modified(integral, F32, ftz=True, sat=bool(sat))
+    reference = modified(partial(integral, F32, mode), F32, ftz=True, sat=bool(sat))
     check(got, [reference(int(x)) for x in a], F32, [a])
 
 
