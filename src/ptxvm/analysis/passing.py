@@ -16,7 +16,7 @@ def passing(checks: Checks, function: Function) -> None:
     if not local:
         return
     results = {id(formal) for formal in function.signature.results}
-    returned = {id(v) for bound in function.instructions for v in returned_by(bound)}
+    returned = {id(v) for bound in function.instructions for v in bound.results()}
     for bound in function.instructions:
         node = bound.node
         if node.opcode == "ld" and any(word.startswith("param") for word in node.words):
@@ -25,15 +25,6 @@ def passing(checks: Checks, function: Function) -> None:
                 read_result(checks, symbol, node.operands[-1])
             elif symbol is not None and id(symbol) in local and id(symbol) not in returned:
                 no_call(checks, symbol, node.operands[-1])
-
-
-def returned_by(bound: Bound) -> list[Variable]:
-    """The variables to which a call gives its results."""
-    operands = bound.node.operands
-    if bound.node.opcode != "call" or not operands or not isinstance(operands[0], tree.Group):
-        return []
-    found = [bound.scope.find(item.text) for item in operands[0].items if isinstance(item, tree.Name)]
-    return [symbol for symbol in found if isinstance(symbol, Variable)]
 
 
 def base(bound: Bound, node: tree.Operand) -> Variable | None:

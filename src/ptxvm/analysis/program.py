@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ptxvm.analysis.scope import Scope
 from ptxvm.analysis.symbols import Label, Register, Signature, Variable
@@ -48,6 +49,13 @@ class Bound:
         """The guard predicate and whether it is negated."""
         guard = self.node.guard
         return None if guard is None else (self.scope.find(guard.name.text), guard.negated)
+
+    def results(self) -> list[Any]:
+        """Where a call wants its results: registers or `.param` variables, None for `_` (PTX 9.7.12.5)."""
+        operands = self.node.operands
+        if self.node.opcode != "call" or not operands or not isinstance(operands[0], tree.Group):
+            return []
+        return [self.scope.find(item.text) for item in operands[0].items if isinstance(item, tree.Name)]
 
 
 def follow(operands: list[tree.Operand], path: tuple[int, ...]) -> tree.Operand:

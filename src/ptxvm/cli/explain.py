@@ -19,6 +19,7 @@ from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.isa.targets import Target
 from ptxvm.reference import boolean, modifiers, permutation
 from ptxvm.reference.codes import page_of
+from ptxvm.reference.examples import hexadecimal, number
 from ptxvm.reference.page import Page, find
 from ptxvm.reference.reading import NotUnderstood, Reading, read
 from ptxvm.reference.result import (
@@ -248,23 +249,6 @@ def print_result(reading: Reading, given: Mapping[str, int]) -> None:
         out.print(labelled("values", [(q.text, hexadecimal(q), number(q)) for q in result.inputs]))
     results = [(q.text, hexadecimal(q), numbers(q)) for q in result.outputs]
     out.print(labelled("result", results or [("is thrown away: `_`",)]))
-
-
-def hexadecimal(quantity: Quantity) -> str:
-    """The bits, all of them."""
-    if quantity.type is pred:
-        return str(bool(quantity.bits)).lower()
-    return f"0x{quantity.bits:0{-(-quantity.type.bits // 4)}x}"
-
-
-def number(quantity: Quantity) -> str:
-    """The bits as the type has them."""
-    type, bits = quantity.type, quantity.bits
-    if type is pred:
-        return ""
-    if type.is_float:
-        return ", ".join(floats(bits, type))
-    return str(signed(bits, type.bits) if type.is_signed else bits)
 
 
 def numbers(quantity: Quantity) -> str:

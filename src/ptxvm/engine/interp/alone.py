@@ -140,11 +140,8 @@ class LoneCohort(WatchedCohort):
         values = np.frombuffer(b"".join(each.to_bytes(access.type.bytes, "little") for each in found), access.held)
         return values.reshape(-1, 1) if access.count > 1 else values.copy()
 
-    def store(self, access: Access, lanes: Any, guard: Any, address: Any, values: Sequence[Any]) -> None:
-        """Tell of it."""
-        if self._stays(guard):
-            return
-        Cohort.store(self, access, lanes, None, address, values)
+    def _store(self, access: Access, lanes: Any, address: Any, values: Sequence[Any]) -> None:
+        Cohort._store(self, access, lanes, address, values)  # noqa: SLF001 - as above
         self.script.writes(self.touch(access, lanes, address), [bits(value) for value in values])
 
     def atomic(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]) -> Any:

@@ -136,7 +136,7 @@ class Calls:
     def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Any) -> None:
         """Copy the results to where the call wants them."""
         bound = caller.function.instructions[caller.segments[segment].end - 1]
-        wanted = results_of(bound)
+        wanted = bound.results()
         if not wanted:
             return
         cohort = self.cohort
@@ -188,19 +188,6 @@ class Calls:
 def function_signature(routine: Routine) -> Any:
     """The signature of the function that runs."""
     return routine.function.signature
-
-
-def results_of(bound: Bound) -> list[Any]:
-    """Where a call wants its results: registers or `.param` variables."""
-    for name in bound.i.destinations() + bound.i.of.sources:
-        if name in RESULT_NAMES:
-            node = bound.operands.get(name)
-            if isinstance(node, tree.Group):
-                return [bound.scope.find(item.text) for item in node.items if isinstance(item, tree.Name)]
-    return []
-
-
-RESULT_NAMES = {"results", "ret", "ret_param", "result"}
 
 
 def assign(held: Any, lanes: Any, value: Any, size: int) -> Any:

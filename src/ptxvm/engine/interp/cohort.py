@@ -108,6 +108,9 @@ class Cohort:
                     return
                 lanes, address = lanes_chosen, spread(address, chosen)
                 values = [spread(v, chosen) for v in values]
+        self._store(access, lanes, address, values)
+
+    def _store(self, access: Access, lanes: Any, address: Any, values: Sequence[Any]) -> None:
         given: Any = values if access.count > 1 else values[0]
         try:
             if (window := self._window(access.space)) is not None:

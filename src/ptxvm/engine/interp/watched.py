@@ -81,23 +81,16 @@ class WatchedCohort(Cohort):
             self.watcher.read(access, those, allocation, offsets)
         return value
 
-    def store(self, access: Access, lanes: Any, guard: Any, address: Any, values: Sequence[Any]) -> None:
+    def _store(self, access: Access, lanes: Any, address: Any, values: Sequence[Any]) -> None:
         """Tell of it; where it is refused, go on without the lane."""
-        if guard is not None:
-            chosen, lanes_chosen = self._chosen(lanes, guard)
-            if chosen is not None:
-                if not len(chosen):
-                    return
-                lanes, address = lanes_chosen, spread(address, chosen)
-                values = [spread(v, chosen) for v in values]
         try:
             self.keep_to_variable(access, lanes, address, writing=True)
-            super().store(access, lanes, None, address, values)
+            super()._store(access, lanes, address, values)
         except PlacedFault as fault:
             good = self.without(fault, access, lanes, address, writing=True)
             if len(good) and np.ndim(address):
                 every = self.layout.numbers if lanes is None else lanes
-                self.store(access, every[good], None, address[good], [at(v, good) for v in values])
+                self._store(access, every[good], address[good], [at(v, good) for v in values])
             return
         self.fruitless = 0
         for allocation, those, offsets in self.places(access, lanes, address):

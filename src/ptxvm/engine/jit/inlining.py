@@ -14,7 +14,7 @@ from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Crash, Unsupported
 from ptxvm.engine.jit import stack
 from ptxvm.engine.jit.memory import Memory
-from ptxvm.engine.jit.plan import Frame, results_of
+from ptxvm.engine.jit.plan import Frame
 from ptxvm.engine.jit.ports import Action
 from ptxvm.engine.jit.raw import Lin
 from ptxvm.machine.faults import AccessFault
@@ -111,7 +111,7 @@ def hand_back(at: Emitter, callee: Frame) -> None:
     bound = callee.call or at.node.call
     if bound is None:
         return
-    targets = results_of(bound)
+    targets = bound.results()
     pairs = list(zip(callee.function.signature.results, targets, strict=False))
     values = [None if t is None else actual_value(at, bound, callee, formal, t) for formal, t in pairs]
     if callee.shared:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successors
 from ptxvm.analysis.program import Bound, Function
@@ -320,7 +319,7 @@ class Plan:
         if callee is None:
             return
         call = callee.call or node.call
-        for formal, target in zip(callee.function.signature.results, results_of(call) if call else [], strict=False):
+        for formal, target in zip(callee.function.signature.results, call.results() if call else [], strict=False):
             if isinstance(formal, Register):
                 node.gen |= 1 << formal.index + callee.registers
             if isinstance(target, Register) and not target.of_module:
@@ -332,7 +331,6 @@ MOST_FRAMES = 200
 STACK, SAVED = 0, 1  # registers of a thread: where its frame begins, and how much its second stack holds
 BACK = -2  # the node to which a shared function returns: who calls it knows
 GROWS = {"alloca", "stacksave", "stackrestore"}
-RESULT_NAMES = {"results", "ret", "ret_param", "result"}
 
 
 def _leaves(node: Node) -> bool:
@@ -353,16 +351,6 @@ def callees(image: Image, bound: Bound) -> list[Function]:
         found = list(table.targets) if isinstance(table, Table) else list(image.pointed_at)
     resolved = dict.fromkeys(image.resolve(function) for function in found)
     return [function for function in resolved if function.defined and function.instructions and not function.entry]
-
-
-def results_of(bound: Bound) -> list[Any]:
-    """Where a call wants its results: registers or `.param` variables."""
-    for name in bound.i.destinations() + bound.i.of.sources:
-        if name in RESULT_NAMES:
-            node = bound.operands.get(name)
-            if isinstance(node, tree.Group):
-                return [bound.scope.find(item.text) for item in node.items if isinstance(item, tree.Name)]
-    return []
 
 
 def widens(bound: Bound) -> bool:
