@@ -17,6 +17,7 @@ from ptxvm.engine.jit.raw import Lin, Raw, Vec, scalar_type, text
 if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
 
+TOGETHER = 8  # lanes whose places are known before the first of them is updated: see _place
 Given = tuple[Type, Raw, str]  # an operand, and the memory where its lanes are if they differ
 
 
@@ -27,6 +28,7 @@ class Updates:
         self.operation = operation
         self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.width
         self.space, self.type, self.llvm = space, type, scalar_type(type)
+        self.plain = space in ("shared", "local")
 
     def run(self, address: Raw, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
         """For all active lanes; what was there before."""
@@ -36,18 +38,19 @@ class Updates:
         given = [self._kept(n, operand) for n, operand in enumerate(operands)]
         with code.scope():
             code.memo.clear()
-            lane = self._begin()
-            place = self._place(where, lane)
-            old = self._update(place, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in given])
-            kept = code.emit(f"getelementptr {self.llvm}, ptr {results}, i32 {lane}")
-            code.run(f"store {self.llvm} {text(self.llvm, old.raw.base)}, ptr {kept}, align {min(self.type.bytes, 16)}")
-            self._end(lane)
+            lanes = self._begin()
+            places = [self._place(where, lane) for lane in lanes]
+            for lane, place in zip(lanes, places, strict=True):
+                old = self._update(place, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in given])
+                kept = code.emit(f"getelementptr {self.llvm}, ptr {results}, i32 {lane}")
+                code.run(f"store {self.llvm} {text(self.llvm, old.raw.base)}, ptr {kept}, align {min(self.type.bytes, 16)}")
+            self._end(lanes)
         return Value(self.alg, self.type, Vec(code.emit(f"load {vector}, ptr {results}, align 64", pure=False)))
 
     # ── the lanes ───────────────────────────────────────────────────────────────────────
 
-    def _begin(self) -> str:
-        """A loop over the active lanes; the lane's number."""
+    def _begin(self) -> list[str]:
+        """A loop over the active lanes; the numbers of those of one turn."""
         code = self.code
         self.head, self.done = code.label(), code.label()
         self.counter = self.at.buffer("i32", 9)
@@ -56,7 +59,8 @@ class Updates:
             code.run(f"store i32 0, ptr {self.counter}, align 4")
             code.jump(self.head)
             code.block(self.head)
-            return code.emit(f"load i32, ptr {self.counter}, align 4", pure=False)
+            first = code.emit(f"load i32, ptr {self.counter}, align 4", pure=False)
+            return [first, *(code.emit(f"add i32 {first}, {n}") for n in range(1, TOGETHER if self.plain else 1))]
         code.one_warp()
         code.run(f"store i32 {self.at.active_text()}, ptr {self.counter}, align 4")
         body = code.label()
@@ -67,12 +71,12 @@ class Updates:
         code.block(body)
         less = code.emit(f"add i32 {left}, -1")
         code.run(f"store i32 {code.emit(f'and i32 {left}, {less}')}, ptr {self.counter}, align 4")
-        return code.intrinsic("i32", "llvm.cttz.i32", ("i32", left), ("i1", "true"))
+        return [code.intrinsic("i32", "llvm.cttz.i32", ("i32", left), ("i1", "true"))]
 
-    def _end(self, lane: str) -> None:
+    def _end(self, lanes: list[str]) -> None:
         code = self.code
         if self.all:
-            following = code.emit(f"add i32 {lane}, 1")
+            following = code.emit(f"add i32 {lanes[0]}, {len(lanes)}")
             code.run(f"store i32 {following}, ptr {self.counter}, align 4")
             code.branch(code.emit(f"icmp eq i32 {following}, {self.width}"), self.done, self.head)
         else:
@@ -109,14 +113,20 @@ class Updates:
         return buffer
 
     def _place(self, where: str, lane: str) -> str:
+        """Where a lane's update happens.
+
+        The processor guesses that a load comes from nowhere where earlier stores go of which it has no address yet.  Between
+        updates at random places it learns not to, and would wait with the address of each update for those before it.
+        """
         code = self.code
         if self.space != "shared":
             return code.emit(f"load ptr, ptr {code.emit(f'getelementptr ptr, ptr {where}, i32 {lane}')}, align 8")
-        offset = code.emit(f"load i32, ptr {code.emit(f'getelementptr i32, ptr {where}, i32 {lane}')}, align 4")
+        # volatile, as LLVM would move the loads back among the updates
+        offset = code.emit(f"load volatile i32, ptr {code.emit(f'getelementptr i32, ptr {where}, i32 {lane}')}, align 4")
         return code.emit(f"getelementptr i8, ptr %shared, i64 {code.emit(f'zext i32 {offset} to i64')}")
 
     def _update(self, place: str, update: Callable[..., Value], operands: list[Value]) -> Value:
         """What was there; the new value is there now."""
-        if self.space in ("shared", "local"):
+        if self.plain:
             return updates.plain(self.at, self.type, place, update, operands)
         return updates.atomic(self.at, self.type, place, update, operands, self.operation)
