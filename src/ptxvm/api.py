@@ -233,27 +233,33 @@ class Kernel:
             how = {"threads": threads, "fast": numerics == "fast", "trusted": check is not None}
             return launch(self.module.engine(engine), self.function, grid, block, args, shared=shared, steps=steps, how=how)
 
-    def dump(self, what: str, block: Extent = 1, *, shared: int = 0) -> str:
+    def dump(self, what: str, block: Extent = 1, *, shared: int = 0, numerics: str = "exact") -> str:
         """What the JIT makes of the kernel for CTAs of a shape: `shapes`, `llvm` or `asm`.
 
         `shapes` is the PTX beside the shape of every value (constant, uniform, linear in the lane, or varying) and what
         each access of memory became (broadcast, contiguous rows, gather); `llvm` and `asm` are the best code of the
-        version that runs first.
+        version that runs first.  `shared` and `numerics` are those of the launch.
         """
         from ptxvm.engine.jit.dump import dump  # noqa: PLC0415 - LLVM comes with the first that wants it
         from ptxvm.machine.launch import launch_shape  # noqa: PLC0415
 
         if what not in DUMPS:
             raise ValueError(f"there is no dump of '{what}'; there are {', '.join(DUMPS)}")
-        return dump(self.module.image, self.function, launch_shape(1, block).block, shared, what)
+        wanted_numerics(numerics)
+        return dump(self.module.image, self.function, launch_shape(1, block).block, shared, what, fast=numerics == "fast")
+
+
+def wanted_numerics(numerics: str) -> None:
+    """Refuse what there is not, by name."""
+    if numerics not in NUMERICS:
+        raise ValueError(f"there are no numerics '{numerics}'; there are {', '.join(NUMERICS)}")
 
 
 def wanted(
     engine: str, check: Collection[str], cluster: Extent | None, threads: int | None = None, numerics: str = "exact"
 ) -> None:
     """Refuse what a launch cannot do, by name."""
-    if numerics not in NUMERICS:
-        raise ValueError(f"there are no numerics '{numerics}'; there are {', '.join(NUMERICS)}")
+    wanted_numerics(numerics)
     if threads is not None and threads < 1:
         raise ValueError(f"a kernel is run by 1 or more threads of the host, not {threads}")
     if engine not in ENGINES:

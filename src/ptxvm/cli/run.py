@@ -206,7 +206,7 @@ def print_dump(request: Request) -> int:
     source = read(request.file)
     try:
         kernel = find_kernel(load(request.file, source, request.target), request.entry)
-        print(kernel.dump(request.dump, block, shared=request.shared).rstrip())
+        print(kernel.dump(request.dump, block, shared=request.shared, numerics=request.numerics).rstrip())
     except ptxvm.InvalidPTX as wrong:
         raise InFile(source, wrong) from wrong
     except ValueError as wrong:

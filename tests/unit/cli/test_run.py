@@ -339,6 +339,12 @@ def test_dump_shows_shapes_and_runs_nothing(ptxvm, scale):
     assert max(map(len, done.out.splitlines())) <= 120
 
 
+def test_dump_is_of_the_numerics_that_are_wanted(ptxvm, scale):
+    done = ptxvm("run", scale, "--block", "32", "--dump", "shapes", "--numerics", "sloppy")
+    assert done.code == 2
+    assert "there are no numerics 'sloppy'; there are exact, fast" in done.err
+
+
 def test_there_are_three_dumps(ptxvm, scale):
     done = ptxvm("run", scale, "--block", "32", "--dump", "everything")
     assert done.code == 2

@@ -43,6 +43,22 @@ NEXT:
 }
 """
 
+POWER = """
+.visible .entry power(.param .u64 data)
+{
+    .reg .b32 %r0; .reg .b64 %d<2>; .reg .f32 %f<2>;
+    ld.param.u64 %d0, [data];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %d1, %r0, 4;
+    add.u64 %d0, %d0, %d1;
+    ld.global.f32 %f0, [%d0];
+    ex2.approx.ftz.f32 %f1, %f0;
+    st.global.f32 [%d0], %f1;
+    ret;
+}
+"""
+LN_2 = "0x3FE62E4300000000"  # as LLVM writes the nearest f32
+
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, tuple[str, str]]:
@@ -107,6 +123,16 @@ def test_the_other_dumps_are_code() -> None:
     assert re.search(r"^grid:", kernel.dump("asm", 32), re.MULTILINE)
     with pytest.raises(ValueError, match="there is no dump of 'bits'; there are shapes, llvm, asm"):
         kernel.dump("bits")
+
+
+def test_a_dump_is_of_the_numerics_of_a_launch() -> None:
+    kernel = ptxvm.load(HEAD + POWER).kernel()
+    exact, fast = (kernel.dump("llvm", 32, numerics=numerics) for numerics in ("exact", "fast"))
+    assert exact == kernel.dump("llvm", 32)
+    assert LN_2 in fast  # of the series of 2**x
+    assert LN_2 not in exact
+    with pytest.raises(ValueError, match="there are no numerics 'sloppy'; there are exact, fast"):
+        kernel.dump("llvm", 32, numerics="sloppy")
 
 
 LANES = tuple(range(32))

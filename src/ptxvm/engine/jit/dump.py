@@ -9,9 +9,9 @@ from ptxvm.engine.jit.shelf import Specialisation, Tier
 from ptxvm.machine.image import Image
 
 
-def dump(image: Image, kernel: Function, block: tuple[int, int, int], shared: int, what: str) -> str:
+def dump(image: Image, kernel: Function, block: tuple[int, int, int], shared: int, what: str, *, fast: bool = False) -> str:
     """`shapes`, `llvm` or `asm`, of the version that runs first."""
-    translation = Translation(image, Specialisation(image.resolve(kernel), block, shared))
+    translation = Translation(image, Specialisation(image.resolve(kernel), block, shared, fast))
     if what == "shapes":
         return showing.shapes(translation.versions.kernel)
     text, _ = translation.text("first")
