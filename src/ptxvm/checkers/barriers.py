@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.analysis.program import Bound
-from ptxvm.machine.events import Threads
+from ptxvm.machine.events import Scene, Threads
 
 WARP = 32
 
@@ -20,21 +20,22 @@ def aligned(bound: Bound) -> bool:
     return bound.node.opcode == "bar" or "aligned" in bound.node.words
 
 
-def diverged(groups: Sequence[tuple[Bound, Threads]], size: int) -> Iterator[tuple[Bound, int, str]]:
+def diverged(groups: Sequence[tuple[Bound, Threads]], scene: Scene) -> Iterator[tuple[Bound, int, str]]:
     """Warps that did not come whole to one aligned barrier: the instruction, a lane, and what is wrong."""
+    size = scene.shape.threads
     together: dict[Bound, list[Threads]] = {}
     for bound, threads in groups:
         together.setdefault(bound, []).append(threads)
     for bound, parts in together.items():
         if not aligned(bound):
             continue
-        threads = np.concatenate(parts)
+        threads = np.concatenate(parts) - scene.first
         warps, first, counts = np.unique(threads // size * 64 + threads % size // WARP, return_index=True, return_counts=True)
         for warp, at, count in zip(warps.tolist(), first.tolist(), counts.tolist(), strict=True):
             lanes = min(WARP, size - warp % 64 * WARP)
             if count < lanes:
                 said = f"{count} of the {lanes} lanes of a warp came to this barrier, which needs all of them together"
-                yield bound, int(threads[at]), said
+                yield bound, int(threads[at]) + scene.first, said
 
 
 @dataclass(slots=True)
@@ -49,28 +50,26 @@ class Expected:
 class BarrierCounts:
     """The counts with which threads come to the barriers of their CTAs (PTX 9.7.13.1)."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self._expected: dict[Any, Expected] = {}
 
-    def joined(self, key: Any, line: int, threads: Threads, count: int | None) -> Iterator[str]:
-        """Threads come to a barrier: what is wrong with their count."""
+    def joined(self, key: Any, line: int, threads: Threads, count: int | None, size: int) -> Iterator[str]:
+        """Threads of a CTA of some size come to a barrier: what is wrong with their count."""
         first = self._expected.setdefault(key, Expected(count, line))
         again = not first.come.isdisjoint(threads.tolist())
         first.come.update(threads.tolist())
-        come = WARP * len({thread % self.size // WARP for thread in first.come})
-        room = -(-self.size // WARP) * WARP
+        come = WARP * len({thread % size // WARP for thread in first.come})
+        room = -(-size // WARP) * WARP
         if count is not None and count % WARP:
             yield f"{count} threads are expected at this barrier, which is no multiple of {WARP}"
         elif count is not None and count > room:
-            yield f"{count} threads are expected at this barrier, and the CTA has {self.size}"
+            yield f"{count} threads are expected at this barrier, and the CTA has {size}"
         elif (count or room) != (first.count or room):
             yield (
-                f"{count or self.size} threads are expected at barrier {key[1]} here, "
-                f"and {first.count or self.size} at line {first.line}"
+                f"{count or size} threads are expected at barrier {key[1]} here, and {first.count or size} at line {first.line}"
             )
         elif come > (count or room):
-            yield f"{come} threads come to barrier {key[1]} in one phase, and {count or self.size} are expected"
+            yield f"{come} threads come to barrier {key[1]} in one phase, and {count or size} are expected"
         elif again:
             yield f"a warp comes twice to barrier {key[1]} in one phase, before the others have come"
 

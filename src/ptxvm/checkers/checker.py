@@ -17,7 +17,7 @@ from ptxvm.checkers.strength import WIDE, Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Finding, Masks, Offsets, Party, Scene, Threads, Words
+from ptxvm.machine.events import Access, Finding, Masks, Offsets, Party, Scene, Scenes, Threads, Words
 from ptxvm.machine.faults import plural
 from ptxvm.machine.streams import Turn
 
@@ -55,7 +55,7 @@ class Checker:
 
     def unset(self, bound: Bound, threads: Threads, register: str) -> None:
         """Threads have read a register that has no value."""
-        place = self.scene.place(bound, int(threads[0]))
+        place = self.scenes.place(bound, int(threads[0]))
         party = Party("read", place, where=f"register {register}")
         self._add("uninitialised-read", f"reading register {register}, to which this thread has given no value", bound, party)
 
@@ -65,17 +65,18 @@ class Checker:
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
         """A run of the grid begins."""
-        self.scene, self.schedule, self.seed = scene, schedule, seed
+        self.scenes, self._running = Scenes(scene), [scene]
+        self.schedule, self.seed = schedule, seed
         if "race" in self.checks:
             self._race = RaceDetector(scene, self._raced)
             if self.turn is not None and self.turn.followed and self._footprint is None:
-                self._footprint = self.turn.left = Footprint(self.turn, scene)
+                self._footprint = self.turn.left = Footprint(self.turn, self.scenes)
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
         self._leaks = Leaks()
         if "sync" in self.checks:
             self._mbarriers = Mbarriers(self._misused)
-            self._counts = BarrierCounts(scene.shape.threads)
+            self._counts = BarrierCounts()
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
@@ -166,26 +167,29 @@ class Checker:
             self._race.opened(key, groups)
         if "sync" in self.checks:
             self._counts.opened(key)
-            for bound, thread, said in diverged(groups, self.scene.shape.threads):
-                self._add("barrier-divergence", said, bound, Party("barrier", self.scene.place(bound, thread)))
+            scene = self.scenes.of(int(groups[0][1][0])) if groups else self._running[0]
+            for bound, thread, said in diverged(groups, scene):
+                self._add("barrier-divergence", said, bound, Party("barrier", scene.place(bound, thread)))
 
     def joined(self, key: Any, bound: Bound, threads: Threads, count: int | None) -> None:
         """Threads come to a barrier."""
         if "sync" in self.checks:
-            place = self.scene.place(bound, int(threads[0]))
-            for said in self._counts.joined(key, place.line, threads, count):
+            scene = self.scenes.of(int(threads[0]))
+            place = scene.place(bound, int(threads[0]))
+            for said in self._counts.joined(key, place.line, threads - scene.first, count, scene.shape.threads):
                 self._add("barrier-count", said, bound, Party("barrier", place))
 
     def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
         """Lanes come to a collective of their warp."""
         if "sync" in self.checks:
-            for position, said in misnamed(bound, masks, threads % self.scene.shape.threads % WARP, gone):
-                self._add("invalid-mask", said, bound, Party("collective", self.scene.place(bound, int(threads[position]))))
+            scene = self.scenes.of(int(threads[0]))
+            for position, said in misnamed(bound, masks, (threads - scene.first) % scene.shape.threads % WARP, gone):
+                self._add("invalid-mask", said, bound, Party("collective", scene.place(bound, int(threads[position]))))
 
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
         """Lanes that meet at a collective gave different masks."""
         if "sync" in self.checks:
-            self._add("invalid-mask", said, bound, Party("collective", self.scene.place(bound, thread)))
+            self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
     def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, group by group."""
@@ -206,6 +210,33 @@ class Checker:
         if self._mbarriers is not None:
             self._mbarriers.ended(allocation)
 
+    # ── grids that kernels launch ───────────────────────────────────────────────────────
+
+    def launches(self, grid: int, thread: int) -> None:
+        """A thread has launched a grid."""
+        if self._race is not None:
+            self._race.launches(grid, thread)
+
+    def child_begins(self, scene: Scene, after: Sequence[int]) -> None:
+        """A grid begins."""
+        self.scenes.add(scene)
+        self._running.append(scene)
+        if self._race is not None:
+            self._race.child_begins(scene, after)
+
+    def child_ends(self, grid: int) -> None:
+        """A grid has ended."""
+        self._running = [scene for scene in self._running if scene.grid != grid]
+        if self._race is not None:
+            self._race.child_ends(grid)
+
+    def waited(self, threads: Threads, grids: Sequence[int]) -> None:
+        """Threads have waited for grids."""
+        if self._race is not None:
+            self._race.waited(threads, grids)
+
+    # ── the heap, and the end ───────────────────────────────────────────────────────────
+
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
         """Threads have got blocks of the heap."""
         self._leaks.allocated(bound, threads, blocks)
@@ -221,17 +252,18 @@ class Checker:
             what = f"{plural(count, 'block')} of malloc ({plural(size)} in all)"
             one = count == 1
             said = f"{what} from here {'is' if one else 'are'} not freed, and no pointer to {'it' if one else 'them'} is left"
-            place = self.scene.place(lost.bound, lost.threads[0])
+            place = self.scenes.place(lost.bound, lost.threads[0])
             party = Party("allocation", place, lost.blocks[0].start, where="the heap")
             self._add("leak", said, lost.bound, party, "global")
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: it is a finding, and what can go on does."""
         if bound is not None:
-            party = Party("access", self.scene.place(bound, thread), fault.address or 0)
+            party = Party("access", self.scenes.place(bound, thread), fault.address or 0)
             self._add(fault.kind, fault.message, bound, party)
         else:
-            place = fault.place
+            scene = self._running[-1]
+            place = replace(fault.place, grid=scene.grid, launched=scene.launched)
             self._keep((fault.kind, place.span), Finding(
                 fault.kind, fault.message, (Party(fault.kind, place, fault.address or 0),), span=place.span,
             ))  # fmt: skip
@@ -262,7 +294,7 @@ class Checker:
         """Two launches race."""
         earlier, later = (
             Party(
-                site.described, footprint.scene.place(site.bound, thread), clash.address, clash.address - clash.marks.start,
+                site.described, footprint.scenes.place(site.bound, thread), clash.address, clash.address - clash.marks.start,
                 site.size, clash.marks.where, site.strength, footprint.turn.number,
             )
             for site, thread, footprint in zip(clash.sites, clash.threads, clash.footprints, strict=True)
@@ -284,8 +316,10 @@ class Checker:
 
     def _missing(self, race: Race) -> str:
         """What would order two accesses."""
-        size = self.scene.shape.threads
         one, other = race.threads
+        scene = self.scenes.of(one)
+        size, first = scene.shape.threads, scene.first
+        apart = scene is not self.scenes.of(other) or (one - first) // size != (other - first) // size
         if race.proxy:
             return "fence.proxy.async after the write, before the threads synchronise for the copy"
         if late := [site for site in race.sites if site.asynchronous]:
@@ -297,23 +331,35 @@ class Checker:
         if all(site.scope for site in race.sites):
             if race.mixed_size:
                 return "accesses of one size: strong ones of different sizes are not morally strong"
-            if one // size != other // size and min(site.scope for site in race.sites) < WIDE:
+            if apart and min(site.scope for site in race.sites) < WIDE:
                 return "a scope of .gpu: the accesses are strong, but their scopes do not include each other's thread"
-        if one // size != other // size:
+        if scene is not self.scenes.of(other):
+            return self._missing_of_grids(scene, self.scenes.of(other))
+        if apart:
             return "release by the first CTA and acquire by the second at .gpu scope, or atomic operations"
-        if one % size // 32 == other % size // 32:
+        if (one - first) % size // WARP == (other - first) % size // WARP:
             return "bar.warp.sync with both lanes in the mask, or a barrier of the CTA, between the two"
         return "a barrier of the CTA (bar.sync) between the two, or release and acquire at .cta scope or wider"
 
+    def _missing_of_grids(self, one: Scene, other: Scene) -> str:
+        """What would order the accesses of two grids of one launch."""
+        if one.launched is not None and other.launched is not None:
+            return "one stream for both grids, or waiting for the first before the launch of the second, or atomic operations"
+        return (
+            "the parent's access before the launch, in program order of the thread that launches or before a barrier with it, "
+            "or after the launching CTA has waited for the grid (cudaDeviceSynchronize), or in a grid of cudaStreamTailLaunch"
+        )
+
     def _misused(self, access: Access, thread: int, said: str) -> None:
-        place = self.scene.place(access.bound, thread)
+        place = self.scenes.place(access.bound, thread)
         self._add("invalid-mbarrier", said, access.bound, Party("mbarrier", place))
 
     def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int) -> None:
         size = access.type.bytes * access.count
-        where, within = self._located(allocation, offset)
+        scene = self.scenes.of(thread)
+        where, within = self._located(scene, allocation, offset)
         said = f"reading {plural(size)} at byte {within} of {where}, which nobody has written"
-        place = self.scene.place(access.bound, thread)
+        place = scene.place(access.bound, thread)
         party = Party("read", place, allocation.origin + offset, within, size, where)
         self._add("uninitialised-read", said, access.bound, party, allocation.space)
 
@@ -326,20 +372,21 @@ class Checker:
         if key not in self._seen:
             self._seen.add(key)
             number = self.turn.number if self.turn is not None else 0
-            made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self.scene.kernel, grid=number)
+            made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self._running[0].kernel, grid=number)
             self.findings.append(made)
 
-    def _located(self, allocation: Allocation, offset: int) -> tuple[str, int]:
+    def _located(self, scene: Scene, allocation: Allocation, offset: int) -> tuple[str, int]:
         """What a byte is in, and its offset there: in the own window of a CTA or thread, or in the allocation."""
         if allocation.home is None:
             return str(allocation), offset - (allocation.start - allocation.origin)
         within = offset % (-(-max(allocation.window, 1) // WINDOW_GRAIN) * WINDOW_GRAIN)
-        name = self.scene.variable(within) if allocation.space == "shared" else ""
+        name = scene.variable(within) if allocation.space == "shared" else ""
         return f"the {allocation.space} memory{name}", within
 
     def _party(self, site: Site, thread: int, allocation: Allocation, offset: int) -> Party:
-        where, within = self._located(allocation, offset)
-        place = self.scene.place(site.bound, thread)
+        scene = self.scenes.of(thread)
+        where, within = self._located(scene, allocation, offset)
+        place = scene.place(site.bound, thread)
         return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.checkers.grids import Grids
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.events import Threads
 
 Ints = npt.NDArray[np.int64]
-Knowledge = dict[int, Ints]  # by CTA: the last clock known of each of its threads; never changed once made
+Knowledge = dict[int, Ints]  # by the first thread of a CTA: the last clock known of each of its; never changed once made
 
 WARP = 32
 LIMIT = 1 << 22  # of a clock
@@ -34,10 +35,11 @@ def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
 
 
 class Clocks:
-    """The clocks of the threads of a grid."""
+    """The clocks of the threads of a grid, and of those that it launches."""
 
     def __init__(self, ctas: int, threads: int) -> None:
-        self.threads = threads
+        self.grids = Grids(threads, ctas * threads)
+        self.home = self.grids.home
         self.now = np.ones(ctas * threads, np.int64)
         self.cta_known = np.zeros(ctas * threads, np.int64)  # every access of one's CTA with a stamp up to here is known
         self.warp_known = np.zeros(ctas * threads, np.int64)  # and of one's warp
@@ -46,14 +48,26 @@ class Clocks:
         self._held: dict[int, Knowledge] = {}
         self._last, self._most = 0, 64
 
+    def grow(self, grid: int, ctas: int, threads: int) -> Threads:
+        """One more grid: its threads."""
+        first = self.grids.threads
+        self.grids.add(grid, threads, ctas * threads)
+        more = np.zeros(ctas * threads, np.int64)
+        self.now = np.concatenate([self.now, more + 1])
+        self.cta_known, self.warp_known, self._which = (
+            np.concatenate([held, more]) for held in (self.cta_known, self.warp_known, self._which)
+        )
+        return np.arange(first, self.grids.threads)
+
     # ── questions ───────────────────────────────────────────────────────────────────────
 
     def unknown(self, threads: Threads, others: Threads, stamps: Ints) -> npt.NDArray[np.bool_]:
         """Which of some accesses (of `others`, stamped `stamps`) does each thread not know?"""
-        same: npt.NDArray[np.bool_] = others // self.threads == threads // self.threads
+        home = self.home(threads)
+        same: npt.NDArray[np.bool_] = self.home(others) == home
         known = same & (stamps <= self.cta_known[threads])
         if self.warps_used:
-            mates = same & (others % self.threads // WARP == threads % self.threads // WARP)
+            mates = same & ((others - home) // WARP == (threads - home) // WARP)
             known |= mates & (stamps <= self.warp_known[threads])
         if self._held and not known.all():
             self._ask_further(known, threads, others, stamps)
@@ -64,12 +78,12 @@ class Clocks:
         which = self._which[threads[rest]]
         for number in np.unique(which[which > 0]).tolist():
             at = rest[which == number]
-            ctas = others[at] // self.threads
+            ctas = self.home(others[at])
             for cta in np.unique(ctas).tolist():
                 row = self._held[number].get(cta)
                 if row is not None:
                     mine = at[ctas == cta]
-                    known[mine] = stamps[mine] <= row[others[mine] % self.threads]
+                    known[mine] = stamps[mine] <= row[others[mine] - cta]
 
     def knows(self, thread: int, other: int, stamp: int) -> bool:
         """Does a thread know one access?  It knows its own."""
@@ -79,7 +93,8 @@ class Clocks:
 
     def differing(self, threads: Threads, groups: Ints) -> Ints:
         """Of each group of threads two for all those that know the same: what they know, the others do; their positions."""
-        warps = threads // self.threads << 16 | threads % self.threads // WARP
+        home = self.home(threads)
+        warps = home << 6 | (threads - home) // WARP
         columns = (self._which[threads], self.warp_known[threads], self.cta_known[threads], warps, groups)
         order = np.lexsort(columns)
         same = np.ones(max(len(order) - 1, 0), np.bool_)
@@ -93,14 +108,22 @@ class Clocks:
 
     def snapshot(self, threads: Threads) -> Knowledge:
         """What some threads of one CTA know together, their own accesses included."""
-        cta, within = int(threads[0]) // self.threads, threads % self.threads
-        row = np.full(self.threads, self.cta_known[threads].max())
+        cta = int(self.home(threads[0]))
+        within = threads - cta
+        row = np.full(self.grids.size(cta), self.cta_known[threads].max())
         if self.warps_used:
             for warp in np.unique(within // WARP).tolist():
                 mates = slice(warp * WARP, (warp + 1) * WARP)
                 row[mates] = np.maximum(row[mates], self.warp_known[threads[within // WARP == warp]].max())
         row[within] = self.now[threads]
         return joined(self._further_of(threads), {cta: row})
+
+    def all_of(self, grid: int) -> Knowledge:
+        """What the threads of a grid know together, all their accesses included."""
+        threads = self.grids.of(grid)
+        size = self.grids.size(threads.start)
+        own = {cta: self.now[cta : cta + size].copy() for cta in threads[::size]}
+        return joined(self._further_of(np.arange(threads.start, threads.stop)), own)
 
     def _further_of(self, threads: Threads) -> Knowledge | None:
         found: Knowledge | None = None
@@ -127,9 +150,10 @@ class Clocks:
 
     def row(self, threads: Threads, stamps: Ints) -> Knowledge:
         """What it is to know the accesses of some threads of a CTA up to their stamps, and no more."""
-        row = np.zeros(self.threads, np.int64)
-        np.maximum.at(row, threads % self.threads, stamps)
-        return {int(threads[0]) // self.threads: row}
+        cta = int(self.home(threads[0]))
+        row = np.zeros(self.grids.size(cta), np.int64)
+        np.maximum.at(row, threads - cta, stamps)
+        return {cta: row}
 
     def tick(self, threads: Threads | int) -> None:
         """What these do from now on is not what they did before."""
@@ -140,32 +164,34 @@ class Clocks:
     # ── meetings ────────────────────────────────────────────────────────────────────────
 
     def meet_ctas(self, first: int, ctas: int) -> None:
-        """All threads of some CTAs have met, CTA by CTA."""
-        mine = slice(first * self.threads, (first + ctas) * self.threads)
-        latest = self.now[mine].reshape(ctas, self.threads).max(axis=1).repeat(self.threads)
+        """All threads of some CTAs have met, CTA by CTA; `first` is the first thread."""
+        size = self.grids.size(first)
+        mine = slice(first, first + ctas * size)
+        latest = self.now[mine].reshape(ctas, size).max(axis=1).repeat(size)
         self.cta_known[mine] = latest
         self.now[mine] = latest
         self.tick(np.arange(mine.start, mine.stop))
         if self._held:
-            for cta in range(first, first + ctas):
-                self._share(np.arange(cta * self.threads, (cta + 1) * self.threads), cta)
+            for cta in range(mine.start, mine.stop, size):
+                self._share(np.arange(cta, cta + size), cta)
 
-    def meet_warps(self, first: int, count: int) -> None:
-        """All lanes of all warps of some threads have met, warp by warp; `first` begins a CTA."""
+    def meet_warps(self, first: int, ctas: int) -> None:
+        """All lanes of all warps of some CTAs have met, warp by warp; `first` is the first thread."""
         self.warps_used = True
-        ctas, whole = count // self.threads, -(-self.threads // WARP) * WARP
+        size = self.grids.size(first)
+        count, whole = ctas * size, -(-size // WARP) * WARP
         mine = slice(first, first + count)
         for held in (self.cta_known, self.now):
             padded = np.zeros((ctas, whole), np.int64)
-            padded[:, : self.threads] = held[mine].reshape(ctas, self.threads)
-            latest = padded.reshape(ctas, -1, WARP).max(axis=2).repeat(WARP, axis=1)[:, : self.threads]
+            padded[:, :size] = held[mine].reshape(ctas, size)
+            latest = padded.reshape(ctas, -1, WARP).max(axis=2).repeat(WARP, axis=1)[:, :size]
             held[mine] = latest.ravel()
         self.warp_known[mine] = self.now[mine]
         self.tick(np.arange(first, first + count))
         if self._held:
-            for start in range(first, first + count, self.threads):
-                for warp in range(start, start + self.threads, WARP):
-                    self._share(np.arange(warp, min(warp + WARP, start + self.threads)), None)
+            for start in range(first, first + count, size):
+                for warp in range(start, start + size, WARP):
+                    self._share(np.arange(warp, min(warp + WARP, start + size)), None)
 
     def meet(self, threads: Threads, more: Knowledge | None = None) -> None:
         """Some threads of a CTA have met, and learn `more` besides."""

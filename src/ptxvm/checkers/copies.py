@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ptxvm.checkers.clocks import Clocks, Knowledge
 from ptxvm.checkers.shadow import Records, Shadow
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.events import Access, Offsets, Threads
 
 Ints = npt.NDArray[np.int64]
@@ -45,18 +46,27 @@ class Begun:
 
 
 class Agents:
-    """The agents of the threads of a grid: that of thread t has the number t + `first`."""
+    """The agents of the threads of a launch."""
 
     def __init__(self, clocks: Clocks) -> None:
-        self.clocks, self.first = clocks, len(clocks.now)
-        self.now = np.ones(self.first, np.int64)
-        self.groups = {kind: np.zeros(self.first, np.int64) for kind in ("copies", "bulk", "mbarrier")}
+        self.clocks, self.grids = clocks, clocks.grids
+        self.now = np.ones(0, np.int64)
+        self.groups = {kind: np.zeros(0, np.int64) for kind in ("copies", "bulk", "mbarrier")}
         self.begun: list[Begun] = []
         self._posted: dict[int, deque[int]] = defaultdict(deque)
+        self.grow()
+
+    def grow(self) -> None:
+        """There are more threads than there were."""
+        if not self.grids.add_agents():
+            raise Unsupported(f"the check 'race' of asynchronous copies by more than {self.grids.agents:,} threads")
+        more = np.zeros(self.grids.threads - len(self.now), np.int64)
+        self.now = np.concatenate([self.now, more + 1])
+        self.groups = {kind: np.concatenate([held, more]) for kind, held in self.groups.items()}
 
     def awaited(self, threads: Threads, left: int, kind: str, settle: Callable[[Begun], None], *, reading: bool) -> None:
         """Threads have waited for all their groups but the last few: settle those copies, or what they read."""
-        waits = np.zeros(self.first, np.bool_)
+        waits = np.zeros(self.grids.threads, np.bool_)
         waits[threads] = True
         kept = []
         for each in self.begun:
@@ -77,4 +87,4 @@ class Agents:
     def told(self, threads: Threads) -> Knowledge:
         """What an mbarrier tells: the copies up to the oldest post of each thread."""
         stamps = np.array([self._posted[thread].popleft() for thread in threads.tolist()], np.int64)
-        return self.clocks.row(threads + self.first, stamps)
+        return self.clocks.row(threads + self.grids.agents, stamps)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ptxvm.checkers.strength import WIDE, Site, Sites
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Offsets, Scene, Threads
+from ptxvm.machine.events import Access, Offsets, Scenes, Threads
 from ptxvm.machine.streams import Turn
 
 Records = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ class Footprint:
     """All that a launch did to global memory."""
 
     turn: Turn
-    scene: Scene
+    scenes: Scenes
     sites: Sites = field(default_factory=Sites)
     marks: dict[int, Marks] = field(default_factory=dict)
 

@@ -110,9 +110,9 @@ class Patterns:
         found.by.setdefault(thread, int(self.clocks.now[thread]))
 
     def _take_in(self, thread: int, rank: int, heads: Heads) -> None:
-        cta = thread // self.clocks.threads
+        cta = self.clocks.home(thread)
         for (head, scope), knowledge in list(heads.items()):
-            if head // self.clocks.threads == cta or (scope >= WIDE and rank >= WIDE):
+            if self.clocks.home(head) == cta or (scope >= WIDE and rank >= WIDE):
                 self.clocks.learn(np.array([thread]), knowledge)
                 del heads[head, scope]
 

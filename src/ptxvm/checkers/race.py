@@ -7,6 +7,7 @@ the earlier one is a strong write, whoever observed it and is known orders it as
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,9 +59,9 @@ class RaceDetector:
 
     def __init__(self, scene: Scene, report: Callable[[Race], None]) -> None:
         shape = scene.shape
-        if shape.ctas * shape.threads > THREAD:
-            raise Unsupported(f"the check 'race' of a grid of more than {THREAD:,} threads")
         self.clocks = Clocks(shape.ctas, shape.threads)
+        self.grids = self.clocks.grids
+        self._check_size()
         self.patterns = Patterns(self.clocks)
         self.phases = Phases()
         self.sites = Sites()
@@ -71,6 +72,13 @@ class RaceDetector:
         self._shadows: dict[Allocation, Shadow] = {}
         self._made = 0
         self._arrived: dict[Any, Knowledge] = {}
+        self._launched: dict[int, Knowledge] = {}  # by grid: what the thread knew that launched it
+        self._children: dict[int, list[int]] = defaultdict(list)
+        self._ended: dict[int, Knowledge] = {}
+
+    def _check_size(self) -> None:
+        if self.grids.threads > THREAD:
+            raise Unsupported(f"the check 'race' of more than {THREAD:,} threads")
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
 
@@ -128,8 +136,6 @@ class RaceDetector:
         """Those who copy; none before the first copy."""
         if self._agents is None:
             self._agents = Agents(self.clocks)
-            if 2 * self._agents.first > THREAD:
-                raise Unsupported(f"the check 'race' of asynchronous copies in a grid of more than {THREAD // 2:,} threads")
         return self._agents
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
@@ -137,7 +143,7 @@ class RaceDetector:
         agents, kind = self.agents, access.attributes["group"]
         site = self._site(access, operation)
         shadow = self._shadow(allocation, access)
-        records = record(site, agents.now[threads], threads + agents.first)
+        records = record(site, agents.now[threads], threads + self.grids.agents)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         if access.attributes["proxy"] == "async":
             self._compare_proxies(shadow, site, cells, wide)
@@ -154,13 +160,14 @@ class RaceDetector:
         """Report writes that no proxy fence lets the async proxy see, though they are ordered before (PTX 9.7.9.25.2)."""
         last = shadow.wrote[cells]
         writers, stamps = thread_of(last), stamp_of(last)
-        there = (last != 0) & (writers < self.agents.first)
+        there = (last != 0) & (writers < self.grids.agents)
         there &= (writers == threads) | ~self.clocks.unknown(threads, writers, stamps)
         there &= stamps > self.proxied[np.where(there, writers, 0)]
         for n in np.flatnonzero(there).tolist():
             writer, stamp = int(writers[n]), int(stamps[n])
-            row = self.proxy_known.get(int(threads[n]), {}).get(writer // self.clocks.threads)
-            if row is None or row[writer % self.clocks.threads] < stamp:
+            home = int(self.clocks.home(writer))
+            row = self.proxy_known.get(int(threads[n]), {}).get(home)
+            if row is None or row[writer - home] < stamp:
                 pair = self.sites[int(site_of(last[n]))], self.sites[site]
                 self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), int(cells[n]) << shadow.shift, proxy=True))
                 return
@@ -295,8 +302,7 @@ class RaceDetector:
     ) -> npt.NDArray[np.int64]:
         """Report those of unordered accesses that are races; the positions of those that stay unordered."""
         others = site_of(records)
-        same_cta = thread_of(records) // self.clocks.threads == threads // self.clocks.threads
-        strong = self.sites.morally_strong(site, others, same_cta)
+        strong = self.sites.morally_strong(site, others, self._same_cta(records, threads))
         racing = np.flatnonzero(~strong)
         if len(racing) and self.patterns.observed:
             unseen = [n for n in racing.tolist() if not self._seen(shadow, cells[n], records[n], threads[n])]
@@ -306,7 +312,7 @@ class RaceDetector:
             for n in racing[first].tolist():
                 pair = self.sites[int(others[n])], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
-                earlier = int(thread_of(records[n])) % len(self.clocks.now)  # of an agent: the thread that has it
+                earlier = int(thread_of(records[n])) % self.grids.agents  # of an agent: the thread that has it
                 self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
@@ -371,12 +377,12 @@ class RaceDetector:
 
     def _covers(self, later: Records, earlier: Records) -> npt.NDArray[np.bool_]:
         """The same of two reads of one thread; those of copies under way may end in any order."""
-        own = thread_of(later) < len(self.clocks.now)
+        own = thread_of(later) < self.grids.agents
         found: npt.NDArray[np.bool_] = own & self.sites.covers(site_of(later), site_of(earlier), own)
         return found
 
     def _same_cta(self, records: Records, threads: Threads) -> npt.NDArray[np.bool_]:
-        same: npt.NDArray[np.bool_] = thread_of(records) // self.clocks.threads == threads // self.clocks.threads
+        same: npt.NDArray[np.bool_] = self.clocks.home(thread_of(records)) == self.clocks.home(threads)
         return same
 
     # ── release and acquire ─────────────────────────────────────────────────────────────
@@ -384,9 +390,7 @@ class RaceDetector:
     def _collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
         """Strong reads observe the writes that they are morally strong with."""
         writes = shadow.wrote[offsets >> shadow.shift]
-        others = thread_of(writes)
-        same = others // self.clocks.threads == threads // self.clocks.threads
-        strong = (writes != 0) & self.sites.morally_strong(site, site_of(writes), same)
+        strong = (writes != 0) & self.sites.morally_strong(site, site_of(writes), self._same_cta(writes, threads))
         acquires, rank = self.sites[site].order in ACQUIRES, int(self.sites.scope[site])
         for n in np.flatnonzero(strong).tolist():
             thread, location, write = int(threads[n]), (shadow.number, int(offsets[n])), int(writes[n])
@@ -418,7 +422,7 @@ class RaceDetector:
 
     def _strong_pair(self, site: int, write: int, thread: int) -> bool:
         other = write & THREAD
-        same = np.array([other // self.clocks.threads == thread // self.clocks.threads])
+        same = np.array([self.clocks.home(other) == self.clocks.home(thread)])
         return other == thread or bool(self.sites.morally_strong(site, np.array([write >> SITE]), same)[0])
 
     def fenced(self, threads: Threads, order: str, scope: str) -> None:
@@ -439,7 +443,7 @@ class RaceDetector:
     # ── barriers ────────────────────────────────────────────────────────────────────────
 
     def met(self, first: int, ctas: int) -> None:
-        """All threads of some CTAs have met."""
+        """All threads of some CTAs have met; `first` is the first of them."""
         self.clocks.meet_ctas(first, ctas)
 
     def arrived(self, key: Any, threads: Threads) -> None:
@@ -453,8 +457,9 @@ class RaceDetector:
         if not groups:
             return
         threads = np.concatenate([each for _, each in groups])
-        if len(threads) == self.clocks.threads and more is None:
-            self.clocks.meet_ctas(int(threads[0]) // self.clocks.threads, 1)
+        home = int(self.clocks.home(threads[0]))
+        if len(threads) == self.grids.size(home) and more is None:
+            self.clocks.meet_ctas(home, 1)
         else:
             self.clocks.meet(threads, more)
 
@@ -467,7 +472,45 @@ class RaceDetector:
     def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
         """The same of all warps of some CTAs."""
         if mnemonic == ORDERING:
-            self.clocks.meet_warps(first * self.clocks.threads, ctas * self.clocks.threads)
+            self.clocks.meet_warps(first, ctas)
+
+    # ── grids that the grid launches ────────────────────────────────────────────────────
+
+    def launches(self, grid: int, thread: int) -> None:
+        """A thread launches a grid, which will know what it knows."""
+        self._launched[grid] = self.clocks.snapshot(np.array([thread]))
+        self._children[self.grids.grid(thread)].append(grid)
+        self.clocks.tick(np.array([thread]))
+
+    def child_begins(self, scene: Scene, after: Sequence[int]) -> None:
+        """A grid that was launched begins, when some others have ended."""
+        threads = self.clocks.grow(scene.grid, scene.shape.ctas, scene.shape.threads)
+        self._check_size()
+        self.proxied = np.concatenate([self.proxied, np.zeros(len(threads), np.int64)])
+        if self._agents is not None:
+            self._agents.grow()
+        known = self._launched.pop(scene.grid)
+        for grid in after:
+            known = joined(known, self._all_of(grid))
+        self.clocks.learn(threads, known)
+
+    def child_ends(self, grid: int) -> None:
+        """A grid has ended, with all that it has launched."""
+        self._ended[grid] = self._all_of(grid)
+
+    def waited(self, threads: Threads, grids: Sequence[int]) -> None:
+        """Threads have waited for grids, which have ended."""
+        for grid in grids:
+            self.clocks.learn(threads, self._ended[grid])
+
+    def _all_of(self, grid: int) -> Knowledge:
+        """What a grid has done, whose threads have ended, and those that it launched, if they have."""
+        if grid in self._ended:
+            return self._ended[grid]
+        known = self.clocks.all_of(grid)
+        for child in self._children[grid]:
+            known = joined(known, self._ended.get(child, {}))
+        return known
 
 
 def _cells(

@@ -45,6 +45,17 @@ class Place:
     file: str = ""
     source: str = ""  # FILE:LINE of the high-level source, from `.loc`
     span: Span = field(default=Span(0, 0), repr=False)  # of the instruction in the PTX
+    grid: int = 0  # the number of a grid that a kernel launched, and where that was
+    launched: Place | None = None
+
+    @property
+    def lineage(self) -> str:
+        """Of a grid that a kernel launched: its number, and who launched it."""
+        if self.launched is None:
+            return ""
+        by = self.launched
+        who = f"CTA {by.cta}, thread {by.thread} of '{by.kernel}' launched it at line {by.line} ({by.text})"
+        return f"grid {self.grid} ('{self.kernel}'; {who}{', in ' + by.lineage if by.launched else ''})"
 
 
 class Fault(PTXVMError):  # noqa: N818
@@ -71,4 +82,6 @@ class Fault(PTXVMError):  # noqa: N818
             lines.append(f"  from {place.source}")
         if place.thread is not None:
             lines.append(f"  in kernel {place.kernel}, CTA {place.cta}, thread {place.thread}")
+        if place.launched is not None:
+            lines.append(f"  of {place.lineage}")
         return "\n".join(lines)

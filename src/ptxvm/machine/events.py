@@ -1,11 +1,13 @@
 """What an engine tells those who watch a launch, and what they find.
 
-Threads are numbered through the whole grid: CTA by CTA, and by their linear number in it.  A place in memory is an
+Threads are numbered through the whole grid: CTA by CTA, and by their linear number in it; those of a grid that a kernel
+launches have the numbers after all that were there before.  A place in memory is an
 allocation and the offset of a byte in it, counted from `Allocation.origin`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -83,7 +85,7 @@ class Party:
             "operation": self.operation, "strength": self.strength, "kernel": place.kernel, "function": place.function,
             "file": place.file, "line": place.line, "text": place.text, "source": place.source, "grid": self.grid,
             "cta": place.cta, "thread": place.thread, "where": self.where, "offset": self.offset, "size": self.size,
-            "address": self.address,
+            "address": self.address, "child": child(place),
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -93,7 +95,20 @@ class Party:
         line = f"{how} at line {self.line} ({self.place.text}) by CTA {self.cta}, thread {self.thread}"
         if self.grid:
             line += f" of launch {self.grid} ('{self.place.kernel}')"
+        if self.place.launched is not None:
+            line += f" of {self.place.lineage}"
         return f"{line}, from {self.source}" if self.source else line
+
+
+def child(place: Place) -> dict[str, Any] | None:
+    """The grid of a place, where a kernel launched it: its number, and where that was, for tools."""
+    by = place.launched
+    if by is None:
+        return None
+    return {
+        "grid": place.grid, "kernel": by.kernel, "file": by.file, "line": by.line, "text": by.text, "cta": by.cta,
+        "thread": by.thread, "child": child(by),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +171,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The launch that is watched."""
+    """A grid that is watched: that of the launch, or one that a kernel launched, with a number and a first thread."""
 
     kernel: str
     shape: LaunchShape
     shared: tuple[tuple[int, int, str], ...] = ()  # the variables of shared memory: offset, size, name
+    grid: int = 0
+    first: int = 0
+    launched: Place | None = None
 
     def variable(self, offset: int) -> str:
         """Where a byte of shared memory is, by its variable: ` ('tile' + 4)`."""
@@ -169,17 +187,36 @@ class Scene:
 
     def place(self, bound: Bound, thread: int) -> Place:
         """Where an instruction stands, and which thread ran it."""
-        cta, within = divmod(thread, self.shape.threads)
+        cta, within = divmod(thread - self.first, self.shape.threads)
         program = bound.function.program if bound.function is not None else None
         name = bound.function.name if bound.function is not None else ""
         at = unfold(cta, self.shape.grid), unfold(within, self.shape.block)
         if program is None:
-            return Place(self.kernel, 0, bound.node.head, *at, name)
+            return Place(self.kernel, 0, bound.node.head, *at, name, grid=self.grid, launched=self.launched)
         line, _ = program.source.location(bound.node.start)
         text = " ".join(program.source.text[bound.node.start : bound.node.end].split()).rstrip(";")
         origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}" if bound.location else ""
         span = Span(bound.node.start, bound.node.end)
-        return Place(self.kernel, line, text, *at, name, program.source.name, origin, span)
+        return Place(self.kernel, line, text, *at, name, program.source.name, origin, span, self.grid, self.launched)
+
+
+class Scenes:
+    """The grids of a run by the numbers of their threads."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._all = [scene]
+
+    def add(self, scene: Scene) -> None:
+        """One more."""
+        self._all.append(scene)
+
+    def of(self, thread: int) -> Scene:
+        """The grid of a thread."""
+        return self._all[bisect_right(self._all, thread, key=lambda scene: scene.first) - 1]
+
+    def place(self, bound: Bound, thread: int) -> Place:
+        """Where an instruction stands, and which thread ran it."""
+        return self.of(thread).place(bound, thread)
 
 
 def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -247,7 +284,7 @@ class Watcher(Protocol):
         """Threads have executed a fence."""
 
     def met(self, first: int, ctas: int) -> None:
-        """All threads of some CTAs, from a first one on, have met at a barrier."""
+        """All threads of so many CTAs, from a thread on, have met at a barrier."""
 
     def arrived(self, key: Any, threads: Threads) -> None:
         """Threads have arrived at a barrier of their CTA without waiting; `key` names it."""
@@ -268,7 +305,7 @@ class Watcher(Protocol):
         """Lanes of warps have met at a collective, group by group."""
 
     def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
-        """All lanes of all warps of some CTAs have met, warp by warp."""
+        """All lanes of all warps of so many CTAs, from a thread on, have met, warp by warp."""
 
     def ended(self, allocation: Allocation) -> None:
         """The shared or local memory of some CTAs is no more."""
@@ -279,8 +316,20 @@ class Watcher(Protocol):
     def finished(self, allocations: Sequence[Allocation]) -> None:
         """The run of the grid has ended, with these allocations live."""
 
+    def launches(self, grid: int, thread: int) -> None:
+        """A thread has launched a grid, whose number is given."""
+
+    def child_begins(self, scene: Scene, after: Sequence[int]) -> None:
+        """A grid begins that was launched, and some others come before it."""
+
+    def child_ends(self, grid: int) -> None:
+        """It has ended, with all that it has launched."""
+
+    def waited(self, threads: Threads, grids: Sequence[int]) -> None:
+        """Threads have waited for grids, which have ended."""
+
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Something is wrong: false raises it; true goes on without the thread's access, if that is possible."""
 
 
-__all__ = ["Access", "Finding", "Party", "Scene", "Watcher", "unfold"]
+__all__ = ["Access", "Finding", "Party", "Scene", "Scenes", "Watcher", "unfold"]

@@ -148,7 +148,7 @@ class Trace:
         kind = self.random.choice(("cta", "cta", "warp", "some"))
         if kind == "cta":
             threads = range(cta * BLOCK, (cta + 1) * BLOCK)
-            self.detector.met(cta, 1)
+            self.detector.met(cta * BLOCK, 1)
         elif kind == "warp":
             threads = range(warp, warp + 32)
             self.detector.warps_met("bar.warp.sync", [np.array(threads)])

@@ -79,12 +79,6 @@ def test_a_fault_names_the_child() -> None:
         ptxvm.load(FILE).kernel("wrong_child").launch(args=[np.zeros(16, np.uint32)])
 
 
-def test_checks_do_not_follow_launches() -> None:
-    """What is not there yet says so."""
-    with pytest.raises(ptxvm.Unsupported, match="launches from the device"):
-        ptxvm.load(FILE).kernel("in_order").launch(args=[np.zeros(16, np.uint32)], check=("race",))
-
-
 def test_the_jit_leaves_them_to_the_interpreter() -> None:
     with pytest.raises(ptxvm.Unsupported, match="launches kernels"):
         ptxvm.load(FILE).kernel("in_order").launch(args=[np.zeros(16, np.uint32)], engine="jit")

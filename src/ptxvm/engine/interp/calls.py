@@ -169,6 +169,7 @@ class Calls:
             words = value if isinstance(value, list) else [value]
             given += [np.broadcast_to(np.asarray(word), count).astype(np.uint64) for word in words]
         numbers = cohort.layout.numbers if lanes is None else lanes
+        cohort.calling = bound
         try:
             answer = handler(cohort, numbers, given)
         except AccessFault as fault:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from ptxvm.machine.builtins import Library, Results
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+
+if TYPE_CHECKING:
+    from ptxvm.engine.interp.family import Family
 
 SUCCESS, INVALID_CONFIGURATION = 0, 9  # cudaError_t
 TAIL_LAUNCH = 3  # cudaStreamTailLaunch
@@ -70,6 +73,7 @@ class Children:
     def __init__(self, image: Image, library: Library) -> None:
         self.image, self.memory = image, image.memory
         self.run: Run | None = None
+        self.family: Family | None = None  # who wants to know of them
         self.counters = Counters()
         self.waiting: list[Child] = []
         self._buffers: dict[int, Allocation] = {}
@@ -81,27 +85,33 @@ class Children:
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 
-    def grid(self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
+    def grid(
+        self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int, family: Family | None = None
+    ) -> Counters:
         """Run a grid with all its children, and theirs."""
-        self.run, self.counters = run, Counters()
+        self.run, self.counters, self.family = run, Counters(), family
         try:
             self._count(run(kernel, shape, parameters, shared))
             self._finish(self._take())
         finally:
-            self.run = None
+            self.run = self.family = None
             self._forget()
         return self.counters
 
     def _finish(self, first: list[Child]) -> None:
         """Run some grids; a grid has ended when those that it launched have, so the youngest run first."""
         elders, self.waiting = self.waiting, []
-        generations = [first]
+        generations, parents = [first], list[Child]()
         while generations:
             if generations[-1]:
-                self._begin(generations[-1].pop(0))
+                parents.append(generations[-1].pop(0))
+                self._begin(parents[-1])
                 generations.append(self._take())
             else:
                 generations.pop()
+                if parents and self.family is not None:
+                    self.family.ended(parents[-1])
+                del parents[-1:]
         self.waiting = elders
 
     def _begin(self, child: Child) -> None:
@@ -112,13 +122,15 @@ class Children:
         try:
             bank.bytes[:] = child.buffer.bytes
             self._release(child.buffer)
+            if self.family is not None:
+                self.family.begins(child)
             self._count(self.run(child.kernel, child.shape, bank.start, child.shared))
         finally:
             self.memory.release(bank)
 
     def _take(self, cta: tuple[Any, int] | None = None) -> list[Child]:
         """The grids that are to run now, in their order: all, or those of a CTA."""
-        taken = [child for child in self.waiting if cta in (None, child.cta)]
+        taken = [child for child in self.waiting if cta is None or (cta == child.cta and not child.last)]
         self.waiting = [child for child in self.waiting if child not in taken]
         return sorted(taken, key=lambda child: child.last)
 
@@ -172,6 +184,8 @@ class Children:
     def device_synchronize(self, call: Call) -> int:
         """Wait for the grids that the CTA has launched."""
         self._finish(self._take(call.cta))
+        if self.family is not None:
+            self.family.waited(call)
         return SUCCESS
 
     def get_last_error(self, call: Call) -> int:
@@ -197,6 +211,8 @@ class Children:
     def _launch(self, call: Call, child: Child, stream: int) -> int:
         child.cta, child.last = call.cta, stream == TAIL_LAUNCH
         self.waiting.append(child)
+        if self.family is not None:
+            self.family.launched(child, call, stream)
         return SUCCESS
 
     def _child(self, call: Call, kernel: int, buffer: int, sizes: Sequence[int], shared: int) -> Child | None:
@@ -224,7 +240,7 @@ class Children:
 
         def handler(cohort: Any, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:
             if self.run is None:
-                raise Unsupported("launches from the device, under a check")
+                raise Unsupported("a launch from the device without a grid")
             columns = [column.tolist() for column in arguments]
             rows = zip(*columns, strict=True) if columns else [()] * len(lanes)
             calls = [Call(cohort, lane, position) for position, lane in enumerate(lanes.tolist())]

@@ -60,6 +60,7 @@ class Cohort:
         self.voters = np.zeros(self.size, np.uint32)
         self.gives_way = False
         self.arrivals: list[tuple[Bound, Any, Any, Any]] = []
+        self.calling: Bound | None = None  # the last call of a function of the device
         self.copies = Copies(self)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,14 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.family import Family
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched import RandomSchedule, WatchedCohort
-from ptxvm.engine.launch import Counters
+from ptxvm.engine.launch import Counters, shared_variables
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
-from ptxvm.machine.events import Watcher
+from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.layout import open_argument_size
@@ -84,19 +85,15 @@ class Interpreter:
         seed: int | None,
     ) -> Counters:  # fmt: skip
         """The same, telling a watcher what the grid does; `seed` shuffles the schedule."""
-
-        def begin_watched(cohort_of: tuple[Any, ...], code: Executable, routine: Routine) -> Schedule:
-            cohort = WatchedCohort(*cohort_of)
-            number = int(cohort.layout.ctas[0])
-            schedule = Schedule(cohort, code, routine) if seed is None else RandomSchedule(
-                cohort, code, routine, [seed, number]
-            )  # fmt: skip
-            cohort.watch(watcher, schedule)
-            return schedule
-
-        limit = None if budget is None else Budget(budget)
+        family = Family(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
         code = self.following if watcher.follows_registers else self.executable
-        return self._run(code, kernel, shape, parameters, (shared, limit), begin_watched)
+
+        def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
+            limit = None if budget is None else Budget(budget, code.children.counters.turns)
+            begin = partial(begin_watched, watcher, family.scene, seed)
+            return self._run(code, kernel, shape, parameters, (shared, limit), begin)
+
+        return code.children.grid(run, kernel, shape, parameters, shared, family)
 
     def _run(
         self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Budget | None],
@@ -154,6 +151,20 @@ Begin = Callable[[tuple[Any, ...], Executable, Routine], Schedule]  # from what 
 def begin(cohort_of: tuple[Any, ...], code: Executable, routine: Routine) -> Schedule:
     """The schedule of a cohort that nobody watches."""
     return Schedule(Cohort(*cohort_of), code, routine)
+
+
+def begin_watched(
+    watcher: Watcher, scene: Scene, seed: int | None, cohort_of: tuple[Any, ...], code: Executable, routine: Routine
+) -> Schedule:
+    """The schedule of a cohort of a grid that a watcher watches; `seed` shuffles it."""
+    cohort = WatchedCohort(*cohort_of)
+    if seed is None:
+        schedule = Schedule(cohort, code, routine)
+    else:
+        number = int(cohort.layout.ctas[0])
+        schedule = RandomSchedule(cohort, code, routine, [seed, number, *([scene.grid] if scene.grid else [])])
+    cohort.watch(watcher, schedule, scene)
+    return schedule
 
 
 def directly_called(bound: Bound) -> Function | None:

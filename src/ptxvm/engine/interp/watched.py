@@ -21,7 +21,7 @@ from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Followed
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import address_of
-from ptxvm.machine.events import Watcher
+from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
 from ptxvm.machine.texture import Surface
 from ptxvm.machine.texture_surface import Touched
@@ -38,9 +38,9 @@ class WatchedCohort(Cohort):
     watcher: Watcher
     schedule: Schedule
 
-    def watch(self, watcher: Watcher, schedule: Schedule) -> None:
+    def watch(self, watcher: Watcher, schedule: Schedule, scene: Scene) -> None:
         """From now on."""
-        self.watcher, self.schedule = watcher, schedule
+        self.watcher, self.schedule, self.scene = watcher, schedule, scene
         self.spinning = np.zeros(self.size, np.bool_)  # has it last found that a phase of an mbarrier is not over?
         self.fruitless = 0  # such turns since something else happened
         self.surfaces: dict[int, Allocation] = {}
@@ -50,8 +50,8 @@ class WatchedCohort(Cohort):
         self.unset: dict[tuple[int, Register], Any] = {}
         self.came: dict[str, Bound] = {}  # the last instruction of each collective
         layout = self.layout
-        self.first = int(layout.ctas[0])  # the CTAs of a cohort follow each other
-        self.threads = layout.numbers + self.first * layout.threads
+        self.first = scene.first + int(layout.ctas[0]) * layout.threads  # the CTAs of a cohort follow each other
+        self.threads = layout.numbers + self.first
 
     def release(self) -> None:
         """Tell that the windows are no more."""
@@ -363,12 +363,16 @@ class WatchedCohort(Cohort):
         for _, those, numbers, _ in self.arrivals[before:]:
             keys = self.layout.cta[those] * 16 + numbers
             for key in np.unique(keys).tolist():
-                self.watcher.arrived((self.first + key // 16, key % 16), self.threads[those[keys == key]])
+                self.watcher.arrived(self.barrier(key // 16, key % 16), self.threads[those[keys == key]])
 
     def barrier_opened(self, cta: int, number: int, waiting: Sequence[Waiting]) -> None:
         """Tell who waited where."""
         groups = [(self.schedule.last(each.key), self.threads[each.lanes]) for each in waiting]
-        self.watcher.opened((self.first + cta, number), groups)
+        self.watcher.opened(self.barrier(cta, number), groups)
+
+    def barrier(self, cta: int, number: int) -> tuple[int, int]:
+        """What a barrier is known by: the first thread of the CTA, and its number."""
+        return self.first + cta * self.layout.threads, number
 
     def allocated(self, bound: Bound, lanes: Any, addresses: Any) -> None:
         """Tell of the blocks."""
@@ -378,7 +382,7 @@ class WatchedCohort(Cohort):
 
     def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
         """Tell who came."""
-        self.watcher.joined((self.first + cta, number), bound, self.threads[lanes], count)
+        self.watcher.joined(self.barrier(cta, number), bound, self.threads[lanes], count)
 
     def collective(self, bound: Bound, lanes: Any, masks: Any) -> None:
         """Tell whom lanes name."""

@@ -1,0 +1,69 @@
+"""The threads of a launch by number: those of its grid, of the grids that it launches, and the agents of all of them.
+
+Threads are numbered grid after grid and CTA by CTA, so those of a CTA follow each other.  The agent of thread t, who does
+its asynchronous copies, has the number t + `agents`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+NO_AGENTS = 1 << 62
+ROOM = 1 << 23  # threads that leave room for their agents
+
+
+class Grids:
+    """Where the grids and CTAs of a launch begin."""
+
+    def __init__(self, size: int, threads: int) -> None:
+        """The grid of the host has `threads`, CTAs of `size`."""
+        self._first, self._sizes, self._numbers = np.array([0]), np.array([size]), [0]
+        self._size = size
+        self.threads = threads
+        self.agents = NO_AGENTS
+
+    def add(self, number: int, size: int, threads: int) -> None:
+        """One more grid."""
+        self._numbers.append(number)
+        self._first, self._sizes = np.append(self._first, self.threads), np.append(self._sizes, size)
+        self.threads += threads
+
+    def add_agents(self) -> bool:
+        """Number the agents too; false where there are too many threads for that."""
+        if self.agents == NO_AGENTS:
+            self.agents = ROOM // self._size * self._size
+        return self.threads <= self.agents
+
+    def home(self, threads: Any) -> Any:
+        """The number of the first thread of each one's CTA, or of its agent."""
+        if len(self._first) == 1:
+            return threads - threads % self._size  # of agents too: theirs begin at a multiple of the size
+        shifted = (threads >= self.agents) * self.agents
+        plain = threads - shifted
+        grid = self._grid(plain)
+        return plain - (plain - self._first[grid]) % self._sizes[grid] + shifted
+
+    def size(self, thread: int) -> int:
+        """How many threads its CTA has."""
+        return int(self._sizes[self._grid(thread % self.agents)])
+
+    def grid(self, thread: int) -> int:
+        """The number of a thread's grid; that of the host's is 0."""
+        return self._numbers[int(self._grid(thread % self.agents))]
+
+    def of(self, grid: int) -> range:
+        """The threads of a grid."""
+        place = self._numbers.index(grid)
+        ends = [*self._first[place : place + 2].tolist(), self.threads]
+        return range(ends[0], ends[1])
+
+    def _grid(self, threads: Any) -> Any:
+        return np.searchsorted(self._first, threads, "right") - 1
+
+
+__all__ = ["NO_AGENTS", "Grids"]

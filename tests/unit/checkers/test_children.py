@@ -1,0 +1,268 @@
+"""Kernels that launch kernels: which accesses of parents, children and siblings are in order, and which race.
+
+The verdicts are those of CUDA's dynamic parallelism (CUDA C++ programming guide, "CUDA Dynamic Parallelism": parent and child
+grids, global memory, ordering and concurrency, streams), which order as other API calls do (PTX 8.9.4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+HEAD = """
+.version 6.4
+.target sm_75
+.address_size 64
+.extern .func (.param .b64 buffer) cudaGetParameterBufferV2(
+    .param .b64 kernel, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
+.extern .func (.param .b32 status) cudaLaunchDeviceV2(.param .b64 buffer, .param .b64 stream);
+.extern .func (.param .b32 status) cudaDeviceSynchronize;
+.extern .func (.param .b64 block) malloc(.param .b64 size);
+
+// One CTA of a kernel with so many threads, into a stream.
+.func launch(.param .b64 kernel, .param .b64 data, .param .b32 threads, .param .b64 stream) {
+    .reg .b32 %r<3>; .reg .b64 %k, %d, %s, %b;
+    .param .b64 name; .param .align 4 .b8 grid[12]; .param .align 4 .b8 block[12]; .param .b32 shared;
+    .param .b64 buffer; .param .b64 into; .param .b32 status;
+    ld.param.b64 %k, [kernel]; ld.param.b64 %d, [data]; ld.param.b32 %r1, [threads]; ld.param.b64 %s, [stream];
+    st.param.b64 [name], %k;
+    st.param.b32 [grid], 1; st.param.b32 [grid+4], 1; st.param.b32 [grid+8], 1;
+    st.param.b32 [block], %r1; st.param.b32 [block+4], 1; st.param.b32 [block+8], 1;
+    st.param.b32 [shared], 0;
+    call (buffer), cudaGetParameterBufferV2, (name, grid, block, shared);
+    ld.param.b64 %b, [buffer];
+    st.u64 [%b], %d;
+    st.param.b64 [into], %s;
+    call (status), cudaLaunchDeviceV2, (buffer, into);
+    ret;
+}
+
+.entry write(.param .u64 data) {
+    .reg .b32 %r; .reg .b64 %d; .reg .pred %p;
+    ld.param.u64 %d, [data];
+    mov.u32 %r, %tid.x;
+    setp.ne.u32 %p, %r, 0;
+    @!%p st.global.u32 [%d], 1;
+    ret;
+}
+
+.entry read(.param .u64 data) {
+    .reg .b32 %r; .reg .b64 %d;
+    ld.param.u64 %d, [data];
+    ld.global.u32 %r, [%d];
+    st.global.u32 [%d+64], 1;
+    ret;
+}
+
+.entry update(.param .u64 data) {
+    .reg .b64 %d;
+    ld.param.u64 %d, [data];
+    red.global.add.u32 [%d], 1;
+    ret;
+}
+
+.entry launch_write(.param .u64 data) {
+    .reg .b64 %k, %d;
+    ld.param.u64 %d, [data];
+    mov.u64 %k, write;
+    call launch, (%k, %d, 1, 0);
+    ret;
+}
+
+.entry launch_and_read(.param .u64 data) {
+    .reg .b64 %k, %d; .reg .b32 %r;
+    ld.param.u64 %d, [data];
+    mov.u64 %k, write;
+    call launch, (%k, %d, 1, 0);
+    ld.global.u32 %r, [%d];
+    ret;
+}
+
+// Every thread leaves its number, and reads that of its neighbour; the odd one waits, as it is asked.
+.entry neighbours(.param .u64 wait) {
+    .shared .u32 tile[96];
+    .reg .b32 %r<5>; .reg .b64 %w; .reg .pred %p;
+    ld.param.u64 %w, [wait];
+    setp.ne.u64 %p, %w, 0;
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, tile;
+    add.u32 %r2, %r2, %r3;
+    st.shared.u32 [%r2], %r1;
+    @%p bar.sync 0;
+    xor.b32 %r2, %r2, 4;
+    ld.shared.u32 %r4, [%r2];
+    ret;
+}
+
+.entry half(.param .u64 data) {
+    .reg .b32 %r; .reg .pred %p;
+    mov.u32 %r, %tid.x;
+    setp.lt.u32 %p, %r, 16;
+    @%p bar.sync 0;
+    ret;
+}
+
+.entry alone(.param .u64 data) {
+    .reg .b32 %r; .reg .pred %p;
+    mov.u32 %r, %tid.x;
+    setp.lt.u32 %p, %r, 32;
+    @%p barrier.sync 0;
+    @!%p barrier.sync 1;
+    ret;
+}
+
+.entry parent(.param .u64 data) {
+    .reg .b32 %r<6>; .reg .b64 %d, %e, %write, %read, %update, %k; .reg .pred %first, %second;
+    ld.param.u64 %d, [data];
+    mov.u64 %write, write; mov.u64 %read, read; mov.u64 %update, update;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    setp.eq.u32 %first, %r1, 0;
+    setp.eq.u32 %second, %r1, 1;
+"""
+
+
+def found(body, grid=1, block=2, checks=("race",), schedules=3):
+    module = ptxvm.load(HEAD + body + "\nret;\n}\n")
+    data = ptxvm.DeviceArray(64, np.uint32)
+    data.copy_from_host(np.zeros(64, np.uint32))
+    kernel = module.kernel("parent")
+    return kernel.launch(grid, block, [data], check=checks, schedules=schedules, seed=0).findings
+
+
+def launch(kernel, stream=0, threads=1, guard="@%first ", data="%d"):
+    return f"{guard}call launch, (%{kernel}, {data}, {threads}, {stream});\n"
+
+
+SYNC = "@%first call (%r5), cudaDeviceSynchronize;\n"
+WRITE, READ = "@%{} st.global.u32 [%d], 7;\n", "@%{} ld.global.u32 %r4, [%d];\n"
+BARRIER = "bar.sync 0;\n"
+RACES = {
+    # A grid sees what the thread that launches it has done before, or knows; nothing else of the parent.
+    "another thread writes": (WRITE.format("second") + launch("read"), "RAW"),
+    "written after the launch": (launch("read") + WRITE.format("first"), "RAW"),
+    "written after the launch and a barrier": (launch("read") + BARRIER + WRITE.format("second"), "RAW"),
+    # What a grid has done is seen by the thread that has waited for it.
+    "not waited for": (launch("write") + READ.format("first"), "WAR"),
+    "another thread has waited": (launch("write") + SYNC + READ.format("second"), "RAW"),
+    "waited before the launch": (SYNC + launch("write") + READ.format("first"), "WAR"),
+    # Grids of different streams may run at once; so may those of fire-and-forget.
+    "two streams": (launch("write", 0) + launch("read", 0x5001), "RAW"),
+    "fire and forget": (launch("write", 4) + launch("read", 4), "RAW"),
+    "a tail after a stream that reads": (launch("read", 0) + launch("write", 0x5001) + launch("read", 3), "WAR"),
+    # A grid has ended when those have that it launched, and not before.
+    "a grandchild": ("mov.u64 %k, launch_and_read;\n" + launch("k"), "WAR"),
+    "a grandchild in another stream": ("mov.u64 %k, launch_write;\n" + launch("k") + launch("read", 0x5001), "RAW"),
+}
+RACE_FREE = {
+    "the launching thread writes": WRITE.format("first") + launch("read"),
+    "another thread writes before a barrier": WRITE.format("second") + BARRIER + launch("read"),
+    "both read": launch("read") + READ.format("second"),
+    "waited for": launch("write") + SYNC + READ.format("first"),
+    "waited for before a barrier": launch("write") + SYNC + BARRIER + READ.format("second"),
+    "waited for, and written again": launch("write") + SYNC + WRITE.format("first") + launch("read"),
+    "one stream": launch("write") + launch("read"),
+    "one stream of two threads": launch("write") + launch("read", guard="@%second "),
+    "another stream": launch("write", 0x5001) + launch("read", 0x5001),
+    "atomics of two streams": launch("update", 0) + launch("update", 0x5001),
+    "a tail": launch("write", 0x5001) + launch("read", 3),
+    "a tail after the parent": launch("read", 3) + WRITE.format("second"),
+    "two tails": launch("write", 3) + launch("read", 3),
+    "a grandchild in one stream": "mov.u64 %k, launch_write;\n" + launch("k") + launch("read"),
+    "a grandchild before a tail": "mov.u64 %k, launch_write;\n" + launch("k", 0x5001) + launch("read", 3),
+    "a grandchild that was waited for": "mov.u64 %k, launch_write;\n" + launch("k") + SYNC + READ.format("first"),
+}
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_what_races(name):
+    body, hazard = RACES[name]
+    assert [(each.kind, each.hazard, each.space) for each in found(body)] == [("race", hazard, "global")]
+
+
+@pytest.mark.parametrize("name", RACE_FREE)
+def test_what_is_in_order(name):
+    assert found(RACE_FREE[name]) == []
+
+
+def test_the_null_stream_is_one_for_each_cta():
+    """Grids that two CTAs launch may run at once."""
+    (race,) = found(launch("write"), grid=2)
+    assert race.hazard == "WAW"
+    assert {party.place.launched.cta for party in race.accesses} == {(0, 0, 0), (1, 0, 0)}
+
+
+def test_a_parent_of_many_ctas_and_children_of_other_sizes():
+    """Threads of all grids are told apart, whatever the sizes of their CTAs."""
+    each = "mul.wide.u32 %e, %r2, 4; add.u64 %d, %d, %e;\n"
+    assert found(each + launch("write", threads=70) + SYNC + READ.format("first"), grid=5, block=40) == []
+    assert [f.hazard for f in found(each + launch("write", threads=70) + READ.format("first"), grid=5, block=40)] == ["WAR"]
+
+
+@pytest.mark.parametrize(("wait", "hazards"), [("0", ["WAR", "RAW"]), ("1", [])])
+def test_races_within_a_child(wait, hazards):
+    body = "mov.u64 %k, neighbours;\n" + launch("k", threads=96, data=wait)
+    races = found(body, block=33)
+    assert {each.hazard for each in races} <= set(hazards)
+    assert bool(races) == bool(hazards)
+    for each in races:
+        assert each.accesses[0].place.kernel == "neighbours"
+        assert each.accesses[0].thread[0] ^ 1 == each.accesses[1].thread[0]
+
+
+def test_a_report_names_the_grid_and_who_launched_it():
+    (race,) = found(WRITE.format("second") + launch("read"))
+    written, read = race.accesses
+    assert written.place.launched is None
+    assert (read.place.kernel, read.place.grid, read.thread) == ("read", 1, (0, 0, 0))
+    by = read.place.launched
+    assert (by.kernel, by.function, by.cta, by.thread) == ("parent", "launch", (0, 0, 0), (0, 0, 0))
+    assert by.text == "call (status), cudaLaunchDeviceV2, (buffer, into)"
+    assert "of grid 1 ('read'; CTA (0, 0, 0), thread (0, 0, 0) of 'parent' launched it at line" in str(race)
+    assert race.details["accesses"][1]["child"]["kernel"] == "parent"
+    assert "the parent's access before the launch" in race.missing
+
+
+def test_a_report_names_all_who_launched():
+    (race,) = found("mov.u64 %k, launch_and_read;\n" + launch("k"))
+    assert [party.place.grid for party in race.accesses] == [1, 2]
+    assert race.accesses[1].place.launched.launched.kernel == "parent"
+    assert "of 'launch_and_read' launched it at line" in str(race)
+
+
+def test_siblings_are_told_what_orders_them():
+    (race,) = found(launch("write", 4) + launch("read", 4))
+    assert race.missing.startswith("one stream for both grids")
+
+
+def test_a_warp_that_diverges_in_a_child():
+    (wrong,) = found("mov.u64 %k, half;\n" + launch("k", threads=32), checks=("sync",), schedules=1)
+    assert (wrong.kind, wrong.accesses[0].place.kernel, wrong.accesses[0].place.grid) == ("barrier-divergence", "half", 1)
+
+
+HEAP = "call (%e), malloc, (128);\n"
+
+
+def test_what_nobody_has_written_in_a_child():
+    (wrong,) = found(HEAP + launch("read", data="%e"), checks=("init",), schedules=1)
+    assert (wrong.kind, wrong.accesses[0].place.kernel, wrong.accesses[0].place.grid) == ("uninitialised-read", "read", 1)
+
+
+def test_what_a_child_has_written_has_a_value():
+    body = HEAP + launch("write", data="%e") + SYNC + "@%first ld.u32 %r4, [%e];\n"
+    assert found(body, checks=("init",), schedules=1) == []
+
+
+def test_a_wrong_access_of_a_child_is_a_finding_and_all_others_go_on():
+    body = "add.u64 %e, %d, 192;\n" + launch("read", data="%e") + launch("write") + SYNC + READ.format("first")
+    body += "@%first st.global.u32 [%d+4], %r4;\n" + WRITE.format("second").replace("%d", "%e+64")
+    kinds = [(each.kind, each.accesses[0].place.kernel) for each in found(body, checks=("memory",), schedules=1)]
+    assert sorted(kinds) == [("out-of-bounds", "parent"), ("out-of-bounds", "read")]
+
+
+def test_a_deadlock_names_the_grid():
+    (wrong,) = found("mov.u64 %k, alone;\n" + launch("k", threads=64), checks=("memory",), schedules=1)
+    assert (wrong.kind, wrong.accesses[0].place.kernel, wrong.accesses[0].place.grid) == ("deadlock", "alone", 1)
