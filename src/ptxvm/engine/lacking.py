@@ -19,10 +19,6 @@ class Lacking:
 
 LACKING = (
     Lacking(
-        "a kernel that launches kernels in the JIT",
-        "The functions by which a kernel launches others (cudaLaunchDevice and its kin) run grids on the interpreter.",
-    ),
-    Lacking(
         "a processor without f16 conversions in the JIT",
         "An x86 processor without F16C, older than 2012, has no instructions for f16.",
     ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptxvm.analysis.program import Function
-from ptxvm.diagnostics.errors import Fault
+from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.device_array import DeviceArray
@@ -29,6 +29,22 @@ class Counters:
     instructions: int = 0
     thread_instructions: int = 0
     turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many turns a launch may take, and how many other grids of it took before."""
+
+    turns: int
+    spent: int = 0
+
+    def left(self, taken: int) -> int:
+        """Turns that remain for a grid that has taken some."""
+        return self.turns - self.spent - taken
+
+    def overrun(self, kernel: str) -> Fault:
+        """What is raised when none remain."""
+        return Fault("step-budget", f"the grid did not end within {self.turns} steps", place=Place(kernel))
 
 
 class Engine(Protocol):

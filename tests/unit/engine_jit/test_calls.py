@@ -231,3 +231,27 @@ def test_a_function_returns_where_its_code_ends() -> None:
 .func (.reg .b32 r) outer(.reg .b32 n) { call (r), inner, (n); }
 """
     assert (both(functions, "call (%r1), outer, (%t);") == np.arange(64) + 1).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loop_notices_that_a_block_is_freed(engine: str) -> None:
+    """The access has met the block in the turns before; it is freed in the fourth."""
+    functions = """
+        .extern .func (.param .b64 block) malloc(.param .b64 size);
+        .extern .func free(.param .b64 block);"""
+    body = """
+        call (%d1), malloc, (64);
+        mov.u32 %r1, 0;
+    LOOP:
+        st.global.u32 [%d1], %r1;
+        setp.eq.u32 %p0, %r1, 3;
+        @!%p0 bra NEXT;
+        call free, (%d1);
+    NEXT:
+        add.u32 %r1, %r1, 1;
+        setp.lt.u32 %p1, %r1, 10;
+        @%p1 bra LOOP;"""
+    kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", body)).kernel()
+    with pytest.raises(ptxvm.Fault) as caught:
+        kernel.launch(block=1, args=[np.zeros(1, np.uint32)], engine=engine)
+    assert caught.value.kind == "use-after-free"

@@ -156,7 +156,7 @@ class Calls:
 
     def library(self, function: Function, arguments: list[Any], results: list[Any], key: Key, lanes: Any, bound: Bound) -> None:
         """A function that the device provides."""
-        handler = self.code.library.get(function.name)
+        handler = self.code.device_function(function.name)
         if handler is None:
             raise self.schedule.refuse("invalid-call", f"the function '{function.name}' has no body", bound, lanes)
         depth, routine = -key[0], self.code.routines[key[1]]

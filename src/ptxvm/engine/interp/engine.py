@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.family import Family
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched import RandomSchedule, WatchedCohort
-from ptxvm.engine.launch import Counters, shared_variables
+from ptxvm.engine.launch import Budget, Counters, shared_variables
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.events import Scene, Watcher
@@ -31,18 +29,6 @@ LANES = 4096  # of a cohort: what NumPy needs to earn its overhead, and the cach
 TURNS = 20_000  # of a cohort before the next one runs
 RESIDENT = 64  # cohorts that are under way at once
 UNBOUNDED_STACK = 1 << 16  # bytes for each thread where the depth of calls has no bound
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How many turns a launch may take, and how many other grids of it took before."""
-
-    turns: int
-    spent: int = 0
-
-    def left(self, counters: Counters) -> int:
-        """Turns that remain for a grid that has taken some."""
-        return self.turns - self.spent - counters.turns
 
 
 class Interpreter:
@@ -195,15 +181,15 @@ def run_all(waiting: Iterator[Schedule], kernel: str, budget: Budget | None) -> 
                 return counters
             schedule = running[0]
             before = schedule.turn
-            finished = schedule.run(TURNS if budget is None else min(TURNS, budget.left(counters)))
+            finished = schedule.run(TURNS if budget is None else min(TURNS, budget.left(counters.turns)))
             counters.turns += schedule.turn - before
             if finished:
                 running.popleft()
                 counters.instructions += schedule.instructions
                 counters.thread_instructions += schedule.thread_instructions
                 schedule.cohort.release()
-            elif budget is not None and budget.left(counters) <= 0:
-                raise Fault("step-budget", f"the grid did not end within {budget.turns} steps", place=Place(kernel))
+            elif budget is not None and budget.left(counters.turns) <= 0:
+                raise budget.overrun(kernel)
             else:
                 running.rotate(-1)
     finally:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ptxvm.analysis.program import Function
-from ptxvm.engine.interp.children import Children
+from ptxvm.engine.children import Children
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Slots
-from ptxvm.machine.builtins import Library
+from ptxvm.machine.builtins import Function as DeviceFunction, Library
 from ptxvm.machine.image import Image
 
 
@@ -19,7 +19,7 @@ class Executable:
     def __init__(self, image: Image, other: Executable | None = None) -> None:
         self.image, following = image, other is not None
         self.library: Library = image.library
-        self.children: Children = other.children if other is not None else Children(image, self.library)
+        self.children: Children = other.children if other is not None else Children(image)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
         self.routines = [Routine(function, n, image, self.module, following=following) for n, function in enumerate(defined)]
@@ -28,3 +28,7 @@ class Executable:
     def routine(self, function: Function) -> Routine | None:
         """The routine of the function that this one stands for; None for one without a body."""
         return self._of.get(self.image.resolve(function))
+
+    def device_function(self, name: str) -> DeviceFunction | None:
+        """A function that the device provides."""
+        return self.children.functions.get(name) or self.library.get(name)

@@ -16,7 +16,8 @@ import numpy as np
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Place
-from ptxvm.engine.interp.children import TAIL_LAUNCH, Call, Child
+from ptxvm.engine.children import TAIL_LAUNCH, Call, Child
+from ptxvm.machine.builtins import Extent
 from ptxvm.machine.events import Scene, Watcher
 
 OF_THE_CTA = 0
@@ -47,7 +48,7 @@ class Family:
         self._known: dict[Child, Known] = {}
         self._last: dict[Any, int] = {}  # by stream
         self._ended: set[int] = set()
-        self._launched: dict[tuple[Any, int], list[int]] = {}  # by CTA
+        self._launched: dict[tuple[int, Extent], list[int]] = {}  # by CTA
         self._waited: dict[int, int] = {}  # by thread: for how many of those of its CTA
 
     @property

@@ -22,7 +22,7 @@ class Translation:
     """The versions of a kernel as LLVM IR, each made when it is asked for, after those from which warps come to it."""
 
     def __init__(self, image: Image, wanted: Specialisation) -> None:
-        if (reason := refusals.reason(image, wanted.function)) is not None:
+        if (reason := refusals.reason(wanted.function)) is not None:
             raise Unsupported(reason)
         self.image, self.wanted = image, wanted
         self._lock = threading.RLock()
@@ -75,6 +75,7 @@ class Translation:
             record_size=kernel.record_size,
             shared_size=kernel.shared_size,
             stack=kernel.stack_size if kernel.uses_local else 0,
+            asks=kernel.asks,
             constants=kernel.constants,
             frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.plan.frames],
             most_sites=kernel.most_sites,

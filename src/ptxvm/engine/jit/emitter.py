@@ -64,6 +64,7 @@ class Emitter(Operands):
         self.leaves = False
         self.ranges = Ranges(self)
         self.repeats = kernel.plan.repeats(node)
+        self.keeps_sites = self.repeats and not kernel.frees
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride
 
@@ -384,7 +385,7 @@ class Emitter(Operands):
 
     def site_field(self, site: int, n: int) -> str:
         """What it remembers of its last allocation: from memory, or in a loop from a variable, which LLVM keeps at hand."""
-        if not self.repeats:
+        if not self.keeps_sites:
             return self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
         self.kernel.kept_sites.add((site, n))
         return self.code.emit(f"load i64, ptr %site.{site}.{n}, align 8", pure=False)
@@ -394,9 +395,9 @@ class Emitter(Operands):
 
     def site_again(self, site: int) -> None:
         """It may remember another one now."""
-        if self.repeats and self.kernel.shadow is not None:
+        if self.keeps_sites and self.kernel.shadow is not None:
             self.kernel.kept_sites |= {(site, n) for n in range(4)}  # who watches asks for all of them from here on
-        for n in range(4 if self.repeats else 0):
+        for n in range(4 if self.keeps_sites else 0):
             if (site, n) in self.kernel.kept_sites:
                 value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
                 self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")

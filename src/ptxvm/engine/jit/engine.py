@@ -16,13 +16,14 @@ from ptxvm.engine.jit.pool import usual_threads
 from ptxvm.engine.jit.runner import Runner
 from ptxvm.engine.jit.shelf import Shelf, Specialisation
 from ptxvm.engine.jit.signals import Signals
-from ptxvm.engine.launch import Counters
+from ptxvm.engine.launch import Budget, Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 
 if TYPE_CHECKING:
+    from ptxvm.engine.children import Children
     from ptxvm.engine.jit.sieve import Sieve
     from ptxvm.engine.jit.watched import Look
 
@@ -86,13 +87,38 @@ class Jit:
         fast: bool = False,
         trusted: bool = False,
     ) -> Counters:
-        """Run a grid to its end; `parameters` is the address of the parameter bank, `given` memory that it will use.
+        """Run a grid, and those that it launches, to their end.
+
+        `parameters` is the address of the parameter bank, `given` memory that it will use.
 
         `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
         """
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
+        usual = threads or usual_threads()
+        if not self.compiled(wanted).facts.launches:
+            return self._grid(wanted, shape, parameters, given, usual, None if budget is None else Budget(budget))
+        from ptxvm.engine.children import Children  # noqa: PLC0415 - few kernels launch others
+
+        children = Children(self.image)
+
+        def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
+            each = wanted._replace(function=self.image.resolve(kernel), block=shape.block, shared=shared)
+            limit = None if budget is None else Budget(budget, children.counters.turns)
+            if limit is not None and limit.left(0) <= 0:
+                raise limit.overrun(kernel.name)
+            done = self._grid(each, shape, parameters, given, usual, limit, children)
+            done.turns += 1  # code without loops takes none, and grids may launch grids for ever
+            return done
+
+        return children.grid(run, kernel, shape, parameters, shared)
+
+    def _grid(
+        self, wanted: Specialisation, shape: LaunchShape, parameters: int, given: Sequence[Allocation], threads: int,
+        budget: Budget | None, children: Children | None = None,
+    ) -> Counters:  # fmt: skip
+        """Run one grid."""
         compiled = self.compiled(wanted)
-        launch = Launch(self.image, compiled.facts, shape, budget)
+        launch = Launch(self.image, compiled.facts, shape, budget, children)
         progress, runners = spreading.Progress(shape.ctas, compiled.rate), []
 
         def another() -> Runner:
@@ -103,7 +129,7 @@ class Jit:
 
         try:
             with Signals(launch):
-                spreading.run(another, progress, 1 if compiled.facts.in_order else threads or usual_threads())
+                spreading.run(another, progress, 1 if compiled.facts.in_order else threads)
         finally:
             for runner in runners:
                 runner.leave()
@@ -121,7 +147,7 @@ class Jit:
     def examine(self, wanted: Specialisation, shape: LaunchShape, parameters: int, look: Look, budget: int | None) -> Counters:
         """Run a grid whose code looks for what checkers report, its CTAs in order."""
         compiled = self.compiled(wanted)
-        launch = Launch(self.image, compiled.facts, shape, budget)
+        launch = Launch(self.image, compiled.facts, shape, None if budget is None else Budget(budget))
         runner, progress = Runner(compiled, shape, look.calls, look.library), spreading.Progress(shape.ctas, None)
         runner.enter(launch, parameters, ())
         try:

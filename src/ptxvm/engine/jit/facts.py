@@ -17,6 +17,7 @@ from ptxvm.engine.jit.flat import Flat
 from ptxvm.machine.image import Image
 
 IN_ORDER = {"vprintf", "malloc", "free"}  # what they do shows the order in which threads come to them
+LAUNCHING = ("cuda", "__cudaCDP2")  # how the functions begin by which kernels launch others
 
 
 class Outside(Protocol):
@@ -74,7 +75,7 @@ class Facts(NamedTuple):
 
     `frames` are the functions it is made of, by their numbers in the image, and how many instructions each has; an
     instruction's number counts through all of them.  There are at most `most_sites` in all versions.  `stack` is 0
-    where no thread has local memory.
+    where no thread has local memory; `asks` are the functions of the device that it calls.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Facts(NamedTuple):
     record_size: int
     shared_size: int
     stack: int
+    asks: frozenset[str]
     constants: dict[str, int]
     frames: Sequence[tuple[int, int]]
     most_sites: int
@@ -98,7 +100,12 @@ class Facts(NamedTuple):
     @property
     def in_order(self) -> bool:
         """Must its CTAs run one after the other?  What they print would be mixed, and their blocks of memory too."""
-        return self.side_by_side or any(getattr(work.outside, "name", "") in IN_ORDER for work in self.works)
+        return self.side_by_side or not IN_ORDER.isdisjoint(self.asks) or self.launches
+
+    @property
+    def launches(self) -> bool:
+        """May it launch grids?"""
+        return any(name.startswith(LAUNCHING) for name in self.asks)
 
     def bound(self, image: Image, place: int) -> Bound:
         """An instruction by its number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Crash, Unsupported
+from ptxvm.engine.children import FUNCTIONS
 from ptxvm.engine.jit import stack
 from ptxvm.engine.jit.memory import Memory
 from ptxvm.engine.jit.plan import Frame
@@ -176,15 +177,30 @@ def words(variable: Variable, alignment: int) -> list[tuple[int, Type]]:
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """A function that the device provides."""
+    """A function that the device provides; what it answers is an integer, or nothing."""
 
     name: str
+    runs: ClassVar[bool] = False  # may it run grids?
 
     def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any] | None:
         """Call it for the active lanes."""
-        handler = machine.library.get(self.name)
-        answer = handler(machine.cohort, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
+        answer = self.handler(machine)(machine.cohort, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
         return None if answer is None else [np.asarray(answer).astype(np.int64)]
+
+    def handler(self, machine: Any) -> Any:
+        """The function."""
+        return machine.library.get(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCall(LibraryCall):
+    """One of those by which kernels launch others."""
+
+    runs: ClassVar[bool] = True
+
+    def handler(self, machine: Any) -> Any:
+        """The function."""
+        return machine.launch.children.functions[self.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,18 +216,25 @@ class NoBody:
 
 def library(at: Emitter, bound: Bound, function: Function, arguments: list[Any], results: list[Any]) -> None:
     """Ask Python."""
-    if not at.kernel.has_library(function.name):
+    work = device_function(at, function.name)
+    if work is None:
         at.outside(bound, NoBody(function.name), [], [])
         return
     at.needs_local()
     inputs = []
     for formal, node in zip(function.signature.parameters, arguments, strict=False):
-        value = actual_value(at, bound, at.node.frame, node, formal)[0]
-        value = value.view(value.type.as_unsigned).to(u64)
-        inputs.append((u64, value.raw))
+        held = actual_value(at, bound, at.node.frame, node, formal)
+        inputs += [(u64, word.view(word.type.as_unsigned).to(u64).raw) for word in held]
     wanted = bool(results and function.signature.results)
-    outputs = at.outside(bound, LibraryCall(function.name), inputs, [Type.named["s64"]] if wanted else [])
+    outputs = at.outside(bound, work, inputs, [Type.named["s64"]] if wanted else [])
     if wanted:
         type = function.signature.results[0].type.as_bits
         bits = outputs[0].to(type.as_signed).view(type)
         give(at, bound, at.node.frame, results[0], [bits])
+
+
+def device_function(at: Emitter, name: str) -> LibraryCall | None:
+    """A function that the device provides."""
+    if name in FUNCTIONS:
+        return LaunchCall(name)
+    return None if at.kernel.image.library.get(name) is None else LibraryCall(name)

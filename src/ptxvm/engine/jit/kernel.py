@@ -13,13 +13,12 @@ from ptxvm.engine.jit import counting, driver, handover, keeping, plan, refusals
 from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
-from ptxvm.engine.jit.facts import Outside
+from ptxvm.engine.jit.facts import LAUNCHING, Outside
 from ptxvm.engine.jit.ports import Request
 from ptxvm.engine.jit.raw import WARP, Lin, Raw
 from ptxvm.engine.jit.record import POINTERS, TICKS, offset
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, Urgency, alignment, place
 from ptxvm.engine.jit.shadow import Shadow
-from ptxvm.machine.builtins import Library
 from ptxvm.machine.window import GRAIN
 
 MOST_THREADS = 1 << 18  # of CTAs that are under way at once ...
@@ -59,6 +58,7 @@ class Kernel:
         self.shadow = shadow
         self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable
         self.unit = Unit(width)
+        self.asks = refusals.asks(image, function)
         self.fair = spinning.spins(image, function) is not None
         self.meets = self.fair or refusals.meets(image, function)
         self.unbounded = refusals.unbounded(image, function)
@@ -100,9 +100,10 @@ class Kernel:
         """The number of an instruction among those of the kernel and of what it calls."""
         return self._index[id(bound)]
 
-    def has_library(self, name: str) -> bool:
-        """Does the device provide a function of that name?"""
-        return Library(self.image.memory).get(name) is not None
+    @property
+    def frees(self) -> bool:
+        """May memory go away while it runs?"""
+        return any(name == "free" or name.startswith(LAUNCHING) for name in self.asks)
 
     def outside(self, bound: Bound, work: Outside, inputs: list[Type], outputs: list[Type]) -> int:
         """The number of something that Python does."""

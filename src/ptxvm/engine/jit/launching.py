@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.jit.facts import Facts
-from ptxvm.engine.launch import Counters
+from ptxvm.engine.launch import Budget, Counters
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 
+if TYPE_CHECKING:
+    from ptxvm.engine.children import Children
+
 
 class Launch:
-    """How far a grid may run, and what went wrong.
+    """How far a grid may run, and what went wrong; `children` are those that it launches, if it does.
 
     CTAs are begun in order, and those before `limit` run to their end.  So what is raised is the error of the first CTA
     that has one, however many threads there are.
     """
 
-    def __init__(self, image: Image, facts: Facts, shape: LaunchShape, budget: int | None) -> None:
-        self.image, self.facts, self.shape, self.budget = image, facts, shape, budget
+    def __init__(
+        self, image: Image, facts: Facts, shape: LaunchShape, budget: Budget | None, children: Children | None = None
+    ) -> None:
+        self.image, self.facts, self.shape, self.budget, self.children = image, facts, shape, budget, children
         self.turns = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None
@@ -47,9 +52,8 @@ class Launch:
         """Time has passed; a Fault where that was all there is."""
         with self._lock:
             self.turns += turns
-        if self.budget is not None and self.turns >= self.budget:
-            said = f"the grid did not end within {self.budget} steps"
-            raise Fault("step-budget", said, place=Place(self.facts.name))
+        if self.budget is not None and self.budget.left(self.turns) <= 0:
+            raise self.budget.overrun(self.facts.name)
 
     @cached_property
     def environment(self) -> Environment:

@@ -12,22 +12,13 @@ from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
 
-def reason(image: Image, function: Function) -> str | None:
+def reason(function: Function) -> str | None:
     """Why the JIT cannot run a kernel, as far as that shows before it is translated."""
     if not function.defined:
         return f"the kernel '{function.name}' without a body in the JIT"
-    if any(_launches(image, bound) for each in called(image, function) for bound in each.instructions):
-        return "a kernel that launches kernels in the JIT"
     if platform.machine() in ("x86_64", "AMD64") and not host.has("f16c"):
         return "a processor without f16 conversions in the JIT"
     return None
-
-
-def _launches(image: Image, bound: Bound) -> bool:
-    """Does it call one of CUDA's functions by which kernels launch others?"""
-    node = bound.operands.get("func") if bound.node.opcode == "call" else None
-    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
-    return isinstance(symbol, Function) and symbol.name.startswith(("cuda", "__cudaCDP2")) and not image.resolve(symbol).defined
 
 
 def called(image: Image, function: Function) -> Iterator[Function]:
@@ -42,6 +33,19 @@ def called(image: Image, function: Function) -> Iterator[Function]:
         for bound in each.instructions:
             if bound.node.opcode == "call":
                 work += callees(image, bound)
+
+
+def asks(image: Image, kernel: Function) -> frozenset[str]:
+    """The functions that a kernel calls and no module defines: the device may have them."""
+    named = (_named(bound) for each in called(image, kernel) for bound in each.instructions if bound.node.opcode == "call")
+    return frozenset(symbol.name for symbol in named if symbol is not None and not image.resolve(symbol).defined)
+
+
+def _named(call: Bound) -> Function | None:
+    """The function that a call names; None for one through a pointer."""
+    node = call.operands.get("func")
+    symbol = call.scope.find(node.text) if isinstance(node, tree.Name) else None
+    return symbol if isinstance(symbol, Function) else None
 
 
 def unbounded(image: Image, kernel: Function) -> bool:

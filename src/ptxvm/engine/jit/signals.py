@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -20,15 +19,30 @@ GET: Callable[[int], Any] = _raw.getsignal
 SET: Callable[[int, Any], Any] = _raw.signal
 
 
+class Handler:
+    """Does what another handler does, and interrupts a launch where that raises."""
+
+    def __init__(self, usual: Callable[[int, FrameType | None], Any], launch: Launch) -> None:
+        self.usual, self.launch = usual, launch
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """A signal has come."""
+        try:
+            self.usual(number, frame)
+        except BaseException as error:  # noqa: BLE001 - the launch raises it
+            self.launch.interrupted(error)
+
+
 class Signals:
     """While it is entered, an error of a handler interrupts the launch, which raises it when all its threads have stopped.
 
-    Python runs handlers in the main thread only, so elsewhere there is nothing to do.
+    Of launches in launches it is the inner one that raises it, in the middle of the outer one.  Python runs handlers in
+    the main thread only, so elsewhere there is nothing to do.
     """
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        self._handlers: list[tuple[int, Any]] = []
+        self._before: list[tuple[int, Any]] = []
 
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -36,15 +50,9 @@ class Signals:
         for number in KINDS:
             handler = GET(number)
             if callable(handler):
-                self._handlers.append((number, handler))
-                SET(number, partial(self._received, handler))
+                self._before.append((number, handler))
+                SET(number, Handler(handler.usual if isinstance(handler, Handler) else handler, self.launch))
 
     def __exit__(self, *error: object) -> None:
-        for number, handler in self._handlers:
+        for number, handler in self._before:
             SET(number, handler)
-
-    def _received(self, handler: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
-        try:
-            handler(number, frame)
-        except BaseException as error:  # noqa: BLE001 - the launch raises it
-            self.launch.interrupted(error)

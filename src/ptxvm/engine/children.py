@@ -3,7 +3,8 @@
 A grid that a kernel launches may begin at any time after that, and its parent has ended when all its children have (CUDA
 C++ programming guide, "CUDA Dynamic Parallelism").  Here the children run one after the other, in the order in which
 they were launched, when all CTAs of the parent have ended, each with its own children; then those of the stream
-`cudaStreamTailLaunch`.  What a thread waits for in `cudaDeviceSynchronize`, the grids that its CTA launched, runs then.
+`cudaStreamTailLaunch`.  CTAs have no order, so those of the first CTA come first, whatever the engine ran first.  What a
+thread waits for in `cudaDeviceSynchronize`, the grids that its CTA launched, runs then, on the same thread of the host.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,17 +20,16 @@ from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.launch import Counters
 from ptxvm.machine.allocation import Addresses, Allocation, Lanes
-from ptxvm.machine.builtins import Library, Results
-from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.builtins import Extent, Results
+from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.image import Image
-from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch import LaunchShape, check_shared
 
-if TYPE_CHECKING:
-    from ptxvm.engine.interp.family import Family
-
-SUCCESS, INVALID_CONFIGURATION = 0, 9  # cudaError_t
+SUCCESS, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED = 0, 9, 68  # cudaError_t
+MOST_WAITS = 24  # grids that wait for their children at once (cudaLimitDevRuntimeSyncDepth)
 TAIL_LAUNCH = 3  # cudaStreamTailLaunch
 STREAMS = count(0x5000)  # handles of streams that kernels make
+GRIDS = count(1)
 BUFFER_ALIGNMENT = 64
 
 Run = Callable[[Function, LaunchShape, int, int], Counters]
@@ -38,21 +38,23 @@ Run = Callable[[Function, LaunchShape, int, int], Counters]
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One thread in a function of the device: its cohort, its lane, its place among those that call."""
+    """One thread in a function of the device: of which grid it is, its cohort and lane, its place among those that call."""
 
+    grid: int
     cohort: Any
     lane: int
     position: int
 
     @property
-    def thread(self) -> tuple[Any, int]:
+    def thread(self) -> tuple[int, tuple[Extent, Extent]]:
         """Which thread it is."""
-        return self.cohort, self.lane
+        return self.grid, self.cohort.layout.coordinates(self.lane)
 
     @property
-    def cta(self) -> tuple[Any, int]:
+    def cta(self) -> tuple[int, Extent]:
         """Which CTA it belongs to."""
-        return self.cohort, int(self.cohort.layout.cta[self.lane])
+        grid, (cta, _) = self.thread
+        return grid, cta
 
 
 @dataclass(eq=False, slots=True)
@@ -63,25 +65,46 @@ class Child:
     shape: LaunchShape
     shared: int
     buffer: Allocation
-    cta: tuple[Any, int] = (None, 0)
+    cta: tuple[int, Extent] = (0, (0, 0, 0))
     last: bool = False
+
+    @property
+    def order(self) -> tuple[bool, Extent]:
+        """What decides which of the grids that one has launched run first; those alike run as they were launched."""
+        x, y, z = self.cta[1]
+        return self.last, (z, y, x)
+
+
+class Family(Protocol):
+    """Who wants to know of the grids."""
+
+    def launched(self, child: Child, call: Call, stream: int) -> None:
+        """A thread has launched a grid into a stream."""
+
+    def begins(self, child: Child) -> None:
+        """It is going to run."""
+
+    def ended(self, child: Child) -> None:
+        """It has, with those that it launched."""
+
+    def waited(self, call: Call) -> None:
+        """A thread has waited for the grids of its CTA."""
 
 
 class Children:
     """What the kernels of an image have launched."""
 
-    def __init__(self, image: Image, library: Library) -> None:
+    def __init__(self, image: Image) -> None:
         self.image, self.memory = image, image.memory
+        self.functions = {name: self._of_threads(function) for name, function in FUNCTIONS.items()}
         self.run: Run | None = None
-        self.family: Family | None = None  # who wants to know of them
+        self.family: Family | None = None
         self.counters = Counters()
         self.waiting: list[Child] = []
+        self._grid = self._waits = 0
         self._buffers: dict[int, Allocation] = {}
         self._prepared: dict[int, Child] = {}
-        self._errors: dict[tuple[Any, int], int] = {}
-        for name, function in FUNCTIONS.items():
-            for prefix in ("cuda", "__cudaCDP2"):  # before CUDA 12, and since
-                library.functions[f"{prefix}{name}"] = self._of_threads(function)
+        self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 
@@ -90,6 +113,7 @@ class Children:
     ) -> Counters:
         """Run a grid with all its children, and theirs."""
         self.run, self.counters, self.family = run, Counters(), family
+        self._grid = self._waits = 0
         try:
             self._count(run(kernel, shape, parameters, shared))
             self._finish(self._take())
@@ -119,6 +143,7 @@ class Children:
         if self.run is None:
             raise Unsupported("a launch from the device without a grid")
         bank = self.memory.allocate(len(child.buffer.bytes), 256, "param", "the parameters", writable=False)
+        parent, self._grid = self._grid, next(GRIDS)
         try:
             bank.bytes[:] = child.buffer.bytes
             self._release(child.buffer)
@@ -126,13 +151,14 @@ class Children:
                 self.family.begins(child)
             self._count(self.run(child.kernel, child.shape, bank.start, child.shared))
         finally:
+            self._grid = parent
             self.memory.release(bank)
 
-    def _take(self, cta: tuple[Any, int] | None = None) -> list[Child]:
+    def _take(self, cta: tuple[int, Extent] | None = None) -> list[Child]:
         """The grids that are to run now, in their order: all, or those of a CTA."""
         taken = [child for child in self.waiting if cta is None or (cta == child.cta and not child.last)]
         self.waiting = [child for child in self.waiting if child not in taken]
-        return sorted(taken, key=lambda child: child.last)
+        return sorted(taken, key=lambda child: child.order)
 
     def _count(self, done: Counters) -> None:
         self.counters.instructions += done.instructions
@@ -183,7 +209,12 @@ class Children:
 
     def device_synchronize(self, call: Call) -> int:
         """Wait for the grids that the CTA has launched."""
+        if self._waits == MOST_WAITS:
+            self._errors[call.thread] = SYNC_DEPTH_EXCEEDED
+            return SYNC_DEPTH_EXCEEDED
+        self._waits += 1
         self._finish(self._take(call.cta))
+        self._waits -= 1
         if self.family is not None:
             self.family.waited(call)
         return SUCCESS
@@ -220,9 +251,14 @@ class Children:
         if buffer not in self._buffers:
             raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
         function = self._kernel(call, kernel)
+        given, taken = self._buffers[buffer].size, self.image.parameters(function).size
+        if given < taken:
+            said = f"the buffer has {plural(given)}, and the parameters of '{function.name}' take {taken}"
+            raise AccessFault("invalid-launch", said, buffer, lane_index=call.position)
         try:
             shape = LaunchShape.of(tuple(sizes[:3]), tuple(sizes[3:]))
             shape.check(function)
+            check_shared(function, self.image.declared_shared(function), shared)
         except ValueError:
             self._errors[call.thread] = INVALID_CONFIGURATION
             return None
@@ -243,14 +279,14 @@ class Children:
                 raise Unsupported("a launch from the device without a grid")
             columns = [column.tolist() for column in arguments]
             rows = zip(*columns, strict=True) if columns else [()] * len(lanes)
-            calls = [Call(cohort, lane, position) for position, lane in enumerate(lanes.tolist())]
+            calls = [Call(self._grid, cohort, lane, position) for position, lane in enumerate(lanes.tolist())]
             answers = [function(self, call, *row) for call, row in zip(calls, rows, strict=True)]
             return np.array(answers, np.uint64)
 
         return handler
 
 
-FUNCTIONS: dict[str, Callable[..., int]] = {
+_FUNCTIONS: dict[str, Callable[..., int]] = {
     "GetParameterBuffer": Children.get_parameter_buffer,
     "GetParameterBufferV2": Children.get_parameter_buffer_v2,
     "LaunchDevice": Children.launch_device,
@@ -262,3 +298,5 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     "StreamDestroy": Children.stream_destroy,
 }
 """By their names without `cuda`."""
+FUNCTIONS = {f"{prefix}{name}": function for prefix in ("cuda", "__cudaCDP2") for name, function in _FUNCTIONS.items()}
+"""By their names before CUDA 12, and since."""
