@@ -27,7 +27,6 @@ LACKING = (
         "Each access remembers the allocation that it met last; a kernel with more accesses than the table has room for,"
         " after its calls have been put in place, is not compiled.",
     ),
-    Lacking("a copy in bulk in the JIT", "Copies in bulk (cp.async.bulk) end when the interpreter chooses."),
     Lacking("a register with that many parts", "The values that a warp keeps across a barrier have a place of bounded size."),
 )
 

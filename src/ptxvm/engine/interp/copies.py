@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxvm.engine.interp.lanes import spread
 from ptxvm.engine.interp.ports import Access, Copying, Update
+from ptxvm.machine.bulk import pieces
 from ptxvm.machine.faults import AccessFault
 
 if TYPE_CHECKING:
@@ -80,14 +81,10 @@ class Copies:
         if not len(lanes):
             return
         amount = spread(size, positions).astype(np.int64)
-        if (amount % copying.size).any():
-            wrong = int(np.argmax(amount % copying.size != 0))
-            said = f"a bulk copy is of a multiple of {copying.size} bytes, not {amount[wrong]}"
-            raise AccessFault("misaligned", said).placed(copying.bound, int(lanes[wrong]))
-        pieces = amount // copying.size
-        whose = np.repeat(np.arange(len(lanes)), pieces)
-        starts = np.repeat(np.cumsum(pieces) - pieces, pieces)
-        at = ((np.arange(len(whose)) - starts) * copying.size).astype(np.uint64)
+        try:
+            whose, at = pieces(amount)
+        except AccessFault as wrong:
+            raise wrong.placed(copying.bound, int(lanes[wrong.lane_index])) from None
         copy = Copy(
             copying, lanes[whose], spread(target, positions)[whose] + at, spread(source, positions)[whose] + at,
             np.full(len(whose), copying.size), self.groups[copying.kind][lanes[whose]],

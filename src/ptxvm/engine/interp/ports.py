@@ -19,9 +19,8 @@ from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import texture_unit
+from ptxvm.machine.bulk import PIECE
 from ptxvm.machine.tensor_core import Architecture, architecture_of
-
-PIECE = 16  # bytes: copies in bulk are of multiples of it
 
 
 @dataclass(eq=False, slots=True)

@@ -11,13 +11,14 @@ import numpy as np
 from ptxvm.algebra.types import b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
-from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.memory import Memory
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import Lin, Vec
+from ptxvm.machine.bulk import PIECE, pieces
 from ptxvm.machine.faults import AccessFault
 
 WORD = 4  # bytes
+HELD = np.dtype(np.uint32)
 
 
 class Tasks(Port):
@@ -38,7 +39,7 @@ class Tasks(Port):
         self._under(outer, none, lambda: self._store(target, [Value(self.alg, b32, Lin(0))] * count))
         self.at.guard = outer
 
-    def _under(self, outer: Any, chosen: Value, work: Callable[[], None]) -> None:
+    def _under(self, outer: Any, chosen: Value, work: Callable[[], object]) -> None:
         """Do something for the lanes that a predicate chooses."""
         both = chosen.raw if outer is None else self.alg.integer("and", pred, outer, chosen.raw)
         self.at.guard = Vec(self.alg.vector(pred, both))
@@ -55,8 +56,15 @@ class Tasks(Port):
         self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
-        """Left to the interpreter."""
-        raise Unsupported("a copy in bulk in the JIT")
+        """Copy at once, and tell the mbarrier of what was copied."""
+        outer = self.at.guard
+        self.at.outside(self.bound, BulkCopy(to, origin), [(u64, target.raw), (u64, source.raw), (u32, size.raw)], [])
+        if told is not None and update is not None:
+            some, count = size.ne(0), [size.to(u64)]
+            port = Memory(self.at, self.bound)
+            self._under(outer, some, lambda: port.atomic(
+                "shared", b64, told, update, count, order="relaxed", scope="cta", mbarrier="complete"
+            ))  # fmt: skip
 
     def commit(self, kind: str = "copies") -> None:
         """All copies are done."""
@@ -92,3 +100,37 @@ class PartialCopy:
             window, own = machine.windows["shared"], threads[lane : lane + 1]
             for n in range(self.size):
                 window.store(np.dtype(np.uint8), np.array([target + n & 0xFFFF_FFFF], np.uint64), words[n : n + 1], 1, own)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCopy:
+    """A copy of many bytes from space to space."""
+
+    to: str
+    origin: str
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Piece by piece, when all places have been looked at."""
+        target, source, sizes = values
+        whose, at = pieces(sizes.astype(np.int64))
+        if not len(whose):
+            return
+        lanes = threads[whose]
+        try:
+            there, to = self._places(machine, self.to, target[whose] + at, lanes, writing=True)
+            here, of = self._places(machine, self.origin, source[whose] + at, lanes, writing=False)
+        except AccessFault as wrong:
+            raise wrong.at_lane(int(whose[wrong.lane_index])) from None
+        there[to] = here[of]
+
+    def _places(self, machine: Any, space: str, address: Any, lanes: Any, *, writing: bool) -> tuple[Any, Any]:
+        """A view of memory, and the index in it where each piece is."""
+        count = PIECE // HELD.itemsize
+        if (window := machine.windows.get(space)) is not None:
+            found = window.resolve(HELD, address & 0xFFFF_FFFF, count, lanes, writing=writing)
+        else:
+            if machine.memory.address_bits == 32:
+                address = address & 0xFFFF_FFFF
+            found = machine.memory.resolve(HELD, address, count, space, lanes, writing=writing)
+        view, index = found
+        return view, index
