@@ -128,9 +128,9 @@ class LlvmAlgebra:
         nan = splat_literal("i32", CANONICAL) if varies else str(CANONICAL)
         condition = f"<{self.width} x i1>" if varies else "i1"
         # among integers: to LLVM one NaN is as good as another
-        bits = self.code.emit(f"bitcast {llvm} {a} to {word}")
+        bits = self.code.bitcast(llvm, a, word)
         made = self.code.emit(f"select {condition} {wrong}, {word} {nan}, {word} {bits}")
-        return self.result(varies, self.code.emit(f"bitcast {word} {made} to {llvm}"))
+        return self.result(varies, self.code.bitcast(word, made, llvm))
 
     def lenient(self, type: Type, raw: Raw) -> Raw:
         """A constant that is no NaN goes with loose values."""
@@ -427,7 +427,7 @@ class LlvmAlgebra:
             return from_lanes(target, a.lanes)
         varies, llvm, (x,) = self.operands(source, a)
         result = self.vector_type(target) if varies else after
-        return self.result(varies, self.code.emit(f"bitcast {llvm} {x} to {result}"))
+        return self.result(varies, self.code.bitcast(llvm, x, result))
 
     def _resize(self, source: Type, target: Type, a: Raw) -> Raw:
         if source.kind != "p" and source.bits == target.bits:

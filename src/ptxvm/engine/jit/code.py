@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from ptxvm.engine.jit.raw import WARP
 
+LONGEST = 200  # lines of a block: what LLVM's code generator does without optimisation grows with their square
+
 
 class TooWideError(Exception):
     """Something that is written for one warp only, in code for several."""
@@ -47,6 +49,8 @@ class Code:
         self.lines: list[str] = []
         self.memo: dict[str, str] = {}
         self.sums: dict[str, tuple[str, int]] = {}  # scalars that are something else and a constant
+        self.casts: dict[str, tuple[str, str]] = {}  # what other type and value the same bits had before
+        self.begun = 0  # where the last block begins
 
     def one_warp(self) -> None:
         """What follows is written for the lanes of one warp."""
@@ -82,6 +86,15 @@ class Code:
         given = ", ".join(f"{type} {operand}" for type, operand in arguments)
         return self.emit(f"call {result} @{function}({given})", pure=pure)
 
+    def bitcast(self, source: str, operand: str, target: str) -> str:
+        """The same bits as another type; as they have been before, where they have been that."""
+        source, operand = self.casts.get(operand, (source, operand))
+        if source == target:
+            return operand
+        made = self.emit(f"bitcast {source} {operand} to {target}")
+        self.casts[made] = source, operand
+        return made
+
     def intrinsic(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
         """Call an LLVM intrinsic."""
         self.unit.declare(name, result, *[type for type, _ in arguments])
@@ -96,6 +109,14 @@ class Code:
     def block(self, label: str) -> None:
         """The following instructions belong to this block."""
         self.lines.append(f"{label}:")
+        self.begun = len(self.lines)
+
+    def cut(self) -> None:
+        """Go on in another block, where this one is long."""
+        if len(self.lines) - self.begun > LONGEST:
+            onward = self.label()
+            self.jump(onward)
+            self.block(onward)
 
     def jump(self, label: str) -> None:
         """End the block."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
 
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
+ANSWER = "%answer"  # what the function of a warp returns
 
 
 def begin() -> list[str]:
@@ -37,24 +38,31 @@ def _add(at: Emitter, name: str, count: str) -> None:
     at.code.run(f"store i64 {at.code.emit(f'add i64 {before}, {count}', pure=False)}, ptr {name}, align 8")
 
 
-def told(lines: Iterable[str], width: int) -> Iterator[str]:
-    """The code of a warp's function, which tells the launch what it has counted wherever it returns."""
-    for number, line in enumerate(lines):
+def told(lines: Iterable[str]) -> Iterator[str]:
+    """The code of a warp's function, which comes to one place wherever it returns."""
+    yield f"  {ANSWER} = alloca i32, align 4"
+    for line in lines:
         if line.startswith("  ret i32"):
-            yield from _tell(f"%told.{number}", width)
-        yield line
+            yield f"  store i32 {line.removeprefix('  ret i32 ')}, ptr {ANSWER}, align 4"
+            yield "  br label %out"
+        else:
+            yield line
 
 
-def _tell(name: str, width: int) -> Iterator[str]:
+def tell(width: int) -> Iterator[str]:
+    """That place: the launch is told what was counted."""
+    yield "out:"
     for counter in (WHOLE, PARTS, LANES):
-        yield f"  {name}.{counter[5:]} = load i64, ptr {counter}, align 8"
-    yield f"  {name}.abreast = mul i64 {name}.whole, {width}"
-    for field, whole, part in (("instructions", "whole", "parts"), ("thread_instructions", "abreast", "lanes")):
-        yield f"  {name}.{field}.at = getelementptr i8, ptr %ctx, i64 {offset(field)}"
-        yield f"  {name}.{field}.old = load i64, ptr {name}.{field}.at, align 8"
-        yield f"  {name}.{field}.sum = add i64 {name}.{whole}, {name}.{part}"
-        yield f"  {name}.{field}.new = add i64 {name}.{field}.old, {name}.{field}.sum"
-        yield f"  store i64 {name}.{field}.new, ptr {name}.{field}.at, align 8"
+        yield f"  {counter}.all = load i64, ptr {counter}, align 8"
+    yield f"  %ran.abreast.all = mul i64 {WHOLE}.all, {width}"
+    for field, whole, part in (("instructions", WHOLE, PARTS), ("thread_instructions", "%ran.abreast", LANES)):
+        yield f"  %{field}.at = getelementptr i8, ptr %ctx, i64 {offset(field)}"
+        yield f"  %{field}.old = load i64, ptr %{field}.at, align 8"
+        yield f"  %{field}.sum = add i64 {whole}.all, {part}.all"
+        yield f"  %{field}.new = add i64 %{field}.old, %{field}.sum"
+        yield f"  store i64 %{field}.new, ptr %{field}.at, align 8"
+    yield f"  %answer.all = load i32, ptr {ANSWER}, align 4"
+    yield "  ret i32 %answer.all"
 
 
 def counted(record: Any) -> tuple[int, int]:

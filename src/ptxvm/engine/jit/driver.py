@@ -20,6 +20,7 @@ PARAMETERS = "ptr %ctx, ptr %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x
 ARGUMENTS = PARAMETERS.replace(" noalias", "")
 ROUNDS = 1 << 16  # of warps from barrier to barrier, between two looks at the clock
 FEW = 16  # barriers each of which has code of its own to keep what a warp needs
+ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
 MASKED = 1 << 16  # added to the state of a warp of which some lanes wait
 
 
@@ -95,9 +96,8 @@ def warp_function(kernel: Kernel) -> str:
         [
             f"define {'internal ' if kernel.main else ''}i32 @warp({PARAMETERS}, i32 %state) #0 {{",
             "entry:",
-            *entry,
-            switch,
-            *counting.told([*bodies, *epochs.suspect(kernel), "fault:", "  ret i32 -2", "done:", "  ret i32 -1"], kernel.width),
+            *counting.told([*entry, switch, *bodies, *epochs.suspect(kernel), *ENDS]),
+            *counting.tell(kernel.width),
             "}",
         ]
     )

@@ -83,6 +83,7 @@ class Emitter(Operands):
         for position, bound in enumerate(self.node.code):
             self.position = position
             self.instruction(bound)
+            self.code.cut()
         self.ranges.settle()
 
     def instruction(self, bound: Bound) -> None:

@@ -17,18 +17,18 @@ from ptxvm.engine.jit.shelf import Tier
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The passes of a tier, all of LLVM's where none is named, and the level of its code generator."""
+    """The passes of a tier, None for all of LLVM's, and the level of its code generator."""
 
-    passes: Sequence[str]
+    passes: Sequence[str] | None
     level: int
 
 
 RECIPES = {
     Tier.QUICK: Recipe(("sroa", "instruction_combine", "simplify_cfg"), 1),
-    Tier.BEST: Recipe((), 2),
+    Tier.BEST: Recipe(None, 2),
 }
 LONG = 15_000  # lines of a module that nobody should wait for longer than it takes to write its code down ...
-WRITTEN_DOWN = Recipe(("simplify_cfg",), 0)  # ... which takes half the time, and runs up to 3 times slower
+WRITTEN_DOWN = Recipe((), 0)  # ... which takes half the time, and runs up to 3 times slower
 
 
 def recipe(text: str, tier: Tier) -> Recipe:
@@ -99,14 +99,16 @@ def _refused(text: str, wrong: RuntimeError) -> Crash:
     return Crash(f"LLVM refuses what the JIT wrote, which is kept in {kept.name}: {reason}")
 
 
-def _run_passes(module: Any, target: Any, tier: Tier, names: Sequence[str]) -> None:
+def _run_passes(module: Any, target: Any, tier: Tier, names: Sequence[str] | None) -> None:
+    if names is not None and not names:
+        return
     options = llvm.create_pipeline_tuning_options(speed_level=int(tier))
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_unrolling = tier is Tier.BEST
     builder = llvm.create_pass_builder(target, options)
     passes = builder.getModulePassManager()
-    if names:
+    if names is not None:
         passes = llvm.create_new_module_pass_manager()
         for name in names:
             getattr(passes, f"add_{name}_pass")()

@@ -9,6 +9,7 @@ loaded place.  What a loop may change through a call is not followed: where it c
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in, segments, successors, targets
 from ptxvm.analysis.program import Bound, Function
@@ -17,6 +18,7 @@ from ptxvm.engine.jit.refusals import called
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
+REMEMBERED = 64  # functions: each version of a kernel asks
 STRONG = {"volatile", "relaxed", "acquire", "acq_rel", "mmio"}
 STEADY = frozenset({"param", "const", "nc"})  # words of loads from what nobody writes while the kernel runs
 PRIVATE = frozenset({"local", "param", "const", "nc"})
@@ -28,6 +30,7 @@ def spins(image: Image, kernel: Function) -> Bound | None:
     return next((bound for each in called(image, kernel) if (bound := _spinning(each)) is not None), None)
 
 
+@lru_cache(REMEMBERED)
 def _spinning(function: Function) -> Bound | None:
     """The first such branch of a function."""
     code = function.instructions
