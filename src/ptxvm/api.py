@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from ptxvm.engine.interp.engine import Interpreter
     from ptxvm.engine.jit.engine import Jit
-    from ptxvm.engine.launch import Engine, Watch
+    from ptxvm.engine.launch import Engine
+    from ptxvm.engine.watching import Watch
     from ptxvm.machine.image import Image
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
@@ -288,7 +289,7 @@ def watching(
     if not check and schedules == 1:
         return None
     from ptxvm.checkers.checker import Checker  # noqa: PLC0415 - NumPy comes with the first launch
-    from ptxvm.engine.launch import Watch  # noqa: PLC0415
+    from ptxvm.engine.watching import Watch  # noqa: PLC0415
 
     checks = names(check or ())
     sieve = None if engine == "interp" or turn.followed else module.jit.sieve

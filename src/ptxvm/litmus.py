@@ -14,7 +14,8 @@ from ptxvm.api import Module, load
 from ptxvm.checkers.checker import Checker
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp.alone import Alone
-from ptxvm.engine.launch import Watch, launch
+from ptxvm.engine.launch import launch
+from ptxvm.engine.watching import Watch
 from ptxvm.model import Test, read_tests
 from ptxvm.model.kernels import KernelTest, Launch, read_kernels
 from ptxvm.model.translate import as_kernel

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.diagnostic import Span
@@ -14,14 +14,13 @@ WARP = 32  # lanes
 Extent = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """Threads of a CTA that wait at an instruction, by their numbers in it; and the mask that each gave a collective."""
 
     cta: int
     bound: Bound
     threads: list[int]
-    masks: list[int] = field(default_factory=list)
+    masks: Sequence[int] = ()
 
 
 def place(kernel: str, bound: Bound, cta: Extent, thread: Extent) -> Place:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault, Place
-from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.image import Image
@@ -19,20 +16,19 @@ from ptxvm.machine.launch import LaunchShape, check_shared, launch_shape
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
-    from ptxvm.machine.events import Watcher
+    from ptxvm.engine.watching import Watch
 
 
-@dataclass(slots=True)
 class Counters:
     """What a launch did: instructions of groups, of threads, and turns of the schedule."""
 
-    instructions: int = 0
-    thread_instructions: int = 0
-    turns: int = 0
+    __slots__ = ("instructions", "thread_instructions", "turns")
+
+    def __init__(self, instructions: int = 0, thread_instructions: int = 0, turns: int = 0) -> None:
+        self.instructions, self.thread_instructions, self.turns = instructions, thread_instructions, turns
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """How many turns a launch may take, and how many other grids of it took before."""
 
     turns: int
@@ -63,55 +59,6 @@ class Engine(Protocol):
     def launch(self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None) -> Counters:
         """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns."""
         ...
-
-
-class WatchedEngine(Engine, Protocol):
-    """An engine that can be watched."""
-
-    def watched(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None, watcher: Watcher,
-        seed: int | None,
-    ) -> Counters:  # fmt: skip
-        """Run a grid to its end and tell a watcher what it does; `seed` shuffles the schedule."""
-        ...
-
-
-class Sieve(Protocol):
-    """What finds out quickly that a watcher would find nothing."""
-
-    def clears(
-        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
-        new: Sequence[Allocation],
-    ) -> tuple[Counters, str] | None:  # fmt: skip
-        """Run the grid: what it did and printed; None, and memory is as before, where the watcher has to look at it.
-
-        `new` is the memory that nobody has given a value.
-        """
-        ...
-
-
-@dataclass(slots=True)
-class Watch:
-    """Who watches a launch, and how often it is run: once as usual, then in random schedules from a seed on.
-
-    `checks` is what the watcher looks for; `sieve` may clear a kernel before anybody watches it, if it has `least` threads.
-    """
-
-    watcher: Watcher
-    schedules: int = 1
-    seed: int | None = None
-    checks: frozenset[str] = frozenset()
-    sieve: Sieve | None = None
-    least: int = 0
-
-    @property
-    def seeds(self) -> Iterator[int | None]:
-        """The seeds of the runs; one run of a seed is that seed's."""
-        if self.schedules == 1:
-            yield self.seed
-            return
-        yield None
-        yield from range(self.seed or 0, (self.seed or 0) + self.schedules - 1)
 
 
 def launch(
@@ -145,6 +92,8 @@ def launch(
         began = time.perf_counter()
         ctypes.memmove(bank.start, bytes(packed.data), len(packed.data))
         if watch is not None:
+            from ptxvm.engine.watching import fresh, watched  # noqa: PLC0415 - only who is watched needs it
+
             counters = watched(engine, kernel, shape, bank.start, (shared, steps), watch, fresh(memory.table.items, args))
         elif how is None:
             counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
@@ -169,88 +118,8 @@ def launch(
     )
 
 
-def watched(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch,
-    new: list[Allocation],
-) -> Counters:  # fmt: skip
-    """Run a grid for a watcher, unless a sieve knows that there is nothing to see."""
-    if watch.sieve is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
-        shared, steps = how
-        cleared = watch.sieve.clears(watch, kernel, shape, parameters, shared=shared, budget=steps, new=new)
-        if cleared is not None:
-            counters, printed = cleared
-            if printed:
-                engine.library.print(printed)
-            return counters
-    watch.watcher.launched(new)
-    return rehearse(engine, kernel, shape, parameters, how, watch)
-
-
 def hand_over(args: Sequence[Any]) -> None:
     """The kernel had these device arrays: what it left in them counts as written."""
     for each in args:
         if isinstance(each, DeviceArray):
             each.given = True
-
-
-def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
-    """The memory of the device arrays that nobody, host or kernel, has given a value."""
-    addresses = {each.address for each in args if isinstance(each, DeviceArray) and not each.given}
-    return [each for each in allocations if each.start in addresses]
-
-
-def rehearse(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch
-) -> Counters:
-    """Run the grid again and again from the same memory; leave what the first run did."""
-    from ptxvm.machine.events import Scene  # noqa: PLC0415 - only who is watched needs it
-
-    memory, printed = engine.image.memory, engine.library.output
-    (shared, steps), counted, output = how, Counters(), 0
-    before = Snapshot(memory.table.items) if watch.schedules > 1 else None
-    after: Snapshot | None = None
-    for number, seed in enumerate(watch.seeds):
-        if number and before is not None:
-            before.restore()
-        watch.watcher.begin(Scene(kernel.name, shape, shared_variables(engine.image, kernel)), number, seed)
-        try:
-            with nullcontext() if not number else engine.library.silent():
-                counters = engine.watched(
-                    kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed
-                )
-        except Fault as fault:  # of which nothing can go on
-            if not watch.watcher.refused(fault, None, 0):
-                raise
-            counters = Counters()
-        else:
-            watch.watcher.finished(memory.table.items)
-        if not number:
-            counted, output = counters, len(printed)
-            after = Snapshot(memory.table.items) if before is not None else None
-    del printed[output:]
-    if after is not None:
-        after.restore()
-    return counted
-
-
-def shared_variables(image: Image, kernel: Function) -> tuple[tuple[int, int, str], ...]:
-    """The variables of shared memory that a kernel may use: offset, size and name."""
-    entries = {each.name for program in image.programs for each in program.kernels} - {kernel.name}
-    return tuple(
-        (offset, variable.size, variable.name)
-        for variable, offset in image.shared.offsets.items()
-        if variable.size and variable.function not in entries
-    )
-
-
-class Snapshot:
-    """What memory holds."""
-
-    def __init__(self, allocations: Sequence[Allocation]) -> None:
-        self._held = [(each, each.bytes.copy()) for each in allocations if each.writable and each.space == "global"]
-
-    def restore(self) -> None:
-        """Let it hold that again."""
-        for allocation, values in self._held:
-            if allocation.live:
-                allocation.bytes[:] = values

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.machine.backing import Bytes, bytes_at
 from ptxvm.machine.faults import AccessFault, plural
 
-Lanes = npt.NDArray[np.intp]
-Addresses = npt.NDArray[np.uint64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Lanes: TypeAlias = "npt.NDArray[np.intp]"
+Addresses: TypeAlias = "npt.NDArray[np.uint64]"
 
 NEAR = 64  # so close to what is allocated an access is out of its bounds, whatever host array lay there before
 NULL_LIMIT = 1 << 16  # no host maps anything below
@@ -34,7 +36,6 @@ REACHES = {
 }
 
 
-@dataclass(eq=False, slots=True)
 class Allocation:
     """A range of addresses that a kernel may use.
 
@@ -44,34 +45,41 @@ class Allocation:
     `guard` is how many bytes on both sides belong to nobody; `hidden` tells that it has been out of the table once.
     """
 
-    start: int
-    size: int
-    space: str
-    name: str
-    writable: bool = True
-    detail: str = ""
-    owners: list[npt.NDArray[Any]] = field(default_factory=list)
     host: Bytes | None = None
-    window: int = 0
+    window = 0
     home: npt.NDArray[np.int64] | None = None
-    uses: int = 1
-    fate: str = "has been freed"
-    guard: int = 0
-    live: bool = True
-    hidden: bool = False
+    uses = 1
+    hidden = False
     successor: Allocation | None = None
-    end: int = field(init=False)
-    origin: int = field(init=False)
-    base: np.uint64 = field(init=False)
-    _views: dict[tuple[np.dtype[Any], int], npt.NDArray[Any]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.end = self.start + self.size
+    def __init__(
+        self,
+        start: int,
+        size: int,
+        space: str,
+        name: str,
+        writable: bool = True,  # noqa: FBT001, FBT002
+        detail: str = "",
+        owners: list[npt.NDArray[Any]] | None = None,
+        *,
+        fate: str = "has been freed",
+        guard: int = 0,
+        live: bool = True,
+    ) -> None:
+        self.start, self.size, self.end = start, size, start + size
+        self.space, self.name, self.writable, self.detail = space, name, writable, detail
+        self.owners = owners if owners is not None else []
+        self.fate, self.guard, self.live = fate, guard, live
         # Where its views begin: at its start, or up to 15 bytes before.  Alignments up to 16 hold for the address
         # itself; a larger one counts from here, for a host array is to be as good as device memory, which begins at a
         # multiple of 256.
-        self.origin = self.start & -GRAIN
-        self.base = np.uint64(self.origin)
+        self.origin = start & -GRAIN
+        self._views: dict[tuple[np.dtype[Any], int], npt.NDArray[Any]] = {}
+
+    @cached_property
+    def base(self) -> np.uint64:
+        """The origin, to be subtracted from addresses."""
+        return np.uint64(self.origin)
 
     @property
     def bytes(self) -> Bytes:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.initialise import number_bits
 from ptxvm.machine.layout import parameter_bank
 from ptxvm.machine.memory import Adopted, Memory
-from ptxvm.machine.texture import Opaque
+from ptxvm.machine.opaque import Opaque
 from ptxvm.syntax import tree
 
 RAW = (
@@ -33,13 +32,12 @@ RAW = (
 )
 
 
-@dataclass(slots=True)
 class Arguments:
     """The bytes of the parameter bank, and the host arrays that the kernel uses until `release`."""
 
-    memory: Memory
-    data: bytearray
-    adopted: list[Adopted] = field(default_factory=list)
+    def __init__(self, memory: Memory, data: bytearray) -> None:
+        self.memory, self.data = memory, data
+        self.adopted: list[Adopted] = []
 
     @property
     def buffer(self) -> Bytes:
@@ -95,13 +93,11 @@ def pack_arguments(
     return Bank(parameters, kernel).pack(args, memory)
 
 
-@dataclass(eq=False)
 class _Slot:
     """A parameter, and its place in the bank."""
 
-    number: int
-    parameter: Variable
-    offset: int
+    def __init__(self, number: int, parameter: Variable, offset: int) -> None:
+        self.number, self.parameter, self.offset = number, parameter, offset
 
     @cached_property
     def count(self) -> int:
@@ -129,8 +125,7 @@ class _Slot:
         return not type.is_float and type.bits == bits and self.count == 1
 
 
-@dataclass(slots=True)
-class _Argument:
+class _Argument(NamedTuple):
     """One argument of a launch."""
 
     slot: _Slot

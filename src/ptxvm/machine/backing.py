@@ -12,12 +12,14 @@ import mmap
 import platform
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
 WORLD_START = 4096  # the first page is never mapped
 WORLD_SIZE = 1 << 48  # of the widest user space that a 64-bit Linux gives without being asked for more

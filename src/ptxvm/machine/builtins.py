@@ -10,18 +10,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.machine.allocation import Addresses, Lanes
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.heap import Heap
 from ptxvm.machine.memory import Memory
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ptxvm.machine.heap import Heap
+
 Extent = tuple[int, int, int]
-Results = npt.NDArray[np.int64] | npt.NDArray[np.uint64] | None
+Results: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.uint64] | None"
 
 WORDS: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
@@ -67,6 +70,8 @@ class Library:
     def heap(self) -> Heap:
         """The heap, made when it is first asked."""
         if self._heap is None:
+            from ptxvm.machine.heap import Heap  # noqa: PLC0415 - few kernels ask for memory
+
             self._heap = Heap(self.memory)
         return self._heap
 

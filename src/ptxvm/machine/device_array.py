@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.machine.memory import Memory, default_memory
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class DeviceArray:

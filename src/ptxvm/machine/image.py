@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.constants import Address, ConstantError, evaluate
@@ -22,8 +21,11 @@ from ptxvm.machine.builtins import Library
 from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
 from ptxvm.machine.layout import Layout, SharedLayout, frame, module_local, open_argument_size, parameter_bank, shared_memory
 from ptxvm.machine.memory import Memory
-from ptxvm.machine.texture import Opaque, Sampler, Unbound
+from ptxvm.machine.opaque import Opaque, Unbound
 from ptxvm.syntax import tree
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 CONST_BANK = 1 << 16  # bytes of a bank of .const[n] (PTX 5.1.3.1)
 FUNCTION_SIZE = 16  # functions have addresses this far apart
@@ -314,6 +316,8 @@ def initial_object(variable: Variable) -> Opaque:
     """What an opaque variable stands for before anything is bound to it: a sampler is made of its initialiser (PTX 5.3)."""
     if variable.opaque != "samplerref" or not isinstance(variable.initial, tree.Vector):
         return Unbound(variable.opaque, variable.name)
+    from ptxvm.machine.texture import Sampler  # noqa: PLC0415 - few modules have any
+
     fields: dict[str, str | int] = {}
     for item in variable.initial.items:
         if isinstance(item, tree.Binary) and isinstance(item.left, tree.Name):

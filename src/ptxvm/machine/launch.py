@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.shared import most_static
@@ -22,8 +21,7 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchShape:
+class LaunchShape(NamedTuple):
     """CTAs of a grid and threads of a CTA, as (x, y, z); `multiprocessors` is what `%nsmid` tells."""
 
     grid: Extent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Register, Variable
@@ -17,13 +16,12 @@ def align(offset: int, alignment: int) -> int:
     return -(-offset // alignment) * alignment
 
 
-@dataclass(slots=True)
 class Layout:
     """Offsets of variables in a block of memory, its size and its alignment."""
 
-    offsets: dict[Variable, int] = field(default_factory=dict)
-    size: int = 0
-    alignment: int = 1
+    def __init__(self, offsets: dict[Variable, int] | None = None, size: int = 0, alignment: int = 1) -> None:
+        self.offsets = offsets if offsets is not None else {}
+        self.size, self.alignment = size, alignment
 
     def add(self, variable: Variable, at: int | None = None) -> int:
         """Place one more, at the end or from `at` on; returns where it ends."""
@@ -99,7 +97,6 @@ def _block(block: tree.Block, families: dict[int, list[Variable]], layout: Layou
             _block(statement, families, layout, at)
 
 
-@dataclass(slots=True)
 class SharedLayout:
     """The shared memory of a CTA: static variables, then what the launch adds.
 
@@ -107,9 +104,10 @@ class SharedLayout:
     the image, since a function that several kernels call has one address for `extern .shared` arrays.
     """
 
-    offsets: dict[Variable, int] = field(default_factory=dict)
-    static: dict[str, int] = field(default_factory=dict)
-    dynamic: int = 0
+    def __init__(self, offsets: dict[Variable, int]) -> None:
+        self.offsets = offsets
+        self.static: dict[str, int] = {}
+        self.dynamic = 0
 
 
 def shared_memory(programs: Iterable[Program]) -> SharedLayout:

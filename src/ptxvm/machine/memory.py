@@ -10,19 +10,22 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.machine import atomics, backing
+from ptxvm.machine import backing
 from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Addresses, Allocation, AllocationTable, Lanes
 from ptxvm.machine.backing import address_of, bytes_at, world
 
-Array = npt.NDArray[Any]
-Address = Addresses | np.uint64
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ptxvm.machine import atomics
+
+Array: TypeAlias = "npt.NDArray[Any]"
+Address: TypeAlias = "Addresses | np.uint64"
 
 SHIFTS = {1 << n: np.uint64(n) for n in range(8)}  # from the size of an access to that of an index
 WINDOWS = frozenset({"const", "shared", "local"})  # what is elsewhere is .global (PTX 6.4.1.1)
@@ -30,8 +33,7 @@ ADOPTED = "was an argument of a launch that has ended"
 GUARD = 256  # bytes that belong to nobody, on both sides of our own allocations
 
 
-@dataclass(frozen=True, slots=True)
-class Adopted:
+class Adopted(NamedTuple):
     """A host array as a kernel sees it: the address of its first element, and the allocation which that is in."""
 
     address: int
@@ -158,16 +160,17 @@ class Memory:
         self.table.remove(other, remember=False)
         self._last = NOWHERE
         start = min(allocation.start, other.start)
-        allocation.successor = other.successor = joined = replace(
-            allocation,
-            start=start,
-            size=max(allocation.end, other.end) - start,
-            name=f"{other.name} and {allocation.name}",
-            writable=allocation.writable or other.writable,
-            owners=allocation.owners + other.owners,
-            uses=allocation.uses + other.uses,
-            _views={},
+        allocation.successor = other.successor = joined = Allocation(
+            start,
+            max(allocation.end, other.end) - start,
+            allocation.space,
+            f"{other.name} and {allocation.name}",
+            allocation.writable or other.writable,
+            allocation.detail,
+            allocation.owners + other.owners,
+            fate=allocation.fate,
         )
+        joined.uses = allocation.uses + other.uses
         return joined
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
@@ -212,6 +215,8 @@ class Memory:
         old: bool = True,
     ) -> Any:
         """Update one address after the other, in the order of the lanes; what was there, if `old`."""
+        from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
+
         view, index = self.resolve(dtype, address, 1, space, lanes, writing=True)
         return atomics.apply(view, index, operation, operands, update, old=old)
 

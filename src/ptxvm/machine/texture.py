@@ -11,23 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Literal
-from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.memory import Memory
+from ptxvm.machine.opaque import Opaque
 
 Array = npt.NDArray[Any]
 Filter = Literal["nearest", "linear"]
 Address = Literal["wrap", "mirror", "clamp", "border"]
 Read = Literal["element", "normalized_float"]
-
-NUMBERS = count(0x7E00_0000_0000_0000)  # no address of a host looks like these
-HANDLES: WeakValueDictionary[int, Opaque] = WeakValueDictionary()
 
 FILTERS = ("nearest", "linear")
 ADDRESSES = ("wrap", "mirror", "clamp", "border")
@@ -44,48 +38,6 @@ CHANNEL_ORDER = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}  # CL_R, CL_RG, CL_RGBA
 # What `txq` answers (PTX 9.7.10.5): the enumerations of table 9.
 FILTER_MODE = {"nearest": 0, "linear": 1}
 ADDR_MODE = {"wrap": 0, "mirror": 1, "clamp": 3, "border": 4}  # clamp_ogl is 2, clamp is clamp_to_edge
-
-
-class Opaque:
-    """What a handle stands for."""
-
-    kind = ""
-
-    def __init__(self) -> None:
-        self.handle = next(NUMBERS)
-        HANDLES[self.handle] = self
-
-
-class Unbound(Opaque):
-    """What an opaque variable stands for until the host binds something to it."""
-
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__()
-        self.kind, self.name = kind, name
-
-
-def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
-    """What a handle stands for, or the address of a variable that holds one; an AccessFault where that is not `wanted`."""
-    found = HANDLES.get(handle)
-    if found is None:
-        try:
-            found = HANDLES.get(int(memory.load(np.dtype(np.uint64), np.uint64(handle))))
-        except AccessFault:
-            found = None
-    if isinstance(found, Unbound) and wanted:
-        raise AccessFault("unbound", f"nothing is bound to the .{found.kind} `{found.name}`; use Module.bind", handle)
-    if found is None or (wanted and found.kind != wanted):
-        what = f"of a .{found.kind}" if found is not None else "of nothing"
-        raise AccessFault("invalid-handle", f"{handle:#x} is the handle {what}, and a .{wanted} is needed", handle)
-    return found
-
-
-def is_a(memory: Memory, handle: int, kind: str) -> bool:
-    """Is it the handle of a variable or object of a kind (`istypep`)?"""
-    try:
-        return find(memory, handle).kind == kind
-    except AccessFault:
-        return False
 
 
 # ── samplers ────────────────────────────────────────────────────────────────────────────

@@ -14,17 +14,8 @@ import numpy as np
 from ptxvm.machine import texture_surface
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
-from ptxvm.machine.texture import (
-    Array,
-    Opaque,
-    Sampler,
-    Sampling,
-    Surface,
-    Texture,
-    find,
-    is_a,
-    query_sampling,
-)
+from ptxvm.machine.opaque import Opaque, find, is_a
+from ptxvm.machine.texture import Array, Sampler, Sampling, Surface, Texture, query_sampling
 from ptxvm.machine.texture_sampling import Fetch, fetch
 from ptxvm.machine.texture_surface import Place
 

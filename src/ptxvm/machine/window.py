@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from ptxvm.machine import atomics
 from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.memory import Array, Memory, fetch, put
 
-Offset = npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64 | np.uint32
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ptxvm.machine import atomics
+
+Offset: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64 | np.uint32"
 
 GRAIN = 256
 
@@ -82,6 +85,8 @@ class Window:
         old: bool = True,
     ) -> Any:
         """As `Memory.atomic`."""
+        from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
+
         view, index = self.resolve(dtype, offset, 1, lanes, writing=True)
         return atomics.apply(view, index, operation, operands, update, old=old)
 

@@ -10,7 +10,8 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit import host
-from ptxvm.engine.jit.flat import Loaded, NotFlat, flatten
+from ptxvm.engine.jit.flat import Loaded, NotFlat
+from ptxvm.engine.jit.flattening import flatten
 from ptxvm.engine.jit.native import Linked, Tier, assembly, object_code, optimised
 
 # A constant table, a jump table (absolute or relative, as LLVM likes), a function of the C library, an external address.

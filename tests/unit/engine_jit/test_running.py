@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit import calls, pool, shelf, spreading, tiers
+from ptxvm.engine.jit import calls, shelf, spreading, tiers
 from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
@@ -322,12 +322,12 @@ def test_the_number_of_threads_is_checked(monkeypatch: pytest.MonkeyPatch) -> No
     kernel, data = ptxvm.load(HEAD + SCALE).kernel(), np.zeros(32, np.uint32)
     with pytest.raises(ValueError, match="1 or more threads of the host, not 0"):
         kernel.launch(1, 32, [data], threads=0)
-    for text, found in (("3", 3), ("", pool.processors())):
+    for text, found in (("3", 3), ("", spreading.processors())):
         monkeypatch.setenv("PTXVM_THREADS", text)
-        assert pool.usual_threads.__wrapped__() == found
+        assert spreading.usual_threads.__wrapped__() == found
     monkeypatch.setenv("PTXVM_THREADS", "several")
     with pytest.raises(ValueError, match="PTXVM_THREADS is a number of threads, not 'several'"):
-        pool.usual_threads.__wrapped__()
+        spreading.usual_threads.__wrapped__()
 
 
 def test_numerics_are_exact_or_fast() -> None:

@@ -11,7 +11,8 @@ import pytest
 import ptxvm
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
-from ptxvm.machine.texture import HANDLES, Sampler, Surface, Texture, find, is_a
+from ptxvm.machine.opaque import HANDLES, find, is_a
+from ptxvm.machine.texture import Sampler, Surface, Texture
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from ptxvm.engine.interp.ports import Access, Action, Update
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched import WatchedCohort
-from ptxvm.engine.launch import Counters, Snapshot
+from ptxvm.engine.launch import Counters
+from ptxvm.engine.watching import Snapshot
 from ptxvm.machine.alone import Enough, Script, Stage, Touch
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment

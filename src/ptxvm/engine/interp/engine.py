@@ -16,7 +16,8 @@ from ptxvm.engine.interp.family import Family
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched import RandomSchedule, WatchedCohort
-from ptxvm.engine.launch import Budget, Counters, shared_variables
+from ptxvm.engine.launch import Budget, Counters
+from ptxvm.engine.watching import shared_variables
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.events import Scene, Watcher

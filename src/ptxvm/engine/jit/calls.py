@@ -13,11 +13,9 @@ import numpy as np
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine import faults
-from ptxvm.engine.jit import standing
 from ptxvm.engine.jit.facts import Facts
 from ptxvm.engine.jit.launching import Launch
-from ptxvm.engine.jit.raw import WARP
-from ptxvm.engine.jit.record import AT, REACHED, ROWS, TICKS, WRITABLE
+from ptxvm.engine.jit.record import AT, REACHED, ROWS, TICKS, WARP, WRITABLE
 from ptxvm.machine.allocation import REACHES, Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
@@ -207,6 +205,8 @@ class Calls:
 
     def _deadlock(self) -> None:
         """Everybody waits for somebody else."""
+        from ptxvm.engine.jit import standing  # noqa: PLC0415 - few kernels get stuck
+
         try:
             said, first = faults.deadlock(standing.waiting(self.facts, self.image, self.record))
             shape = self.launch.shape

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,15 +18,14 @@ from ptxvm.machine.launch import LaunchShape
 ORDER = ("first", "masked", "shapeless")
 
 
-@dataclass(eq=False)
 class Version:
-    """Code in memory (`code` keeps it there), where it is entered, and what is known of it and of those before it."""
+    """Code in memory (`code` keeps it there), where it is entered, and what is known of it and of those before it.
 
-    facts: Facts
-    code: Any
-    address: int
-    tier: int
-    seconds: float = 0.0  # that it took to compile
+    `seconds` is how long it took to compile.
+    """
+
+    def __init__(self, facts: Facts, code: Any, address: int, tier: int, seconds: float = 0.0) -> None:
+        self.facts, self.code, self.address, self.tier, self.seconds = facts, code, address, tier, seconds
 
     @cached_property
     def grid(self) -> Any:
@@ -35,7 +33,6 @@ class Version:
         return GRID(self.address)
 
 
-@dataclass(eq=False)
 class Compiled:
     """A kernel for one shape of CTA.
 
@@ -43,17 +40,20 @@ class Compiled:
     seconds that a CTA takes, `spent` those that all have taken.
     """
 
-    image: Image
-    library: Library
-    make: Callable[[str], Version]
-    translated: Callable[[Iterable[str]], Sequence[Work]]
-    versions: dict[str, Version] = field(default_factory=dict)
-    runners: list[Runner] = field(default_factory=list)
     rate: float | None = None
-    spent: float = 0.0
-    improving: bool = False
+    spent = 0.0
+    improving = False
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        image: Image,
+        library: Library,
+        make: Callable[[str], Version],
+        translated: Callable[[Iterable[str]], Sequence[Work]],
+    ) -> None:
+        self.image, self.library, self.make, self.translated = image, library, make, translated
+        self.versions: dict[str, Version] = {}
+        self.runners: list[Runner] = []
         self._lock = threading.Lock()
         self.facts = self.version("first").facts
 

@@ -12,7 +12,6 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import spreading, tiers
 from ptxvm.engine.jit.compiled import Compiled, Version
 from ptxvm.engine.jit.launching import Launch
-from ptxvm.engine.jit.pool import usual_threads
 from ptxvm.engine.jit.runner import Runner
 from ptxvm.engine.jit.shelf import Shelf, Specialisation
 from ptxvm.engine.jit.signals import Signals
@@ -94,7 +93,7 @@ class Jit:
         `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
         """
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
-        usual = threads or usual_threads()
+        usual = threads or spreading.usual_threads()
         if not self.compiled(wanted).facts.launches:
             return self._grid(wanted, shape, parameters, given, usual, None if budget is None else Budget(budget))
         from ptxvm.engine.children import Children  # noqa: PLC0415 - few kernels launch others

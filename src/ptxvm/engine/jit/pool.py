@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 from collections.abc import Callable
@@ -47,24 +46,6 @@ class Task:
         """Until it is done."""
         self._busy.acquire()
         self._busy.release()
-
-
-def processors() -> int:
-    """How many threads can run at once."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-@functools.cache
-def usual_threads() -> int:
-    """As many as `PTXVM_THREADS` says, else one for each processor that this process may use."""
-    text = os.environ.get("PTXVM_THREADS", "")
-    if not text:
-        return processors()
-    if not text.isdigit() or not int(text):
-        raise ValueError(f"PTXVM_THREADS is a number of threads, not {text!r}")
-    return int(text)
 
 
 if hasattr(os, "register_at_fork"):

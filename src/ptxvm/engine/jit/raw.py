@@ -13,9 +13,10 @@ from functools import lru_cache
 from math import gcd
 
 from ptxvm.algebra.types import Type
+from ptxvm.engine.jit import record
 
 REMEMBERED = 4096  # results of functions of patterns
-WARP = 32  # lanes of a warp; the vectors of a kernel hold one warp or several
+WARP = record.WARP  # lanes; the vectors of a kernel hold one warp or several
 Scalar = int | str
 Pattern = tuple[int, ...]
 Terms = tuple[tuple[Pattern, Scalar], ...]

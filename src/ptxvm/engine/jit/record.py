@@ -16,6 +16,7 @@ POINTERS = {
     "check", "function", "fault", "tick", "twin", "masked", "outside", "rows", "addresses", "renumber", "deadlock", "records",
     "states", "meeting", "saved",
 }  # fmt: skip
+WARP = 32  # lanes of a warp
 TICKS = 1 << 20  # turns of loops between two looks at the clock
 AT = {name: number for number, name in enumerate(FIELDS)}
 

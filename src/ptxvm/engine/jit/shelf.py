@@ -17,14 +17,15 @@ from ptxvm.engine.jit import host, store
 from ptxvm.engine.jit.compiled import Version
 from ptxvm.engine.jit.digest import Digest
 from ptxvm.engine.jit.facts import Facts, Work, packed, unpacked
-from ptxvm.engine.jit.flat import Flat, Loaded, NotFlat, flatten
+from ptxvm.engine.jit.flat import Flat, Loaded, NotFlat
 from ptxvm.machine.image import Image
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.compiler import Translation
 
 REMEMBERED = 8  # translations
-PACKAGE = Path(__file__).parents[2]
+PACKAGE = str(Path(__file__).parents[2])
+UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  # folders that no code depends on
 
 
 class Tier(enum.IntEnum):
@@ -98,6 +99,7 @@ class Shelf:
         import logging  # noqa: PLC0415
 
         from ptxvm.engine.jit import native  # noqa: PLC0415
+        from ptxvm.engine.jit.flattening import flatten  # noqa: PLC0415
 
         log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
         translation = self.translation(wanted)
@@ -155,20 +157,19 @@ def _version(name: str, facts: Facts, code: Flat, tier: int, seconds: float = 0.
 @functools.cache
 def ourselves() -> str:
     """This very ptxvm, and what it makes code with; a source that has changed counts as another version."""
-    digest = Digest()
+    found = list(sources(PACKAGE))
     llvmlite = find_spec("llvmlite")
-    made_by = sources(Path(llvmlite.origin).parent) if llvmlite is not None and llvmlite.origin is not None else ()
-    for name, modified, size in sorted([*sources(PACKAGE), *made_by]):
-        digest.add(f"{name} {modified} {size}\n")
-    return digest.text
+    if llvmlite is not None and llvmlite.origin is not None:
+        found += sources(str(Path(llvmlite.origin).parent))
+    return Digest().add(repr(sorted(found))).text
 
 
-def sources(folder: Path) -> Iterator[tuple[str, int, int]]:
+def sources(folder: str) -> Iterator[tuple[str, int, int]]:
     """The Python files below a folder and its libraries: name, time of the last change, size."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir() and entry.name != "__pycache__":
-                yield from sources(Path(entry.path))
-            elif entry.name.endswith((".py", ".so")):
+            if entry.name.endswith((".py", ".so")):
                 info = entry.stat()
                 yield entry.path, info.st_mtime_ns, info.st_size
+            elif entry.name not in UNRELATED and entry.is_dir():
+                yield from sources(entry.path)

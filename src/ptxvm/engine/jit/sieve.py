@@ -35,7 +35,8 @@ from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.jit.shelf import Specialisation
 from ptxvm.engine.jit.spinning import STRONG
 from ptxvm.engine.jit.watched import Look, Suspicious
-from ptxvm.engine.launch import Counters, Watch
+from ptxvm.engine.launch import Counters
+from ptxvm.engine.watching import Watch
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch import LaunchShape

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -11,12 +10,12 @@ from typing import Any
 
 from ptxvm.engine.jit.launching import Launch
 
-# Those whose handlers raise: Ctrl-C, and what ends a process or a test that takes too long.
-KINDS = [int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
-# The functions as C has them: those of `signal` make enumerations of their results, which takes longer than a small kernel.
+# The module as C has it: `signal` makes enumerations, which takes longer than a small kernel.
 _raw = import_module("_signal")
 GET: Callable[[int], Any] = _raw.getsignal
 SET: Callable[[int, Any], Any] = _raw.signal
+# Those whose handlers raise: Ctrl-C, and what ends a process or a test that takes too long.
+KINDS = [int(getattr(_raw, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(_raw, name)]
 
 
 class Handler:

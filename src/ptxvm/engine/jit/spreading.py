@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
 
-from ptxvm.engine.jit.pool import Task
 from ptxvm.engine.jit.runner import Runner
 
 FIRST = 16  # CTAs that are run at once as long as nobody knows how long they take
@@ -67,6 +68,8 @@ def spread(first: Runner, another: Callable[[], Runner], progress: Progress, thr
                 break
         busy.append(time.perf_counter() - began)
 
+    from ptxvm.engine.jit.pool import Task  # noqa: PLC0415 - short launches need no other thread
+
     others = [another() for _ in range(min(threads, -(-left // size)) - 1)]
     tasks = [Task(partial(work, runner)) for runner in others]
     work(first)
@@ -74,3 +77,21 @@ def spread(first: Runner, another: Callable[[], Runner], progress: Progress, thr
         task.wait()
     progress.rate = sum(busy) / left
     progress.next = progress.ctas
+
+
+def processors() -> int:
+    """How many threads can run at once."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@functools.cache
+def usual_threads() -> int:
+    """As many as `PTXVM_THREADS` says, else one for each processor that this process may use."""
+    text = os.environ.get("PTXVM_THREADS", "")
+    if not text:
+        return processors()
+    if not text.isdigit() or not int(text):
+        raise ValueError(f"PTXVM_THREADS is a number of threads, not {text!r}")
+    return int(text)

@@ -1,0 +1,144 @@
+"""A launch that is watched: by checkers, in several schedules, or by nobody where a sieve knows that all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.engine.launch import Counters, Engine
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.device_array import DeviceArray
+from ptxvm.machine.events import Scene, Watcher
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+
+
+class WatchedEngine(Engine, Protocol):
+    """An engine that can be watched."""
+
+    def watched(
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None, watcher: Watcher,
+        seed: int | None,
+    ) -> Counters:  # fmt: skip
+        """Run a grid to its end and tell a watcher what it does; `seed` shuffles the schedule."""
+        ...
+
+
+class Sieve(Protocol):
+    """What finds out quickly that a watcher would find nothing."""
+
+    def clears(
+        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
+        new: Sequence[Allocation],
+    ) -> tuple[Counters, str] | None:  # fmt: skip
+        """Run the grid: what it did and printed; None, and memory is as before, where the watcher has to look at it.
+
+        `new` is the memory that nobody has given a value.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who watches a launch, and how often it is run: once as usual, then in random schedules from a seed on.
+
+    `checks` is what the watcher looks for; `sieve` may clear a kernel before anybody watches it, if it has `least` threads.
+    """
+
+    watcher: Watcher
+    schedules: int = 1
+    seed: int | None = None
+    checks: frozenset[str] = frozenset()
+    sieve: Sieve | None = None
+    least: int = 0
+
+    @property
+    def seeds(self) -> Iterator[int | None]:
+        """The seeds of the runs; one run of a seed is that seed's."""
+        if self.schedules == 1:
+            yield self.seed
+            return
+        yield None
+        yield from range(self.seed or 0, (self.seed or 0) + self.schedules - 1)
+
+
+def watched(
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch,
+    new: list[Allocation],
+) -> Counters:  # fmt: skip
+    """Run a grid for a watcher, unless a sieve knows that there is nothing to see."""
+    if watch.sieve is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
+        shared, steps = how
+        cleared = watch.sieve.clears(watch, kernel, shape, parameters, shared=shared, budget=steps, new=new)
+        if cleared is not None:
+            counters, printed = cleared
+            if printed:
+                engine.library.print(printed)
+            return counters
+    watch.watcher.launched(new)
+    return rehearse(engine, kernel, shape, parameters, how, watch)
+
+
+def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
+    """The memory of the device arrays that nobody, host or kernel, has given a value."""
+    addresses = {each.address for each in args if isinstance(each, DeviceArray) and not each.given}
+    return [each for each in allocations if each.start in addresses]
+
+
+def rehearse(
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch
+) -> Counters:
+    """Run the grid again and again from the same memory; leave what the first run did."""
+    memory, printed = engine.image.memory, engine.library.output
+    (shared, steps), counted, output = how, Counters(), 0
+    before = Snapshot(memory.table.items) if watch.schedules > 1 else None
+    after: Snapshot | None = None
+    for number, seed in enumerate(watch.seeds):
+        if number and before is not None:
+            before.restore()
+        watch.watcher.begin(Scene(kernel.name, shape, shared_variables(engine.image, kernel)), number, seed)
+        try:
+            with nullcontext() if not number else engine.library.silent():
+                counters = engine.watched(
+                    kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed
+                )
+        except Fault as fault:  # of which nothing can go on
+            if not watch.watcher.refused(fault, None, 0):
+                raise
+            counters = Counters()
+        else:
+            watch.watcher.finished(memory.table.items)
+        if not number:
+            counted, output = counters, len(printed)
+            after = Snapshot(memory.table.items) if before is not None else None
+    del printed[output:]
+    if after is not None:
+        after.restore()
+    return counted
+
+
+def shared_variables(image: Image, kernel: Function) -> tuple[tuple[int, int, str], ...]:
+    """The variables of shared memory that a kernel may use: offset, size and name."""
+    entries = {each.name for program in image.programs for each in program.kernels} - {kernel.name}
+    return tuple(
+        (offset, variable.size, variable.name)
+        for variable, offset in image.shared.offsets.items()
+        if variable.size and variable.function not in entries
+    )
+
+
+class Snapshot:
+    """What memory holds."""
+
+    def __init__(self, allocations: Sequence[Allocation]) -> None:
+        self._held = [(each, each.bytes.copy()) for each in allocations if each.writable and each.space == "global"]
+
+    def restore(self) -> None:
+        """Let it hold that again."""
+        for allocation, values in self._held:
+            if allocation.live:
+                allocation.bytes[:] = values
