@@ -135,14 +135,8 @@ class Module:
         return self._jit.seconds if self._jit is not None else 0.0
 
     def engine(self, name: str) -> Engine:
-        """`interp`, `jit`, or `auto`: the JIT, but the interpreter for a kernel that needs what the JIT lacks."""
-        if name == "interp":
-            return self.interpreter
-        if name == "jit":
-            return self.jit
-        from ptxvm.engine.auto import Auto  # noqa: PLC0415
-
-        return Auto(self.image, self.jit, lambda: self.interpreter)
+        """`interp`, or `jit`, which `auto` takes: it runs whatever the interpreter runs."""
+        return self.interpreter if name == "interp" else self.jit
 
     @property
     def kernels(self) -> dict[str, Kernel]:

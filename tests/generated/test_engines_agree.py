@@ -413,8 +413,6 @@ def test_faults_are_told_alike(path: Path) -> None:
     out = np.zeros(runner.BYTES, np.uint8)
     for run in (run for run in runs if run.fault):
         kernel, said = module.kernel(run.kernel), []
-        if module.jit.supports(kernel.function, (*run.block, 1, 1)[:3]) is not None:
-            continue
         for engine in ("interp", "jit"):
             with pytest.raises(ptxvm.Fault) as caught:
                 kernel.launch(grid=run.grid, block=run.block, args=[out, *runner.arguments(kernel, run.args)], engine=engine)

@@ -13,7 +13,6 @@ from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.isa import isa, unknown
 from ptxvm.cli.terminal import console, filled, has_color, labelled, width
 from ptxvm.diagnostics import did_you_mean, render
-from ptxvm.engine.lacking import LACKING
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.isa.targets import Target
@@ -40,6 +39,16 @@ from ptxvm.syntax.printer import print_operand
 CODE = re.compile(r"[Pp]\d+")
 REGISTER = re.compile(r"%(\w+)(?:\.(\w+))?")
 OPCODE = re.compile(r"[a-z]\w*(\.[\w:]+)*;?")
+
+JIT = """\
+The JIT, which engine="auto" takes, runs every kernel that the interpreter runs, with the same bits and the same faults.
+
+What PTX leaves open may differ: the order of threads that nothing orders, which CTAs run at once, when asynchronous copies \
+end, addresses and clocks. A number of steps bounds the turns of loops; on the interpreter, those of its schedule.
+
+numerics="fast" gives up the bits of what the manual has only a bound for. A check of what compiled code cannot clear runs on \
+the interpreter."""
+"""What `explain jit` says."""
 
 Rows = list[tuple[str, ...]]
 
@@ -76,11 +85,8 @@ def is_whole(what: str) -> bool:
 
 
 def explain_jit() -> int:
-    """What the JIT lacks, for which `--engine auto` takes the interpreter."""
-    out = console()
-    out.print("The JIT runs every kernel that the interpreter runs, but for")
-    for each in LACKING:
-        out.print(Text.assemble("\n", (each.feature.removesuffix(" in the JIT"), "bold"), f"\n{filled(each.why, indent='  ')}"))
+    """What the JIT does as the interpreter does, and what it need not."""
+    console().print(Text(filled(JIT)))
     return 0
 
 

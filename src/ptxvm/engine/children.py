@@ -267,7 +267,7 @@ class Children:
     def _kernel(self, call: Call, address: int) -> Function:
         """The kernel with that address."""
         function = self.image.function_at(address)
-        if function is None or not function.entry:
+        if function is None or not function.entry or not function.defined:
             raise AccessFault("invalid-launch", f"{address:#x} is the address of no kernel", address, lane_index=call.position)
         return function
 

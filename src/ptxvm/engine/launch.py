@@ -82,6 +82,8 @@ def launch(
     if steps is not None and steps < 1:
         raise ValueError(f"steps is how many steps the launch may take, not {steps}")
     memory, printed = engine.image.memory, engine.library.output
+    if not engine.image.resolve(kernel).defined:
+        raise ValueError(f"the kernel '{kernel.name}' has no body")
     shape = launch_shape(grid, block)
     shape.check(kernel)
     check_shared(kernel, engine.image.declared_shared(kernel), shared)

@@ -219,11 +219,3 @@ def test_ctrl_c_ends_a_child_that_its_parent_waits_for(engine: str) -> None:
 def test_parameters_that_do_not_fit_their_buffer_are_refused(engine: str) -> None:
     with pytest.raises(ptxvm.Fault, match="the buffer has 4 bytes, and the parameters of 'leaf' take 12"):
         ptxvm.load(NESTED).kernel("short").launch(args=[np.zeros(4, np.uint32)], engine=engine)
-
-
-def test_auto_takes_the_jit(caplog: pytest.LogCaptureFixture) -> None:
-    out = np.zeros(16, np.uint32)
-    with caplog.at_level("INFO", "ptxvm.engine"):
-        ptxvm.load(FILE).kernel("in_order").launch(args=[out])
-    assert [*out[:2]] == [104, 6]
-    assert not caplog.records

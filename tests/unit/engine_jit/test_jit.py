@@ -74,11 +74,6 @@ def test_lanes_past_the_end_of_the_block_touch_nothing() -> None:
     assert (out == np.arange(20)).all()
 
 
-def test_what_is_supported_has_no_reason() -> None:
-    module = ptxvm.load(HEAD + LOAD)
-    assert module.jit.supports(module.kernel().function) is None
-
-
 def test_an_endless_loop_ends_with_its_budget() -> None:
     with pytest.raises(ptxvm.Fault, match="did not end within 1000 steps"):
         ptxvm.load(HEAD + FOREVER).kernel().launch(block=32, steps=1000, engine="jit")

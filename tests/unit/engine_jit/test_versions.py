@@ -7,6 +7,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit import native, tiers
+from ptxvm.engine.jit.kernel import Kernel
 from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -183,3 +184,37 @@ def test_a_long_module_is_written_down_where_somebody_waits() -> None:
     assert native.recipe(text, Tier.QUICK) is native.WRITTEN_DOWN
     assert native.recipe(text[1:], Tier.QUICK) is native.RECIPES[Tier.QUICK]
     assert native.recipe(text, Tier.BEST) is native.RECIPES[Tier.BEST]
+
+
+def test_places_without_room_for_distances_are_checked_lane_by_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel may have more accesses than a record has room for: then those of all versions and widths share one."""
+    monkeypatch.setattr(Kernel, "SPANS", 0)
+    test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread()
+    test_a_loop_of_several_warps_abreast(0, np.random.default_rng(5))
+    test_lanes_that_part_go_on_in_the_masked_version((48, 5, 1), 45)
+
+
+def test_a_register_of_many_parts_waits_at_a_barrier() -> None:
+    """A sum of 150 words, each times some bits of the thread's number: linear in 150 patterns of 256 lanes."""
+    terms = "".join(
+        f"ld.param.u32 %r0, [words+{4 * n}]; and.b32 %r1, %t, {n + 1}; mad.lo.u32 %r2, %r0, %r1, %r2;\n" for n in range(150)
+    )
+    kernel = ptxvm.load(f"""{HEAD}
+.visible .entry k(.param .u64 out, .param .align 4 .b8 words[600])
+{{
+    .reg .b32 %r<4>, %t; .reg .b64 %d<3>;
+    ld.param.u64 %d0, [out];
+    mov.u32 %t, %tid.x;
+    mov.u32 %r2, 0;
+    {terms}
+    mul.wide.u32 %d1, %t, 4;
+    add.u64 %d2, %d0, %d1;
+    bar.sync 0;
+    st.global.u32 [%d2], %r2;
+    ret;
+}}
+""").kernel()
+    out, words = np.zeros(256, np.uint32), np.arange(1000, 1150, dtype=np.uint32)
+    kernel.launch(block=256, args=[out, words.tobytes()], engine="jit")
+    thread = np.arange(256, dtype=np.uint32)
+    assert (out == sum((thread & n + 1) * words[n] for n in range(150))).all()

@@ -6,8 +6,7 @@ import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import dispatch, refusals, stack
+from ptxvm.engine.jit import dispatch, stack
 from ptxvm.engine.jit.facts import Facts, Site, Standing, Work
 from ptxvm.engine.jit.kernel import Kernel
 from ptxvm.engine.jit.raw import WARP
@@ -22,8 +21,6 @@ class Translation:
     """The versions of a kernel as LLVM IR, each made when it is asked for, after those from which warps come to it."""
 
     def __init__(self, image: Image, wanted: Specialisation) -> None:
-        if (reason := refusals.reason(wanted.function)) is not None:
-            raise Unsupported(reason)
         self.image, self.wanted = image, wanted
         self._lock = threading.RLock()
 

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ptxvm.analysis.program import Function
-from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import spreading, tiers
 from ptxvm.engine.jit.compiled import Compiled, Version
 from ptxvm.engine.jit.launching import Launch
@@ -34,7 +33,6 @@ class Jit:
         self.image = image
         self.shelf = Shelf(image)
         self._compiled: dict[Specialisation, Compiled] = {}
-        self._refused: dict[Specialisation, str] = {}
         self.seconds = 0.0  # that launches have waited for code
 
     @property
@@ -48,16 +46,6 @@ class Jit:
         from ptxvm.engine.jit.sieve import Sieve  # noqa: PLC0415 - only who checks needs it
 
         return Sieve(self)
-
-    def supports(self, kernel: Function, block: tuple[int, int, int] = (32, 1, 1), shared: int = 0) -> str | None:
-        """Why this engine cannot run a kernel for CTAs of a shape; None where it can."""
-        wanted = Specialisation(self.image.resolve(kernel), block, shared)
-        if wanted not in self._compiled and wanted not in self._refused:
-            try:
-                self.compiled(wanted)
-            except Unsupported as lacking:
-                self._refused[wanted] = lacking.feature
-        return self._refused.get(wanted)
 
     def compiled(self, wanted: Specialisation) -> Compiled:
         """The code of a kernel."""

@@ -34,7 +34,8 @@ def features() -> dict[str, bool]:
 
 def without() -> tuple[str, ...]:
     """The beginnings of the features that code is to do without."""
-    return tuple(word for word in os.environ.get(WITHOUT, "").split(",") if word)
+    words = tuple(word for word in os.environ.get(WITHOUT, "").split(",") if word)
+    return (*words, "avx512") if "f16c" in words else words  # which includes it, as LLVM sees it
 
 
 def flags() -> str:

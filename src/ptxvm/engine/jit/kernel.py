@@ -8,8 +8,8 @@ from typing import Any
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
-from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine.jit import counting, driver, handover, keeping, plan, refusals, schedule, spinning, stack, taint
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit import counting, driver, handover, keeping, needs, plan, schedule, spinning, stack, taint
 from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -37,6 +37,7 @@ class Kernel:
     """
 
     TICKS = TICKS
+    SPANS = 4  # how many distances between lanes are told apart, for each instruction
     PATIENCE = 64  # turns of loops after which a warp of a fair kernel lets others run
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
@@ -58,10 +59,10 @@ class Kernel:
         self.shadow = shadow
         self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable
         self.unit = Unit(width)
-        self.asks = refusals.asks(image, function)
+        self.asks = needs.asks(image, function)
         self.fair = spinning.spins(image, function) is not None
-        self.meets = self.fair or refusals.meets(image, function)
-        self.unbounded = refusals.unbounded(image, function)
+        self.meets = self.fair or needs.meets(image, function)
+        self.unbounded = needs.unbounded(image, function)
         self.meets = self.meets or self.unbounded
         self.general = self.meets or shapeless
         self.plan = plan.Plan(image, function, general=self.general)
@@ -92,7 +93,8 @@ class Kernel:
         self.places = [b for frame in self.plan.frames for b in frame.code]
         self._index = {id(b): n for n, b in enumerate(self.places)}
         self.works: list[tuple[Bound, Outside, list[Type], list[Type]]] = before.works if before else []
-        self.most_sites = 4 * len(self.places) + 64
+        self.most_spans = self.SPANS * (len(self.places) + 16)
+        self.most_sites = self.most_spans + 4 * (len(self.places) + 16)
 
     # ── what nodes ask ──────────────────────────────────────────────────────────────────
 
@@ -161,11 +163,14 @@ class Kernel:
         return name
 
     def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
-        """The number of a place that accesses memory."""
-        key = (self._index[id(bound)], space, size, span, writing)
+        """The number of a place that accesses memory; where there are too many, one for lanes at any distance."""
+        place = self._index[id(bound)]
+        if (place, space, size, span, writing) not in self.site_numbers and len(self.sites) >= self.most_spans:
+            span = 0
+        key = (place, space, size, span, writing)
         if key not in self.site_numbers:
             if len(self.sites) == self.most_sites:
-                raise Unsupported(f"more accesses of memory than {self.most_sites} in the JIT")
+                raise Crash(f"more accesses of memory than {self.most_sites}")
             self.site_numbers[key] = len(self.sites)
             self.sites.append((bound, space, size, span, writing))
         return self.site_numbers[key]
@@ -328,7 +333,7 @@ class Kernel:
             found.append((place(key, part), llvm, at))
             at += size_of(llvm)
         if at > self.record_size * (self.width // WARP):
-            raise Unsupported("a register with that many parts, in the JIT")
+            raise Crash("the registers of a warp do not fit its record")
         return found
 
 

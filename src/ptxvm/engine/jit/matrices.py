@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ptxvm.algebra.types import bf16, f16, f32
+from ptxvm.engine.jit import halves
 from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.raw import WARP
 from ptxvm.isa.fragments import Fragment, Product
@@ -47,6 +48,8 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
 def known(product: Product) -> bool:
     """Is it a product of f16 or of bf16, added to f32, of one matrix in a warp?"""
     types = product.a.type is product.b.type and product.c.type is product.d.type is f32
+    if product.a.type is f16 and not halves.native():
+        return False
     return types and product.a.type in HELD and product.a.matrices == 1 and not product.finite
 
 

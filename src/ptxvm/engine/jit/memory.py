@@ -215,6 +215,8 @@ class Memory(Port):
         if isinstance(raw, Lin):
             box = places.Box.of(raw, self.width)
             if box is not None and box.fits(size):
+                if box.span != self.at.kernel.sites[site][3]:
+                    return self._all_in_allocation(site, raw, log)
                 first = self.alg.scalar("add", 64, raw.base, box.least)
                 offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
                 return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {bound}")

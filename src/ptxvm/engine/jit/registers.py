@@ -17,6 +17,7 @@ from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, scalar_type, text, vect
 Key = tuple[int, int]  # the index of the register, and the element of a vector one
 CARRY: Key = (-1, 0)
 User = tuple[int, bool]
+TERMS = 16  # of a linear register: the record of a warp has room for no more than 31
 
 
 class Urgency(enum.IntEnum):
@@ -124,7 +125,7 @@ class Registers:
                 alg.code.run(f"store {one} {text(one, u)}, ptr {place(key, f'u{n}')}, align {alignment(one)}")
 
     def _widen(self, key: Key, found: Shape, user: User) -> Shape:
-        if found.terms and (not self.linear or (self.told and telling_lanes(found) is None)):
+        if found.terms and (not self.linear or len(found.terms) > TERMS or (self.told and telling_lanes(found) is None)):
             found = Shape(varies=True, loose=found.loose)
         old = self.shapes.get(key)
         new = found if old is None else old.join(found)

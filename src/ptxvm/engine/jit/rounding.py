@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64
 from ptxvm.algebra.value import Rounding
-from ptxvm.engine.jit import host
+from ptxvm.engine.jit import halves, host
 from ptxvm.engine.jit.raw import Lin, Raw, Vec, scalar_type, splat_literal
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ def between_floats(alg: LlvmAlgebra, source: Type, target: Type, a: Raw, roundin
             "rn",
         )
         return between_floats(alg, f32, target, a, rounding)
+    if source is f16 and not halves.native():
+        return between_floats(alg, f32, target, halves.widened(alg, a), rounding)
     if source is f16:
         varies, llvm, (x,) = alg.operands(f16, a)
         half, result = (f"<{alg.width} x half>", f"<{alg.width} x float>") if varies else ("half", "float")
@@ -164,8 +166,10 @@ def _from_f64(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
 
 
 def _to_f16(alg: LlvmAlgebra, a: Raw, rounding: Rounding) -> Raw:
-    """By the instruction of the processor."""
+    """By the instruction of the processor, if it has one."""
     code = alg.code
+    if rounding == "rn" and not halves.native():
+        return halves.narrowed(alg, a)
     if rounding == "rn":
         varies, llvm, (x,) = alg.operands(f32, a)
         half, word = (f"<{alg.width} x half>", f"<{alg.width} x i16>") if varies else ("half", "i16")

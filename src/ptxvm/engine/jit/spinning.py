@@ -14,7 +14,7 @@ from functools import lru_cache
 from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in, segments, successors, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
-from ptxvm.engine.jit.refusals import called
+from ptxvm.engine.jit.needs import called
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 

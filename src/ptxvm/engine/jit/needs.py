@@ -1,24 +1,13 @@
-"""What a kernel needs, as far as its code shows: what the JIT leaves to the interpreter, and which barriers it has."""
+"""What a kernel needs, as far as its code shows: what it calls, a stack without bounds, and which barriers it has."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator
 
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.jit import host
 from ptxvm.engine.jit.plan import GROWS, callees
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
-
-
-def reason(function: Function) -> str | None:
-    """Why the JIT cannot run a kernel, as far as that shows before it is translated."""
-    if not function.defined:
-        return f"the kernel '{function.name}' without a body in the JIT"
-    if platform.machine() in ("x86_64", "AMD64") and not host.has("f16c"):
-        return "a processor without f16 conversions in the JIT"
-    return None
 
 
 def called(image: Image, function: Function) -> Iterator[Function]:
