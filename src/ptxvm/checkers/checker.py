@@ -281,9 +281,10 @@ class Checker:
         ]
         earlier, later = parties
         sizes = " of different sizes" if race.mixed_size else ""
+        wrong = "are not ordered" if race.proxy != "images" else "do not go through one coherent cache"
         said = (
             f"{race.hazard} race{sizes} on .{race.allocation.space} memory: "
-            f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} are not ordered"
+            f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} {wrong}"
         )
         self._keep(key, Finding(
             "race", said, (earlier, later), race.hazard, race.allocation.space, self._missing(race), race.mixed_size,
@@ -320,6 +321,8 @@ class Checker:
         scene = self.scenes.of(one)
         size, first = scene.shape.threads, scene.first
         apart = scene is not self.scenes.of(other) or (one - first) // size != (other - first) // size
+        if race.proxy == "images":
+            return "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there"
         if race.proxy:
             return "fence.proxy.async after the write, before the threads synchronise for the copy"
         if late := [site for site in race.sites if site.asynchronous]:

@@ -34,11 +34,12 @@ HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # b
 class Race:
     """Two accesses that race: their sites, threads, and the bytes of each in an allocation.
 
-    With `proxy` they are ordered, but the second goes through the async proxy and no fence is between the two.
+    With `proxy` the threads may be in order, but the accesses go through different proxies: `async` without a fence between
+    the two, or those of `images`, for which there is none.
     """
 
     def __init__(
-        self, allocation: Allocation, sites: tuple[Site, Site], threads: tuple[int, int], byte: int, *, proxy: bool = False
+        self, allocation: Allocation, sites: tuple[Site, Site], threads: tuple[int, int], byte: int, *, proxy: str = ""
     ) -> None:
         self.allocation, self.sites, self.threads, self.proxy = allocation, sites, threads, proxy
         self.offsets = tuple(byte & -site.size for site in sites)  # every element is aligned to its size
@@ -91,6 +92,7 @@ class RaceDetector:
         records = record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         last = shadow.wrote[cells]
+        self._compare_images(shadow, site, cells, last, wide)
         self._compare(shadow, site, cells, last, wide)
         if shadow.writers is not None and shadow.writers.any_of(cells):
             self._compare_further(shadow, shadow.writers, site, cells, wide)
@@ -168,8 +170,8 @@ class RaceDetector:
             home = int(self.clocks.home(writer))
             row = self.proxy_known.get(int(threads[n]), {}).get(home)
             if row is None or row[writer - home] < stamp:
-                pair = self.sites[int(site_of(last[n]))], self.sites[site]
-                self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), int(cells[n]) << shadow.shift, proxy=True))
+                pair, byte = (self.sites[int(site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
+                self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), byte, proxy="async"))
                 return
 
     def grouped(self, threads: Threads, kind: str) -> None:
@@ -262,6 +264,7 @@ class RaceDetector:
     ) -> None:
         """Compare with all that was there, and be the last write."""
         last, read = shadow.wrote[cells], shadow.read[cells]
+        self._compare_images(shadow, site, cells, last, threads)
         stays = self._outlives(shadow, site, (cells, last, threads), observes=observes)
         shadow.read[cells] = 0
         unread = self._outlives(shadow, site, (cells, read, threads))
@@ -279,6 +282,19 @@ class RaceDetector:
             self._judge(shadow, site, cells[lost], kept[lost], threads[lost])
             if not observes:
                 shadow.further_writes().add(cells[lost], records[lost])
+
+    def _compare_images(self, shadow: Shadow, site: int, cells: Cells, last: Records, threads: Threads) -> None:
+        """Report the last writes that accesses of their grid do not see, in whatever order, since one is of an image."""
+        if not self.sites.several_proxies:
+            return
+        there = np.flatnonzero(last != 0)
+        unseen = ~self.sites.see_each_other(site, site_of(last[there]), self._same_cta(last[there], threads[there]))
+        for n in there[unseen].tolist():
+            writer, thread = int(thread_of(last[n])) % self.grids.agents, int(threads[n])
+            if self.grids.grid(writer) == self.grids.grid(thread):
+                pair = self.sites[int(site_of(last[n]))], self.sites[site]
+                self.report(Race(shadow.allocation, pair, (writer, thread), int(cells[n]) << shadow.shift, proxy="images"))
+                return
 
     def _compare(
         self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False

@@ -12,6 +12,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.machine.events import Access
 
 SCOPES = {"cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
+PROXIES = {"": 0, "texture": 1, "surface": 2}  # PTX 8.6; nothing of PTX orders accesses of different ones in a grid
 WIDE = SCOPES["gpu"]  # from here on a scope has all threads of a grid; a cluster has one CTA
 RELEASES = frozenset({"release", "acq_rel", "sc"})
 ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
@@ -28,6 +29,7 @@ class Site:
     order: str
     scope: int  # 0 is weak
     asynchronous: bool = False
+    proxy: str = ""  # texture or surface; empty for the generic one, and that of asynchronous copies
 
     @property
     def strength(self) -> str:
@@ -39,7 +41,10 @@ class Site:
     @property
     def described(self) -> str:
         """What it does."""
-        return f"asynchronous {self.operation}" if self.asynchronous else self.operation
+        if self.proxy == "texture" and self.bound.node.opcode == "ld":
+            return "non-coherent read"
+        kind = "asynchronous" if self.asynchronous else self.proxy
+        return f"{kind} {self.operation}".lstrip()
 
     @property
     def writes(self) -> bool:
@@ -53,9 +58,11 @@ class Sites:
     def __init__(self) -> None:
         nowhere: Sequence[Site | None] = [None]
         self._sites = list(nowhere)
-        self._numbers: dict[tuple[int, str], int] = {}
+        self.several_proxies = False
+        self._numbers: dict[tuple[int, str, int], int] = {}
         self.scope = np.zeros(64, np.int64)
         self.size = np.zeros(64, np.int64)
+        self.proxy = np.zeros(64, np.int64)  # by PROXIES
 
     def __getitem__(self, number: int) -> Site:
         site = self._sites[number]
@@ -65,18 +72,23 @@ class Sites:
 
     def number(self, access: Access, operation: str) -> int:
         """The number of a site."""
-        key = (id(access.bound), operation)
+        key = (id(access.bound), operation, access.type.bytes)  # images have elements of many sizes
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._sites)
             order = access.attributes.get("order") or "weak"
             scope = 0 if order == "weak" else SCOPES[access.attributes.get("scope") or "sys"]
             late = bool(access.attributes.get("asynchronous")) and "mbarrier" not in access.attributes
-            site = Site(access.bound, operation, access.space, access.type.bytes, order, scope, late)
+            proxy = str(access.attributes.get("proxy", ""))
+            proxy = proxy if proxy in PROXIES else ""
+            site = Site(access.bound, operation, access.space, access.type.bytes, order, scope, late, proxy)
             self._sites.append(site)
             if found >= len(self.scope):
-                self.scope, self.size = (np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size))
-            self.scope[found], self.size[found] = site.scope, site.size
+                self.scope, self.size, self.proxy = (
+                    np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size, self.proxy)
+                )
+            self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
+            self.several_proxies |= bool(proxy)
         return found
 
     def morally_strong(
@@ -93,6 +105,17 @@ class Sites:
         wide = theirs >= WIDE if mine >= WIDE else np.zeros(len(others), np.bool_)
         strong: npt.NDArray[np.bool_] = (theirs > 0) & (self.size[others] == self.size[site]) & (same_cta | wide)
         return strong
+
+    def see_each_other(
+        self, site: int, earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Can an order let an access see the effects of earlier writes of its grid (PTX 2.3 and 8.9.5)?
+
+        Those of the generic proxy do, and those to surfaces within a CTA; nothing writes by that of textures.
+        """
+        mine, theirs = int(self.proxy[site]), self.proxy[earlier]
+        seen: npt.NDArray[np.bool_] = (theirs == mine) & (same_cta | (mine == 0))
+        return seen
 
     def covers(
         self, later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]

@@ -13,6 +13,7 @@ from ptxvm.machine.builtins import Library
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape, check_shared, launch_shape
+from ptxvm.machine.opaque import HANDLES
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
@@ -121,7 +122,10 @@ def launch(
 
 
 def hand_over(args: Sequence[Any]) -> None:
-    """The kernel had these device arrays: what it left in them counts as written."""
+    """The kernel had these device arrays, and all surfaces: what it left in them counts as written."""
     for each in args:
         if isinstance(each, DeviceArray):
             each.given = True
+    for image in list(HANDLES.values()):
+        if image.kind == "surfref" and image.source is not None:
+            image.source.given = True

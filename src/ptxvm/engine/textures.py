@@ -27,7 +27,7 @@ class Textures:
         first, second = how.get("gradients") or (None, None)
         single = {name: None if how.get(name) is None else [how[name]] for name in ("sampler", "lod", "compare")}
         texel = self.ask(
-            texture_unit.look_up(what), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
+            texture_unit.LookUp(what), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
             offset=how.get("offset"), **single,
         )  # fmt: skip
         return texel, Value(self.alg, pred, self.alg.const(pred, x=True))

@@ -15,6 +15,7 @@ from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.opaque import HANDLES
 
 
 class WatchedEngine(Engine, Protocol):
@@ -84,8 +85,9 @@ def watched(
 
 
 def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
-    """The memory of the device arrays that nobody, host or kernel, has given a value."""
-    addresses = {each.address for each in args if isinstance(each, DeviceArray) and not each.given}
+    """The memory of the device arrays, arguments or of images, that nobody, host or kernel, has given a value."""
+    arrays = [*args, *(image.source for image in list(HANDLES.values()))]
+    addresses = {each.address for each in arrays if isinstance(each, DeviceArray) and not each.given}
     return [each for each in allocations if each.start in addresses]
 
 

@@ -44,7 +44,17 @@ class DeviceArray:
     def array(self) -> npt.NDArray[Any]:
         """A view of the values, valid as long as this object is."""
         self.given = True
+        return self.as_is
+
+    @property
+    def as_is(self) -> npt.NDArray[Any]:
+        """The same view, for who gives no values."""
         return self._allocation.bytes.view(self.dtype).reshape(self.shape)
+
+    @property
+    def live(self) -> bool:
+        """Has it not been freed?"""
+        return self._allocation.live
 
     @property
     def address(self) -> int:

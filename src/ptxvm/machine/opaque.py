@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 
@@ -19,9 +20,10 @@ class Opaque:
 
     kind = ""
 
-    def __init__(self) -> None:
+    def __init__(self, array: object = None) -> None:
         self.handle = next(NUMBERS)
         HANDLES[self.handle] = self
+        self.source = array if isinstance(array, DeviceArray) else None  # which stays as long as this does
 
 
 class Unbound(Opaque):
@@ -42,6 +44,8 @@ def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
             found = None
     if isinstance(found, Unbound) and wanted:
         raise AccessFault("unbound", f"nothing is bound to the .{found.kind} `{found.name}`; use Module.bind", handle)
+    if found is not None and found.source is not None and not found.source.live:
+        raise AccessFault("use-after-free", f"{found!r} is one of a DeviceArray that has been freed", handle)
     if found is None or (wanted and found.kind != wanted):
         what = f"of a .{found.kind}" if found is not None else "of nothing"
         raise AccessFault("invalid-handle", f"{handle:#x} is the handle {what}, and a .{wanted} is needed", handle)

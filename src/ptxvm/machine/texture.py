@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.opaque import Opaque
 
 Array = npt.NDArray[Any]
@@ -148,9 +149,9 @@ class Image:
         self.channels = self.level.texels.shape[-1]
 
     @classmethod
-    def of(cls, array: npt.ArrayLike, channels: int, *, layered: bool, cubemap: bool, samples: int = 0) -> Image:
+    def of(cls, array: npt.ArrayLike | DeviceArray, channels: int, *, layered: bool, cubemap: bool, samples: int = 0) -> Image:
         """An array as an image: axes (layers or depth), (samples), height, width and, where there are several, channels."""
-        host = np.asarray(array)
+        host = array.as_is if isinstance(array, DeviceArray) else np.asarray(array)
         if host.dtype.name not in CHANNEL_DATA_TYPE:
             raise TypeError(f"elements are one of {', '.join(CHANNEL_DATA_TYPE)}, not {host.dtype.name}")
         if channels not in CHANNELS:
@@ -230,7 +231,7 @@ class Texture(Opaque):
 
     def __init__(  # noqa: PLR0913 - a texture has as many properties (PTX 5.3, table 9)
         self,
-        array: npt.ArrayLike,
+        array: npt.ArrayLike | DeviceArray,
         filter: Filter = "nearest",
         address: Address | Sequence[Address] = "clamp",
         *,
@@ -246,7 +247,7 @@ class Texture(Opaque):
         samples: int = 0,
         compare: str = "le",
     ) -> None:
-        super().__init__()
+        super().__init__(array)
         _one_of("read", read, READS)
         if samples and (cubemap or mipmaps or normalized or filter != "nearest"):
             raise ValueError("a multi-sample texture has no faces and no levels; it is neither normalized nor filtered")
@@ -319,12 +320,14 @@ class Surface(Opaque):
 
     kind = "surfref"
 
-    def __init__(self, array: npt.NDArray[Any], *, channels: int = 1, layered: bool = False, cubemap: bool = False) -> None:
-        super().__init__()
-        if not array.flags.c_contiguous:
+    def __init__(
+        self, array: npt.NDArray[Any] | DeviceArray, *, channels: int = 1, layered: bool = False, cubemap: bool = False
+    ) -> None:
+        super().__init__(array)
+        self.array = array.as_is if isinstance(array, DeviceArray) else array
+        if not self.array.flags.c_contiguous:
             raise TypeError("a surface is a contiguous NumPy array, since kernels write to it in place")
-        self.image = Image.of(array, channels, layered=layered, cubemap=cubemap)
-        self.array = array
+        self.image = Image.of(self.array, channels, layered=layered, cubemap=cubemap)
 
     @property
     def rows(self) -> Array:

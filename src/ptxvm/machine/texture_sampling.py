@@ -48,6 +48,15 @@ class Point:
     cube: bool = False
 
 
+@dataclass(slots=True)
+class Reached:
+    """Elements of a level that lanes read: slices, rows and columns."""
+
+    level: Level
+    lanes: Array
+    indexes: tuple[Array, Array, Array]
+
+
 def fetch(
     what: Fetch,
     texture: Texture,
@@ -58,15 +67,16 @@ def fetch(
     gradients: tuple[Sequence[Array], Sequence[Array]] | None = None,
     offset: Sequence[Array] | None = None,
     compare: Array | None = None,
+    reached: list[Reached] | None = None,
 ) -> Array:
-    """Four components for each lane, as u32: integers, or the bits of f32.
+    """Four components for each lane, as u32: integers, or the bits of f32; `reached` gets the elements that count in them.
 
     A geometry that is not the texture's own sees the same elements: a 1d look-up the first row, a 2d one the first slice.
     """
     point = locate(what, texture.image, coordinates)
     count = len(point.slice)
     steps = [np.zeros(count)] * 3 if offset is None else [*(o.astype(np.float64) for o in offset), *[np.zeros(count)] * 3]
-    reader = Reader(what, texture, sampling, point, steps, compare)
+    reader = Reader(what, texture, sampling, point, steps, compare, reached)
     if lod is None and gradients is None:
         return reader.at_level(np.zeros(count))
     if lod is None:
@@ -144,6 +154,7 @@ class Reader:
     point: Point
     steps: Sequence[Array]
     compare: Array | None
+    reached: list[Reached] | None
 
     def at_level(self, lod: Array) -> Array:
         """The four components at levels of detail: of the nearest level, or between two."""
@@ -154,7 +165,7 @@ class Reader:
         fixed = np.floor(lod * FRACTION + 0.5)
         low = np.minimum(fixed // FRACTION, last).astype(np.int64)
         weight = fixed / FRACTION - low
-        fine, coarse = self.of_levels(low), self.of_levels(np.minimum(low + 1, last))
+        fine, coarse = self.of_levels(low), self.of_levels(np.minimum(low + 1, last), weight != 0)
         return self.bits((1 - weight) * fine + weight * coarse)
 
     @property
@@ -168,11 +179,11 @@ class Reader:
             return components.astype(np.float32).view(np.uint32)
         return components.astype(np.int64).astype(np.uint32)
 
-    def of_levels(self, levels: Array) -> Array:
-        """Each lane from its level."""
+    def of_levels(self, levels: Array, counts: Array | None = None) -> Array:
+        """Each lane from its level; zeros where it does not count."""
         result = np.zeros((4, len(levels)))
         for number in np.unique(levels):
-            lanes = np.flatnonzero(levels == number)
+            lanes = np.flatnonzero(levels == number if counts is None else (levels == number) & counts)
             result[:, lanes] = self.of_level(self.texture.levels[number], lanes)
         return result
 
@@ -215,11 +226,17 @@ class Reader:
             return np.where((whole < 0) | (whole >= size), -1, whole)
         return np.clip(whole, 0, size - 1)
 
-    def texels(self, level: Level, lanes: Array, slices: Array | None, indexes: Sequence[Array]) -> Array:
-        """The elements at indexes, x first, as four components."""
+    def texels(
+        self, level: Level, lanes: Array, slices: Array | None, indexes: Sequence[Array], counts: Array | None = None
+    ) -> Array:
+        """The elements at indexes, x first, as four components; `counts` tells for which lanes they count."""
         x, y, z = (*indexes, *[np.zeros(len(lanes), np.int64)] * 2)[:3]
         outside = (x < 0) | (y < 0) | (z < 0)
-        found = level.texels[z if slices is None else slices, y, x]
+        place = (z if slices is None else slices, y, x)
+        if self.reached is not None:
+            some = np.flatnonzero(~outside if counts is None else ~outside & counts)
+            self.reached.append(Reached(level, lanes[some], (place[0][some], y[some], x[some])))
+        found = level.texels[place]
         components = [*self.numbers(found), *self.missing(found.shape[1], len(lanes))]
         result = np.stack(components).astype(np.float64)
         for n in range(4):
@@ -262,7 +279,7 @@ class Reader:
             for axis, (second, (i, a)) in enumerate(zip(corner, around, strict=True)):
                 weight = weight * (a if second else 1 - a)
                 indexes.append(self.index(axis, i + second, level.size[axis]))
-            total += np.where(weight == 0, 0.0, weight * self.texels(level, lanes, slices, indexes))
+            total += np.where(weight == 0, 0.0, weight * self.texels(level, lanes, slices, indexes, weight != 0))
         return total
 
     def gather(self, level: Level, lanes: Array, slices: Array | None, places: Sequence[Array]) -> Array:

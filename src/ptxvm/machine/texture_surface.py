@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ptxvm.algebra.types import Type
+from ptxvm.machine.backing import address_of
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.texture import Array, Surface
 
@@ -84,25 +85,46 @@ def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots
 
 @dataclass(slots=True)
 class Touched:
-    """The bytes that lanes touch of a surface: where each begins, in elements of a size."""
+    """What an instruction touches of an image: some lanes, with the address of each, bytes of an element, and how many."""
 
+    array: Array  # the memory that they are in
     lanes: Array
-    offsets: Array
+    addresses: Array
     element: int
     count: int
 
 
-def touched(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Touched:
+def touched(place: Place, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Touched:
     """The bytes of the lanes that are inside of the surface, or are moved there."""
     at = spots(place, surface, coordinates)
+    if writing:
+        check_writable(surface)
     lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
     width, height, _ = surface.image.level.size
     texel = surface.image.channels * surface.array.itemsize
     row = (at.z[lanes] * height + at.y[lanes]) * (width * texel)
-    offsets = row + at.x[lanes] * (texel if place.formatted else 1)
+    addresses = address_of(surface.array) + row + at.x[lanes] * (texel if place.formatted else 1)
     if place.formatted:
-        return Touched(lanes, offsets, surface.array.itemsize, surface.image.channels)
-    return Touched(lanes, offsets, place.type.bytes, place.count)
+        return Touched(surface.array, lanes, addresses, surface.array.itemsize, min(place.count, surface.image.channels))
+    return Touched(surface.array, lanes, addresses, place.type.bytes, place.count)
+
+
+def fitting(place: Place, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Array:
+    """Which lanes an access of a surface is good for, one by one."""
+    good = np.zeros(len(coordinates[0]), np.bool_)
+    for lane in range(len(good)):
+        try:
+            touched(place, surface, [c[lane : lane + 1] for c in coordinates], writing=writing)
+            good[lane] = True
+        except AccessFault:
+            pass
+    return good
+
+
+def check_writable(surface: Surface) -> None:
+    """Refuse to write to an array of the host that may only be read."""
+    if not surface.array.flags.writeable:
+        raise AccessFault("read-only", f"{surface!r} is a read-only array")
 
 
 def _aligned(place: Place, x: Array) -> None:
@@ -132,8 +154,7 @@ def store(place: Place, surface: Surface, coordinates: Sequence[Array], values: 
     """Write elements; where lanes meet, the last one stays."""
     at = spots(place, surface, coordinates)
     lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
-    if not surface.array.flags.writeable:
-        raise AccessFault("read-only", f"{surface!r} is a read-only array")
+    check_writable(surface)
     if place.formatted:
         texels = surface.image.level.texels
         for channel, value in enumerate(values[: surface.image.channels]):
@@ -156,8 +177,7 @@ def converted(value: Array, dtype: np.dtype[Any]) -> Array:
 
 def reduce(operation: str, place: Place, surface: Surface, coordinates: Sequence[Array], value: Array) -> None:
     """Apply an operation to what is there, lane after lane."""
-    if not surface.array.flags.writeable:
-        raise AccessFault("read-only", f"{surface!r} is a read-only array")
+    check_writable(surface)
     at = spots(place, surface, coordinates)
     lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
     signed = place.type.is_signed or (place.formatted and surface.image.dtype.kind == "i")

@@ -6,18 +6,19 @@ An operand is a list of arrays, one element for each lane; handles are addresses
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ptxvm.machine import texture_surface
+from ptxvm.machine.backing import address_of
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.opaque import Opaque, find, is_a
 from ptxvm.machine.texture import Array, Sampler, Sampling, Surface, Texture, query_sampling
-from ptxvm.machine.texture_sampling import Fetch, fetch
-from ptxvm.machine.texture_surface import Place
+from ptxvm.machine.texture_sampling import Fetch, Reached, fetch
+from ptxvm.machine.texture_surface import Place, Touched
 
 Operands = Mapping[str, Sequence[Array]]
 Work = Callable[[Memory, Operands], list[Array]]
@@ -31,16 +32,75 @@ class OnSurface:
     operation: str
     place: Place
     work: Work
+    proxy = "surface"
 
     def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
         """Do it."""
         return self.work(memory, operands)
 
-    def touched(self, memory: Memory, operands: Operands) -> Iterator[tuple[Surface, Array, texture_surface.Touched]]:
-        """The surfaces, the lanes that access each, and the bytes of those lanes."""
+    def touched(self, memory: Memory, operands: Operands) -> Iterator[Touched]:
+        """The bytes that lanes access, surface by surface; a fault where some cannot."""
+        writing = self.operation != "read"
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
-                yield surface, lanes, texture_surface.touched(self.place, surface, given["coordinates"])
+                found = texture_surface.touched(self.place, surface, given["coordinates"], writing=writing)
+                yield replace(found, lanes=lanes[found.lanes])
+
+    def good(self, memory: Memory, operands: Operands) -> Array:
+        """Which lanes of one handle could go on?"""
+        surface, writing = find(memory, int(operands["handle"][0][0]), "surfref"), self.operation != "read"
+        if not isinstance(surface, Surface):
+            return np.zeros(len(operands["handle"][0]), np.bool_)
+        return texture_surface.fitting(self.place, surface, operands["coordinates"], writing=writing)
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """A look-up in a texture: four components for each lane, as u32."""
+
+    what: Fetch
+    operation = "read"
+    proxy = "texture"
+
+    def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
+        """Do it."""
+        result = np.zeros((4, len(operands["handle"][0])), np.uint32)
+        for texture, lanes, given in groups(memory, operands, "texref"):
+            if isinstance(texture, Texture):
+                result[:, lanes] = one_texture(self.what, memory, texture, given)
+        return list(result)
+
+    def touched(self, memory: Memory, operands: Operands) -> Iterator[Touched]:
+        """The bytes of the elements that count in what lanes get; a fault where some cannot look up anything."""
+        for texture, lanes, given in groups(memory, operands, "texref"):
+            if isinstance(texture, Texture):
+                reached: list[Reached] = []
+                one_texture(self.what, memory, texture, given, reached)
+                for each in reached:
+                    texels, size = each.level.texels, each.level.texels.itemsize
+                    (z, y, x), (slice, row, column, step) = each.indexes, texels.strides
+                    places: Array = address_of(texels) + z * slice + y * row + x * column
+                    together = texels.shape[3] if step == size else 1
+                    for channel in range(0, texels.shape[3], together):
+                        yield Touched(texels, lanes[each.lanes], places + channel * step, size, together)
+
+
+Watched = LookUp | OnSurface
+"""What touches the memory of images."""
+
+
+def spared(work: Work, memory: Memory, operands: Operands, lane: int) -> Array:
+    """The lanes that can go on where one is refused: those of other handles, and those that its surface has room for."""
+    handles = operands["handle"][0]
+    mine = np.flatnonzero(handles == handles[lane])
+    good: Array = handles != handles[lane]
+    if isinstance(work, OnSurface):
+        try:
+            good[mine] = work.good(memory, {name: [a[mine] for a in arrays] for name, arrays in operands.items()})
+        except AccessFault:
+            good[mine] = False  # the handle is of no surface
+    good[lane] = False
+    return good
 
 
 def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaque, Array, dict[str, list[Array]]]]:
@@ -55,29 +115,22 @@ def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaq
             raise fault.at_lane(int(lanes[min(fault.lane_index, len(lanes) - 1)])) from None
 
 
-def look_up(what: Fetch) -> Work:
-    """Four components for each lane, as u32."""
-
-    def work(memory: Memory, operands: Operands) -> list[Array]:
-        result = np.zeros((4, len(operands["handle"][0])), np.uint32)
-        for texture, lanes, given in groups(memory, operands, "texref"):
-            if isinstance(texture, Texture):
-                result[:, lanes] = one_texture(what, memory, texture, given)
-        return list(result)
-
-    return work
-
-
-def one_texture(what: Fetch, memory: Memory, texture: Texture, given: dict[str, list[Array]]) -> Array:
+def one_texture(
+    what: Fetch, memory: Memory, texture: Texture, given: dict[str, list[Array]], reached: list[Reached] | None = None
+) -> Array:
     """The look-up of lanes that share a texture; lanes may have samplers of their own."""
     samplers = given.pop("sampler", None)
     if samplers is None:
-        return sampled(what, texture, texture.sampling, given)
+        return sampled(what, texture, texture.sampling, given, reached)
     result = np.zeros((4, len(samplers[0])), np.uint32)
     for number in np.unique(samplers[0]):
         lanes = np.flatnonzero(samplers[0] == number)
         sampling = sampling_of(find(memory, int(number)))
-        result[:, lanes] = sampled(what, texture, sampling, {k: [a[lanes] for a in v] for k, v in given.items()})
+        mine: list[Reached] | None = None if reached is None else []
+        some = {name: [array[lanes] for array in arrays] for name, arrays in given.items()}
+        result[:, lanes] = sampled(what, texture, sampling, some, mine)
+        if reached is not None and mine is not None:
+            reached += [Reached(each.level, lanes[each.lanes], each.indexes) for each in mine]
     return result
 
 
@@ -88,7 +141,9 @@ def sampling_of(opaque: Opaque) -> Sampling:
     raise AccessFault("invalid-handle", f"a .{opaque.kind} is no sampler")
 
 
-def sampled(what: Fetch, texture: Texture, sampling: Sampling, given: dict[str, list[Array]]) -> Array:
+def sampled(
+    what: Fetch, texture: Texture, sampling: Sampling, given: dict[str, list[Array]], reached: list[Reached] | None = None
+) -> Array:
     """The look-up with one texture and one sampler."""
     gradients = (given["dPdx"], given["dPdy"]) if "dPdx" in given else None
     lod = compare = None
@@ -99,7 +154,10 @@ def sampled(what: Fetch, texture: Texture, sampling: Sampling, given: dict[str, 
     if gradients is not None:
         gradients = ([g.view(np.float32) for g in gradients[0]], [g.view(np.float32) for g in gradients[1]])
     offset = [o.view(np.int32) for o in given["offset"]] if "offset" in given else None
-    return fetch(what, texture, sampling, given["coordinates"], lod=lod, gradients=gradients, offset=offset, compare=compare)
+    return fetch(
+        what, texture, sampling, given["coordinates"], lod=lod, gradients=gradients, offset=offset, compare=compare,
+        reached=reached,
+    )  # fmt: skip
 
 
 def query(kind: str, attribute: str) -> Work:

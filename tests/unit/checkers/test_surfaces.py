@@ -1,4 +1,8 @@
-"""What kernels do to surfaces is watched as accesses of their bytes (PTX 9.7.11)."""
+"""What kernels do to surfaces is watched as accesses of their bytes (PTX 9.7.11).
+
+An order lets a CTA see what it did through surfaces, but not what another one did so, nor what was done through pointers (PTX
+8.6 and 8.9.5): there is no fence between these proxies.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +45,9 @@ def found(body, data=None, schedules=4, engine="auto"):
         ("setp.eq.u32 %p, %r1, 3; @%p sust.b.1d.b32.trap [s, {%r2}], %r1;", []),
         ("add.u32 %r2, %r2, 4; sust.b.1d.b32.zero [s, {%r2}], %r1;", []),
         ("add.u32 %r2, %r2, 4; sust.b.1d.b32.clamp [s, {%r2}], %r1;", ["WAW"]),  # the last two lanes meet
+        ("sured.b.add.1d.u32.trap [s, {0}], %r1;", []),
+        ("sured.b.add.1d.u32.trap [s, {0}], %r1; bar.sync 0; suld.b.1d.b32.trap %r4, [s, {0}];", []),
+        ("sured.b.add.1d.u32.trap [s, {%r2}], %r1; suld.b.1d.b32.trap %r4, [s, {%r3}];", ["RAW"]),
     ],
 )
 def test_races_on_surfaces(body, hazards):
@@ -52,9 +59,13 @@ def test_races_on_surfaces(body, hazards):
     ("body", "hazards"),
     [
         ("sust.b.1d.b32.trap [s, {%r3}], %r1; ld.global.u32 %r4, [%d];", ["RAW"]),
-        ("sust.b.1d.b32.trap [s, {%r2}], %r1; ld.global.u32 %r4, [%d];", []),
+        ("sust.b.1d.b32.trap [s, {%r2}], %r1; ld.global.u32 %r4, [%d];", ["RAW"]),  # by one thread, but two proxies
+        ("sust.b.1d.b32.trap [s, {%r2}], %r1; bar.sync 0; st.global.u32 [%d], %r1;", ["WAW"]),
+        ("suld.b.1d.b32.trap %r4, [s, {%r3}]; bar.sync 0; st.global.u32 [%d], %r1;", []),  # PTX 2.3: it was not written before
+        ("ld.global.u32 %r4, [%d]; bar.sync 0; sust.b.1d.b32.trap [s, {%r3}], %r1;", []),
         ("st.global.u32 [%d], %r1; suld.b.1d.b32.trap %r4, [s, {%r3}];", ["RAW"]),
-        ("st.global.u32 [%d], %r1; suld.b.1d.b32.trap %r4, [s, {%r2}];", []),
+        ("st.global.u32 [%d], %r1; suld.b.1d.b32.trap %r4, [s, {%r2}];", ["RAW"]),
+        ("st.global.u32 [%d], %r1; bar.sync 0; sured.b.add.1d.u32.trap [s, {%r2}], 1;", ["WAW"]),
     ],
 )
 def test_a_surface_and_global_memory_are_the_same_bytes(body, hazards, engine):

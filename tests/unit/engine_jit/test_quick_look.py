@@ -87,6 +87,8 @@ FINE = {
     "add.u32 %r9, %r9, 128; setp.lt.s32 %p1, %r9, 4096; @%p1 bra L;",
     "variables": "and.b32 %r9, %r1, 0xf; setp.lt.u32 %p1, %r1, 16; mov.u32 %r10, t; mad.lo.u32 %r10, %r1, 4, %r10; "
     "@%p1 st.shared.u32 [%r10], 1; bar.sync 0; ld.shared.u32 %r9, [t+60];",
+    "read through another cache": "ld.global.nc.u32 %r9, [%rd3]; ld.global.nc.u32 %r9, [%rd1]; st.global.u32 [%rd2+2048], %r9;",
+    "written after it was read through another cache": "ld.global.nc.u32 %r9, [%rd2]; st.global.u32 [%rd2], %r9;",
     "lanes that meet": "mov.u32 %r9, %r1; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; bar.warp.sync -1; "
     "and.b32 %r9, %r1, 16; setp.eq.u32 %p1, %r9, 0; @%p1 bra L; bar.warp.sync 0xffff0000; L:",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
@@ -105,6 +107,7 @@ def test_the_quick_look_clears_it(name, quick):
 
 
 WRONG = {
+    "through a cache that is not coherent": "st.global.u32 [%rd2], 1; bar.sync 0; ld.global.nc.u32 %r9, [%rd2];",
     "the neighbour's without a barrier": "st.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r8];",
     "read, then written by the neighbour": "ld.global.u32 %r9, [%rd2]; xor.b32 %r10, %r4, 1; mul.wide.u32 %rd6, %r10, 4; "
     "add.u64 %rd6, %rd1, %rd6; st.global.u32 [%rd6], 1;",
@@ -155,6 +158,42 @@ def test_what_is_wrong_is_found_as_by_the_interpreter(name, quick):
     assert expected
     assert found == expected
     assert data.tolist() == left.tolist()
+
+
+TEXTURE = """
+.version 7.8
+.target sm_80
+.address_size 64
+.global .texref image;
+.visible .entry k(.param .u64 data) {
+    .reg .b32 %r<6>; .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    tex.1d.v4.u32.s32 {%r2, %r3, %r4, %r5}, [image, {%r1}];
+    st.global.u32 [%rd1], %r2;
+    ret;
+}
+"""
+
+
+def test_textures_are_looked_at_quickly(quick):
+    module, image = ptxvm.load(TEXTURE), np.arange(64, dtype=np.uint32)
+    texture, data = ptxvm.Texture(image), np.zeros(64, np.uint32)
+    module.bind("image", texture)
+    assert module.kernel().launch(1, 64, [data], engine="jit", check=CHECKS).findings == []
+    assert quick()
+    assert data.tolist() == image.tolist()
+
+    def hazards(grid):  # every thread writes the element that it has read
+        result = module.kernel().launch(grid, 64, [image], engine="jit", check=CHECKS)
+        return [each.hazard for each in result.findings]
+
+    assert hazards(1) == []
+    assert not quick()
+    assert hazards(2) == ["WAR", "WAW"]
+    assert not quick()
 
 
 def test_a_false_suspicion_costs_time_only(quick):

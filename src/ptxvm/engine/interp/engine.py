@@ -13,6 +13,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.family import Family
+from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched import RandomSchedule, WatchedCohort
@@ -73,11 +74,12 @@ class Interpreter:
     ) -> Counters:  # fmt: skip
         """The same, telling a watcher what the grid does; `seed` shuffles the schedule."""
         family = Family(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
+        images = Images(self.image.memory)
         code = self.following if watcher.follows_registers else self.executable
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             limit = None if budget is None else Budget(budget, code.children.counters.turns)
-            begin = partial(begin_watched, watcher, family.scene, seed)
+            begin = partial(begin_watched, (watcher, images), family.scene, seed)
             return self._run(code, kernel, shape, parameters, (shared, limit), begin)
 
         return code.children.grid(run, kernel, shape, parameters, shared, family)
@@ -141,7 +143,12 @@ def begin(cohort_of: tuple[Any, ...], code: Executable, routine: Routine) -> Sch
 
 
 def begin_watched(
-    watcher: Watcher, scene: Scene, seed: int | None, cohort_of: tuple[Any, ...], code: Executable, routine: Routine
+    watched: tuple[Watcher, Images],
+    scene: Scene,
+    seed: int | None,
+    cohort_of: tuple[Any, ...],
+    code: Executable,
+    routine: Routine,
 ) -> Schedule:
     """The schedule of a cohort of a grid that a watcher watches; `seed` shuffles it."""
     cohort = WatchedCohort(*cohort_of)
@@ -150,7 +157,8 @@ def begin_watched(
     else:
         number = int(cohort.layout.ctas[0])
         schedule = RandomSchedule(cohort, code, routine, [seed, number, *([scene.grid] if scene.grid else [])])
-    cohort.watch(watcher, schedule, scene)
+    watcher, images = watched
+    cohort.watch(watcher, schedule, scene, images)
     return schedule
 
 

@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ptxvm.algebra.types import Type
+from ptxvm.algebra.types import Type, b32
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.faults import listed
 from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
 from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.ports import Access, Copying, TextureAccess, Update
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Followed
+from ptxvm.machine import texture_unit
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.backing import address_of
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
-from ptxvm.machine.texture import Surface
 from ptxvm.machine.texture_surface import Touched
-from ptxvm.machine.texture_unit import OnSurface
+from ptxvm.machine.texture_unit import Watched
 
 ALL_OF_THEM = slice(None)
 PATIENCE = 500  # turns
@@ -38,13 +38,12 @@ class WatchedCohort(Cohort):
     watcher: Watcher
     schedule: Schedule
 
-    def watch(self, watcher: Watcher, schedule: Schedule, scene: Scene) -> None:
+    def watch(self, watcher: Watcher, schedule: Schedule, scene: Scene, images: Images) -> None:
         """From now on."""
-        self.watcher, self.schedule, self.scene = watcher, schedule, scene
+        self.watcher, self.schedule, self.scene, self.images = watcher, schedule, scene, images
         self.spinning = np.zeros(self.size, np.bool_)  # has it last found that a phase of an mbarrier is not over?
         self.fruitless = 0  # such turns since something else happened
-        self.surfaces: dict[int, Allocation] = {}
-        self.on_surface: dict[tuple[TextureAccess, int], Access] = {}
+        self.on_images: dict[tuple[TextureAccess, int, int], Access] = {}
         routines = schedule.code.routines if watcher.follows_variables else []
         self.variables = {bound: variable for each in routines for bound, variable in each.variables.items()}
         self.unset: dict[tuple[int, Register], Any] = {}
@@ -143,29 +142,38 @@ class WatchedCohort(Cohort):
             self.watcher.updated(access, those, allocation, offsets)
 
     def texture(self, access: TextureAccess, lanes: Any, guard: Any, operands: dict[str, Sequence[Any]]) -> list[Any]:
-        """Tell what is done to surfaces, whose bytes are global memory."""
-        found = super().texture(access, lanes, guard, operands)
-        if isinstance(access.work, OnSurface):
-            positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, self._count(lanes)))
+        """Tell what is read and written of images; where a lane is refused, go on without it, whose values are 0."""
+        count = self._count(lanes)
+        every = self.layout.numbers if lanes is None else lanes
+        work = access.work if isinstance(access.work, Watched) else None
+        positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, count))
+        while True:
             given = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
-            every = (self.layout.numbers if lanes is None else lanes)[positions]
-            for surface, mine, bytes_of in access.work.touched(self.memory, given):
-                self.tell_surface(access, access.work.operation, surface, every[mine][bytes_of.lanes], bytes_of)
+            good = np.zeros(count, np.bool_)
+            good[positions] = True
+            try:
+                touched = list(work.touched(self.memory, given)) if work is not None else []
+                found = super().texture(access, lanes, good, operands)
+            except AccessFault as fault:
+                self.refuse(fault.placed(access.bound, int(every[positions[fault.lane_index]])), Access(access.bound, "", b32))
+                positions = positions[texture_unit.spared(access.work, self.memory, given, fault.lane_index)]
+            else:
+                break
+        if work is not None:
+            for each in touched:
+                self.tell_image(access, work, every[positions], each)
         return found
 
-    def tell_surface(self, access: TextureAccess, operation: str, surface: Surface, lanes: Any, touched: Touched) -> None:
-        """Tell of the bytes of one surface: of the allocation that it is in, or of one of its own."""
-        tell = {"read": self.watcher.read, "write": self.watcher.wrote, "atomic": self.watcher.updated}
-        start = address_of(surface.array)
-        allocation = self.memory.table.find(start)
-        if allocation is None:
-            allocation = self.surfaces.setdefault(
-                id(surface), Allocation(start, surface.array.nbytes, "global", repr(surface), live=False)
-            )
-        how = self.on_surface.setdefault(
-            (access, touched.element), Access(access.bound, "global", Type.named[f"b{8 * touched.element}"], touched.count)
-        )
-        tell[operation](how, self.threads[lanes], allocation, touched.offsets + (start - allocation.origin))
+    def tell_image(self, access: TextureAccess, work: Watched, lanes: Any, touched: Touched) -> None:
+        """Tell of the bytes of an image."""
+        how = self.on_images.get((access, touched.element, touched.count))
+        if how is None:
+            attributes = {"proxy": work.proxy, **({"order": "relaxed", "scope": "gpu"} if work.operation == "atomic" else {})}
+            how = Access(access.bound, "global", Type.named[f"b{8 * touched.element}"], touched.count, attributes)
+            self.on_images[access, touched.element, touched.count] = how
+        tell = {"read": self.watcher.read, "write": self.watcher.wrote, "atomic": self.watcher.updated}[work.operation]
+        for allocation, mine, offsets in self.images.parts(touched):
+            tell(how, self.threads[lanes[mine]], allocation, offsets)
 
     def places(self, access: Access, lanes: Any, address: Any) -> Iterator[tuple[Allocation, Any, Any]]:
         """What an access touches: allocations, the threads that touch each, and where they do."""

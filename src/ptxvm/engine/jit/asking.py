@@ -40,8 +40,9 @@ class TextureQuestion:
     def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any]:
         """Ask it for the active lanes."""
         rest = iter(values)
-        found = self.work(machine.memory, {name: [next(rest) for _ in range(count)] for name, count in self.operands})
-        return list(found)
+        given = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
+        machine.look_up(self.work, given)
+        return list(self.work(machine.memory, given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,9 @@ class Calls:
             values = None if found is None else found[n]
             target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
 
+    def look_up(self, work: Any, operands: Any) -> None:
+        """Threads ask the texture unit for something, and nobody watches."""
+
     @property
     def environment(self) -> Environment:
         """What the driver tells every thread of the grid."""

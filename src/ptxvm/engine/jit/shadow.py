@@ -82,11 +82,13 @@ class Access:
     element: int  # bytes
     order: str = "weak"
     scope: str = "sys"
+    coherent: bool = True
 
     @classmethod
     def of(cls, verb: str, type: Type, attributes: dict[str, Any]) -> Access:
         """That of a port's call."""
-        return cls(verb, type.bytes, attributes.get("order") or "weak", attributes.get("scope") or "sys")
+        order, scope = attributes.get("order") or "weak", attributes.get("scope") or "sys"
+        return cls(verb, type.bytes, order, scope, attributes.get("proxy") != "texture")
 
     @property
     def strong(self) -> bool:
@@ -111,7 +113,7 @@ class Watch:
         self.own = space == "shared"
         self.site, self.space = site, space
         self.cells = max(size // self.shadow.grain[self.own], 1)
-        self.verb, self._wrong = access.verb, {}
+        self.verb, self.coherent, self._wrong = access.verb, access.coherent, {}
         self._moved = self._displacement()
         if access.strong:
             self._strong_lanes(raw, access)
@@ -282,6 +284,17 @@ class Watch:
         unwritten = self.shadow.init and writes and self.verb != "write"
         if not self.shadow.race:
             return code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}") if unwritten else self._all(count, "false", "i1")
+        found = self._not_before(count, tag, mine, writes=writes)
+        if unwritten:
+            never = code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}")
+            found = code.emit(f"or {self._type(count, 'i1')} {found}, {never}")
+        return found
+
+    def _not_before(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
+        """Does a tag stand for something that is not ordered before this access?"""
+        code, llvm = self.code, self._type(count)
+        if writes and not self.coherent:  # no order counts: whatever the grid wrote (PTX 2.3)
+            return code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(HOST))}")
         epoch = self._all(count, self._epoch())
         if self.own:
             found = code.emit(f"icmp uge {llvm} {tag}, {epoch}")
@@ -293,9 +306,6 @@ class Watch:
             found = self._and(count, found, there)
         if mine is not None:
             found = self._and(count, found, code.emit(f"icmp ne {llvm} {tag}, {mine}"))
-        if unwritten:
-            never = code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}")
-            found = code.emit(f"or {self._type(count, 'i1')} {found}, {never}")
         return found
 
     def _readers(self, count: int, read: str, mine: str, many: str) -> str:

@@ -14,11 +14,13 @@ from ptxvm.engine.jit.calls import Calls
 from ptxvm.engine.jit.facts import Site
 from ptxvm.engine.jit.raw import WARP
 from ptxvm.engine.jit.record import AT
-from ptxvm.engine.jit.shadow import EPOCH, FIRST, GRAIN, HOST, Shadow
+from ptxvm.engine.jit.shadow import EPOCH, FIRST, GRAIN, HOST, MANY, Shadow
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.texture_surface import Touched
+from ptxvm.machine.texture_unit import LookUp
 
 RENUMBER = ctypes.CFUNCTYPE(None)
 LINE = 64  # bytes that the processor caches together
@@ -110,6 +112,12 @@ class WatchedCalls(Calls):
                 self.look.keep(found)
             self._remember(number, site, found)
 
+    def look_up(self, work: Any, operands: Any) -> None:
+        """Look at the tags of what textures are read for."""
+        if self.tags is not None and isinstance(work, LookUp):
+            for touched in work.touched(self.memory, operands):
+                self.tags.read(touched)
+
     def _remember(self, number: int, site: Site, found: Allocation) -> None:
         """The next access at this place will be in the same allocation, in all likelihood.
 
@@ -135,7 +143,7 @@ class Tags:
     """The tags of the cells of all memory that a launch can reach; the host keeps none for what is never touched."""
 
     def __init__(self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Any) -> None:
-        self.shadow, self.shared, self.record = shadow, shared, record
+        self.shadow, self.shared, self.record, self._memory = shadow, shared, record, memory
         self._unwritten = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK), shared}
         self._begins: dict[Allocation, int] = {}
         self._filled: set[Allocation] = set()
@@ -154,6 +162,32 @@ class Tags:
             raise Suspicious(f"{allocation} was not there when the kernel was launched")
         self._fill(allocation)
         return self._start + self._begins[allocation] - (allocation.origin << self._shift(allocation))
+
+    def read(self, touched: Touched) -> None:
+        """Texture units read: it is suspicious if the grid has written there, or nobody has (PTX 2.3); leave tags."""
+        table = self._memory.table
+        every = (touched.addresses[:, None] + np.arange(touched.element * touched.count)).ravel().astype(np.uint64)
+        owners = table.columns.owners(every)
+        for owner in np.unique(owners).tolist():
+            allocation, addresses = table.items[owner], every[owners == owner]
+            inside = (addresses >= allocation.start) & (addresses < allocation.end)
+            if inside.any() and allocation.space == "global":
+                self._read(allocation, (addresses[inside] - allocation.base).view(np.int64))
+
+    def _read(self, allocation: Allocation, offsets: Any) -> None:
+        if allocation not in self._begins:
+            raise Suspicious(f"{allocation} was not there when the kernel was launched")
+        self._fill(allocation)
+        first = self._begins[allocation] // GRAIN
+        cells = first + offsets // self._grain(allocation)
+        wrote, reads = self._tags[cells], cells + self.distance // GRAIN
+        if self.shadow.race and (wrote > HOST).any():
+            raise Suspicious("a texture is read where the grid has written")
+        if self.shadow.init and (wrote == 0).any():
+            raise Suspicious("a texture is read where nobody has written")
+        begin = np.uint32(self.record[AT["cta_epoch"]])
+        kept = (self._tags[reads] > 0) & (self._tags[reads] < begin)  # the first CTA stays
+        self._tags[reads[~kept]] = np.uint32(self.record[AT["epoch"]]) | MANY
 
     def _grain(self, allocation: Allocation) -> int:
         return self.shadow.grain[allocation is self.shared]

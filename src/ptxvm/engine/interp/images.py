@@ -1,0 +1,52 @@
+"""Where textures and surfaces lie: in memory that the kernel can point to, or in arrays of the host that it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.array_utils import byte_bounds
+
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.memory import Memory
+from ptxvm.machine.texture_surface import Touched
+
+Ints = npt.NDArray[np.int64]
+
+
+class Images:
+    """The memory of the images of a launch."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._arrays: dict[tuple[int, int], Allocation] = {}
+
+    def parts(self, touched: Touched) -> Iterator[tuple[Allocation, Ints, Ints]]:
+        """What is touched, by allocations: the lanes that touch each, and where in it."""
+        table, addresses = self.memory.table, touched.addresses.astype(np.uint64)
+        if not len(addresses):
+            return
+        columns = table.columns
+        owners = columns.owners(addresses)
+        size = np.uint64(touched.element * touched.count)
+        outside = (addresses < columns.start[owners]) | (addresses + size > columns.end[owners])
+        owners[outside] = -1
+        for owner in np.unique(owners).tolist():
+            mine = owners == owner
+            allocation = table.items[owner] if owner >= 0 else self._of_the_host(touched.array)
+            yield allocation, touched.lanes[mine], touched.addresses[mine] - allocation.origin
+
+    def _of_the_host(self, array: npt.NDArray[Any]) -> Allocation:
+        """One for all images of an array, and of its parts."""
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        start, end = byte_bounds(whole)
+        return self._arrays.setdefault(
+            (start, end), Allocation(start, end - start, "global", f"an array of {array.dtype.name}", live=False)
+        )
+
+
+__all__ = ["Images"]
