@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ptxvm.engine.jit.raw import WARP
 
 LONGEST = 200  # lines of a block: what LLVM's code generator does without optimisation grows with their square
+
+
+# A piece of code that many instructions need: quick code calls it, the best code has it in its place.
+PIECES = "attributes #1 = { noinline "
+IN_PLACE = PIECES.replace("noinline", "alwaysinline")
 
 
 class TooWideError(Exception):
@@ -32,6 +37,17 @@ class Unit:
     def helper(self, name: str, body: str) -> str:
         """A function of the module, defined once."""
         self.helpers[name] = body
+        return name
+
+    def piece(self, name: str, result: str, parameters: str, write: Callable[[Code], str]) -> str:
+        """A function of the module that stands for a piece of code: `write` writes it, and tells what it returns."""
+        if name not in self.helpers:
+            self.helper(name, "")  # what it needs itself comes before it
+            code = Code(self)
+            answer = write(code)
+            lines = "\n".join([*code.lines, f"  ret {result} {answer}"])
+            del self.helpers[name]
+            self.helper(name, f"define internal {result} @{name}({parameters}) #1 {{\nentry:\n{lines}\n}}")
         return name
 
     def table(self, llvm: str, entries: tuple[int, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxvm.engine.jit import counting, epochs, handover, schedule, slowly, stack, straight
-from ptxvm.engine.jit.code import Code
+from ptxvm.engine.jit.code import PIECES, Code
 from ptxvm.engine.jit.dispatch import STUCK, Dispatcher
 from ptxvm.engine.jit.meeting import Meeting
 from ptxvm.engine.jit.raw import WARP
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PARAMETERS = "ptr %ctx, ptr %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x, i32 %ctaid.y, i32 %ctaid.z"
 ARGUMENTS = PARAMETERS.replace(" noalias", "")
+ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 ROUNDS = 1 << 16  # of warps from barrier to barrier, between two looks at the clock
 FEW = 16  # barriers each of which has code of its own to keep what a warp needs
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
@@ -38,7 +39,8 @@ def module(kernel: Kernel) -> str:
             *unit.helpers.values(),
             warp,
             grid,
-            'attributes #0 = { nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }',
+            f"attributes #0 = {{ {ATTRIBUTES}",
+            f"{PIECES}{ATTRIBUTES}",
             '!1 = !{!"branch_weights", i32 100000, i32 1}',
             '!2 = !{!"branch_weights", i32 1, i32 100000}',
             "",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.engine.jit import atomics, keeping, looking, places, quiet, slowly, stack
+from ptxvm.engine.jit import atomics, keeping, looking, places, slowly, stack
 from ptxvm.engine.jit.asking import Within
+from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import Lin, Raw, Vec, scalar_type, text
 from ptxvm.engine.jit.shadow import Access, Watch
@@ -129,8 +130,8 @@ class Memory(Port):
         """Ask what knows all allocations; where it refuses, the warp ends with a fault."""
         code = self.code
         lanes = self.at.active_vector()
-        known = isinstance(raw, Lin) and places.constant_offsets(raw, self.width) is not None
-        looks = isinstance(raw, Lin) and bool(raw.terms) and (lanes is not None or not known)
+        fixed = isinstance(raw, Lin) and places.constant_offsets(raw, self.width) is not None
+        looks = isinstance(raw, Lin) and bool(raw.terms) and (lanes is not None or not fixed)
         window, watched = space in WINDOWS, self.at.kernel.shadow is not None
         _, _, _, span, writing = self.at.kernel.sites[site]
         shape = slowly.Shape(
@@ -141,26 +142,21 @@ class Memory(Port):
             size=size, span=span, need=looking.need(space, writing=writing),
         )  # fmt: skip
 
-        def put(word: int, stored: str) -> None:
-            code.run(f"store {stored}, ptr {code.emit(f'getelementptr i64, ptr {slowly.ROOM}, i64 {word}')}, align 8")
-
-        put(slowly.SITE, f"i64 {site}")
+        given = [("i64", str(site))]
         if lanes is not None:
-            for n in code.warps():
-                put(slowly.MASKS + n, f"i32 {code.warp_bits(lanes, n)}")
+            given += [("i32", code.warp_bits(lanes, n)) for n in code.warps()]
         if isinstance(raw, Lin):
-            for n, u in enumerate((raw.base, *(u for _, u in raw.terms if not isinstance(u, int)))):
-                put(slowly.ADDRESS + n, f"i64 {text('i64', u)}")
+            known = (raw.base, *(u for _, u in raw.terms if not isinstance(u, int)))
+            given += [("i64", text("i64", u)) for u in known]
         else:
-            held = f"<{self.width} x i64>"
-            where = code.emit(f"getelementptr i64, ptr {slowly.ROOM}, i64 {slowly.ADDRESS}")
-            code.run(f"store {held} {self.alg.vector(u64, raw)}, ptr {where}, align 64")
+            given.append((f"<{self.width} x i64>", self.alg.vector(u64, raw)))
         look = "" if shape.asks else looking.helper(self.at.kernel)
-        quiet.call(code, slowly.function(code.unit, shape, look), slowly.ROOM)
-        answer = code.emit(f"getelementptr i64, ptr {slowly.ROOM}, i64 {slowly.ANSWER}")
-        refused = code.emit(f"icmp eq i64 {code.emit(f'load i64, ptr {answer}, align 8', pure=False)}, 0", pure=False)
+        allowed = code.call("i1", slowly.question(code.unit, shape, look), ("ptr", slowly.ROOM), *given, pure=False)
+        if not self.at.repeats and (not watched or window):
+            code.branch(allowed, onward, "fault", likely=True)
+            return
         kept = code.label()
-        code.branch(refused, kept, "fault", likely=True)
+        code.branch(allowed, kept, "fault", likely=True)
         code.block(kept)
         self.at.site_again(site)
         if not watched or window:
@@ -181,15 +177,11 @@ class Memory(Port):
         log = size.bit_length() - 1
         if space in WINDOWS:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
-            return self._all_lanes("i32", self.alg.vector(u32, low), log, f"splat (i32 {self._window_bound(space, size)})")
+            return self._all_lanes(u32, low, log, "0", str(self._window_bound(space, size)))
         return self._all_in_allocation(site, raw, log)
 
     def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:
-        code = self.code
-        low = self.at.site_field(site, 0)
-        bound = self.at.site_field(site, 2)
-        offsets = code.emit(f"sub <{self.width} x i64> {self.alg.vector(u64, raw)}, {code.splat('i64', low)}")
-        return self._all_lanes("i64", offsets, log, code.splat("i64", bound))
+        return self._all_lanes(u64, raw, log, self.at.site_field(site, 0), self.at.site_field(site, 2))
 
     def _window_bound(self, space: str, size: int) -> int:
         """How many elements of a size are in a window."""
@@ -205,7 +197,7 @@ class Memory(Port):
             first = self.alg.scalar("add", 32, low.base, box.least)
             turned = self._turned("i32", text("i32", first), log)
             return self.code.emit(f"icmp ult i32 {turned}, {max(bound - (box.span >> log), 0)}")
-        return self._all_lanes("i32", self.alg.vector(u32, low), log, f"splat (i32 {bound})")
+        return self._all_lanes(u32, low, log, "0", str(bound))
 
     def _good(self, site: int, raw: Raw, size: int) -> str:
         """Is it in the allocation that this instruction met last?"""
@@ -250,16 +242,28 @@ class Memory(Port):
             return offset
         return self.code.intrinsic(llvm, f"llvm.fshr.{llvm}", (llvm, offset), (llvm, offset), (llvm, str(log)))
 
-    def _all_lanes(self, llvm: str, offsets: str, log: int, bound: str) -> str:
-        vector, code = f"<{self.width} x {llvm}>", self.code
-        if log:
-            amount = f"splat ({llvm} {log})"
-            name = f"llvm.fshr.v{self.width}{llvm}"
-            offsets = code.intrinsic(vector, name, (vector, offsets), (vector, offsets), (vector, amount))
-        wrong = code.emit(f"icmp uge {vector} {offsets}, {bound}")
-        if (lanes := self.at.active_vector()) is not None:
-            wrong = code.emit(f"and <{self.width} x i1> {wrong}, {lanes}")
-        return code.emit(f"icmp eq i{self.width} {code.mask_bits(wrong)}, 0")
+    def _all_lanes(self, type: Type, raw: Raw, log: int, low: str, bound: str) -> str:
+        """Is every active lane a multiple of a size away from somewhere, and less than so many elements?"""
+        code, llvm, vector = self.code, scalar_type(type), self.alg.vector_type(type)
+        lanes = self.at.active_vector()
+        given = [(vector, self.alg.vector(type, raw)), (llvm, low), (llvm, bound)]
+        parameters = f"{vector} %a, {llvm} %low, {llvm} %bound"
+        if lanes is not None:
+            given.append((f"i{self.width}", code.mask_bits(lanes)))
+            parameters += f", i{self.width} %lanes"
+
+        def write(code: Code) -> str:
+            offsets = code.emit(f"sub {vector} %a, {code.splat(llvm, '%low')}")
+            if log:
+                name, amount = f"llvm.fshr.v{self.width}{llvm}", f"splat ({llvm} {log})"
+                offsets = code.intrinsic(vector, name, (vector, offsets), (vector, offsets), (vector, amount))
+            wrong = code.mask_bits(code.emit(f"icmp uge {vector} {offsets}, {code.splat(llvm, '%bound')}"))
+            if lanes is not None:
+                wrong = code.emit(f"and i{self.width} {wrong}, %lanes")
+            return code.emit(f"icmp eq i{self.width} {wrong}, 0")
+
+        some = "" if lanes is None else ".some"
+        return code.call("i1", code.unit.piece(f"ptxvm.inside.{llvm}.{log}{some}", "i1", parameters, write), *given)
 
     # ── atomics ─────────────────────────────────────────────────────────────────────────
 

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit import host
+from ptxvm.engine.jit.code import IN_PLACE, PIECES
 from ptxvm.engine.jit.shelf import Tier
 
 
@@ -70,6 +71,8 @@ def optimised(text: str, tier: Tier = Tier.BEST) -> str:
 def _compiled(text: str, tier: Tier, emit: Any) -> Any:
     """Everything that LLVM makes of a module is given up before its context; the other way round, it crashes."""
     how = recipe(text, tier)
+    if tier is Tier.BEST:
+        text = text.replace(PIECES, IN_PLACE)
     target = machine(how.level)
     with llvm.create_context() as context, _parsed(text, context) as module:
         module.triple = target.triple

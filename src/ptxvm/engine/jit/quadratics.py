@@ -278,30 +278,43 @@ def function(alg: LlvmAlgebra, name: str, a: Value, derivation: Callable[[Value]
     """A function of all lanes; by the derivation where the processor or the shape of the argument do not fit."""
     if not isinstance(a.raw, Vec) or alg.derives or not available():
         return derivation(a)
-    code, width, held = alg.code, alg.width, alg.vector_type(f32)
-    given = alg.unflushed.get(a.raw.name, a.raw.name)
-    unusual = _unusual(alg, ORDINARY[name], given)
+    code, held, flushes = alg.code, alg.vector_type(f32), a.raw.name in alg.unflushed
+    both = f"{{ {held}, {held} }}"
+    piece = f"ptxvm.{name}.{'flushed' if flushes else 'given'}"
+    code.unit.piece(piece, both, f"{held} %a", lambda within: _piece(alg, within, name, derivation, flushes=flushes))
+    made = code.call(both, piece, (held, alg.unflushed.get(a.raw.name, a.raw.name)))
+    found, kept = (code.emit(f"extractvalue {both} {made}, {n}") for n in (0, 1))
+    alg.flushed[found] = kept
+    return Value(alg, f32, Vec(found))
+
+
+def _piece(outer: LlvmAlgebra, code: Code, name: str, derivation: Callable[[Value], Value], *, flushes: bool) -> str:
+    """The function of `%a`, and what flushing makes of it; the derivation is given what flushing makes of `%a`, if asked."""
+    alg, width = type(outer)(code), code.width
+    held = alg.vector_type(f32)
+    both = f"{{ {held}, {held} }}"
+    code.run(f"%room = alloca {held}, align 64")
     slow, fast, join = code.label(), code.label(), code.label()
-    code.branch(unusual, slow, fast, likely=False)
+    code.branch(_unusual(alg, ORDINARY[name], "%a"), slow, fast, likely=False)
     with code.scope():
         code.block(slow)
-        derived = _out_of_line(alg, name, a.raw.name, derivation)
+        given = Value(alg, f32, Vec("%a"))
+        derived = _out_of_line(alg, name, (alg.derived_flush_subnormal(given) if flushes else given).raw.name, derivation)
         flushed = alg.derived_flush_subnormal(Value(alg, f32, Vec(derived)))
         code.jump(join)
     with code.scope():
         code.block(fast)
         parts = []
         for first in range(0, width, EACH):
-            lanes = code.shuffle("float", width, given, "poison", list(range(first, first + EACH)))
-            parts.append(getattr(alg.writer(code, lanes), name)())
+            lanes = code.shuffle("float", width, "%a", "poison", list(range(first, first + EACH)))
+            parts.append(getattr(outer.writer(code, lanes), name)())
         quick = code.concatenate("float", parts, EACH)
         code.jump(join)
     code.block(join)
-    found, kept = (
-        code.emit(f"phi {held} [ {v}, %{slow} ], [ {quick}, %{fast} ]", pure=False) for v in (derived, flushed.raw.name)
-    )
-    alg.flushed[found] = kept
-    return Value(alg, f32, Vec(found))
+    ends = (derived, flushed.raw.name)  # what is ordinary is not subnormal
+    found, kept = [code.emit(f"phi {held} [ {v}, %{slow} ], [ {quick}, %{fast} ]", pure=False) for v in ends]
+    half = code.emit(f"insertvalue {both} poison, {held} {found}, 0")
+    return code.emit(f"insertvalue {both} {half}, {held} {kept}, 1")
 
 
 def _unusual(alg: LlvmAlgebra, ordinary: Range, a: str) -> str:
@@ -329,7 +342,6 @@ def _out_of_line(alg: LlvmAlgebra, name: str, a: str, derivation: Callable[[Valu
         code.run(f"store {held} {within.vector(f32, within.tight(f32, raw))}, ptr %room, align 64")
         lines = "\n".join([*code.lines, "  ret void"])
         alg.code.unit.helper(helper, f"define internal void @{helper}(ptr %room) noinline cold #0 {{\n{lines}\n}}")
-    room = alg.buffer(held, 11)
-    alg.code.run(f"store {held} {a}, ptr {room}, align 64")
-    quiet.call(alg.code, helper, room)
-    return alg.code.emit(f"load {held}, ptr {room}, align 64", pure=False)
+    alg.code.run(f"store {held} {a}, ptr %room, align 64")
+    quiet.call(alg.code, helper, "%room")
+    return alg.code.emit(f"load {held}, ptr %room, align 64", pure=False)

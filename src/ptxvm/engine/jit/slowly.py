@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from ptxvm.engine.jit import quiet
 from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.raw import WARP, Pattern, vector_literal
 from ptxvm.engine.jit.record import offset
@@ -48,9 +49,30 @@ def begin() -> list[str]:
     return lines
 
 
-def function(unit: Unit, shape: Shape, look: str) -> str:
-    """The function that answers questions of a shape; its name."""
-    name = f"ptxvm.slowly.{hashlib.sha256(repr(shape).encode()).hexdigest()[:16]}"
+def question(unit: Unit, shape: Shape, look: str) -> str:
+    """The function that asks for a place: for its number, the lanes where not all count, and the address; its name."""
+    kind = hashlib.sha256(repr(shape).encode()).hexdigest()[:16]
+    words: list[tuple[int, str]] = [(SITE, "i64")]
+    if not shape.full:
+        words += [(MASKS + n, "i32") for n in range(shape.width // WARP)]
+    if shape.terms is None:
+        words.append((ADDRESS, f"<{shape.width} x i64>"))
+    else:
+        words += [(ADDRESS + n, "i64") for n in range(1 + sum(factor is None for _, factor in shape.terms))]
+    parameters = ", ".join(["ptr %q", *(f"{llvm} %word.{word}" for word, llvm in words)])
+
+    def write(code: Code) -> str:
+        for word, llvm in words:
+            code.run(f"store {llvm} %word.{word}, ptr {_place(code, word)}, align {64 if llvm[0] == '<' else 8}")
+        quiet.call(code, _function(unit, shape, look, kind), "%q")
+        return code.emit(f"icmp eq i64 {_word(code, ANSWER)}, 0", pure=False)
+
+    return unit.piece(f"ptxvm.question.{kind}", "i1", parameters, write)
+
+
+def _function(unit: Unit, shape: Shape, look: str, kind: str) -> str:
+    """The function that answers; its name."""
+    name = f"ptxvm.slowly.{kind}"
     if name not in unit.helpers:
         unit.helper(name, f"define internal void @{name}(ptr %q) noinline cold #0 {{\n{_body(unit, shape, look)}\n}}")
     return name
