@@ -9,6 +9,8 @@ import pytest
 
 import ptxvm
 
+ENGINES = pytest.mark.parametrize("engine", ["interp", "jit"])
+
 HEAD = """
 .version 7.8
 .target sm_80
@@ -360,6 +362,63 @@ def test_blocks_that_are_freed_or_within_reach_are_no_leaks():
 )
 def test_misuse_of_the_heap(body, kind):
     assert kind in [each.kind for each in heap(body, block=1)]
+
+
+@ENGINES
+def test_all_go_on_behind_a_wrong_free(engine):
+    """The thread that frees twice too, and what is wrong later is found."""
+    body = MALLOC + FREE + "setp.eq.u32 %p1, %r1, 2; @!%p1 bra ON;" + FREE
+    body += "ON: st.global.u32 [%rd3], 7; @%p1 ld.global.u32 %r3, [%rd5];"
+    data = np.zeros(64, np.uint32)
+    result = ptxvm.load(HEAP + body + "\n    ret;\n}\n").kernel().launch(1, 4, [data], check=("memory",), engine=engine)
+    assert [(each.kind, each.accesses[0].thread[0]) for each in result.findings] == [("double-free", 2), ("use-after-free", 2)]
+    assert data[:5].tolist() == [7, 7, 7, 7, 0]
+
+
+LOST = """
+.version 7.8
+.target sm_80
+.address_size 64
+.func deeper(.param .u32 n) {
+    .local .b8 frame[4096];
+    .reg .b32 %r<3>; .reg .pred %p;
+    ld.param.u32 %r1, [n];
+    setp.eq.u32 %p, %r1, 0;
+    @%p ret;
+    sub.u32 %r2, %r1, 1;
+    call deeper, (%r2);
+    ret;
+}
+.entry k(.param .u64 data) {
+    .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd2, %rd2, %rd1;
+    setp.eq.u32 %p, %r1, 2;
+    selp.u32 %r2, 1, 0, %p;
+"""
+
+POINTER = "mov.u64 %rd3, deeper; cvt.u64.u32 %rd4, %r2; mad.lo.u64 %rd3, %rd4, 4096, %rd3;"
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("LIST: .branchtargets ON; brx.idx %r2, LIST; ON:", "invalid-branch"),
+        ("mul.lo.u32 %r3, %r2, 1000; call deeper, (%r3);", "stack-overflow"),
+        (POINTER + "P: .callprototype _ (.param .u32 n); call %rd3, (0), P;", "invalid-call"),
+        ("mul.lo.u32 %r3, %r2, 20; barrier.sync %r3;", "invalid-barrier"),
+    ],
+)  # fmt: skip
+def test_a_thread_that_cannot_go_on_ends_alone(body, kind, engine):
+    """What it would do next is nowhere said; the others go on, and nobody waits for it."""
+    kernel = ptxvm.load(LOST + body + "\nst.global.u32 [%rd2], 7;\nbarrier.sync 0;\nret;\n}\n").kernel("k")
+    data = np.zeros(64, np.uint32)
+    (wrong,) = kernel.launch(1, 64, [data], check=("memory",), engine=engine).findings
+    assert (wrong.kind, wrong.accesses[0].thread[0]) == (kind, 2)
+    assert data.tolist() == [7, 7, 0] + [7] * 61
 
 
 def test_the_text_of_a_fault_stands_at_its_line():

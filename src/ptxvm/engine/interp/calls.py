@@ -50,7 +50,8 @@ class Calls:
             function = self.code.image.function_at(int(each))
             if function is None:
                 said = f"the call goes to {int(each):#x}, where no function is"
-                raise self.schedule.refuse("invalid-call", said, bound, some)
+                self.schedule.abandon("invalid-call", said, bound, some)
+                continue
             self.enter(function, action, key, some, bound)
 
     def enter(self, function: Function, action: Action, key: Key, lanes: Any, bound: Bound) -> None:
@@ -62,6 +63,8 @@ class Calls:
             return
         depth = -key[0]
         frame = self.grow(routine, depth, lanes, bound)
+        if frame is None:
+            return
         if len(self.sites) <= depth + 1:
             self.sites.append(np.int64(-1))
         self.sites[depth + 1] = assign(self.sites[depth + 1], lanes, np.int64(key[1] * SITE + key[2]), self.cohort.size)
@@ -76,14 +79,15 @@ class Calls:
         self.schedule.push((-(depth + 1), routine.number, 0), lanes)
 
     def grow(self, routine: Routine, depth: int, lanes: Any, bound: Bound) -> Any:
-        """A frame for the callee; returns where it begins."""
+        """A frame for the callee; returns where it begins, None where there is no room."""
         cohort = self.cohort
         step = np.uint64(FRAME_ALIGNMENT)
         frame = (at(cohort.ends[depth], lanes) + (step - np.uint64(1))) // step * step
         end = frame + np.uint64(max(self.code.image.frame_size(routine.function, bound), FRAME_ALIGNMENT))
         if int(np.max(end)) > cohort.stack_size:
             said = f"the call of '{routine.function.name}' needs {int(np.max(end))} bytes of a stack of {cohort.stack_size}"
-            raise self.schedule.refuse("stack-overflow", said, bound, lanes)
+            self.schedule.abandon("stack-overflow", said, bound, lanes)
+            return None
         if len(cohort.frames) <= depth + 1:
             cohort.frames.append(np.uint64(0))
             cohort.ends.append(np.uint64(0))
@@ -158,7 +162,8 @@ class Calls:
         """A function that the device provides."""
         handler = self.code.device_function(function.name)
         if handler is None:
-            raise self.schedule.refuse("invalid-call", f"the function '{function.name}' has no body", bound, lanes)
+            self.schedule.abandon("invalid-call", f"the function '{function.name}' has no body", bound, lanes)
+            return
         depth, routine = -key[0], self.code.routines[key[1]]
         cohort, file = self.cohort, self.schedule.file(self.code.routines[key[1]], -key[0])
         count = cohort.size if lanes is None else len(lanes)
@@ -171,7 +176,7 @@ class Calls:
         numbers = cohort.layout.numbers if lanes is None else lanes
         cohort.calling = bound
         try:
-            answer = handler(cohort, numbers, given)
+            answer = cohort.ask(function.name, handler, numbers, given)
         except AccessFault as fault:
             raise self.schedule.fault(fault.placed(bound, int(numbers[fault.lane_index]))) from None
         if function.name == "malloc":

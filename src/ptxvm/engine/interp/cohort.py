@@ -14,12 +14,12 @@ import numpy as np
 
 from ptxvm.algebra.types import b32
 from ptxvm.analysis.program import Bound
-from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.copies import Copies
 from ptxvm.engine.interp.lanes import WARP, Layout, at, spread
 from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess, Update
-from ptxvm.machine import texture_unit, warp_matrix
+from ptxvm.machine import builtins, texture_unit, warp_matrix
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.launch import LaunchShape
@@ -347,6 +347,16 @@ class Cohort:
         pick = slice(None) if chosen is None else chosen
         every = np.zeros(self._count(lanes), np.uint32)
         self.arrivals.append((bound, those, (every + number)[pick], (every + threads)[pick]))
+
+    # ── functions of the device, and what cannot go on ──────────────────────────────────
+
+    def ask(self, name: str, function: builtins.Function, lanes: Any, arguments: Sequence[Any]) -> Any:
+        """What a function of the device answers."""
+        return function(self, lanes, arguments)
+
+    def abandoned(self, fault: Fault, bound: Bound, lanes: Any) -> bool:
+        """Lanes cannot go on: is it enough that they end?"""
+        return False
 
     # ── what only those who watch want to know ──────────────────────────────────────────
 

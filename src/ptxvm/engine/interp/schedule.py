@@ -190,7 +190,8 @@ class Schedule:
             some = self.where(lanes, index, n)
             if n >= len(targets):
                 said = f"the index {n} is outside the list '{action.symbol.name}' of {len(targets)} targets"
-                raise self.refuse("invalid-branch", said, self.last(key), some)
+                self.abandon("invalid-branch", said, self.last(key), some)
+                continue
             self.push((key[0], key[1], routine.segment_at(targets[int(n)].index)), some)
 
     def where(self, lanes: Any, values: Any, value: Any) -> Any:
@@ -253,10 +254,17 @@ class Schedule:
     def arrive_cta(self, key: Key, lanes: Any, raws: Any) -> None:
         """A barrier of a CTA."""
         number, threads, votes = raws
+        if not np.size(number):
+            return
         if np.max(number) >= 16:  # PTX 9.7.13.1
             wrong = self.where(lanes, np.asarray(number) >= 16, True)  # noqa: FBT003 - a value to look for
             said = f"there is no barrier {np.ravel(number)[np.ravel(number) >= 16][0]}: they are 0 to 15"
-            raise self.refuse("invalid-barrier", said, self.last(key), wrong)
+            self.abandon("invalid-barrier", said, self.last(key), wrong)
+            if np.ndim(number):
+                good = np.flatnonzero(number < 16)
+                every = self.cohort.layout.numbers if lanes is None else lanes
+                self.arrive_cta(key, every[good], [r[good] if np.ndim(r) else r for r in raws])
+            return
         cohort = self.cohort
         enough = threads is None or (not np.ndim(threads) and -(-cohort.layout.threads // 32) * 32 == int(threads))
         if lanes is None and not np.ndim(number) and enough and not self.barriers.barriers:
@@ -305,6 +313,13 @@ class Schedule:
     def refuse(self, kind: str, message: str, bound: Bound, lanes: Any) -> Fault:
         """A fault of the first of some lanes."""
         return Fault(kind, message, place=self.place(bound, 0 if lanes is None else int(lanes[0])))
+
+    def abandon(self, kind: str, message: str, bound: Bound, lanes: Any) -> None:
+        """Lanes cannot go on: that is a fault, or where somebody watches the end of these lanes only."""
+        fault = self.refuse(kind, message, bound, lanes)
+        if not self.cohort.abandoned(fault, bound, lanes):
+            raise fault
+        self.exit(lanes)
 
     def place(self, bound: Bound, lane: int) -> Place:
         """Where an instruction stands, and which thread ran it."""

@@ -10,6 +10,7 @@ import numpy as np
 from ptxvm.algebra.types import Type, b32
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.faults import listed
 from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
@@ -22,11 +23,13 @@ from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Followed
 from ptxvm.machine import texture_unit
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.builtins import Function
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
 from ptxvm.machine.texture_surface import Touched
 from ptxvm.machine.texture_unit import Watched
 
+AT_ONCE = frozenset({"malloc", "__assertfail"})  # which refuse nobody, or stop everybody
 ALL_OF_THEM = slice(None)
 PATIENCE = 500  # turns
 INDEPENDENT = 70  # from this target on the lanes of a warp are scheduled each for itself
@@ -381,6 +384,29 @@ class WatchedCohort(Cohort):
     def barrier(self, cta: int, number: int) -> tuple[int, int]:
         """What a barrier is known by: the first thread of the CTA, and its number."""
         return self.first + cta * self.layout.threads, number
+
+    # ── functions of the device, and what cannot go on ──────────────────────────────────
+
+    def ask(self, name: str, function: Function, lanes: Any, arguments: Sequence[Any]) -> Any:
+        """Ask for lane after lane, where one may be refused that those behind it do not wait for; its answer is 0."""
+        if name in AT_ONCE:
+            return super().ask(name, function, lanes, arguments)
+        answers = [self.ask_one(function, lanes[n : n + 1], [a[n : n + 1] for a in arguments]) for n in range(len(lanes))]
+        given = [each for each in answers if each is not None]
+        return np.array([0 if each is None else int(each[0]) for each in answers], given[0].dtype) if given else None
+
+    def ask_one(self, function: Function, lane: Any, arguments: Sequence[Any]) -> Any:
+        """Ask for one lane; None where there is no answer."""
+        bound: Any = self.calling
+        try:
+            return function(self, lane, arguments)
+        except AccessFault as fault:
+            self.refuse(fault.placed(bound, int(lane[0])), Access(bound, "", b32))
+            return None
+
+    def abandoned(self, fault: Fault, bound: Bound, lanes: Any) -> bool:
+        """Tell of it."""
+        return self.watcher.refused(fault, bound, int(self.threads[0 if lanes is None else lanes[0]]))
 
     def allocated(self, bound: Bound, lanes: Any, addresses: Any) -> None:
         """Tell of the blocks."""
