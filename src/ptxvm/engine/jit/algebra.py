@@ -34,6 +34,7 @@ INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "
 RELATIONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 BITS = {"popc": "ctpop", "clz": "ctlz", "reverse": "bitreverse"}
 CANONICAL = 0x7FFF_FFFF
+MANY = 128  # lanes of f32, whose masks are more than the processor has registers for
 
 
 class LlvmAlgebra:
@@ -123,6 +124,8 @@ class LlvmAlgebra:
         if isinstance(raw, Lin) and raw.constant is not None:
             return Lin(CANONICAL if raw.constant & 0x7FFF_FFFF > 0x7F80_0000 else raw.constant)
         varies, llvm, (a,) = self.operands(type, raw)
+        if varies and self.width >= MANY:
+            return self.result(varies, self._tight_if_any(a))
         wrong = self.code.emit(f"fcmp uno {llvm} {a}, {a}")
         word = self.vector_type(type.as_bits) if varies else "i32"
         nan = splat_literal("i32", CANONICAL) if varies else str(CANONICAL)
@@ -131,6 +134,29 @@ class LlvmAlgebra:
         bits = self.code.bitcast(llvm, a, word)
         made = self.code.emit(f"select {condition} {wrong}, {word} {nan}, {word} {bits}")
         return self.result(varies, self.code.bitcast(word, made, llvm))
+
+    def _tight_if_any(self, a: str) -> str:
+        """A vector with its NaNs as everybody may see them, f32; one test tells that there are none, of its two halves."""
+        code, half, word, known = self.code, self.width // 2, f"<{self.width} x i32>", f"tight {a}"
+        if known in code.memo:
+            return code.memo[known]
+        low, high = (code.shuffle("float", self.width, a, "poison", list(range(n, n + half))) for n in (0, half))
+        odd = code.emit(f"fcmp uno <{half} x float> {low}, {high}")
+        none = code.emit(f"icmp eq i{half} {code.emit(f'bitcast <{half} x i1> {odd} to i{half}')}, 0")
+        bits = code.emit(f"bitcast <{self.width} x float> {a} to {word}")
+        here, some, onward = code.label(), code.label(), code.label()
+        code.jump(here)
+        code.block(here)
+        code.branch(none, onward, some, likely=True)
+        with code.scope():
+            code.block(some)
+            wrong = code.emit(f"fcmp uno <{self.width} x float> {a}, {a}")
+            made = code.emit(f"select <{self.width} x i1> {wrong}, {word} {splat_literal('i32', CANONICAL)}, {word} {bits}")
+            code.jump(onward)
+        code.block(onward)
+        held = code.emit(f"phi {word} [ {bits}, %{here} ], [ {made}, %{some} ]", pure=False)
+        code.memo[known] = code.emit(f"bitcast {word} {held} to <{self.width} x float>")
+        return code.memo[known]
 
     def lenient(self, type: Type, raw: Raw) -> Raw:
         """A constant that is no NaN goes with loose values."""

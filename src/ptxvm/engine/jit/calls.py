@@ -13,6 +13,7 @@ import numpy as np
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine import faults
+from ptxvm.engine.jit import record as records
 from ptxvm.engine.jit.facts import Facts
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.record import AT, REACHED, ROWS, TICKS, WARP, WRITABLE
@@ -64,7 +65,7 @@ class Calls:
     @property
     def cta(self) -> int:
         """The number of the CTA that runs."""
-        return int(self.record[AT["cta"]])
+        return records.cta(self.record)
 
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, Exception):

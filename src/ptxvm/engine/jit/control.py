@@ -143,6 +143,7 @@ class Leaving:
             return
         code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
         answer = self.at.buffer("[2 x ptr]", 10)
+        self.kernel.here(code)
         code.run(f"store ptr %ctx, ptr {answer}, align 8")
         quiet.call(code, code.unit.helper("ptxvm.tick", TICK), answer)
         stopped = code.emit(f"icmp eq i32 {code.emit(f'load i32, ptr {answer}, align 8', pure=False)}, 0", pure=False)
@@ -189,7 +190,7 @@ class Leaving:
             code.block(all_)
             self.jump(yes)
         code.block(more)
-        code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), none, some)
+        code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), none, some, likely=True if self.kernel.straight else None)
         with code.scope():
             code.block(none)
             self.jump(no)

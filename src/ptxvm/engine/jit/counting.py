@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.engine.jit.record import AT, offset
 
 if TYPE_CHECKING:
+    from ptxvm.engine.jit.kernel import Kernel
     from ptxvm.engine.jit.emitter import Emitter
 
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
 ANSWER = "%answer"  # what the function of a warp returns
+SUMS = ("instructions", "thread_instructions")
 
 
 def begin() -> list[str]:
@@ -49,20 +51,47 @@ def told(lines: Iterable[str]) -> Iterator[str]:
             yield line
 
 
-def tell(width: int) -> Iterator[str]:
-    """That place: the launch is told what was counted."""
+def tell(kernel: Kernel) -> Iterator[str]:
+    """That place: what was counted is told to the launch.
+
+    Where CTAs run one after the other, it is told to the function of the grid, whose sums LLVM keeps in registers.
+    """
     yield "out:"
-    for counter in (WHOLE, PARTS, LANES):
+    for counter in (WHOLE,) if kernel.straight else (WHOLE, PARTS, LANES):
         yield f"  {counter}.all = load i64, ptr {counter}, align 8"
-    yield f"  %ran.abreast.all = mul i64 {WHOLE}.all, {width}"
-    for field, whole, part in (("instructions", WHOLE, PARTS), ("thread_instructions", "%ran.abreast", LANES)):
-        yield f"  %{field}.at = getelementptr i8, ptr %ctx, i64 {offset(field)}"
-        yield f"  %{field}.old = load i64, ptr %{field}.at, align 8"
-        yield f"  %{field}.sum = add i64 {whole}.all, {part}.all"
-        yield f"  %{field}.new = add i64 %{field}.old, %{field}.sum"
-        yield f"  store i64 %{field}.new, ptr %{field}.at, align 8"
+    if kernel.straight:
+        yield from _added(f"{WHOLE}.all", "%sums, i64 0")
+    else:
+        yield f"  %ran.abreast = mul i64 {WHOLE}.all, {kernel.width}"
+        for n, (whole, part) in enumerate(((f"{WHOLE}.all", PARTS), ("%ran.abreast", LANES))):
+            yield f"  %{SUMS[n]} = add i64 {whole}, {part}.all"
+            yield from _added(f"%{SUMS[n]}", f"%sums, i64 {8 * n}" if kernel.in_turn else f"%ctx, i64 {offset(SUMS[n])}")
     yield f"  %answer.all = load i32, ptr {ANSWER}, align 4"
     yield "  ret i32 %answer.all"
+
+
+def _added(name: str, place: str) -> Iterator[str]:
+    yield f"  {name}.at = getelementptr i8, ptr {place}"
+    yield f"  {name}.old = load i64, ptr {name}.at, align 8"
+    yield f"  {name}.new = add i64 {name}.old, {name}"
+    yield f"  store i64 {name}.new, ptr {name}.at, align 8"
+
+
+def grid_begins() -> list[str]:
+    """The sums of the function of a grid."""
+    return ["  %sums = alloca [2 x i64], align 8", "  store [2 x i64] zeroinitializer, ptr %sums, align 8"]
+
+
+def grid_ends(kernel: Kernel) -> Iterator[str]:
+    """It tells the launch."""
+    yield "  %instructions = load i64, ptr %sums, align 8"
+    if kernel.straight:
+        yield f"  %thread_instructions = mul i64 %instructions, {kernel.width}"
+    else:
+        yield "  %lanes.ran = getelementptr i8, ptr %sums, i64 8"
+        yield "  %thread_instructions = load i64, ptr %lanes.ran, align 8"
+    for field in SUMS:
+        yield from _added(f"%{field}", f"%ctx, i64 {offset(field)}")
 
 
 def counted(record: Any) -> tuple[int, int]:

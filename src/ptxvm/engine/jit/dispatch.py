@@ -296,6 +296,7 @@ class Dispatcher:
         if not kernel.fair:
             code.block("look")
             code.run(f"store i32 {kernel.TICKS}, ptr %ticks, align 4")
+            kernel.here(code)
             answer = code.emit(f"call i32 {kernel.context(code, 'tick', pure=False)}()", pure=False)
             code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), self.later, "fault", likely=True)
         code.block("unreachable")

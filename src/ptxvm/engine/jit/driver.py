@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PARAMETERS = "ptr %ctx, ptr %sites, ptr noalias %record, i32 %warp, i32 %ctaid.x, i32 %ctaid.y, i32 %ctaid.z"
 ARGUMENTS = PARAMETERS.replace(" noalias", "")
 ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
+CTAS = 1 << 12  # that run between two looks at the clock
 ROUNDS = 1 << 16  # of warps from barrier to barrier, between two looks at the clock
 FEW = 16  # barriers each of which has code of its own to keep what a warp needs
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
@@ -43,6 +44,7 @@ def module(kernel: Kernel) -> str:
             f"{PIECES}{ATTRIBUTES}",
             '!1 = !{!"branch_weights", i32 100000, i32 1}',
             '!2 = !{!"branch_weights", i32 1, i32 100000}',
+            '!3 = !{!"branch_weights", i32 100000, i32 1, i32 1}',
             "",
         ]
     )
@@ -79,6 +81,7 @@ def warp_function(kernel: Kernel) -> str:
         bodies += handover.resume(kernel)
         states.append(f"i32 {RESUME if kernel.shapeless else PARTED}, label %resume.all")
     entry = _entry(kernel)
+    sums = ", ptr noalias %sums" if kernel.in_turn else ""
     start = "F0" if kernel.straight or ((0, True) in kernel.texts and kernel.threads % WARP == 0) else "start"
     if start == "start":
         bodies += ["start:", *_partial_start(kernel)]
@@ -96,10 +99,10 @@ def warp_function(kernel: Kernel) -> str:
         ]
     return "\n".join(
         [
-            f"define {'internal ' if kernel.main else ''}i32 @warp({PARAMETERS}, i32 %state) #0 {{",
+            f"define {'internal ' if kernel.main else ''}i32 @warp({PARAMETERS}, i32 %state{sums}) #0 {{",
             "entry:",
             *counting.told([*entry, switch, *bodies, *epochs.suspect(kernel), *ENDS]),
-            *counting.tell(kernel.width),
+            *counting.tell(kernel),
             "}",
         ]
     )
@@ -157,7 +160,7 @@ def _entry(kernel: Kernel) -> list[str]:
     for name, llvm in sorted(kernel.buffers.items()):
         lines.append(f"  {name} = alloca {llvm}, align 64")
     lines += _accesses(kernel)
-    lines += slowly.begin()
+    lines += [slowly.begin(), f"  %ctaid.x.place = getelementptr i8, ptr %ctx, i64 {offset('ctaid.x')}"]
     for number in sorted(kernel.pending):
         lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
     if kernel.straight:
@@ -381,8 +384,13 @@ end:
 
 
 def grid_function(kernel: Kernel) -> str:
-    """Some CTAs, one after the other; a CTA's warps in turn, until all have ended."""
+    """Some CTAs, one after the other; a CTA's warps in turn, until all have ended.
+
+    CTAs run in stretches: neighbours in a row, of which only `ctaid.x` is different.  What is written to memory for every
+    CTA costs far more than what is computed for it, where kernels wait for memory: stores leave the processor in order.
+    """
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
+    kernel.unit.declare("llvm.umin.i64", "i64", "i64", "i64")
     clear = ""
     if kernel.shared_size:
         clear += f"  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 {kernel.shared_size}, i1 false)\n"
@@ -392,6 +400,7 @@ def grid_function(kernel: Kernel) -> str:
     clear += epochs.cta_begins(kernel)
     arguments = "ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z"
     size, warps = kernel.record_size, kernel.warps
+    begins, ends = "\n".join(counting.grid_begins()), "\n".join(counting.grid_ends(kernel))
     head = f"""define i32 @grid(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #0 {{
 entry:
   %shared.place = getelementptr i8, ptr %ctx, i64 {offset("shared")}
@@ -402,7 +411,8 @@ entry:
   %gx = load i32, ptr %gx.place, align 8
   %gy.place = getelementptr i8, ptr %ctx, i64 {offset("nctaid.y")}
   %gy = load i32, ptr %gy.place, align 8
-  %cta.place = getelementptr i8, ptr %ctx, i64 {offset("cta")}
+  %row.place = getelementptr i8, ptr %ctx, i64 {offset("row")}
+  %ctaid.x.place = getelementptr i8, ptr %ctx, i64 {offset("ctaid.x")}
   %barriers = getelementptr i8, ptr %ctx, i64 {offset("barriers")}
   %tick.place = getelementptr i8, ptr %ctx, i64 {offset("tick")}
   %tick = load ptr, ptr %tick.place, align 8
@@ -412,33 +422,59 @@ entry:
   store ptr %records, ptr %records.place, align 8
   %states.place = getelementptr i8, ptr %ctx, i64 {offset("states")}
   store ptr %states, ptr %states.place, align 8
+{begins}
+  %gx.wide = zext i32 %gx to i64
+  %gy.wide = zext i32 %gy to i64
+  br label %stretch
+stretch:
+  %c = phi i64 [ %first, %entry ], [ %c.end, %onward ]
+  %x.wide = urem i64 %c, %gx.wide
+  %q = udiv i64 %c, %gx.wide
+  %y.wide = urem i64 %q, %gy.wide
+  %z.wide = udiv i64 %q, %gy.wide
+  %x.first = trunc i64 %x.wide to i32
+  %y = trunc i64 %y.wide to i32
+  %z = trunc i64 %z.wide to i32
+  %row = sub i64 %c, %x.wide
+  store i64 %row, ptr %row.place, align 8
+  %of.row = sub i64 %gx.wide, %x.wide
+  %of.all = sub i64 %last, %c
+  %since = and i64 %c, {CTAS - 1}
+  %of.time = sub i64 {CTAS}, %since
+  %fewer = call i64 @llvm.umin.i64(i64 %of.row, i64 %of.all)
+  %count = call i64 @llvm.umin.i64(i64 %fewer, i64 %of.time)
+  %c.end = add i64 %c, %count
+  %count.low = trunc i64 %count to i32
+  %x.end = add i32 %x.first, %count.low
   br label %cta
 cta:
-  %c = phi i64 [ %first, %entry ], [ %c.next, %onward ]
-  store i64 %c, ptr %cta.place, align 8
-  %c32 = trunc i64 %c to i32
-  %x = urem i32 %c32, %gx
-  %q = udiv i32 %c32, %gx
-  %y = urem i32 %q, %gy
-  %z = udiv i32 %q, %gy
+  %x = phi i32 [ %x.first, %stretch ], [ %x.next, %cta.done ]
 {clear}"""
-    end = """cta.done:
-  %c.next = add i64 %c, 1
-  %some = and i64 %c.next, 4095
+    end = f"""cta.done:
+  %x.next = add i32 %x, 1
+  %x.all = icmp eq i32 %x.next, %x.end
+  br i1 %x.all, label %stretch.end, label %cta
+stretch.end:
+  %some = and i64 %c.end, {CTAS - 1}
   %looks = icmp eq i64 %some, 0
   br i1 %looks, label %look, label %onward
 look:
+  store i32 %x, ptr %ctaid.x.place, align 8
   %answer = call i32 %tick()
   %stop = icmp ne i32 %answer, 0
   br i1 %stop, label %bad, label %onward
 onward:
-  %all = icmp eq i64 %c.next, %last
-  br i1 %all, label %good, label %cta
+  %all = icmp eq i64 %c.end, %last
+  br i1 %all, label %good, label %stretch
 good:
-  ret i32 0
+  br label %end
 bad:
-  ret i32 1
-}"""
+  br label %end
+end:
+  %wrong.all = phi i32 [ 0, %good ], [ 1, %bad ]
+{ends}
+  ret i32 %wrong.all
+}}"""
     waits = any(node.waits for node in kernel.nodes)
     if kernel.straight:
         return head + straight.rounds(kernel, arguments, _release(kernel) if waits else "") + "\n" + end
@@ -447,7 +483,7 @@ bad:
 warps:
   %w = phi i32 [ 0, %cta ], [ %w.next, %warp.done ]
   %own = getelementptr i8, ptr %records, i64 0
-  %r = call i32 @warp({arguments}, i32 0)
+  %r = call i32 @warp({arguments}, i32 0, ptr %sums)
   %wrong = icmp eq i32 %r, -2
   br i1 %wrong, label %bad, label %warp.done
 warp.done:
@@ -471,7 +507,7 @@ warp.run:
   %w.wide = zext i32 %w to i64
   %offset = mul i64 %w.wide, {size}
   %own = getelementptr i8, ptr %records, i64 %offset
-  %r = call i32 @warp({arguments}, i32 %state)
+  %r = call i32 @warp({arguments}, i32 %state, ptr %sums)
   store i32 %r, ptr %state.place, align 4
   %waits = icmp sge i32 %r, 0
   %waits.bit = zext i1 %waits to i32
@@ -509,6 +545,7 @@ def _release(kernel: Kernel) -> str:
             "  %nobody = or i1 %several, %stuck",
             "  br i1 %nobody, label %standstill, label %released",
             "standstill:",
+            "  store i32 %x, ptr %ctaid.x.place, align 8",
             "  call void %deadlock()",
             "  br label %bad",
             "released:",
@@ -521,6 +558,7 @@ def _release(kernel: Kernel) -> str:
             "  %rounds.look = icmp eq i32 %rounds.some, 0",
             "  br i1 %rounds.look, label %look.round, label %again",
             "look.round:",
+            "  store i32 %x, ptr %ctaid.x.place, align 8",
             "  %answer.round = call i32 %tick()",
             "  %stop.round = icmp ne i32 %answer.round, 0",
             "  br i1 %stop.round, label %bad, label %again",

@@ -506,6 +506,7 @@ class Emitter(Operands):
         with code.scope():
             if quick is not None:
                 self._try(quick, active, room, good)
+            self.kernel.here(code)
             answer = code.emit(
                 f"call i32 {self.context('outside')}(i32 {number}, ptr {room}, i32 {active}, i32 %warp)", pure=False
             )
@@ -547,6 +548,7 @@ class Emitter(Operands):
     def fault(self, kind: int, bits: str) -> None:
         """Tell the machine, and end."""
         index = self.kernel.place_of(self.node.frame.code[self.node.end - 1])
+        self.kernel.here(self.code)
         self.code.run(f"call void {self.context('fault')}(i32 {kind}, i32 {bits}, i32 {index}, i32 %warp)")
         self.code.jump("fault")
 

@@ -103,6 +103,7 @@ def _give(kernel: Kernel, code: Code, needed: int, masks: list[dict[int, str]]) 
     if kernel.straight:
         code.run(f"ret i32 {LEFT}")
         return
+    kernel.here(code)
     twin = kernel.context(code, "twin", pure=False)
     answer = code.emit(f"call i32 {twin}({ARGUMENTS}, i32 {RESUME})", pure=False)
     code.run(f"ret i32 {answer}")

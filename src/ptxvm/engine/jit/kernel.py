@@ -123,6 +123,11 @@ class Kernel:
         return self.PATIENCE if self.fair else self.TICKS
 
     @property
+    def in_turn(self) -> bool:
+        """Is it the version that runs first, of a kernel whose CTAs run one after the other?"""
+        return self.main and not self.meets
+
+    @property
     def shared_stride(self) -> int:
         """From the shared memory of a CTA to that of the next one beside it."""
         return -(-max(self.shared_size, 1) // GRAIN) * GRAIN
@@ -144,6 +149,10 @@ class Kernel:
     def field(self, code: Code, name: str) -> str:
         """The place of a field of the launch's record."""
         return code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}")
+
+    def here(self, code: Code) -> None:
+        """Somebody is about to be asked, who may want to know of which CTA."""
+        code.run("store i32 %ctaid.x, ptr %ctaid.x.place, align 8")
 
     def context(self, code: Code, name: str, *, pure: bool = True) -> str:
         """A field of the launch's record."""

@@ -142,7 +142,7 @@ class Memory(Port):
             size=size, span=span, need=looking.need(space, writing=writing),
         )  # fmt: skip
 
-        given = [("i64", str(site))]
+        given = [*slowly.WHO, ("i64", str(site))]
         if lanes is not None:
             given += [("i32", code.warp_bits(lanes, n)) for n in code.warps()]
         if isinstance(raw, Lin):

@@ -5,9 +5,11 @@ Each thread of the host that runs CTAs has one.
 
 from __future__ import annotations
 
+from typing import Any
+
 FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
-    "ayes", "voters", "ayes_then", "voters_then", "cta", "barriers", "outside",
+    "ayes", "voters", "ayes_then", "voters_then", "row", "ctaid.x", "barriers", "outside",
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "meeting", "resident", "slot", "saved",
     "instructions", "thread_instructions", "rounds",
     "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
@@ -35,3 +37,11 @@ HEADER = 64  # bytes of that before the masks of the lanes at each node; the sec
 def offset(field: str) -> int:
     """Where a field is, in bytes."""
     return 8 * AT[field]
+
+
+def cta(record: Any) -> int:
+    """The number of the CTA that runs: of the first one of its row, and its place there.
+
+    Compiled code writes the latter down only where it asks for something, so that memory is written to by kernels alone.
+    """
+    return int(record[AT["row"]]) + int(record[AT["ctaid.x"]])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
 
 USED = (
-    "shared", "local", "meeting", "cta", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y", "rows",
+    "shared", "local", "meeting", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y", "rows",
     "saved",
 )  # fmt: skip
 ROUNDS = 1 << 12  # after so many rounds the machine looks whether to go on
@@ -97,13 +97,16 @@ run:
   %saved.own = getelementptr i8, ptr %saved, i64 %saved.offset
   store ptr %saved.own, ptr %saved.place, align 8
   store ptr %m, ptr %meeting.place, align 8
-  store i64 %cta, ptr %cta.place, align 8
   store i64 %s, ptr %slot.place, align 8
   %c32 = trunc i64 %cta to i32
   %x = urem i32 %c32, %gx
   %q = udiv i32 %c32, %gx
   %y = urem i32 %q, %gy
   %z = udiv i32 %q, %gy
+  %x.wide = zext i32 %x to i64
+  %row = sub i64 %cta, %x.wide
+  store i64 %row, ptr %row.place, align 8
+  store i64 %x.wide, ptr %ctaid.x.place, align 8
   br label %warp
 warp:
   %w = phi i32 [ 0, %run ], [ %w.next, %warp.end ]

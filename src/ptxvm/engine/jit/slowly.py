@@ -13,12 +13,14 @@ from ptxvm.engine.jit.code import Code, Unit
 from ptxvm.engine.jit.raw import WARP, Pattern, vector_literal
 from ptxvm.engine.jit.record import offset
 
-# The words of a question: the launch's record, the records of places, the warp (these stay as they are), the place, the
-# answer, the masks of up to 8 warps; then the address: a base and the scalars that are not constant, or the lanes.
-CTX, SITES, WARP_NUMBER, SITE, ANSWER, MASKS = range(6)
+# The words of a question: the launch's record, the records of places, the warp, where its CTA is in its row, the place,
+# the answer, the masks of up to 8 warps; then the address: a base and the scalars that are not constant, or the lanes.
+CTX, SITES, WARP_NUMBER, CTA, SITE, ANSWER, MASKS = range(7)
 ADDRESS = 16
 WORDS = ADDRESS + 256
 ROOM = "%question"
+# Who asks says so only then: what is written down before holds up a kernel that waits for memory.
+WHO = [("ptr", "%ctx"), ("ptr", "%sites"), ("i32", "%warp"), ("i32", "%ctaid.x")]
 
 
 @dataclass(frozen=True)
@@ -40,19 +42,15 @@ class Shape:
     need: int
 
 
-def begin() -> list[str]:
+def begin() -> str:
     """What a function that may ask begins with."""
-    lines = [f"  {ROOM} = alloca [{WORDS} x i64], align 64"]
-    for word, stored in ((CTX, "ptr %ctx"), (SITES, "ptr %sites"), (WARP_NUMBER, "i32 %warp")):
-        lines.append(f"  {ROOM}.{word} = getelementptr i64, ptr {ROOM}, i64 {word}")
-        lines.append(f"  store {stored}, ptr {ROOM}.{word}, align 8")
-    return lines
+    return f"  {ROOM} = alloca [{WORDS} x i64], align 64"
 
 
 def question(unit: Unit, shape: Shape, look: str) -> str:
-    """The function that asks for a place: for its number, the lanes where not all count, and the address; its name."""
+    """The function that asks for a place: who asks, its number, the lanes where not all count, the address; its name."""
     kind = hashlib.sha256(repr(shape).encode()).hexdigest()[:16]
-    words: list[tuple[int, str]] = [(SITE, "i64")]
+    words: list[tuple[int, str]] = [(CTX, "ptr"), (SITES, "ptr"), (WARP_NUMBER, "i32"), (CTA, "i32"), (SITE, "i64")]
     if not shape.full:
         words += [(MASKS + n, "i32") for n in range(shape.width // WARP)]
     if shape.terms is None:
@@ -85,6 +83,8 @@ def _body(unit: Unit, shape: Shape, look: str) -> str:
     code.run(f"%room = alloca {lanes}, align 64")
     code.run(f"store {lanes} {addresses}, ptr %room, align 64")
     ask, end = code.label(), code.label()
+    here = code.emit(f"getelementptr i8, ptr {_word(code, CTX, 'ptr')}, i64 {offset('ctaid.x')}")
+    code.run(f"store i32 {_word(code, CTA, 'i32')}, ptr {here}, align 8")
     code.run(f"store i64 0, ptr {_place(code, ANSWER)}, align 8")
     if shape.looks:
         code.branch(_inside(code, shape, addresses), end, ask)

@@ -10,7 +10,7 @@ from ptxvm.engine.faults import Waiting
 from ptxvm.engine.jit.facts import Facts
 from ptxvm.engine.jit.meeting import Meeting
 from ptxvm.engine.jit.raw import WARP
-from ptxvm.engine.jit.record import AT, GENERAL, HEADER
+from ptxvm.engine.jit.record import AT, GENERAL, HEADER, cta as number_of
 from ptxvm.machine.image import Image
 
 NODE = (1 << 16) - 1  # of a state: the node at which the warp waits
@@ -23,7 +23,7 @@ def waiting(facts: Facts, image: Image, record: Any) -> Iterator[Waiting]:
     records, standing = int(record[AT["records"]]), facts.standing
     for slot in range(int(record[AT["resident"]]) if standing.meets else 1):
         start = records + slot * standing.cta_size
-        cta, place = int(record[AT["cta"]]), int(record[AT["states"]])
+        cta, place = number_of(record), int(record[AT["states"]])
         if standing.meets:
             meeting = start + facts.warps * facts.record_size
             cta, place = _word(meeting, 8), meeting + 4 * Meeting(facts.warps).of_warp("state")

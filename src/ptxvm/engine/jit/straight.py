@@ -18,7 +18,8 @@ def rounds(kernel: Kernel, arguments: str, release: str) -> str:
 
 
 def _masked() -> str:
-    return f"""  %masked.place = getelementptr i8, ptr %ctx, i64 {offset("masked")}
+    return f"""  store i32 %x, ptr %ctaid.x.place, align 8
+  %masked.place = getelementptr i8, ptr %ctx, i64 {offset("masked")}
   %masked = load ptr, ptr %masked.place, align 8"""
 
 
@@ -30,10 +31,11 @@ def _without_barriers(kernel: Kernel, arguments: str) -> str:
 warps:
   %w.first = phi i32 [ 0, %cta ], [ %w.next, %next ]
   %whole = icmp ule i32 %w.first, {kernel.threads // WARP - abreast}
-  br i1 %whole, label %run, label %each
+  br i1 %whole, label %run, label %each, !prof !1
 run:
-  %r = call i32 @warp({_of(arguments, "records", "w.first")}, i32 0)
-  switch i32 %r, label %next [ i32 -2, label %bad i32 {LEFT}, label %each ]
+  %w.abreast = add i32 %w.first, {abreast}
+  %r = call i32 @warp({_of(arguments, "records", "w.first")}, i32 0, ptr %sums)
+  switch i32 %r, label %next [ i32 -2, label %bad i32 {LEFT}, label %each ], !prof !3
 each:
   %state = phi i32 [ 0, %warps ], [ {PARTED}, %run ]
   %last.one = phi i32 [ 0, %warps ], [ {abreast - 1}, %run ]
@@ -50,11 +52,11 @@ one:
   br i1 %wrong, label %bad, label %one.done
 one.done:
   %n.next = add i32 %n, 1
+  %w.apart = add i32 %w.first, %n.next
   %n.all = icmp eq i32 %n, %last.one
   br i1 %n.all, label %next, label %one
 next:
-  %done = phi i32 [ {abreast}, %run ], [ %n.next, %one.done ]
-  %w.next = add i32 %w.first, %done
+  %w.next = phi i32 [ %w.abreast, %run ], [ %w.apart, %one.done ]
   %w.all = icmp uge i32 %w.next, {warps}
   br i1 %w.all, label %cta.done, label %warps"""
 
@@ -85,10 +87,10 @@ alive.still:
   %begins = and i1 %fresh, %whole
   %goes.on = icmp uge i32 %state, {STRAIGHT}
   %straight = or i1 %begins, %goes.on
-  br i1 %straight, label %run, label %one
+  br i1 %straight, label %run, label %one, !prof !1
 run:
-  %r = call i32 @warp({arguments}, i32 %state)
-  switch i32 %r, label %run.done [ i32 -2, label %bad i32 {LEFT}, label %left ]
+  %r = call i32 @warp({arguments}, i32 %state, ptr %sums)
+  switch i32 %r, label %run.done [ i32 -2, label %bad i32 {LEFT}, label %left ], !prof !3
 left:
   store {every} splat (i32 {PARTED}), ptr %state.place, align 4
   br label %warps
