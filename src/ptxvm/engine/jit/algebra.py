@@ -143,7 +143,7 @@ class LlvmAlgebra:
         low, high = (code.shuffle("float", self.width, a, "poison", list(range(n, n + half))) for n in (0, half))
         odd = code.emit(f"fcmp uno <{half} x float> {low}, {high}")
         none = code.emit(f"icmp eq i{half} {code.emit(f'bitcast <{half} x i1> {odd} to i{half}')}, 0")
-        bits = code.emit(f"bitcast <{self.width} x float> {a} to {word}")
+        bits = code.bitcast(f"<{self.width} x float>", a, word)
         here, some, onward = code.label(), code.label(), code.label()
         code.jump(here)
         code.block(here)
@@ -155,7 +155,7 @@ class LlvmAlgebra:
             code.jump(onward)
         code.block(onward)
         held = code.emit(f"phi {word} [ {bits}, %{here} ], [ {made}, %{some} ]", pure=False)
-        code.memo[known] = code.emit(f"bitcast {word} {held} to <{self.width} x float>")
+        code.memo[known] = code.bitcast(word, held, f"<{self.width} x float>")
         return code.memo[known]
 
     def lenient(self, type: Type, raw: Raw) -> Raw:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.engine.jit.record import AT, offset
 
 if TYPE_CHECKING:
-    from ptxvm.engine.jit.kernel import Kernel
     from ptxvm.engine.jit.emitter import Emitter
+    from ptxvm.engine.jit.kernel import Kernel
 
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
 ANSWER = "%answer"  # what the function of a warp returns

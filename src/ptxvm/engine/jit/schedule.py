@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
 
 USED = (
-    "shared", "local", "meeting", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y", "rows",
-    "saved",
+    "shared", "local", "meeting", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y",
+    "rows", "saved",
 )  # fmt: skip
 ROUNDS = 1 << 12  # after so many rounds the machine looks whether to go on
 
