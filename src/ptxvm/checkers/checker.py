@@ -102,6 +102,8 @@ class Checker:
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read and written in one step."""
+        if self._mbarriers is not None:
+            self._mbarriers.updated(access, threads, allocation, offsets)
         if self._init is not None:
             self._init.read(access, threads, allocation, offsets)
             self._init.wrote(access, allocation, offsets)
@@ -123,11 +125,15 @@ class Checker:
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have found that a phase of an mbarrier is over."""
+        if self._mbarriers is not None:
+            self._mbarriers.phase_over(allocation, offsets)
         if self._race is not None:
             self._race.phase_over(access, threads, allocation, offsets)
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
         """Threads have started an asynchronous copy."""
+        if self._mbarriers is not None:
+            self._mbarriers.copying(access, threads, allocation, offsets, operation)
         if self._race is not None:
             self._race.copying(access, threads, allocation, offsets, operation)
 

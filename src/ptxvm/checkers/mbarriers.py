@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxvm.isa.mbarrier import COUNT, PENDING, PHASE, TRANSACTION_BITS, TRANSACTIONS
 from ptxvm.machine.allocation import Allocation
@@ -20,6 +21,7 @@ class Mbarriers:
     def __init__(self, report: Report) -> None:
         self.report = report
         self._held: dict[Allocation, set[int]] = {}
+        self._unseen: set[tuple[Allocation, int]] = set()  # those whose last phase nobody has found over
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read: a test of an mbarrier, or an ordinary read."""
@@ -44,7 +46,23 @@ class Mbarriers:
                 self.report(access, thread, "there is no mbarrier to be invalidated")
             if allocation.space != "shared":
                 self.report(access, thread, f"an mbarrier lies in .shared, and this is in .{allocation.space}")
+            if how == "init" and not _count(words_at(allocation, offset)):
+                self.report(access, thread, f"an mbarrier is for 1 to {COUNT:,} arrivals")
             (held.add if how == "init" else held.discard)(offset)
+            self._unseen.discard((allocation, offset))
+
+    def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have executed atomics."""
+        self._spare(access, threads, allocation, offsets, "updates")
+
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+        """Threads have started a copy."""
+        self._spare(access, threads, allocation, offsets, "copies to" if operation == "write" else "copies from")
+
+    def phase_over(self, allocation: Allocation, offsets: Offsets) -> None:
+        """Somebody has found that the last phase is over."""
+        if self._unseen:
+            self._unseen -= {(allocation, offset) for offset in offsets.tolist()}
 
     def signalled(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
@@ -57,16 +75,42 @@ class Mbarriers:
         if access.attributes["mbarrier"] in ("arrive", "drop"):
             for n in np.flatnonzero(more & ~turned).tolist()[:1]:
                 self.report(access, int(threads[n]), "more arrivals than the mbarrier expects in a phase")
+            for n in np.flatnonzero(before == after).tolist()[:1]:
+                self.report(access, int(threads[n]), f"an arrival counts as 1 to {COUNT:,}")
+            self._arrive_in_turn(access, threads, allocation, offsets, turned)
             if "noComplete" in access.bound.node.words:
                 for n in np.flatnonzero(turned).tolist()[:1]:
                     self.report(access, int(threads[n]), "the arrival ends the phase, which .noComplete rules out")
-        if access.attributes["mbarrier"] == "complete":
-            for n in np.flatnonzero(_transactions(after) >= TRANSACTION_BITS // 2).tolist()[:1]:
-                self.report(access, int(threads[n]), "more transactions have ended than the phase expects")
+        elif turned.any():
+            self._unseen |= {(allocation, offset) for offset in offsets[turned].tolist()}
+        self._count_transactions(access, threads, words)
+
+    def _arrive_in_turn(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, turned: npt.NDArray[np.bool_]
+    ) -> None:
+        """Somebody must have found a phase over before anybody arrives in the next one (PTX 9.7.13.15.4)."""
+        if not self._unseen and not turned.any():
+            return
+        for thread, offset, over in zip(threads.tolist(), offsets.tolist(), turned.tolist(), strict=True):
+            place = allocation, offset
+            if place in self._unseen and not access.attributes.get("asynchronous"):
+                self.report(access, thread, "an arrival in the next phase, and nobody has found the last one over (test_wait)")
+                self._unseen.discard(place)
+            if over:
+                self._unseen.add(place)
+
+    def _count_transactions(self, access: Access, threads: Threads, words: tuple[Words, Words]) -> None:
+        """There may be more that have ended than are expected yet, and the other way round, up to a limit."""
+        before, after = (_transactions(each) for each in words)
+        change = after - before
+        past = (abs(change) > TRANSACTION_BITS // 2) | (abs(after) > COUNT)
+        for n in np.flatnonzero(past).tolist()[:1]:
+            self.report(access, int(threads[n]), f"more than {COUNT:,} transactions are expected, or have ended unexpected")
 
     def ended(self, allocation: Allocation) -> None:
         """Some memory is no more."""
         self._held.pop(allocation, None)
+        self._unseen = {place for place in self._unseen if place[0] is not allocation}
 
     def _expect(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """There must be an mbarrier."""
@@ -89,5 +133,13 @@ def _count(words: Words) -> Words:
     return words >> np.uint64(PENDING) & np.uint64(COUNT)
 
 
-def _transactions(words: Words) -> Words:
-    return words >> np.uint64(TRANSACTIONS) & np.uint64(TRANSACTION_BITS)
+def _transactions(words: Words) -> npt.NDArray[np.int64]:
+    """Below 0 where more have ended than are expected."""
+    held = (words >> np.uint64(TRANSACTIONS) & np.uint64(TRANSACTION_BITS)).astype(np.int64)
+    return np.where(held > TRANSACTION_BITS // 2, held - TRANSACTION_BITS - 1, held)
+
+
+def words_at(allocation: Allocation, offset: int) -> Words:
+    """The word of an mbarrier."""
+    start = offset - (allocation.start - allocation.origin)
+    return allocation.bytes[start : start + SIZE].view(np.uint64)

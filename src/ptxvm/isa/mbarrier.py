@@ -29,8 +29,8 @@ def phase(word: Value) -> Value:
 
 
 def fresh(count: Value) -> Value:
-    """An mbarrier in phase 0 for so many arrivals."""
-    counted = count.to(u64) & COUNT
+    """An mbarrier in phase 0 for so many arrivals; for none where the count is out of its range."""
+    counted = select(count.to(u64) > COUNT, count.to(u64).lift(0), count.to(u64))
     return ((counted << PENDING) | (counted << EXPECTED) | VALID).view(b64)
 
 

@@ -182,49 +182,6 @@ def test_lanes_that_name_each_other_differently():
     assert kinds(body, ("sync",)) == ["invalid-mask"]
 
 
-MBARRIER = ".shared .b64 bar; .reg .b64 %state; setp.eq.u32 %p1, %r1, 0; "
-MADE = MBARRIER + "@%p1 mbarrier.init.shared.b64 [bar], 32; bar.sync 0; "
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (MBARRIER + "mbarrier.arrive.shared.b64 %state, [bar];", "there is no mbarrier"),
-        (MADE + "@%p1 mbarrier.init.shared.b64 [bar], 32;", "there is an mbarrier already"),
-        (MADE + "mbarrier.arrive.noComplete.shared.b64 %state, [bar], 3;", "more arrivals than"),
-        (MADE + "mbarrier.arrive.noComplete.shared.b64 %state, [bar], 1;", "which .noComplete rules out"),
-        (MADE + "ld.shared.b64 %rd5, [bar];", "reads from an mbarrier"),
-        (MADE + "@%p1 st.shared.b32 [bar+4], 0;", "writes to an mbarrier"),
-        (MADE + "@%p1 mbarrier.inval.shared.b64 [bar]; bar.sync 0; mbarrier.arrive.shared.b64 %state, [bar];", "is no more"),
-    ],
-)  # fmt: skip
-def test_misuse_of_mbarriers(body, said):
-    found = [each.message for each in launched(body, check=("sync",)).findings if each.kind == "invalid-mbarrier"]
-    assert any(said in each for each in found), found
-
-
-def test_an_mbarrier_that_is_right():
-    body = (
-        MADE
-        + """mbarrier.arrive.shared.b64 %state, [bar];
-    again: mbarrier.test_wait.shared.b64 %p2, [bar], %state; @!%p2 bra again;
-    bar.sync 0; @%p1 mbarrier.inval.shared.b64 [bar]; bar.sync 0; st.shared.b64 [bar], 0; ld.shared.b64 %rd5, [bar];"""
-    )
-    assert kinds(body.replace("st.shared", "@%p1 st.shared"), ("sync", "memory", "init")) == []
-
-
-@pytest.mark.parametrize("seed", [None, 0, 1])
-def test_a_phase_that_does_not_end_is_a_deadlock(seed):
-    body = (
-        MADE
-        + """@%p1 bra rest; mbarrier.arrive.shared.b64 %state, [bar];
-    again: mbarrier.test_wait.shared.b64 %p2, [bar], %state; @!%p2 bra again; rest:"""
-    )
-    (found,) = launched(body, check=("sync",), seed=seed).findings
-    assert found.kind == "deadlock"
-    assert "31 threads wait for the end of a phase" in found.message
-
-
 # ── memory ──────────────────────────────────────────────────────────────────────────────
 
 
