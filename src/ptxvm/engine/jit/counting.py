@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
     from ptxvm.engine.jit.kernel import Kernel
 
+COUNTED = 64  # bits of a counter
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
 ANSWER = "%answer"  # what the function of a warp returns
 SUMS = ("instructions", "thread_instructions")
@@ -24,7 +25,7 @@ def begin() -> list[str]:
 
 def node(at: Emitter) -> None:
     """A node has run; one at which lanes have waited was counted when they came."""
-    length = 0 if at.node.waits else len(at.node.code)
+    length = 0 if at.node.waits else len(at.node.code) - at.node.aside
     if not length:
         return
     if at.mask is None:
@@ -33,6 +34,19 @@ def node(at: Emitter) -> None:
     lanes = at.code.emit(f"zext i32 {at.code.intrinsic('i32', 'llvm.ctpop.i32', ('i32', at.mask))} to i64")
     _add(at, PARTS, str(length))
     _add(at, LANES, at.code.emit(f"mul i64 {lanes}, {length}"))
+
+
+def aside(at: Emitter) -> None:
+    """What some lanes skip has run for the others."""
+    code, length, word = at.code, at.node.aside, f"i{at.width}"
+    lanes = at.active_vector()
+    bits = code.mask_bits(lanes) if lanes is not None else "-1"
+    count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, bits))
+    if at.width != COUNTED:
+        count = code.emit(f"{'zext' if at.width < COUNTED else 'trunc'} {word} {count} to i{COUNTED}")
+    ran = code.emit(f"zext i1 {code.emit(f'icmp ne {word} {bits}, 0')} to i64")
+    _add(at, PARTS, code.emit(f"mul i64 {ran}, {length}"))
+    _add(at, LANES, code.emit(f"mul i64 {count}, {length}"))
 
 
 def _add(at: Emitter, name: str, count: str) -> None:
@@ -57,9 +71,9 @@ def tell(kernel: Kernel) -> Iterator[str]:
     Where CTAs run one after the other, it is told to the function of the grid, whose sums LLVM keeps in registers.
     """
     yield "out:"
-    for counter in (WHOLE,) if kernel.straight else (WHOLE, PARTS, LANES):
+    for counter in (WHOLE, PARTS, LANES) if kernel.parts else (WHOLE,):
         yield f"  {counter}.all = load i64, ptr {counter}, align 8"
-    if kernel.straight:
+    if not kernel.parts:
         yield from _added(f"{WHOLE}.all", "%sums, i64 0")
     else:
         yield f"  %ran.abreast = mul i64 {WHOLE}.all, {kernel.width}"
@@ -85,7 +99,7 @@ def grid_begins() -> list[str]:
 def grid_ends(kernel: Kernel) -> Iterator[str]:
     """It tells the launch."""
     yield "  %instructions = load i64, ptr %sums, align 8"
-    if kernel.straight:
+    if not kernel.parts:
         yield f"  %thread_instructions = mul i64 %instructions, {kernel.width}"
     else:
         yield "  %lanes.ran = getelementptr i8, ptr %sums, i64 8"

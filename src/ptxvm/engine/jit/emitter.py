@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import asking, barriers, copies, dispatch, epochs, extremes, inlining as calls, ports
+from ptxvm.engine.jit import asking, barriers, copies, counting, dispatch, epochs, extremes, inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
@@ -25,6 +25,8 @@ from ptxvm.isa.model import PORTS, Decoded
 from ptxvm.syntax import tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ptxvm.engine.jit.facts import Outside
     from ptxvm.engine.jit.kernel import Kernel
 
@@ -56,6 +58,7 @@ class Emitter(Operands):
         self.definitions: list[Definition] = []
         self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
         self.guard: Raw | None = None
+        self.aside: Raw | None = None  # the lanes that do not skip the instructions at the end of the node
         self.mask: str | None = None if full else "%" + self.name("mask")
         self.dirty = False
         self.nested = False
@@ -82,9 +85,35 @@ class Emitter(Operands):
             calls.hand_back(self, self.node.returns)
         for position, bound in enumerate(self.node.code):
             self.position = position
+            if position == self.node.turn:
+                self._turn(bound)
+                break
             self.instruction(bound)
             self.code.cut()
         self.ranges.settle()
+
+    def _turn(self, bound: Bound) -> None:
+        """A branch to the end of the node: what stands before that is for the lanes which do not take it."""
+        staying = (~Value(self.alg, pred, self._guard_of(bound))).raw
+        self.note("together" if isinstance(staying, Lin) else f"{self.node.aside} aside")
+        self.guard = self.aside = staying
+        if not any(each.i.of.effects for each in self.node.code[self.node.turn + 1 :]):
+            self._beside()
+        elif isinstance(staying, Lin):
+            self.aside = None
+            self._conditional(text("i1", staying.base), self._beside)
+        else:
+            lanes, word = self.code.mask_bits(self.active_vector() or ""), f"i{self.width}"
+            self._conditional(self.code.emit(f"icmp ne {word} {lanes}, 0"), self._beside)
+        self.guard = self.aside = None
+
+    def _beside(self) -> None:
+        """What only some lanes run."""
+        for position in range(self.node.turn + 1, len(self.node.code)):
+            self.position = position
+            self.instruction(self.node.code[position])
+        self.guard = self.aside
+        counting.aside(self)
 
     def instruction(self, bound: Bound) -> None:
         """One instruction."""
@@ -95,7 +124,8 @@ class Emitter(Operands):
         effects = i.of.effects
         known = isinstance(guard, Lin) and guard.constant is None
         if known and effects & {"mem", "warp"} and not is_barrier(i) and not (is_collective(i) and self._parts(guard)):
-            self._conditional(bound, text("i1", guard.base))  # type: ignore[union-attr]
+            self.guard = None
+            self._conditional(text("i1", guard.base), lambda: self._meaning(bound, i))  # type: ignore[union-attr]
             return
         if isinstance(guard, Lin) and guard.constant is not None and "flow" not in effects and not is_barrier(i):
             if not guard.constant & 1:
@@ -104,16 +134,16 @@ class Emitter(Operands):
         self.guard = guard
         self._meaning(bound, i)
 
-    def _conditional(self, bound: Bound, condition: str) -> None:
-        """An instruction with effects under a guard that all lanes share: jumped over where it is false."""
+    def _conditional(self, condition: str, meaning: Callable[[], None]) -> None:
+        """Something with effects that is jumped over where no lane does it."""
         code, before = self.code, dict(self.current)
         do, skip, merge = code.label(), code.label(), code.label()
         code.branch(condition, do, skip)
-        self.guard, self.nested = None, True
+        self.nested = True
         with code.scope():
             code.block(do)
-            self._meaning(bound, bound.i)
-            changed = {k: v for k, v in self.current.items() if k in self.written and before.get(k) is not v}
+            meaning()
+            changed = {k: v for k, v in self.current.items() if k in self.written and before.get(k) is not v and self._told(k)}
             olds = {k: before[k] if k in before else self._load(k, v.type) for k, v in changed.items()}
             for key, old in olds.items():
                 before.setdefault(key, old)
@@ -140,6 +170,11 @@ class Emitter(Operands):
             raw = Lin(name) if plain[key] else Vec(name)
             self.current[key] = Value(self.alg, value.type, raw)
         self.nested = False
+
+    def _told(self, key: Key) -> bool:
+        """Is a register's new value needed after what the instruction at hand is part of?"""
+        node = self.node
+        return not node.aside or self.position <= node.turn or bool(node.told >> key[0] & 1)
 
     def _single(self, value: Value, *, scalar: bool) -> str:
         raw = self.alg.tight(value.type, value.raw)
@@ -247,7 +282,7 @@ class Emitter(Operands):
     def _guard_of(self, bound: Bound) -> Raw | None:
         guard = bound.guard()
         if guard is None:
-            return None
+            return self.aside
         value = self.slot(self.key(guard[0]), pred)
         raw: Raw = (~value).raw if guard[1] else value.raw
         return raw
@@ -280,7 +315,7 @@ class Emitter(Operands):
         if value.type.bits != type.bits:
             value = value.to(type.as_bits if type.is_float else type)
         value = value.view(type) if value.type is not pred else value
-        if self.guard is not None:
+        if self.guard is not None and self._told(key):
             old = self.slot(key, type)
             value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
         self.current[key] = value

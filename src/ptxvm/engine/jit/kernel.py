@@ -9,7 +9,7 @@ from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash
-from ptxvm.engine.jit import counting, driver, handover, keeping, needs, plan, schedule, spinning, stack, taint
+from ptxvm.engine.jit import asides, counting, driver, handover, keeping, needs, plan, schedule, spinning, stack, taint
 from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -121,6 +121,11 @@ class Kernel:
     def patience(self) -> int:
         """How many turns of loops a warp runs before it lets others run, or the machine look."""
         return self.PATIENCE if self.fair else self.TICKS
+
+    @property
+    def parts(self) -> bool:
+        """Do some lanes of a warp run what others do not?"""
+        return not self.straight or any(node.aside for node in self.nodes)
 
     @property
     def in_turn(self) -> bool:
@@ -289,7 +294,7 @@ class Kernel:
     def by_memory(self, frame: plan.Frame) -> int:
         """The registers of a function that depend on what memory holds, as a mask."""
         if frame.number not in self._by_memory:
-            self._by_memory[frame.number] = taint.by_memory(frame)
+            self._by_memory[frame.number] = asides.by_memory(frame.code)
         return self._by_memory[frame.number]
 
     def gains(self) -> bool:

@@ -7,12 +7,15 @@ the collectives, for which others may have to come, then barriers, at which the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successors
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Table
+from ptxvm.engine.jit.asides import asides
+from ptxvm.engine.jit.cuts import after_stores
 from ptxvm.isa.model import Decoded
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
@@ -76,6 +79,8 @@ class Node:
     callee: Frame | None = None  # of a call
     calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, and the nodes that they return to
     kept: int = 0  # the registers that such a call keeps
+    aside: int = 0  # how many instructions at its end some lanes skip ...
+    told: int = 0  # ... and the registers that these give to others, and of which those lanes keep what they have
     returns: Frame | None = None
     call: Bound | None = None  # of a shared function, from which lanes return here
     repeats: bool | None = None  # in a loop; None before somebody has asked
@@ -85,6 +90,11 @@ class Node:
     def barrier_wait(self) -> bool:
         """Do lanes that come out of a barrier go on here?"""
         return self.waits and is_barrier(self.code[0].i)
+
+    @property
+    def turn(self) -> int:
+        """The position of the branch to its end, where some instructions stand aside; else nowhere."""
+        return self.end - self.start - self.aside - 1 if self.aside else -1
 
     @property
     def code(self) -> list[Bound]:
@@ -166,13 +176,13 @@ class Plan:
 
     def _nodes(self, frame: Frame) -> None:
         code = frame.code
-        cuts = sorted({0, len(code), *cut_points(frame.function), *_after_stores(code)})
         own: list[Node] = []
         if not code:  # control comes to the end at once
             frame.at[0] = self._node(frame, 0, 0).number
-        for start, end in pairwise(cuts):
+        for start, end, aside in self._pieces(frame):
             node = self._node(frame, start, end)
             own.append(node)
+            self._set_aside(node, aside)
             last = code[end - 1]
             if last.node.opcode == "call" and "flow" in last.i.of.effects:
                 self._call(node, last)
@@ -195,6 +205,22 @@ class Plan:
             for _, back in node.calls:
                 self.nodes[back].successors = list(following)
             node.successors = following if guarded or not node.calls else []
+
+    def _pieces(self, frame: Frame) -> Iterator[tuple[int, int, int]]:
+        """Where nodes begin and end, and where what begins that some lanes skip."""
+        cuts = sorted({0, len(frame.code), *cut_points(frame.function), *after_stores(frame.code)})
+        beside = asides(frame.function, cuts) if not self.module else {}
+        for start, end in pairwise(sorted({*cuts} - {*beside.values()})):
+            yield start, end, beside.get(end, end)
+
+    def _set_aside(self, node: Node, start: int) -> None:
+        """Some lanes skip what stands from there to the end of a node."""
+        if start == node.end:
+            return
+        node.aside, written = node.end - start, 0
+        for bound in node.frame.code[start : node.end]:
+            written |= reads_and_writes(bound)[1]
+        node.told = (written & self._live_after(node.frame.function, node.end)) << node.frame.registers
 
     def _node(self, frame: Frame, start: int, end: int) -> Node:
         node = Node(len(self.nodes), frame, start, end)
@@ -300,8 +326,11 @@ class Plan:
             self._returned(node)
             return
         shift = node.frame.registers
-        for bound in node.code:
+        for position, bound in enumerate(node.code):
             reads, writes = reads_and_writes(bound)
+            if node.aside and position > node.turn:
+                told = writes & node.told >> shift
+                reads, writes = reads | told, writes & ~told
             if (node.callee is not None or node.calls) and bound is node.code[-1]:
                 writes = 0
             if node.barrier or node.waits:
@@ -351,36 +380,6 @@ def callees(image: Image, bound: Bound) -> list[Function]:
         found = list(table.targets) if isinstance(table, Table) else list(image.pointed_at)
     resolved = dict.fromkeys(image.resolve(function) for function in found)
     return [function for function in resolved if function.defined and function.instructions and not function.entry]
-
-
-def widens(bound: Bound) -> bool:
-    """Does it extend 32 bits to 64?"""
-    words = bound.node.words
-    if bound.node.opcode in ("mul", "mad"):
-        return "wide" in words
-    return bound.node.opcode == "cvt" and bool({"u64", "s64"} & set(words)) and bool({"u32", "s32"} & set(words))
-
-
-def touches(bound: Bound) -> bool:
-    """Does it change memory, or depend on what others did?"""
-    return bool(bound.i.of.effects & {"mem", "warp", "cta"}) and bound.node.opcode not in (
-        "ld",
-        "ldu",
-        "cvta",
-        "isspacep",
-    )
-
-
-def _after_stores(code: list[Bound]) -> list[int]:
-    cuts, dirty = [], False
-    for n, bound in enumerate(code):
-        if dirty and widens(bound):
-            cuts.append(n)
-            dirty = False
-        dirty = dirty or touches(bound)
-        if bound.i.of.effects & {"flow", "waits"}:
-            dirty = False
-    return cuts
 
 
 def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:

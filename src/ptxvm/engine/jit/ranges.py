@@ -47,7 +47,7 @@ class Ranges:
     def covers(self, low: Raw, size: int, part: tuple[int, int]) -> bool:
         """Is an access compared together with others?  `part` is where in the window it may be: first byte, and how many."""
         at = self.at
-        if not at.full or at.guard is not None or at.nested or at.kernel.shapeless or not isinstance(low, Lin):
+        if not at.full or at.kernel.shapeless or not isinstance(low, Lin):
             return False
         box = Box.of(low, at.width)
         begin, room = part
@@ -57,6 +57,8 @@ class Ranges:
         first = wrapped(offset + box.least, 32)
         key = size, part, root, low.terms, first % size
         found = self._found.get(key)
+        if at.guard is not None or at.nested:  # not of all lanes, or not always
+            return found is not None and found.low <= first and first + box.span <= found.high
         if found is None:
             if at.dirty:
                 return False  # the node cannot begin again

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.types import pred
-from ptxvm.analysis.flow import reads_and_writes
-from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.raw import Raw, known_lanes
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
-    from ptxvm.engine.jit.plan import Frame, Node
+    from ptxvm.engine.jit.plan import Node
 
 
 class PartsError(Exception):
@@ -29,21 +27,3 @@ def expect_whole(kernel: Kernel, node: Node, guard: Raw, *, linear: bool) -> Non
     read = node.code[-1].guard()
     if read is not None and kernel.by_memory(node.frame) >> read[0].index & 1:
         raise PartsError
-
-
-def by_memory(frame: Frame) -> int:
-    """The registers of a function that depend on what memory holds, or on other lanes, as a mask."""
-    found = -1
-    grown = 0
-    while grown != found:
-        found = grown
-        for bound in frame.code:
-            reads, writes = reads_and_writes(bound)
-            if reads & found or _asks(bound):
-                grown |= writes or reads  # what is guarded is written perhaps, and counts among what is read
-    return found
-
-
-def _asks(bound: Bound) -> bool:
-    effects = bound.i.of.effects
-    return bool(effects & {"mem", "warp", "cta"}) and "param" not in bound.node.words

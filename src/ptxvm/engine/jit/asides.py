@@ -1,0 +1,74 @@
+"""Short pieces of code that lanes skip by what memory holds (`@p bra L; …; L:`): they run in place, under a guard.
+
+Lanes would part at such a branch in nearly every warp, only to meet again a few instructions later.  So they stay
+together, and code of whole warps can hold it.  What a piece gives to registers that nobody reads after it, it computes for
+all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxvm.analysis.flow import bit_of, labels, reads_and_writes, targets
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.jit.cuts import touches, widens
+
+LONGEST = 8  # instructions
+ORDERED = {"volatile", "relaxed", "acquire", "release", "mmio"}
+ASKING = {"mem", "warp", "cta"}  # effects of what gives the threads of a warp what they do not know
+
+
+def asides(function: Function, cuts: Sequence[int]) -> dict[int, int]:
+    """Where the pieces of a function begin, by where they end; `cuts` are where nodes begin, in order."""
+    code = function.instructions
+    found = {
+        end: start
+        for before, start, end in zip(cuts, cuts[1:], cuts[2:], strict=False)
+        if end < len(code) and _skips(code[start - 1], end) and end - start <= LONGEST and _plain(code, before, start, end)
+    }
+    entered = {label.index for label in labels(function)} if found else set()
+    told = by_memory(code) if found else 0
+    return {end: start for end, start in found.items() if start not in entered and _guard(code[start - 1]) & told}
+
+
+def by_memory(code: Sequence[Bound]) -> int:
+    """The registers of a function that depend on what memory holds, or on other lanes, as a mask."""
+    flows = []
+    for bound in code:
+        reads, writes = reads_and_writes(bound)
+        changed = writes or reads  # what is guarded is written perhaps, and counts among what is read
+        flows.append((reads, changed, _asks(bound)))
+    found, grown = -1, 0
+    while grown != found:
+        found = grown
+        for reads, changed, asks in flows:
+            if asks or reads & grown:
+                grown |= changed
+    return found
+
+
+def _asks(bound: Bound) -> bool:
+    return bool(bound.i.of.effects & ASKING) and "param" not in bound.node.words
+
+
+def _skips(bound: Bound, end: int) -> bool:
+    """Is it a branch of some lanes to there?"""
+    node = bound.node
+    return node.opcode == "bra" and node.guard is not None and "uni" not in node.words and targets(bound) == [end]
+
+
+def _guard(bound: Bound) -> int:
+    guard = bound.guard()
+    return bit_of(guard[0]) if guard is not None else 0
+
+
+def _plain(code: Sequence[Bound], before: int, start: int, end: int) -> bool:
+    """Can the piece be part of the segment before it, and does it nothing but compute, load and store?"""
+    dirty = any(touches(bound) for bound in code[before:start])
+    for bound in code[start:end]:
+        words, effects = set(bound.node.words), bound.i.of.effects
+        moves = effects == {"mem"} and bound.node.opcode in ("ld", "st") and not words & ORDERED
+        if bound.node.guard is not None or (effects and not moves) or "param" in words or (dirty and widens(bound)):
+            return False
+        dirty = dirty or touches(bound)
+    return True
