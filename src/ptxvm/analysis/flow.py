@@ -96,6 +96,12 @@ def registers_in(node: tree.Operand, bound: Bound) -> Iterator[Register]:
 
 def reads_and_writes(bound: Bound) -> tuple[int, int]:
     """The registers of the function that an instruction reads, and those that it certainly writes, as bits."""
+    if bound.reads_and_writes is None:
+        bound.reads_and_writes = _reads_and_writes(bound)
+    return bound.reads_and_writes
+
+
+def _reads_and_writes(bound: Bound) -> tuple[int, int]:
     i = bound.i
     destinations = set(i.destinations())
     reads = writes = 0

@@ -29,6 +29,7 @@ class Bound:
     places: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     location: tree.Location | None = None
     function: Function | None = None
+    reads_and_writes: tuple[int, int] | None = None  # as `flow` has found out
     _operands: dict[str, tree.Operand] | None = None
 
     @property

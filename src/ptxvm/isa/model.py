@@ -334,6 +334,10 @@ class Decoded:
 
     def destinations(self) -> tuple[str, ...]:
         """The operands that the meaning returns, in order."""
+        return self._destinations
+
+    @cached_property
+    def _destinations(self) -> tuple[str, ...]:
         return tuple(n for o in self.form.operands for n in o.names if n not in self.of.sources)
 
 

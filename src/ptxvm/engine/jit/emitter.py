@@ -67,6 +67,7 @@ class Emitter(Operands):
         self.leaves = False
         self.ranges = Ranges(self)
         self.repeats = kernel.plan.repeats(node)
+        self._port: Memory | None = None
         self.keeps_sites = self.repeats and not kernel.frees
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride
@@ -186,7 +187,7 @@ class Emitter(Operands):
         given = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the JIT", f"port {missing[0]}")
-        self._port = given.get("mem") or Memory(self, bound)
+        self._port, self._bound = given.get("mem"), bound
         if "cc" in given:
             given["cc"].read = lambda: self.slot(CARRY, pred)
             given["cc"].write = lambda value: self.assign(CARRY, pred, value)
@@ -404,8 +405,9 @@ class Emitter(Operands):
 
     def memory_port(self) -> Memory:
         """That of the instruction at hand."""
-        port: Memory = self._port
-        return port
+        if self._port is None:
+            self._port = Memory(self, self._bound)
+        return self._port
 
     def buffer(self, llvm: str, number: int) -> str:
         """Scratch memory of the warp's function."""

@@ -15,6 +15,7 @@ from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
 from ptxvm.engine.jit.facts import LAUNCHING, Outside
 from ptxvm.engine.jit.ports import Request
+from ptxvm.engine.jit.queue import Queue
 from ptxvm.engine.jit.raw import WARP, Lin, Raw
 from ptxvm.engine.jit.record import POINTERS, TICKS, offset
 from ptxvm.engine.jit.registers import CARRY, Key, Registers, Urgency, alignment, place
@@ -78,7 +79,7 @@ class Kernel:
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
         self.texts: dict[tuple[int, bool], tuple[Emitter, list[str]]] = {}
-        self.queues: tuple[set[tuple[int, bool]], ...] = tuple(set() for _ in Urgency)  # nodes that are to be written
+        self.queues = tuple(Queue(lambda n: self.nodes[n].rank) for _ in Urgency)  # nodes that are to be written
         self.buffers: dict[str, str] = {}
         self.endings: set[int] = set()  # nodes of the straight version that it leaves to the masked one
         self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version and where their lanes go
@@ -218,7 +219,7 @@ class Kernel:
     # ── the fixed point ─────────────────────────────────────────────────────────────────
 
     @property
-    def queue(self) -> set[tuple[int, bool]]:
+    def queue(self) -> Queue:
         """The nodes that are to be written first."""
         return self.queues[Urgency.SHAPE]
 
@@ -268,7 +269,7 @@ class Kernel:
     def _settle(self) -> None:
         """Write nodes until no shape changes."""
         while queue := next(filter(None, self.queues), None):
-            number, full = user = min(queue, key=lambda u: (not u[1], self.nodes[u[0]].rank))
+            number, full = user = queue.pop()
             for each in self.queues:
                 each.discard(user)
             emitter = Emitter(self, self.nodes[number], full=full)

@@ -142,16 +142,17 @@ class Memory(Port):
             size=size, span=span, need=looking.need(space, writing=writing),
         )  # fmt: skip
 
-        given = [*slowly.WHO, ("i64", str(site))]
+        words = [(slowly.SITE, "i64", str(site))]
         if lanes is not None:
-            given += [("i32", code.warp_bits(lanes, n)) for n in code.warps()]
+            words += [(slowly.MASKS + n, "i32", code.warp_bits(lanes, n)) for n in code.warps()]
         if isinstance(raw, Lin):
             known = (raw.base, *(u for _, u in raw.terms if not isinstance(u, int)))
-            given += [("i64", text("i64", u)) for u in known]
+            words += [(slowly.ADDRESS + n, "i64", text("i64", u)) for n, u in enumerate(known)]
         else:
-            given.append((f"<{self.width} x i64>", self.alg.vector(u64, raw)))
-        look = "" if shape.asks else looking.helper(self.at.kernel)
-        allowed = code.call("i1", slowly.question(code.unit, shape, look), ("ptr", slowly.ROOM), *given, pure=False)
+            held = f"<{self.width} x i64>"
+            where = code.emit(f"getelementptr i64, ptr {slowly.ROOM}, i64 {slowly.ADDRESS}")
+            code.run(f"store {held} {self.alg.vector(u64, raw)}, ptr {where}, align 64")
+        allowed = slowly.ask(code, shape, "" if shape.asks else looking.helper(self.at.kernel), words)
         if not self.at.repeats and (not watched or window):
             code.branch(allowed, onward, "fault", likely=True)
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successors
@@ -83,7 +84,6 @@ class Node:
     told: int = 0  # ... and the registers that these give to others, and of which those lanes keep what they have
     returns: Frame | None = None
     call: Bound | None = None  # of a shared function, from which lanes return here
-    repeats: bool | None = None  # in a loop; None before somebody has asked
     waiting: frozenset[int] = frozenset()  # nodes at which other lanes may stand meanwhile
 
     @property
@@ -136,9 +136,12 @@ class Plan:
 
     def repeats(self, node: Node) -> bool:
         """Is the node part of a loop?"""
-        if node.repeats is None:
-            node.repeats = node.number in reachable(self.nodes, set(node.successors))
-        return node.repeats
+        return node.number in self._loops
+
+    @cached_property
+    def _loops(self) -> set[int]:
+        """The nodes from which control can come back to them."""
+        return repeated(self.nodes)
 
     # ── frames ──────────────────────────────────────────────────────────────────────────
 
@@ -409,6 +412,41 @@ def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
                     others[following] |= left
                     work.append(following)
     return [frozenset(each) for each in others]
+
+
+def repeated(found: list[Node]) -> set[int]:
+    """The nodes that are in loops: Tarjan's strongly connected components."""
+    loops: set[int] = set()
+    order: dict[int, int] = {}  # when each was seen first
+    lowest: dict[int, int] = {}  # the earliest that it comes to
+    path: list[int] = []
+    for start in range(len(found)):
+        if start in order:
+            continue
+        work = [(start, iter(found[start].successors))]
+        order[start] = lowest[start] = len(order)
+        path.append(start)
+        while work:
+            node, rest = work[-1]
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[node])
+                if lowest[node] == order[node]:
+                    component = [path.pop()]
+                    while component[-1] != node:
+                        component.append(path.pop())
+                    lowest.update(dict.fromkeys(component, len(found)))  # they are done with
+                    if len(component) > 1 or node in found[node].successors:
+                        loops.update(component)
+            elif following not in order:
+                order[following] = lowest[following] = len(order)
+                path.append(following)
+                work.append((following, iter(found[following].successors)))
+            else:
+                lowest[node] = min(lowest[node], lowest[following])
+    return loops
 
 
 def reachable(found: list[Node], starts: set[int]) -> set[int]:

@@ -6,6 +6,7 @@ The bounds of a linear address count lanes that are not active too, so each lane
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxvm.engine.jit import quiet
@@ -20,7 +21,9 @@ ADDRESS = 16
 WORDS = ADDRESS + 256
 ROOM = "%question"
 # Who asks says so only then: what is written down before holds up a kernel that waits for memory.
-WHO = [("ptr", "%ctx"), ("ptr", "%sites"), ("i32", "%warp"), ("i32", "%ctaid.x")]
+WHO = [(CTX, "ptr", "%ctx"), (SITES, "ptr", "%sites"), (WARP_NUMBER, "i32", "%warp"), (CTA, "i32", "%ctaid.x")]
+
+Word = tuple[int, str, str]  # where it is, its LLVM type, and what it is
 
 
 @dataclass(frozen=True)
@@ -47,32 +50,17 @@ def begin() -> str:
     return f"  {ROOM} = alloca [{WORDS} x i64], align 64"
 
 
-def question(unit: Unit, shape: Shape, look: str) -> str:
-    """The function that asks for a place: who asks, its number, the lanes where not all count, the address; its name."""
-    kind = hashlib.sha256(repr(shape).encode()).hexdigest()[:16]
-    words: list[tuple[int, str]] = [(CTX, "ptr"), (SITES, "ptr"), (WARP_NUMBER, "i32"), (CTA, "i32"), (SITE, "i64")]
-    if not shape.full:
-        words += [(MASKS + n, "i32") for n in range(shape.width // WARP)]
-    if shape.terms is None:
-        words.append((ADDRESS, f"<{shape.width} x i64>"))
-    else:
-        words += [(ADDRESS + n, "i64") for n in range(1 + sum(factor is None for _, factor in shape.terms))]
-    parameters = ", ".join(["ptr %q", *(f"{llvm} %word.{word}" for word, llvm in words)])
-
-    def write(code: Code) -> str:
-        for word, llvm in words:
-            code.run(f"store {llvm} %word.{word}, ptr {_place(code, word)}, align {64 if llvm[0] == '<' else 8}")
-        quiet.call(code, _function(unit, shape, look, kind), "%q")
-        return code.emit(f"icmp eq i64 {_word(code, ANSWER)}, 0", pure=False)
-
-    return unit.piece(f"ptxvm.question.{kind}", "i1", parameters, write)
+def ask(code: Code, shape: Shape, look: str, words: Sequence[Word]) -> str:
+    """Ask about a place, by its number, the lanes where not all count, and the address: is the access allowed?"""
+    refused = quiet.ask(code, _function(code.unit, shape, look), ROOM, [*WHO, *words])
+    return code.emit(f"icmp eq i64 {refused}, 0", pure=False)
 
 
-def _function(unit: Unit, shape: Shape, look: str, kind: str) -> str:
-    """The function that answers; its name."""
-    name = f"ptxvm.slowly.{kind}"
+def _function(unit: Unit, shape: Shape, look: str) -> str:
+    """The function that answers questions of a shape; its name."""
+    name = f"ptxvm.slowly.{hashlib.sha256(repr(shape).encode()).hexdigest()[:16]}"
     if name not in unit.helpers:
-        unit.helper(name, f"define internal void @{name}(ptr %q) noinline cold #0 {{\n{_body(unit, shape, look)}\n}}")
+        unit.helper(name, f"define internal i64 @{name}(ptr %q) noinline cold #0 {{\n{_body(unit, shape, look)}\n}}")
     return name
 
 
@@ -97,7 +85,7 @@ def _body(unit: Unit, shape: Shape, look: str) -> str:
     code.run(f"store i64 {code.emit(f'zext i32 {answers} to i64')}, ptr {_place(code, ANSWER)}, align 8")
     code.jump(end)
     code.block(end)
-    code.run("ret void")
+    code.run(f"ret i64 {_word(code, ANSWER)}")
     return "\n".join(code.lines)
 
 
