@@ -273,6 +273,38 @@ def test_no_variable_is_left(body):
     assert ptxvm.load(text).kernel().launch(1, 32, [np.zeros(64, np.uint32)], check=("memory",)).findings == []
 
 
+LOCAL_OF_THE_MODULE = """
+.version 7.8
+.target sm_80
+.address_size 64
+.local .align 4 .b8 first[16];
+.local .align 4 .b8 second[8];
+.func note(.param .u32 value) {
+    .local .align 4 .b8 own[32];
+    .reg .b32 %r;
+    ld.param.u32 %r, [value];
+    st.local.u32 [own+28], %r;
+    st.local.u32 [first+12], %r;
+    st.local.u32 [second+AT], %r;
+    ret;
+}
+.entry k(.param .u64 data) {
+    .local .align 4 .b8 own[32];
+    st.local.u32 [own], 1;
+    call note, (5);
+    ret;
+}
+"""
+
+
+@ENGINES
+@pytest.mark.parametrize(("place", "kinds"), [("4", []), ("8", ["out-of-bounds"])])
+def test_local_variables_of_the_module(place, kinds, engine):
+    kernel = ptxvm.load(LOCAL_OF_THE_MODULE.replace("AT", place)).kernel("k")
+    findings = kernel.launch(1, 64, [np.zeros(64, np.uint32)], check=("memory",), engine=engine).findings
+    assert [each.kind for each in findings] == kinds
+
+
 def test_a_read_only_array():
     data = np.zeros(64, np.uint32)
     data.setflags(write=False)

@@ -245,12 +245,12 @@ class WatchedCohort(Cohort):
         count = self._count(lanes)
         window = self.shared if variable.space == "shared" else self.local
         function: Any = access.bound.function
-        _, start = self.schedule.code.image.place(variable, function)
+        place, start = self.schedule.code.image.place(variable, function)
         if access.space == "generic":
             offset = window.from_generic(np.broadcast_to(address, count), lanes)
         else:
             offset = np.broadcast_to(_offset(address), count).astype(np.uint64)
-        begin = np.uint64(start) + (self.frame(lanes) if variable.space == "local" else np.uint64(0))
+        begin = np.uint64(start) + (self.frame(lanes) if place == "frame" else np.uint64(0))
         within = (offset - begin).view(np.int64)
         size = access.held.itemsize * access.count
         return (within < 0) | (within > variable.size - size), within

@@ -28,8 +28,8 @@ def part(at: Emitter, bound: Bound, space: str) -> tuple[int, int] | None:
     variable, frame = at.kernel.held.get(bound), at.node.frame
     if variable is None or space not in ("generic", variable.space):
         return None
-    _, begin = at.kernel.image.place(variable, frame.function)
-    return begin + (frame.offset if variable.space == "local" else 0), variable.size
+    place, begin = at.kernel.image.place(variable, frame.function)
+    return begin + (frame.offset if place == "frame" else 0), variable.size
 
 
 def keep(at: Emitter, places: Places, bound: Bound, space: str, raw: Raw, size: int) -> None:
