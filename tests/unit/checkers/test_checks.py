@@ -274,8 +274,8 @@ def test_no_variable_is_left(body):
 
 
 LOCAL_OF_THE_MODULE = """
-.version 7.8
-.target sm_80
+.version 2.3
+.target sm_20
 .address_size 64
 .local .align 4 .b8 first[16];
 .local .align 4 .b8 second[8];
