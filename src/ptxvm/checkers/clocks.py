@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.checkers.grids import Grids
+from ptxvm.checkers.shadow import Packing
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.events import Threads
 
@@ -19,7 +20,6 @@ Ints = npt.NDArray[np.int64]
 Knowledge = dict[int, Ints]  # by the first thread of a CTA: the last clock known of each of its; never changed once made
 
 WARP = 32
-LIMIT = 1 << 22  # of a clock
 
 
 def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
@@ -37,8 +37,9 @@ def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
 class Clocks:
     """The clocks of the threads of a grid, and of those that it launches."""
 
-    def __init__(self, ctas: int, threads: int) -> None:
-        self.grids = Grids(threads, ctas * threads)
+    def __init__(self, ctas: int, threads: int, packing: Packing) -> None:
+        self.grids = Grids(threads, ctas * threads, packing.threads // 2)
+        self._limit = packing.stamps
         self.home = self.grids.home
         self.now = np.ones(ctas * threads, np.int64)
         self.cta_known = np.zeros(ctas * threads, np.int64)  # every access of one's CTA with a stamp up to here is known
@@ -158,8 +159,8 @@ class Clocks:
     def tick(self, threads: Threads | int) -> None:
         """What these do from now on is not what they did before."""
         self.now[threads] += 1
-        if int(np.max(self.now[threads])) >= LIMIT:
-            raise Unsupported(f"the check 'race' of a thread that synchronises {LIMIT:,} times")
+        if int(np.max(self.now[threads])) >= self._limit:
+            raise Unsupported(f"the check 'race' of a thread that synchronises {self._limit:,} times")
 
     # ── meetings ────────────────────────────────────────────────────────────────────────
 

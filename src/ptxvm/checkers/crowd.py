@@ -16,15 +16,15 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Covers = Callable[[Ints, Ints], Mask]  # do later records stand for earlier ones of the same threads?
 
-THREAD_BITS = 24  # of a record
 ROOM = 1 << 16  # entries before the first tidying
 
 
 class Crowd:
     """Records beside their cells, any number for each."""
 
-    def __init__(self, cells: int, covers: Covers) -> None:
-        self.covers = covers
+    def __init__(self, cells: int, covers: Covers, bits: int) -> None:
+        """`bits` of a record are the thread's."""
+        self.covers, self._bits = covers, bits
         self._here = np.zeros(cells, np.bool_)  # may a cell have any?
         self._turn = np.zeros(cells, np.int32)  # scratch: the number of the asking access, from 1
         self._parts: list[tuple[Ints, Ints]] = []
@@ -94,7 +94,7 @@ class Crowd:
     def _tidy(self) -> None:
         """Drop what later ones of the same thread stand for."""
         where, records = self._all()
-        key = where << THREAD_BITS | records & (1 << THREAD_BITS) - 1
+        key = where << self._bits | records & (1 << self._bits) - 1
         order = np.argsort(key, kind="stable")
         key, made = key[order], records[order]
         stays = np.ones(len(order), np.bool_)

@@ -14,16 +14,15 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 NO_AGENTS = 1 << 62
-ROOM = 1 << 23  # threads that leave room for their agents
 
 
 class Grids:
     """Where the grids and CTAs of a launch begin."""
 
-    def __init__(self, size: int, threads: int) -> None:
-        """The grid of the host has `threads`, CTAs of `size`."""
+    def __init__(self, size: int, threads: int, room: int) -> None:
+        """The grid of the host has `threads`, CTAs of `size`; there is `room` for threads, and as much for agents."""
         self._first, self._sizes, self._numbers = np.array([0]), np.array([size]), [0]
-        self._size = size
+        self._size, self._room = size, room
         self.threads = threads
         self.agents = NO_AGENTS
 
@@ -36,7 +35,7 @@ class Grids:
     def add_agents(self) -> bool:
         """Number the agents too; false where there are too many threads for that."""
         if self.agents == NO_AGENTS:
-            self.agents = ROOM // self._size * self._size
+            self.agents = self._room // self._size * self._size
         return self.threads <= self.agents
 
     def home(self, threads: Any) -> Any:

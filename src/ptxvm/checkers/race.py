@@ -20,7 +20,7 @@ from ptxvm.checkers.copies import Agents, Begun
 from ptxvm.checkers.crowd import Crowd
 from ptxvm.checkers.patterns import Heads, Patterns
 from ptxvm.checkers.phases import Phases, phases
-from ptxvm.checkers.shadow import MAX_SITES, SITE, THREAD, Cells, Records, Shadow, record, site_of, stamp_of, thread_of
+from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
 from ptxvm.checkers.strength import ACQUIRES, Site, Sites
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
@@ -60,7 +60,8 @@ class RaceDetector:
 
     def __init__(self, scene: Scene, report: Callable[[Race], None]) -> None:
         shape = scene.shape
-        self.clocks = Clocks(shape.ctas, shape.threads)
+        self.packing = Packing.of(shape.ctas * shape.threads)
+        self.clocks = Clocks(shape.ctas, shape.threads, self.packing)
         self.grids = self.clocks.grids
         self._check_size()
         self.patterns = Patterns(self.clocks)
@@ -78,8 +79,8 @@ class RaceDetector:
         self._ended: dict[int, Knowledge] = {}
 
     def _check_size(self) -> None:
-        if self.grids.threads > THREAD:
-            raise Unsupported(f"the check 'race' of more than {THREAD:,} threads")
+        if self.grids.threads >= self.packing.threads:
+            raise Unsupported(f"the check 'race' of so many threads in grids that kernels launch: {self.grids.threads:,}")
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
 
@@ -89,7 +90,7 @@ class RaceDetector:
             return
         site = self._site(access, "read")
         shadow = self._shadow(allocation, access)
-        records = record(site, self.clocks.now[threads], threads)
+        records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         last = shadow.wrote[cells]
         self._compare_images(shadow, site, cells, last, wide)
@@ -106,7 +107,7 @@ class RaceDetector:
             return
         site = self._site(access, "write")
         shadow = self._shadow(allocation, access)
-        records = record(site, self.clocks.now[threads], threads)
+        records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         self._write(shadow, site, cells, wide, every)
         if "mbarrier" in access.attributes:
@@ -123,7 +124,7 @@ class RaceDetector:
             return
         site = self._site(access, "atomic")
         shadow = self._shadow(allocation, access)
-        records = record(site, self.clocks.now[threads], threads)
+        records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         before = shadow.wrote[offsets >> shadow.shift]
         self._write(shadow, site, cells, wide, every, observes=True)
@@ -145,7 +146,7 @@ class RaceDetector:
         agents, kind = self.agents, access.attributes["group"]
         site = self._site(access, operation)
         shadow = self._shadow(allocation, access)
-        records = record(site, agents.now[threads], threads + self.grids.agents)
+        records = self.packing.record(site, agents.now[threads], threads + self.grids.agents)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         if access.attributes["proxy"] == "async":
             self._compare_proxies(shadow, site, cells, wide)
@@ -161,7 +162,7 @@ class RaceDetector:
     def _compare_proxies(self, shadow: Shadow, site: int, cells: Cells, threads: Threads) -> None:
         """Report writes that no proxy fence lets the async proxy see, though they are ordered before (PTX 9.7.9.25.2)."""
         last = shadow.wrote[cells]
-        writers, stamps = thread_of(last), stamp_of(last)
+        writers, stamps = self.packing.thread_of(last), self.packing.stamp_of(last)
         there = (last != 0) & (writers < self.grids.agents)
         there &= (writers == threads) | ~self.clocks.unknown(threads, writers, stamps)
         there &= stamps > self.proxied[np.where(there, writers, 0)]
@@ -170,7 +171,7 @@ class RaceDetector:
             home = int(self.clocks.home(writer))
             row = self.proxy_known.get(int(threads[n]), {}).get(home)
             if row is None or row[writer - home] < stamp:
-                pair, byte = (self.sites[int(site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
+                pair, byte = (self.sites[int(self.packing.site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
                 self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), byte, proxy="async"))
                 return
 
@@ -185,7 +186,7 @@ class RaceDetector:
     def _settle(self, begun: Begun) -> None:
         """Let the records of copies be those of their threads."""
         shadow = begun.shadow
-        mine = record(begun.site, self.clocks.now[begun.threads], begun.threads)
+        mine = self.packing.record(begun.site, self.clocks.now[begun.threads], begun.threads)
         cells, _, new = _cells(shadow, begun.access, begun.offsets, begun.threads, mine)
         _, _, old = _cells(shadow, begun.access, begun.offsets, begun.threads, begun.records)
         crowd, held = (shadow.writers, shadow.wrote) if begun.writes else (shadow.readers, shadow.read)
@@ -204,7 +205,7 @@ class RaceDetector:
         """Threads, or the ends of their copies, have updated mbarriers, one after the other."""
         site = self._site(access, "atomic")
         shadow = self._shadow(allocation, access)
-        records = record(site, self.clocks.now[threads], threads)
+        records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         if not access.attributes.get("asynchronous"):
             self._write(shadow, site, cells, wide, every, observes=True)
@@ -244,15 +245,15 @@ class RaceDetector:
 
     def _site(self, access: Access, operation: str) -> int:
         number = self.sites.number(access, operation)
-        if number >= MAX_SITES:
-            raise Unsupported(f"the check 'race' of more than {MAX_SITES:,} accesses in the code")
+        if number >= self.packing.sites:
+            raise Unsupported(f"the check 'race' of {number:,} accesses in the code, in so large a grid")
         return number
 
     def _shadow(self, allocation: Allocation, access: Access) -> Shadow:
         shadow = self._shadows.get(allocation)
         if shadow is None:
             self._made += 1
-            shadow = self._shadows[allocation] = Shadow(allocation, self._made, self._covers)
+            shadow = self._shadows[allocation] = Shadow(allocation, self._made, self._covers, self.packing)
         if access.type.bytes < shadow.grain:
             shadow.refine(access.type.bytes)
         return shadow
@@ -288,11 +289,13 @@ class RaceDetector:
         if not self.sites.several_proxies:
             return
         there = np.flatnonzero(last != 0)
-        unseen = ~self.sites.see_each_other(site, site_of(last[there]), self._same_cta(last[there], threads[there]))
+        unseen = ~self.sites.see_each_other(
+            site, self.packing.site_of(last[there]), self._same_cta(last[there], threads[there])
+        )
         for n in there[unseen].tolist():
-            writer, thread = int(thread_of(last[n])) % self.grids.agents, int(threads[n])
+            writer, thread = int(self.packing.thread_of(last[n])) % self.grids.agents, int(threads[n])
             if self.grids.grid(writer) == self.grids.grid(thread):
-                pair = self.sites[int(site_of(last[n]))], self.sites[site]
+                pair = self.sites[int(self.packing.site_of(last[n]))], self.sites[site]
                 self.report(Race(shadow.allocation, pair, (writer, thread), int(cells[n]) << shadow.shift, proxy="images"))
                 return
 
@@ -303,12 +306,12 @@ class RaceDetector:
 
         What a morally strong read-modify-write observes, is ordered before what knows that.
         """
-        others = thread_of(records)
+        others = self.packing.thread_of(records)
         there = np.flatnonzero((records != 0) & (others != threads))
         if not len(there):
             return there
         mine, others = threads[there], others[there]
-        loose = there[self.clocks.unknown(mine, others, stamp_of(records[there]))]
+        loose = there[self.clocks.unknown(mine, others, self.packing.stamp_of(records[there]))]
         if not len(loose):
             return loose
         return loose[self._judge(shadow, site, cells[loose], records[loose], threads[loose], observes=observes)]
@@ -317,7 +320,7 @@ class RaceDetector:
         self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
     ) -> npt.NDArray[np.int64]:
         """Report those of unordered accesses that are races; the positions of those that stay unordered."""
-        others = site_of(records)
+        others = self.packing.site_of(records)
         strong = self.sites.morally_strong(site, others, self._same_cta(records, threads))
         racing = np.flatnonzero(~strong)
         if len(racing) and self.patterns.observed:
@@ -328,13 +331,13 @@ class RaceDetector:
             for n in racing[first].tolist():
                 pair = self.sites[int(others[n])], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
-                earlier = int(thread_of(records[n])) % self.grids.agents  # of an agent: the thread that has it
+                earlier = int(self.packing.thread_of(records[n])) % self.grids.agents  # of an agent: the thread that has it
                 self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
     def _seen(self, shadow: Shadow, cell: int, record: int, thread: int) -> bool:
         """Has somebody observed the write whose observation the thread knows?"""
-        size = int(self.sites.size[record >> SITE])
+        size = int(self.sites.size[self.packing.site_of(record)])
         found = self.patterns.observed.get((shadow.number, int(cell) << shadow.shift & -size))
         if found is None or found.record != record:
             return False
@@ -361,7 +364,7 @@ class RaceDetector:
         loose = self._compare(shadow, site, cells, earlier, threads, observes=observes)
         stays: npt.NDArray[np.bool_] = np.zeros(len(cells), np.bool_)
         if self.sites.scope[site]:
-            others, same_cta = site_of(earlier), self._same_cta(earlier, threads)
+            others, same_cta = self.packing.site_of(earlier), self._same_cta(earlier, threads)
             stays = (earlier != 0) & ~self.sites.covers(np.array([site]), others, same_cta)
             if observes:
                 stays &= ~self.sites.morally_strong(site, others, same_cta)
@@ -383,22 +386,22 @@ class RaceDetector:
 
     def _stands_for(self, later: Records, earlier: Records, threads: Threads) -> npt.NDArray[np.bool_]:
         """Does whatever races with an earlier read race with the later one of a thread, too?"""
-        others = thread_of(earlier)
+        others = self.packing.thread_of(earlier)
         known = others == threads
-        known |= ~self.clocks.unknown(threads, others, stamp_of(earlier))
+        known |= ~self.clocks.unknown(threads, others, self.packing.stamp_of(earlier))
         stands: npt.NDArray[np.bool_] = known & self.sites.covers(
-            site_of(later), site_of(earlier), self._same_cta(earlier, threads)
+            self.packing.site_of(later), self.packing.site_of(earlier), self._same_cta(earlier, threads)
         )
         return stands
 
     def _covers(self, later: Records, earlier: Records) -> npt.NDArray[np.bool_]:
         """The same of two reads of one thread; those of copies under way may end in any order."""
-        own = thread_of(later) < self.grids.agents
-        found: npt.NDArray[np.bool_] = own & self.sites.covers(site_of(later), site_of(earlier), own)
+        own = self.packing.thread_of(later) < self.grids.agents
+        found: npt.NDArray[np.bool_] = own & self.sites.covers(self.packing.site_of(later), self.packing.site_of(earlier), own)
         return found
 
     def _same_cta(self, records: Records, threads: Threads) -> npt.NDArray[np.bool_]:
-        same: npt.NDArray[np.bool_] = self.clocks.home(thread_of(records)) == self.clocks.home(threads)
+        same: npt.NDArray[np.bool_] = self.clocks.home(self.packing.thread_of(records)) == self.clocks.home(threads)
         return same
 
     # ── release and acquire ─────────────────────────────────────────────────────────────
@@ -406,7 +409,7 @@ class RaceDetector:
     def _collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
         """Strong reads observe the writes that they are morally strong with."""
         writes = shadow.wrote[offsets >> shadow.shift]
-        strong = (writes != 0) & self.sites.morally_strong(site, site_of(writes), self._same_cta(writes, threads))
+        strong = (writes != 0) & self.sites.morally_strong(site, self.packing.site_of(writes), self._same_cta(writes, threads))
         acquires, rank = self.sites[site].order in ACQUIRES, int(self.sites.scope[site])
         for n in np.flatnonzero(strong).tolist():
             thread, location, write = int(threads[n]), (shadow.number, int(offsets[n])), int(writes[n])
@@ -437,9 +440,9 @@ class RaceDetector:
             last[offset] = mine
 
     def _strong_pair(self, site: int, write: int, thread: int) -> bool:
-        other = write & THREAD
+        other = self.packing.thread_of(write)
         same = np.array([self.clocks.home(other) == self.clocks.home(thread)])
-        return other == thread or bool(self.sites.morally_strong(site, np.array([write >> SITE]), same)[0])
+        return other == thread or bool(self.sites.morally_strong(site, np.array([self.packing.site_of(write)]), same)[0])
 
     def fenced(self, threads: Threads, order: str, scope: str) -> None:
         """Threads have executed a fence."""

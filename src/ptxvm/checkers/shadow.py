@@ -1,10 +1,13 @@
 """Shadow memory: who wrote and who read each byte last.
 
-A record is one number, `site << 46 | stamp << 24 | thread`, 0 for none; bytes that were always accessed together share a
+A record is one number, site, stamp and thread side by side, 0 for none; bytes that were always accessed together share a
 cell.  A cell has the last write and the last read, and beside each all those that it does not stand for.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +18,59 @@ from ptxvm.machine.allocation import Allocation
 Records = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.int64]
 
-STAMP, SITE = 24, 46  # where the parts of a record begin
-THREAD = (1 << STAMP) - 1
-CLOCK = (1 << (SITE - STAMP)) - 1
-MAX_SITES = 1 << 17
 MAX_GRAIN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How records are packed: the bit where the stamp begins, above the thread, and where the site does."""
+
+    stamp: int
+    site: int
+
+    @classmethod
+    def of(cls, threads: int) -> Packing:
+        """One for a grid of so many threads, their agents, and some grids that they launch."""
+        bits = max(24, (4 * threads).bit_length())
+        return cls(bits, 63 - max(12, 41 - bits))
+
+    @property
+    def threads(self) -> int:
+        """How many there is room for."""
+        return 1 << self.stamp
+
+    @property
+    def stamps(self) -> int:
+        """How many there is room for."""
+        return 1 << self.site - self.stamp
+
+    @property
+    def sites(self) -> int:
+        """How many there is room for."""
+        return 1 << 63 - self.site
+
+    def record(self, site: int, stamps: Records, threads: Records) -> Records:
+        """The records of an access."""
+        return stamps << self.stamp | threads | site << self.site
+
+    def thread_of(self, records: Any) -> Any:
+        """Whose they are."""
+        return records & self.threads - 1
+
+    def stamp_of(self, records: Any) -> Any:
+        """When they were."""
+        return records >> self.stamp & self.stamps - 1
+
+    def site_of(self, records: Any) -> Any:
+        """What they did."""
+        return records >> self.site
 
 
 class Shadow:
     """The shadow of one allocation."""
 
-    def __init__(self, allocation: Allocation, number: int, covers: Covers) -> None:
-        self.allocation, self.number, self._covers = allocation, number, covers
+    def __init__(self, allocation: Allocation, number: int, covers: Covers, packing: Packing) -> None:
+        self.allocation, self.number, self._covers, self._packing = allocation, number, covers, packing
         self.shift = MAX_GRAIN.bit_length() - 1
         cells = -(-(allocation.end - allocation.origin) // MAX_GRAIN)
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
@@ -50,31 +94,11 @@ class Shadow:
     def further_writes(self) -> Crowd:
         """The writes beside the last one."""
         if self.writers is None:
-            self.writers = Crowd(len(self.wrote), self._covers)
+            self.writers = Crowd(len(self.wrote), self._covers, self._packing.stamp)
         return self.writers
 
     def further_reads(self) -> Crowd:
         """The reads beside the last one."""
         if self.readers is None:
-            self.readers = Crowd(len(self.read), self._covers)
+            self.readers = Crowd(len(self.read), self._covers, self._packing.stamp)
         return self.readers
-
-
-def record(site: int, stamps: Records, threads: Records) -> Records:
-    """The records of an access."""
-    return stamps << STAMP | threads | site << SITE
-
-
-def thread_of(records: Records) -> Records:
-    """Whose they are."""
-    return records & THREAD
-
-
-def stamp_of(records: Records) -> Records:
-    """When they were."""
-    return records >> STAMP & CLOCK
-
-
-def site_of(records: Records) -> Records:
-    """What they did."""
-    return records >> SITE

@@ -12,6 +12,7 @@ import pytest
 import ptxvm
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
+from ptxvm.checkers.shadow import Packing
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Scene
 from ptxvm.machine.launch import LaunchShape
@@ -192,6 +193,14 @@ def test_the_first_race_of_a_program_is_found_and_nothing_else(operations):
                 races += bool(found)
                 break
     assert 100 < races < 1500
+
+
+def test_records_of_the_largest_grids(monkeypatch):
+    """Of a grid of 2**29 threads: more bits for threads, and less for the rest."""
+    large = Packing.of(1 << 29)
+    assert (large.threads, large.stamps, large.sites) == (1 << 32, 1 << 19, 1 << 12)
+    monkeypatch.setattr(Packing, "of", lambda threads: large)
+    test_the_first_race_of_a_program_is_found_and_nothing_else(("read", "read", "write", "atomic"))
 
 
 # ── kernels of two or three CTAs ────────────────────────────────────────────────────────
