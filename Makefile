@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit test-long coverage format docs score bench ptx picture lock changelog clean
+.PHONY: help run test lint types layers unit test-long fuzz coverage format docs score bench ptx picture lock changelog clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -44,6 +44,9 @@ unit: $(VENV)/dev.done ## the tests
 
 test-long: $(VENV)/dev.done ## the tests that take minutes
 	$(BIN)/pytest -n auto --dist worksteal -m long
+
+fuzz: $(VENV)/dev.done ## 500 random kernels on both engines; what fails becomes small and is printed
+	$(BIN)/pytest -n 0 --hypothesis-profile=long tests/generated/test_engines_agree.py -k random
 
 coverage: $(VENV)/dev.done ## the tests with coverage, which takes three times as long: the JIT translates kernels in Python
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:.cache/coverage.xml

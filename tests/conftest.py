@@ -21,6 +21,7 @@ ON_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 # A kernel's first run compiles it, so the time of one example says nothing (deadline).
 settings.register_profile("ptxvm", print_blob=True, deadline=None, derandomize=ON_CI)
+settings.register_profile("long", settings.get_profile("ptxvm"), max_examples=4000, derandomize=False)
 settings.load_profile("ptxvm")
 
 

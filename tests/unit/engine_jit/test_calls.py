@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from engines import same, same_fault
 
 import ptxvm
 
-ENGINES = ("interp", "jit")
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 KERNEL = """
 .visible .entry k(.param .u64 out)
@@ -27,13 +26,7 @@ BODY
 def both(functions: str, body: str, block: int = 64) -> np.ndarray:
     """What every engine leaves, which must be the same."""
     kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", body)).kernel()
-    found = []
-    for engine in ENGINES:
-        out = np.zeros(block, np.uint32)
-        kernel.launch(block=block, args=[out], engine=engine)
-        found.append(out)
-    assert (found[0] == found[1]).all(), found
-    return found[0]
+    return same(kernel, [np.zeros(block, np.uint32)], block=block)[0]
 
 
 FIBONACCI = """
@@ -151,13 +144,7 @@ def test_a_pointer_to_no_function() -> None:
     call (%r1), %d3, (%t), shape;
 """
     kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", body)).kernel()
-    said = []
-    for engine in ENGINES:
-        with pytest.raises(ptxvm.Fault) as caught:
-            kernel.launch(block=64, args=[np.zeros(64, np.uint32)], engine=engine)
-        said.append((caught.value.kind, str(caught.value)))
-        assert caught.value.place.thread == (9, 0, 0)
-    assert said[0] == said[1]
+    assert same_fault(kernel, [np.zeros(64, np.uint32)], block=64).place.thread == (9, 0, 0)
 
 
 def test_a_stack_ends_somewhere() -> None:
@@ -176,13 +163,7 @@ def test_a_stack_ends_somewhere() -> None:
 }
 """
     kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", "call (%r1), deep, (%t);")).kernel()
-    said = []
-    for engine in ENGINES:
-        with pytest.raises(ptxvm.Fault) as caught:
-            kernel.launch(block=32, args=[np.zeros(64, np.uint32)], engine=engine)
-        said.append(str(caught.value))
-        assert caught.value.kind == "stack-overflow"
-    assert said[0] == said[1]
+    assert same_fault(kernel, [np.zeros(64, np.uint32)], block=32).kind == "stack-overflow"
 
 
 def test_memory_that_a_function_takes_is_its_own_in_every_call() -> None:
@@ -233,8 +214,7 @@ def test_a_function_returns_where_its_code_ends() -> None:
     assert (both(functions, "call (%r1), outer, (%t);") == np.arange(64) + 1).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_loop_notices_that_a_block_is_freed(engine: str) -> None:
+def test_a_loop_notices_that_a_block_is_freed() -> None:
     """The access has met the block in the turns before; it is freed in the fourth."""
     functions = """
         .extern .func (.param .b64 block) malloc(.param .b64 size);
@@ -252,6 +232,4 @@ def test_a_loop_notices_that_a_block_is_freed(engine: str) -> None:
         setp.lt.u32 %p1, %r1, 10;
         @%p1 bra LOOP;"""
     kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", body)).kernel()
-    with pytest.raises(ptxvm.Fault) as caught:
-        kernel.launch(block=1, args=[np.zeros(1, np.uint32)], engine=engine)
-    assert caught.value.kind == "use-after-free"
+    assert same_fault(kernel, [np.zeros(1, np.uint32)]).kind == "use-after-free"

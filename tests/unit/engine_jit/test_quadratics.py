@@ -10,6 +10,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from engines import same
 
 import ptxvm
 from ptxvm.engine.jit import quadratics
@@ -61,13 +62,7 @@ def arguments(rng: np.random.Generator) -> np.ndarray:
 def test_the_bits_are_those_of_the_derivation(function: str, rng: np.random.Generator) -> None:
     kernel = ptxvm.load(KERNEL.replace("FUNCTION", function)).kernel()
     given = arguments(rng)
-    found = []
-    for engine in ("interp", "jit"):
-        out = np.zeros_like(given)
-        kernel.launch(grid=-(-len(given) // 128), block=128, args=[given, out, np.uint32(len(given))], engine=engine)
-        found.append(out.view(np.uint32))
-    wrong = np.flatnonzero(found[0] != found[1])
-    assert not len(wrong), (given[wrong[:5]], found[0][wrong[:5]], found[1][wrong[:5]])
+    same(kernel, [given, np.zeros_like(given), np.uint32(len(given))], grid=-(-len(given) // 128), block=128)
 
 
 def test_where_the_processor_lacks_something_the_derivation_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engines import same
 
 import ptxvm
 from ptxvm.engine.jit import native, tiers
@@ -90,13 +91,9 @@ def width_of(module: ptxvm.Module, block: tuple[int, int, int]) -> int:
 @pytest.mark.parametrize("n", [0, 1, 45, 100, 200, 1000])
 def test_lanes_that_part_go_on_in_the_masked_version(block: tuple[int, int, int], n: int) -> None:
     threads = block[0] * block[1] * block[2]
-    module, found = ptxvm.load(HEAD + SWAP), []
+    module = ptxvm.load(HEAD + SWAP)
     assert width_of(module, block) >= 32
-    for engine in ("interp", "jit"):
-        data = np.arange(3 * threads, dtype=np.uint32)
-        module.kernel().launch(block=block, args=[data, np.uint32(n), np.uint32(threads - 1)], engine=engine)
-        found.append(data)
-    assert (found[0] == found[1]).all()
+    same(module.kernel(), [np.arange(3 * threads, dtype=np.uint32), np.uint32(n), np.uint32(threads - 1)], block=block)
 
 
 @pytest.mark.parametrize("first", [0, 37])
@@ -104,12 +101,7 @@ def test_a_loop_of_several_warps_abreast(first: int, rng: np.random.Generator) -
     module = ptxvm.load(HEAD + COLUMNS)
     assert width_of(module, (256, 1, 1)) > 32
     data = rng.random((9, 300), np.float32)
-    found = []
-    for engine in ("interp", "jit"):
-        out = np.zeros(256, np.float32)
-        module.kernel().launch(block=256, args=[data, out, np.uint32(300), np.uint32(9), np.uint32(first)], engine=engine)
-        found.append(out)
-    assert (found[0] == found[1]).all()
+    same(module.kernel(), [data, np.zeros(256, np.float32), np.uint32(300), np.uint32(9), np.uint32(first)], block=256)
 
 
 def test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread() -> None:

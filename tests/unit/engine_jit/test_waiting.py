@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engines import same, same_fault
 
 import ptxvm
 from ptxvm.engine.jit.spinning import spins
 
-ENGINES = ("interp", "jit")
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
@@ -31,25 +31,12 @@ def kernel(body: str, parameters: str = ".param .u64 out", shared: str = "") -> 
 
 def results(kernel: ptxvm.Kernel, block: int, size: int | None = None, **options: object) -> np.ndarray:
     """What every engine leaves in the words, which must be the same."""
-    found = []
-    for engine in ENGINES:
-        out = np.zeros(size or block, np.uint32)
-        kernel.launch(block=block, args=[out], engine=engine, **options)
-        found.append(out)
-    assert (found[0] == found[1]).all(), found
-    return found[0]
+    return same(kernel, [np.zeros(size or block, np.uint32)], block=block, **options)[0]
 
 
 def faults(kernel: ptxvm.Kernel, block: int, size: int = 64, **options: object) -> ptxvm.Fault:
     """The fault that every engine raises, which must be the same."""
-    found = []
-    for engine in ENGINES:
-        with pytest.raises(ptxvm.Fault) as caught:
-            kernel.launch(block=block, args=[np.zeros(size, np.uint32)], engine=engine, **options)
-        found.append(caught.value)
-    one, other = found
-    assert (one.kind, str(one), one.place) == (other.kind, str(other), other.place)
-    return one
+    return same_fault(kernel, [np.zeros(size, np.uint32)], block=block, **options)
 
 
 # ── collectives ─────────────────────────────────────────────────────────────────────────
@@ -447,6 +434,4 @@ AGAIN:
     setp.ne.u32 %p0, %r0, 0;
     @%p0 bra AGAIN;
 """)
-    for engine in ENGINES:
-        with pytest.raises(ptxvm.Fault, match="did not end within 1000 steps"):
-            stuck.launch(block=32, args=[np.zeros(4, np.uint32)], engine=engine, steps=1000)
+    same_fault(stuck, [np.zeros(4, np.uint32)], block=32, match="did not end within 1000 steps", steps=1000)

@@ -1,0 +1,110 @@
+"""The instructions of the catalog that are functions of registers, as a random kernel writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from ptxvm.algebra.types import Type
+from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.model import ISA, Decoded, Form, Instruction
+from ptxvm.isa.operand_types import Shape
+from ptxvm.isa.targets import Target
+
+load_catalog()
+
+VERSION, TARGET = (9, 0), Target(100, "a")
+HELD = {"r": "b32", "d": "b64", "f": "f32", "g": "f64", "h": "b16", "p": "pred"}  # what registers are declared as
+OPEN = {"copysign"}  # shows the sign of a NaN of f64, which is open
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A legal variant."""
+
+    of: Decoded
+
+    @property
+    def form(self) -> Form:
+        """Its syntax line."""
+        return self.of.form
+
+    @property
+    def mnemonic(self) -> str:
+        """The head."""
+        return self.of.mnemonic
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The operands that it reads."""
+        return self.of.of.sources
+
+    def letters(self, name: str) -> str:
+        """The letters of the registers that may stand for an operand; none where no register may."""
+        type, marks = self.of.type_of(name), self.of.operand_type(name).marks
+        if type is None or type.bits > 64:
+            return ""
+        if type.kind == "p":
+            return "p"
+        if type.is_float and type.bits >= 32 and not type.is_packed:
+            return "f" if type.bits == 32 else "g"
+        if type.bits < 32 and "wide" in marks and type.is_int:
+            return "hr" if type.bits <= 16 else "r"
+        return {16: "h", 32: "r", 64: "d"}.get(type.bits, "")
+
+    def shape(self, name: str) -> Shape:
+        """The register that stands for an operand."""
+        letters = self.letters(name)
+        return Shape("register", Type.named[HELD[letters[0]]] if letters else self.of.type_of(name))
+
+    def constant(self, name: str) -> bool:
+        """Is it a constant always?"""
+        return "imm" in self.of.operand_type(name).marks
+
+    def takes_constants(self, name: str) -> bool:
+        """May a constant stand there?"""
+        type, marks = self.of.type_of(name), self.of.operand_type(name).marks
+        whole = type is not None and type.bits == 32 and not type.is_packed
+        return whole and not marks & {"reg", "wide"}
+
+    def allows(self, constants: Mapping[str, int]) -> bool:
+        """May these constants stand for operands?"""
+        integers = {name: Shape("integer", value=value) for name, value in constants.items()}
+        i = self.of
+        return not Decoded(i.of, i.form, i.bound, {**i.shapes, **integers}, i.version, i.target).problems()
+
+    def uses(self, letters: frozenset[str]) -> bool:
+        """Can it be written with those registers?"""
+        needed = [n for o in self.form.operands if not o.optional for n in o.names]
+        return all(self.constant(n) or (self.letters(n) and set(self.letters(n)) <= letters) for n in needed)
+
+
+def checkable(instruction: Instruction) -> bool:
+    """Is it a function of single values (and the carry)?"""
+    plain = all(not o.items and not o.address and not o.group for f in instruction.forms for o in f.operands)
+    scalar = not any({"split", "any", "label"} & spec.marks for spec in instruction.types.values())
+    return not instruction.effects - {"cc"} and plain and scalar
+
+
+def legal(instruction: Instruction) -> Iterator[Case]:
+    """The variants that the target has, with the registers that we have."""
+    for i in instruction.variants():
+        case = Case(i)
+        shapes = {n: case.shape(n) for o in i.form.operands if not o.optional for n in o.names}
+        there = Decoded(i.of, i.form, i.bound, shapes, VERSION, TARGET)
+        if not there.problems() and not there.unmet(VERSION, TARGET):
+            yield Case(there)
+
+
+@cache
+def cases(instruction: Instruction, letters: frozenset[str]) -> list[Case]:
+    """Those that can be written with some registers."""
+    return [each for each in legal(instruction) if each.uses(letters)]
+
+
+@cache
+def instructions(letters: frozenset[str], *, carry: bool) -> list[Instruction]:
+    """The instructions that have such variants; those with the carry, which does not outlive a call, only where asked for."""
+    some = [i for i in ISA.instructions if checkable(i) and i.name not in OPEN and (carry or "cc" not in i.effects)]
+    return [i for i in some if any(each.uses(letters) for each in legal(i))]
