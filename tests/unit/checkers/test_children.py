@@ -11,6 +11,7 @@ import pytest
 
 import ptxvm
 
+ENGINES = pytest.mark.parametrize("engine", ["interp", "jit"])
 HEAD = """
 .version 6.4
 .target sm_75
@@ -20,6 +21,7 @@ HEAD = """
 .extern .func (.param .b32 status) cudaLaunchDeviceV2(.param .b64 buffer, .param .b64 stream);
 .extern .func (.param .b32 status) cudaDeviceSynchronize;
 .extern .func (.param .b64 block) malloc(.param .b64 size);
+.global .texref image;
 
 // One CTA of a kernel with so many threads, into a stream.
 .func launch(.param .b64 kernel, .param .b64 data, .param .b32 threads, .param .b64 stream) {
@@ -53,6 +55,12 @@ HEAD = """
     ld.param.u64 %d, [data];
     ld.global.u32 %r, [%d];
     st.global.u32 [%d+64], 1;
+    ret;
+}
+
+.entry look_up(.param .u64 data) {
+    .reg .b32 %r<4>;
+    tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [image, {0}];
     ret;
 }
 
@@ -115,7 +123,7 @@ HEAD = """
 }
 
 .entry parent(.param .u64 data) {
-    .reg .b32 %r<6>; .reg .b64 %d, %e, %write, %read, %update, %k; .reg .pred %first, %second;
+    .reg .b32 %r<6>; .reg .b64 %d, %e, %write, %read, %update, %look, %k; .reg .pred %first, %second;
     ld.param.u64 %d, [data];
     mov.u64 %write, write; mov.u64 %read, read; mov.u64 %update, update;
     mov.u32 %r1, %tid.x;
@@ -125,12 +133,12 @@ HEAD = """
 """
 
 
-def found(body, grid=1, block=2, checks=("race",), schedules=3):
+def found(body, grid=1, block=2, checks=("race",), schedules=3, engine="auto"):
     module = ptxvm.load(HEAD + body + "\nret;\n}\n")
     data = ptxvm.DeviceArray(64, np.uint32)
     data.copy_from_host(np.zeros(64, np.uint32))
     kernel = module.kernel("parent")
-    return kernel.launch(grid, block, [data], check=checks, schedules=schedules, seed=0).findings
+    return kernel.launch(grid, block, [data], check=checks, schedules=schedules, seed=0, engine=engine).findings
 
 
 def launch(kernel, stream=0, threads=1, guard="@%first ", data="%d"):
@@ -140,6 +148,7 @@ def launch(kernel, stream=0, threads=1, guard="@%first ", data="%d"):
 SYNC = "@%first call (%r5), cudaDeviceSynchronize;\n"
 WRITE, READ = "@%{} st.global.u32 [%d], 7;\n", "@%{} ld.global.u32 %r4, [%d];\n"
 BARRIER = "bar.sync 0;\n"
+LOOK = "@%first tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [image, {0}];\n"
 RACES = {
     # A grid sees what the thread that launches it has done before, or knows; nothing else of the parent.
     "another thread writes": (WRITE.format("second") + launch("read"), "RAW"),
@@ -177,15 +186,17 @@ RACE_FREE = {
 }
 
 
+@ENGINES
 @pytest.mark.parametrize("name", RACES)
-def test_what_races(name):
+def test_what_races(name, engine):
     body, hazard = RACES[name]
-    assert [(each.kind, each.hazard, each.space) for each in found(body)] == [("race", hazard, "global")]
+    assert [(each.kind, each.hazard, each.space) for each in found(body, engine=engine)] == [("race", hazard, "global")]
 
 
+@ENGINES
 @pytest.mark.parametrize("name", RACE_FREE)
-def test_what_is_in_order(name):
-    assert found(RACE_FREE[name]) == []
+def test_what_is_in_order(name, engine):
+    assert found(RACE_FREE[name], engine=engine) == []
 
 
 def test_the_null_stream_is_one_for_each_cta():
@@ -241,6 +252,27 @@ def test_siblings_are_told_what_orders_them():
 def test_a_warp_that_diverges_in_a_child():
     (wrong,) = found("mov.u64 %k, half;\n" + launch("k", threads=32), checks=("sync",), schedules=1)
     assert (wrong.kind, wrong.accesses[0].place.kernel, wrong.accesses[0].place.grid) == ("barrier-divergence", "half", 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "hazards"),
+    [
+        (WRITE.format("first") + launch("look"), []),
+        (launch("write") + launch("look"), []),
+        (launch("look") + WRITE.format("first"), ["RAW"]),
+        (launch("write") + SYNC + LOOK, []),
+        (launch("write") + LOOK, ["WAR"]),
+        (WRITE.format("first") + LOOK, ["RAW"]),
+    ],
+)
+def test_textures_are_coherent_where_grids_begin_and_end(body, hazards):
+    """A grid reads through textures what was written before its launch (the same chapter, "Texture Memory")."""
+    module = ptxvm.load(HEAD + "mov.u64 %look, look_up;\n" + body + "\nret;\n}\n")
+    data = np.zeros(64, np.uint32)
+    texture = ptxvm.Texture(data)
+    module.bind("image", texture)
+    result = module.kernel("parent").launch(1, 2, [data], check=("race",), schedules=3, seed=0)
+    assert [each.hazard for each in result.findings] == hazards
 
 
 HEAP = "call (%e), malloc, (128);\n"
