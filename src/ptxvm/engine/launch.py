@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault, Place
@@ -18,6 +19,8 @@ from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
     from ptxvm.engine.watching import Watch
+
+BYTE = np.dtype(np.uint8)
 
 
 class Counters:
@@ -93,7 +96,7 @@ def launch(
     try:
         bank = memory.lend(max(len(packed.data), 1), "param", "the parameters")
         began = time.perf_counter()
-        ctypes.memmove(bank.start, bytes(packed.data), len(packed.data))
+        bank.view(BYTE, 1).data[: len(packed.data)] = packed.data
         if watch is not None:
             from ptxvm.engine.watching import fresh, watched  # noqa: PLC0415 - only who is watched needs it
 
@@ -126,6 +129,6 @@ def hand_over(args: Sequence[Any]) -> None:
     for each in args:
         if isinstance(each, DeviceArray):
             each.given = True
-    for image in list(HANDLES.values()):
+    for image in list(HANDLES.values()) if HANDLES else ():
         if image.kind == "surfref" and image.source is not None:
             image.source.given = True

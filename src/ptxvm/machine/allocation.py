@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import deque
+from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -23,6 +26,7 @@ NULL_LIMIT = 1 << 16  # no host maps anything below
 FREED_REMEMBERED = 4096
 FAR = 1 << 30  # from here on a distance to the next allocation explains nothing
 GRAIN = 16
+START = attrgetter("start")
 
 # The spaces of allocations that an access reaches.  Kernel parameters are in the window of .global (PTX 6.4.1.1).
 REACHES = {
@@ -160,54 +164,91 @@ def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: Lane
 
 
 class AllocationTable:
-    """The live allocations in the order of their addresses, none overlapping, and the last ones that were freed."""
+    """The live allocations in the order of their addresses, none overlapping, and the last ones that were freed.
 
-    def __init__(self) -> None:
-        self.items: list[Allocation] = []
-        self._starts: list[int] = []
-        self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
+    Of most launches nobody asks where their memory is: those that are `expected` insert it when somebody does.
+    """
+
+    def __init__(self, lock: AbstractContextManager[Any]) -> None:
+        self._lock = lock
+        self._items: list[Allocation] = []
+        self._expected: list[Callable[[], None]] = []
+        self._freed: OrderedDict[tuple[int, int], Allocation] = OrderedDict()  # the last one of each extent
         self.removed = 0  # how many have been taken out
         self._columns: Columns | None = None
 
+    @property
+    def items(self) -> list[Allocation]:
+        """All of them, in their order."""
+        if self._expected:
+            with self._lock:
+                while self._expected:
+                    self._expected.pop()()
+        return self._items
+
     def insert(self, allocation: Allocation) -> None:
         """Add one."""
-        at = bisect_left(self._starts, allocation.start)
-        self._starts.insert(at, allocation.start)
-        self.items.insert(at, allocation)
-        self._columns = None
+        with self._lock:
+            insort(self._items, allocation, key=START)
+            self._columns = None
 
     def remove(self, allocation: Allocation, *, remember: bool = True) -> None:
         """Take one out; an access there is a use after free from now on."""
-        at = bisect_left(self._starts, allocation.start)
-        del self._starts[at], self.items[at]
-        self._columns = None
-        self.removed += 1
-        if remember:
-            self._freed.append(allocation)
+        with self._lock:
+            del self._items[bisect_left(self._items, allocation.start, key=START)]
+            self._columns = None
+            self.removed += 1
+            if remember:
+                self._remember(allocation)
+
+    def _remember(self, allocation: Allocation) -> None:
+        extent = allocation.start, allocation.end
+        self._freed[extent] = allocation
+        self._freed.move_to_end(extent)
+        if len(self._freed) > FREED_REMEMBERED:
+            self._freed.popitem(last=False)
+
+    def expect(self, come: Callable[[], None]) -> None:
+        """Somebody comes with allocations when they are asked for: `come` inserts them."""
+        with self._lock:
+            self._expected.append(come)
+
+    def dismiss(self, come: Callable[[], None], gone: Iterable[Allocation]) -> bool:
+        """They are not needed any more, and `gone` would have been freed; false where they have come."""
+        with self._lock:
+            if come not in self._expected:
+                return False
+            self._expected.remove(come)
+            for allocation in gone:
+                self._remember(allocation)
+            return True
 
     def find(self, address: int) -> Allocation | None:
         """The allocation that has the byte at an address."""
-        at = bisect_right(self._starts, address) - 1
-        if at >= 0 and address < self.items[at].end:
-            return self.items[at]
+        items = self.items
+        at = bisect_right(items, address, key=START) - 1
+        if at >= 0 and address < items[at].end:
+            return items[at]
         return None
 
     def overlapping(self, start: int, end: int) -> list[Allocation]:
         """The allocations that have a byte of the range."""
-        first = bisect_right(self._starts, start) - 1
-        candidates = self.items[max(first, 0) : bisect_left(self._starts, end)]
+        items = self.items
+        first = bisect_right(items, start, key=START) - 1
+        candidates = items[max(first, 0) : bisect_left(items, end, key=START)]
         return [allocation for allocation in candidates if allocation.end > start]
 
     def freed(self, address: int, size: int) -> Allocation | None:
         """The allocation that had these bytes, where it was freed not long ago."""
         end = address + size
-        return next((gone for gone in reversed(self._freed) if gone.start < end and address < gone.end), None)
+        return next((gone for gone in reversed(self._freed.values()) if gone.start < end and address < gone.end), None)
 
     @property
     def columns(self) -> Columns:
         """What many addresses at once are looked up in."""
+        items = self.items
         if self._columns is None:
-            self._columns = Columns(self.items)
+            self._columns = Columns(items)
         return self._columns
 
     def check(self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool) -> None:
@@ -258,8 +299,9 @@ class AllocationTable:
     def _nothing_there(self, address: int, size: int) -> tuple[str, str]:
         if address < NULL_LIMIT:
             return "null-pointer", "a null pointer" if not address else f"{plural(address)} from a null pointer"
-        at = bisect_right(self._starts, address)
-        before, after = self.items[at - 1] if at else NOWHERE, self.items[at] if at < len(self.items) else NOWHERE
+        items = self.items
+        at = bisect_right(items, address, key=START)
+        before, after = items[at - 1] if at else NOWHERE, items[at] if at < len(items) else NOWHERE
         past = address - before.end if before is not NOWHERE else FAR
         short = after.start - address if after is not NOWHERE else FAR
         far = past >= max(before.guard, NEAR) and short > max(after.guard, NEAR)

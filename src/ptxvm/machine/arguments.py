@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,16 +37,12 @@ class Arguments:
     def __init__(self, memory: Memory, data: bytearray) -> None:
         self.memory, self.data = memory, data
         self.adopted: list[Adopted] = []
+        self.allocations: list[Allocation] = []  # the memory that the kernel was given
 
     @property
     def buffer(self) -> Bytes:
         """The bytes as an array."""
         return np.frombuffer(self.data, np.uint8)
-
-    @property
-    def allocations(self) -> list[Allocation]:
-        """The memory that the kernel was given."""
-        return [each.allocation for each in self.adopted]
 
     def release(self) -> None:
         """Give the host arrays back: the kernel has ended."""
@@ -62,7 +57,7 @@ class Bank:
         declared = [each for each in parameters if isinstance(each, Variable)]
         layout = parameter_bank(declared)
         self.kernel, self.size = kernel, layout.size
-        self.slots = [_Slot(number, each, layout.offsets[each]) for number, each in enumerate(declared)]
+        self.slots = [Slot(number, each, layout.offsets[each]) for number, each in enumerate(declared)]
 
     def pack(self, args: Sequence[Any], memory: Memory) -> Arguments:
         """The bytes for these arguments; see `pack_arguments`."""
@@ -73,7 +68,7 @@ class Bank:
         packed = Arguments(memory, bytearray(self.size))
         try:
             for slot, value in zip(self.slots, args, strict=True):
-                raw = _Argument(slot, packed).encode(value)
+                raw = slot.encode(value, packed)
                 packed.data[slot.offset : slot.offset + len(raw)] = raw
         except BaseException:
             packed.release()
@@ -93,71 +88,42 @@ def pack_arguments(
     return Bank(parameters, kernel).pack(args, memory)
 
 
-class _Slot:
-    """A parameter, and its place in the bank."""
+class Slot:
+    """A parameter, and its place in the bank: `pointer_bits` is its size where it is one integer, and may hold an address."""
 
     def __init__(self, number: int, parameter: Variable, offset: int) -> None:
-        self.number, self.parameter, self.offset = number, parameter, offset
+        self.number, self.parameter = number, parameter
+        self.offset, self.size = offset, parameter.size
+        self.count = parameter.vector * prod(d or 0 for d in parameter.dimensions)
+        self.pointer_bits = parameter.type.bits if self.count == 1 and not parameter.type.is_float else 0
+        pointer = parameter.pointer
+        self.space = pointer.space if pointer is not None and pointer.space else "global"
+        alignment = pointer.alignment if pointer is not None else None
+        self.alignment = alignment.value if isinstance(alignment, tree.Integer) else None
+        self.name, self.detail = f"`{parameter.name}`", f"argument {number}"  # what messages about its memory say
 
-    @cached_property
-    def count(self) -> int:
-        """How many elements it has."""
-        return self.parameter.vector * prod(d or 0 for d in self.parameter.dimensions)
-
-    @cached_property
-    def size(self) -> int:
-        """Its bytes."""
-        return self.parameter.size
-
-    @cached_property
-    def name(self) -> str:
-        """How messages about its memory call it."""
-        return f"`{self.parameter.name}`"
-
-    @cached_property
-    def detail(self) -> str:
-        """The same by its number."""
-        return f"argument {self.number}"
-
-    def holds_pointers(self, bits: int) -> bool:
-        """Is it one integer as long as an address?"""
-        type = self.parameter.type
-        return not type.is_float and type.bits == bits and self.count == 1
-
-
-class _Argument(NamedTuple):
-    """One argument of a launch."""
-
-    slot: _Slot
-    packed: Arguments
-
-    @property
-    def parameter(self) -> Variable:
-        """What is declared."""
-        return self.slot.parameter
-
-    def encode(self, value: Any) -> bytes:
-        """Its bytes in the parameter bank."""
+    def encode(self, value: Any, packed: Arguments) -> bytes:
+        """The bytes of an argument."""
         if isinstance(value, Opaque):
             return self._handle(value)
         if self.parameter.opaque:
             raise TypeError(f"{self} is a .{self.parameter.opaque}; pass a Texture, Sampler or Surface")
         match value:
             case None:
-                return self._pointer(0)
+                return self._pointer(0, packed.memory)
             case DeviceArray():
-                return self._device_array(value)
+                return self._device_array(value, packed)
             case np.ndarray():
-                return self._array(value)
+                return self._array(value, packed)
             case np.generic():
-                return self._exactly(value.tobytes(), f"np.{value.dtype.name}")
+                return self._exactly(value.tobytes(), value)
             case bool() | int() | float():
-                return self._number(value, self.parameter.type, self.slot.count)
+                return self._number(value, self.parameter.type, self.count)
             case tuple() | list():
                 return self._sequence(value)
         if isinstance(value, RAW):
-            return self._exactly(bytes(value), type(value).__name__)
-        return self._array(self._array_like(value))
+            return self._exactly(bytes(value), value)
+        return self._array(self._array_like(value), packed)
 
     def _array_like(self, value: Any) -> np.ndarray[Any, Any]:
         """What shares its memory with a NumPy array: a tensor of a CPU."""
@@ -171,64 +137,63 @@ class _Argument(NamedTuple):
         )
 
     def __str__(self) -> str:
-        return f"argument {self.slot.number} (`{self.parameter.name}`, {_spelling(self.parameter)})"
+        return f"argument {self.number} (`{self.parameter.name}`, {_spelling(self.parameter)})"
 
     def _handle(self, value: Opaque) -> bytes:
         """The handle of a texture or surface: of an opaque parameter, or as 64 bits."""
         parameter = self.parameter
         if parameter.opaque not in ("", value.kind):
             raise TypeError(f"{self} is a .{parameter.opaque} and takes no {type(value).__name__}")
-        if parameter.type.is_float or parameter.type.bits != 64 or self.slot.count != 1:
+        if parameter.type.is_float or parameter.type.bits != 64 or self.count != 1:
             raise TypeError(f"{self} cannot hold the handle of a {type(value).__name__}, which has 64 bits")
         return value.handle.to_bytes(8, "little")
 
     # ── pointers ────────────────────────────────────────────────────────────────────────
 
-    def _array(self, array: np.ndarray[Any, Any]) -> bytes:
+    def _array(self, array: np.ndarray[Any, Any], packed: Arguments) -> bytes:
         if array.dtype.hasobject:
             raise TypeError(f"{self} is an array of Python objects, which no kernel can read; convert it to a numeric dtype")
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
             raise TypeError(f"{self} is not contiguous in memory; pass np.ascontiguousarray(x), or the array it is a view of")
-        self._must_be_pointer("an array")
-        pointer = self.parameter.pointer
-        space = pointer.space if pointer is not None and pointer.space else "global"
-        if space in ("shared", "local"):
-            raise TypeError(f"{self} points to .{space} memory, which no host array is in; pass an offset as an integer")
-        adopted = self.packed.memory.adopt(array, self.slot.name, space=space, detail=self.slot.detail)
-        self.packed.adopted.append(adopted)
-        return self._pointer(adopted.address)
+        self._must_be_pointer("an array", packed.memory)
+        if self.space in ("shared", "local"):
+            raise TypeError(f"{self} points to .{self.space} memory, which no host array is in; pass an offset as an integer")
+        adopted = packed.memory.adopt(array, self.name, space=self.space, detail=self.detail)
+        packed.adopted.append(adopted)
+        packed.allocations.append(adopted.allocation)
+        return self._pointer(adopted.address, packed.memory)
 
-    def _device_array(self, array: DeviceArray) -> bytes:
-        if array.memory is not self.packed.memory:  # host memory like any other
-            return self._array(array.array)
-        return self._pointer(array.address)
+    def _device_array(self, array: DeviceArray, packed: Arguments) -> bytes:
+        if array.memory is not packed.memory:  # host memory like any other
+            return self._array(array.array, packed)
+        packed.allocations.append(array.allocation)
+        return self._pointer(array.address, packed.memory)
 
-    def _pointer(self, address: int) -> bytes:
-        self._must_be_pointer("a pointer")
-        pointer = self.parameter.pointer
-        alignment = pointer.alignment if pointer is not None else None
-        if isinstance(alignment, tree.Integer) and address % alignment.value:
+    def _pointer(self, address: int, memory: Memory) -> bytes:
+        self._must_be_pointer("a pointer", memory)
+        if self.alignment is not None and address % self.alignment:
             raise ValueError(
-                f"{self} must lie at a multiple of {alignment.value}, as .ptr .align {alignment.value} says, and is at "
+                f"{self} must lie at a multiple of {self.alignment}, as .ptr .align {self.alignment} says, and is at "
                 f"{address:#x}; a DeviceArray lies at a multiple of 256"
             )
-        return address.to_bytes(self.slot.size, "little")
+        return address.to_bytes(self.size, "little")
 
-    def _must_be_pointer(self, what: str) -> None:
-        if not self.slot.holds_pointers(self.packed.memory.address_bits):
-            hint = "bytes or a structured NumPy scalar" if self.slot.count > 1 else "a NumPy scalar or a Python number"
+    def _must_be_pointer(self, what: str, memory: Memory) -> None:
+        if self.pointer_bits != memory.address_bits:
+            hint = "bytes or a structured NumPy scalar" if self.count > 1 else "a NumPy scalar or a Python number"
             raise TypeError(f"{self} is passed by value and cannot take {what}; pass {hint}")
 
     # ── values ──────────────────────────────────────────────────────────────────────────
 
-    def _exactly(self, raw: bytes, what: str) -> bytes:
-        if len(raw) != self.slot.size:
-            raise TypeError(f"{self} has {self.slot.size} bytes, and {what} has {len(raw)}")
+    def _exactly(self, raw: bytes, value: Any) -> bytes:
+        if len(raw) != self.size:
+            what = f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
+            raise TypeError(f"{self} has {self.size} bytes, and {what} has {len(raw)}")
         return raw
 
     def _sequence(self, values: Sequence[Any]) -> bytes:
-        if len(values) != self.slot.count or self.slot.count == 1:
-            raise TypeError(f"{self} takes {self.slot.count} values, and {len(values)} were given")
+        if len(values) != self.count or self.count == 1:
+            raise TypeError(f"{self} takes {self.count} values, and {len(values)} were given")
         return b"".join(self._number(value, self.parameter.type, 1) for value in values)
 
     def _number(self, value: Any, element: Type, count: int) -> bytes:

@@ -28,9 +28,7 @@ class DeviceArray:
             raise TypeError("Python objects cannot be on the device")
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.given = False  # may the host, or a kernel, have given it a value?
-        self._allocation = self.memory.allocate(
-            self.nbytes, name="a DeviceArray", detail=f"{self.dtype.name}{list(self.shape)}"
-        )
+        self.allocation = self.memory.allocate(self.nbytes, name="a DeviceArray", detail=f"{self.dtype.name}{list(self.shape)}")
 
     @classmethod
     def from_host(cls, array: npt.ArrayLike, *, memory: Memory | None = None) -> DeviceArray:
@@ -49,17 +47,17 @@ class DeviceArray:
     @property
     def as_is(self) -> npt.NDArray[Any]:
         """The same view, for who gives no values."""
-        return self._allocation.bytes.view(self.dtype).reshape(self.shape)
+        return self.allocation.bytes.view(self.dtype).reshape(self.shape)
 
     @property
     def live(self) -> bool:
         """Has it not been freed?"""
-        return self._allocation.live
+        return self.allocation.live
 
     @property
     def address(self) -> int:
         """Where it begins: a generic address."""
-        return self._allocation.start
+        return self.allocation.start
 
     @property
     def size(self) -> int:
@@ -84,8 +82,8 @@ class DeviceArray:
 
     def free(self) -> None:
         """Free the memory; a kernel that uses it from now on faults."""
-        if self._allocation.live:
-            self.memory.release(self._allocation)
+        if self.allocation.live:
+            self.memory.release(self.allocation)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: FBT001
         values = self.copy_to_host()
@@ -100,5 +98,5 @@ class DeviceArray:
         return f"DeviceArray({list(self.shape)}, {self.dtype.name}, at {self.address:#x})"
 
     def __del__(self) -> None:
-        if hasattr(self, "_allocation"):
+        if hasattr(self, "allocation"):
             self.free()

@@ -50,8 +50,8 @@ class Memory:
 
     def __init__(self, address_bits: int = 64) -> None:
         self.address_bits = address_bits
-        self.table = AllocationTable()
         self.lock = threading.RLock()  # held by who changes what is allocated, or looks it up beside other threads
+        self.table = AllocationTable(self.lock)
         self._lent: dict[tuple[int, str, str], list[Allocation]] = {}
         self._last = NOWHERE
         self._backing = backing.anywhere if address_bits == 64 else backing.below_4_gib
@@ -91,27 +91,29 @@ class Memory:
         if self.address_bits < 64:
             return self._adopt_copy(bytes_at(start, array.nbytes, writable), name, space, detail)
         allocation = Allocation(start, array.nbytes, space, name, writable, detail, [array], fate=ADOPTED)
-        for other in self.table.overlapping(start, allocation.end):
-            if other.start <= start and allocation.end <= other.end and (other.writable or not writable):
-                other.uses += 1
-                other.owners.append(array)
-                return Adopted(start, other)
-            allocation = self._join(allocation, other)
-        self.table.insert(allocation)
+        with self.lock:
+            for other in self.table.overlapping(start, allocation.end):
+                if other.start <= start and allocation.end <= other.end and (other.writable or not writable):
+                    other.uses += 1
+                    other.owners.append(array)
+                    return Adopted(start, other)
+                allocation = self._join(allocation, other)
+            self.table.insert(allocation)
         return Adopted(start, allocation)
 
     def release(self, allocation: Allocation) -> None:
         """Give up an allocation or an adopted array; an access there is a use after free from now on."""
-        while allocation.successor is not None:
-            allocation = allocation.successor
-        allocation.uses -= 1
-        if allocation.uses or not allocation.live:
-            return
-        if allocation.host is not None and allocation.writable:
-            allocation.host[:] = allocation.bytes
-        self.table.remove(allocation)
-        allocation.retire()
-        self._last = NOWHERE
+        with self.lock:
+            while allocation.successor is not None:
+                allocation = allocation.successor
+            allocation.uses -= 1
+            if allocation.uses or not allocation.live:
+                return
+            if allocation.host is not None and allocation.writable:
+                allocation.host[:] = allocation.bytes
+            self.table.remove(allocation)
+            allocation.retire()
+            self._last = NOWHERE
 
     def lend(self, size: int, space: str, name: str) -> Allocation:
         """Read-only memory for a short time: what was taken back from another, or new memory."""

@@ -46,6 +46,11 @@ class Device:
         """The host waits for some launches."""
         self.under_way = [turn for turn in self.under_way if turn.number not in launches]
 
+    def waited(self) -> None:
+        """A launch for which the host waits, and that nobody follows."""
+        self.under_way = []
+        next(NUMBERS)
+
     @contextmanager
     def launched(self, kernel: str, stream: Stream | None, args: Sequence[Any]) -> Iterator[Turn]:
         """A launch, while it runs."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -33,7 +34,8 @@ TICK = ctypes.CFUNCTYPE(ctypes.c_int)
 FUNCTIONS: list[Callable[[Any], Any]] = [np.sin, np.cos, np.log2, np.exp2, np.tanh]
 WORDS = {16: (np.dtype(np.float64), 8), 0: (np.dtype(np.float32), 4)}
 BYTE = np.dtype(np.uint8)
-MET_NOTHING = np.array([2**64 - 1, 0, 0, 0], np.uint64)  # at a place of the code
+SITE = ROW = struct.Struct("=4Q")
+MET_NOTHING = SITE.pack(2**64 - 1, 0, 0, 0)  # at a place of the code
 
 
 class Calls:
@@ -41,6 +43,7 @@ class Calls:
 
     launch: Launch
     again: Callable[[int], Any]  # gives what was not kept with the code
+    given = 0  # how many rows are known from the beginning; none where others have taken their place
 
     def __init__(
         self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: np.ndarray[Any, Any]
@@ -48,14 +51,16 @@ class Calls:
         self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
         self.windows, self.record = windows, record
         self.sites = np.empty((facts.most_sites, 4), np.uint64)
+        self._site_bytes, self._nothing = self.sites.data.cast("B"), MET_NOTHING * facts.most_sites
         self.rows = np.zeros((ROWS, 4), np.uint64)
+        self._row_bytes = self.rows.data.cast("B")
         self.check = CHECK(self._check)
         self.function = FUNCTION(self._function)
         self.fault = FAULT(self._fault)
         self.tick = TICK(self._tick)
         self.outside = OUTSIDE(self._outside)
         self.deadlock = DEADLOCK(self._deadlock)
-        self._forget(len(self.sites))
+        self._forget(facts.most_sites)
 
     def threads(self, mask: int, warp: int) -> tuple[Any, Any]:
         """The lanes of a mask, and the numbers of their threads among those of the CTAs that are under way."""
@@ -80,12 +85,23 @@ class Calls:
         self._forget(len(self.facts.sites))
 
     def _forget(self, count: int) -> None:
-        self.sites[:count] = MET_NOTHING
+        size = count * SITE.size
+        self._site_bytes[:size] = self._nothing[:size]
+
+    def know(self, shared: tuple[int, int, int, int], given: Sequence[Allocation]) -> None:
+        """Let compiled code find the shared memory, and the memory that a launch was given."""
+        ROW.pack_into(self._row_bytes, 0, *shared)
+        given = given[: ROWS - 1]
+        for number, allocation in enumerate(given, 1):
+            ROW.pack_into(self._row_bytes, number * ROW.size, *row(allocation))
+        self.given = 1 + len(given)
 
     def learn(self, allocation: Allocation) -> None:
         """Let compiled code find an allocation by itself; it cannot tell whose piece of a window a thread may use."""
         if allocation.home is None:
             count = int(self.record[AT["row_count"]])
+            if count == ROWS:
+                self.given = 0
             self.rows[count if count < ROWS else allocation.start // 16 % ROWS] = row(allocation)
             self.record[AT["row_count"]] = min(count + 1, ROWS)
 

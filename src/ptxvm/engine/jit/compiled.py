@@ -42,6 +42,7 @@ class Compiled:
 
     rate: float | None = None
     spent = 0.0
+    launches = 0
     improving = False
 
     def __init__(
@@ -79,6 +80,7 @@ class Compiled:
 
     def took(self, rate: float | None, ctas: int) -> None:
         """A launch has ended; one that was slow by chance is not believed at once."""
+        self.launches += 1
         if rate is not None:
             self.spent += rate * ctas
             self.rate = rate if self.rate is None else min(rate, 2 * self.rate)

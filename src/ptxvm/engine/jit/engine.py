@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxvm.analysis.program import Function
-from ptxvm.engine.jit import spreading, tiers
+from ptxvm.engine.jit import repeats, spreading, tiers
 from ptxvm.engine.jit.compiled import Compiled, Version
 from ptxvm.engine.jit.launching import Launch
+from ptxvm.engine.jit.repeats import Repeat
 from ptxvm.engine.jit.runner import Runner
 from ptxvm.engine.jit.shelf import Shelf, Specialisation
 from ptxvm.engine.jit.signals import Signals
@@ -18,12 +20,16 @@ from ptxvm.engine.launch import Budget, Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
-from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch import Extent, LaunchShape
+from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
     from ptxvm.engine.children import Children
     from ptxvm.engine.jit.sieve import Sieve
     from ptxvm.engine.jit.watched import Look
+
+
+REPEATS = 64  # kernels with shapes that are kept ready
 
 
 class Jit:
@@ -33,6 +39,7 @@ class Jit:
         self.image = image
         self.shelf = Shelf(image)
         self._compiled: dict[Specialisation, Compiled] = {}
+        self._repeats: dict[Hashable, Repeat] = {}
         self.seconds = 0.0  # that launches have waited for code
 
     @property
@@ -60,6 +67,37 @@ class Jit:
         version = self.shelf.get(wanted, name, tiers.first())
         self.seconds += time.perf_counter() - began
         return version
+
+    def repeat(self, what: Hashable, args: Sequence[Any]) -> LaunchResult | None:
+        """A launch that `prepare` got ready; None where that must be done in the usual way."""
+        try:
+            found = self._repeats.get(what)
+        except TypeError:  # extents may be lists
+            return None
+        if found is None:
+            return None
+        if not found.valid:
+            del self._repeats[what]
+            return None
+        result = found.run(args)
+        if tiers.pays(found.compiled):
+            tiers.improve(found.compiled, partial(self.shelf.get, found.wanted))
+        return result
+
+    def prepare(self, what: Hashable, kernel: Function, extents: tuple[Extent, Extent], how: tuple[int, bool, bool]) -> None:
+        """Get ready for more launches like one that has ended, where they are short; `repeat` gets the same `what`.
+
+        `extents` are of the grid and of the CTA; `how` is dynamic shared memory, and whether arithmetic is fast and
+        accesses are trusted.
+        """
+        shape, (shared, fast, trusted) = LaunchShape(*extents), how
+        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
+        compiled = self._compiled.get(wanted)
+        if compiled is not None and repeats.may_repeat(compiled, shape):
+            if len(self._repeats) >= REPEATS:
+                self._repeats.clear()
+            with suppress(TypeError):
+                self._repeats[what] = Repeat(wanted, compiled, shape, self.image.bank(kernel))
 
     def launch(
         self,

@@ -11,9 +11,9 @@ import numpy as np
 
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit import counting
-from ptxvm.engine.jit.calls import Calls, row
+from ptxvm.engine.jit.calls import Calls
 from ptxvm.engine.jit.launching import Launch
-from ptxvm.engine.jit.record import AT, FIELDS, REACHED, ROWS, WRITABLE
+from ptxvm.engine.jit.record import AT, FIELDS, REACHED, WRITABLE
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.launch import LaunchShape
@@ -38,6 +38,7 @@ class Runner:
         self.compiled, facts, image = compiled, compiled.facts, compiled.image
         self.memory = image.memory
         self.record = np.zeros(len(FIELDS), np.uint64)
+        self._words = self.record.data  # the same, quicker to reach one by one
         self.resident = facts.standing.resident(shape.ctas)
         threads = np.arange(shape.threads * self.resident)
         self.windows = {"shared": Window(self.memory, "shared", facts.shared_size, threads // shape.threads)}
@@ -50,9 +51,9 @@ class Runner:
         self._saved = np.empty(facts.standing.saved * self.resident, np.uint8)
         self._states = np.zeros(facts.warps, np.int32)
         self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
-        self._blank = self._fresh_record()
+        self._blank = self._fresh_record().data
         self._shared_row = self._row_of_shared()
-        self._hide()
+        self.hide()
 
     def _fresh_record(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
         calls, local = self.calls, self.windows.get("local")
@@ -84,23 +85,30 @@ class Runner:
 
     def enter(self, launch: Launch, parameters: int, given: Sequence[Allocation]) -> None:
         """Get ready for CTAs of a launch; `given` is memory that it will probably use."""
-        record, calls = self.record, self.calls
+        self.show()
+        self.know(given)
+        self.begin(launch, parameters)
+
+    def know(self, given: Sequence[Allocation]) -> None:
+        """Let the code find some memory by itself, from the beginning of this launch and of later ones on."""
+        self.calls.know(self._shared_row, given)
+
+    def begin(self, launch: Launch, parameters: int) -> None:
+        """Get ready for CTAs of a launch that uses the memory which is known."""
+        compiled, record, calls = self.compiled, self._words, self.calls
         calls.launch = self.launch = launch
-        self._version = self.compiled.version("first")  # which another may replace while this one runs
+        self._version = compiled.versions["first"]  # which another may replace while this one runs
         self._grid = self._version.grid
-        for window in self.windows.values():
-            self.memory.show(window.allocation)
         record[:] = self._blank
-        record[AT["params"]] = parameters
-        record[FIRST_EXTENT : FIRST_EXTENT + 3] = launch.shape.grid
-        calls.facts = self.compiled.facts
+        record[ROW_COUNT] = calls.given
+        record[PARAMETERS] = parameters
+        record[NCTAID_X], record[NCTAID_Y], record[NCTAID_Z] = launch.shape.grid
+        calls.facts = compiled.facts
         calls.forget()
-        rows = [self._shared_row, *map(row, given[: ROWS - 1])]
-        calls.rows[: len(rows)] = rows
-        record[AT["row_count"]] = len(rows)
-        for field, name in OTHERS.items():
-            if (version := self.compiled.versions.get(name)) is not None:
-                record[AT[field]] = version.address
+        if len(compiled.versions) > 1:
+            for field, name in OTHERS.items():
+                if (version := compiled.versions.get(name)) is not None:
+                    record[AT[field]] = version.address
 
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false where the launch is not to go on."""
@@ -113,10 +121,20 @@ class Runner:
 
     def leave(self) -> None:
         """The launch has ended."""
-        self.launch.counted(*counting.counted(self.record))
-        self._hide()
+        self.launch.counted(*self.counted())
+        self.hide()
 
-    def _hide(self) -> None:
+    def counted(self) -> tuple[int, int]:
+        """Instructions and thread-instructions of the CTAs that have run."""
+        return counting.counted(self._words)
+
+    def show(self) -> None:
+        """Let its windows be found in memory."""
+        for window in self.windows.values():
+            self.memory.show(window.allocation)
+
+    def hide(self) -> None:
+        """Nobody runs in its windows now."""
         for window in self.windows.values():
             self.memory.hide(window.allocation)
 
@@ -135,7 +153,8 @@ class Runner:
 
 
 GENERIC = REACHED["generic"] | WRITABLE
-FIRST_EXTENT = AT["nctaid.x"]
+PARAMETERS, ROW_COUNT = AT["params"], AT["row_count"]
+NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 
 
 def aligned(room: np.ndarray[Any, Any]) -> int:

@@ -38,7 +38,7 @@ def first() -> Tier:
 
 def pays(compiled: Compiled) -> bool:
     """Has the kernel run for so long that its code should be better?"""
-    if policy() != "auto" or compiled.improving:
+    if compiled.spent <= PATIENCE or compiled.improving or policy() != "auto":
         return False
     quick = [version for version in compiled.versions.values() if version.tier < Tier.BEST]
     return bool(quick) and compiled.spent > max(PATIENCE, FACTOR * sum(version.seconds for version in quick))

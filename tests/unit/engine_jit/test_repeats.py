@@ -1,0 +1,231 @@
+"""Short launches that are repeated: they do what the first one did, find the same faults, and leave nothing behind.
+
+Each kernel is launched often enough to be repeated (`repeated` says so); what is expected is computed by NumPy, or is what
+the first launch said.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.engine.jit.repeats import Repeat
+
+HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
+# out[i] = in[i] * factor, for i below n
+SCALE = (
+    HEAD
+    + """
+.global .align 8 .u64 kept;
+.visible .entry scale(.param .u64 out, .param .u64 in, .param .u32 n, .param .f32 factor)
+{
+    .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .b64 %d<8>; .reg .pred %p;
+    ld.param.u64 %d0, [out];
+    ld.param.u64 %d1, [in];
+    ld.param.u32 %r0, [n];
+    ld.param.f32 %f0, [factor];
+    mov.u32 %r1, %tid.x;
+    setp.ge.u32 %p, %r1, %r0;
+    @%p bra END;
+    mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d3, %d1, %d2;
+    add.u64 %d4, %d0, %d2;
+    ld.global.f32 %f1, [%d3];
+    mul.f32 %f2, %f1, %f0;
+    st.global.f32 [%d4], %f2;
+END:
+    ret;
+}
+"""
+)
+# It writes where the launch before was told to, and keeps where it is told to now.
+STALE = (
+    HEAD
+    + """
+.global .align 8 .u64 kept;
+.visible .entry stale(.param .u64 out, .param .u32 late)
+{
+    .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p;
+    ld.param.u64 %d0, [out];
+    ld.param.u32 %r0, [late];
+    ld.global.u64 %d1, [kept];
+    st.global.u64 [kept], %d0;
+    setp.eq.u32 %p, %r0, 0;
+    selp.u64 %d2, %d0, %d1, %p;
+    mov.u32 %r1, 7;
+    st.global.u32 [%d2], %r1;
+    ret;
+}
+"""
+)
+
+
+@pytest.fixture
+def repeated(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many launches have been repeated."""
+    count, run = [0], Repeat._run
+
+    def counting(self: Repeat, *given: Any) -> Any:
+        count[0] += 1
+        return run(self, *given)
+
+    monkeypatch.setattr(Repeat, "_run", counting)
+    return lambda: count[0]
+
+
+def warm(kernel: ptxvm.Kernel, args: list[Any]) -> None:
+    """Launch it often enough; some lanes part from the others, so that all versions are compiled."""
+    for n in (5, 5, 5, args[2]):
+        kernel.launch(1, 32, [args[0], args[1], n, *args[3:]])
+
+
+def test_other_arrays_and_numbers_may_come(repeated: Callable[[], int]) -> None:
+    kernel = ptxvm.load(SCALE).kernel()
+    for n in range(1, 20):
+        given, out = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+        result = kernel.launch(1, 32, [out, given, n, np.float32(n)])
+        assert np.array_equal(out, given * np.float32(n))
+        assert result.grid == (1, 1, 1)
+        assert result.block == (32, 1, 1)
+    assert repeated() > 10
+    assert result.thread_instructions == ptxvm.load(SCALE).kernel().launch(1, 32, [out, given, n, 1.0]).thread_instructions
+
+
+def test_device_arrays_views_and_arrays_that_overlap(repeated: Callable[[], int]) -> None:
+    kernel = ptxvm.load(SCALE).kernel()
+    device, host = ptxvm.DeviceArray(32), np.ones(64, np.float32)
+    warm(kernel, [device, host, 32, 2.0])
+    before = repeated()
+    assert np.array_equal(device.copy_to_host(), np.full(32, 2, np.float32))
+    kernel.launch(1, 32, [host, host, 32, 3.0])  # in place
+    kernel.launch(1, 32, [host[32:], host[31:63], 32, 5.0])
+    assert np.array_equal(host[:33], np.array([3] * 32 + [15], np.float32))
+    view = device.array[16:]
+    kernel.launch(1, 32, [view, host, 16, 1.0])
+    assert np.array_equal(device.array[16:], host[:16])
+    kernel.launch(1, 32, [view, host, 16, np.float32(2)])
+    assert repeated() == before + 4
+    assert device.given
+
+
+FAULTS = {
+    "out of bounds": ([np.zeros(4, np.float32), np.zeros(32, np.float32), 5, 1.0], "out-of-bounds"),
+    "no array": ([np.zeros(32, np.float32), 0, 5, 1.0], "null-pointer"),
+    "misaligned": ([np.zeros(33, np.float32).view(np.uint8)[2:-2], np.zeros(32, np.float32), 5, 1.0], "misaligned"),
+}
+
+
+@pytest.mark.parametrize("which", FAULTS)
+def test_faults_are_the_same_as_the_first_time(which: str, repeated: Callable[[], int]) -> None:
+    args, kind = FAULTS[which]
+    with pytest.raises(ptxvm.Fault) as first:
+        ptxvm.load(SCALE).kernel().launch(1, 32, args)
+    kernel = ptxvm.load(SCALE).kernel()
+    out = np.zeros(32, np.float32)
+    warm(kernel, [out, out.copy(), 32, 1.0])
+    before = repeated()
+    for _ in range(2):
+        with pytest.raises(ptxvm.Fault) as caught:
+            kernel.launch(1, 32, args)
+        assert caught.value.kind == first.value.kind == kind
+        assert str(caught.value) == str(first.value)
+    kernel.launch(1, 32, [out, out.copy(), 32, 1.0])
+    assert repeated() == before + 3
+
+
+def test_what_may_only_be_read_is_not_written(repeated: Callable[[], int]) -> None:
+    kernel = ptxvm.load(SCALE).kernel()
+    out, given = np.zeros(32, np.float32), np.ones(32, np.float32)
+    warm(kernel, [out, given, 32, 1.0])
+    out.flags.writeable = False
+    before = repeated()
+    with pytest.raises(ptxvm.Fault, match="may be read only"):
+        kernel.launch(1, 32, [out, given, 32, 2.0])
+    assert repeated() == before + 1
+    assert out[0] == 1
+
+
+def test_arguments_of_launches_that_have_ended_are_gone(repeated: Callable[[], int]) -> None:
+    kernel = ptxvm.load(STALE).kernel()
+    first, second = np.zeros(4, np.uint32), np.zeros(4, np.uint32)
+    for _ in range(4):
+        kernel.launch(1, 1, [first, 0])
+    before = repeated()
+    with pytest.raises(ptxvm.Fault, match="was an argument of a launch that has ended") as caught:
+        kernel.launch(1, 1, [second, 1])
+    assert caught.value.kind == "use-after-free"
+    assert repeated() == before + 1
+    kernel.launch(1, 1, [second, 1])  # where the launch before was told to write, which it has again
+    assert second[0] == 7
+
+
+def test_memory_has_nothing_of_a_launch_that_has_ended(repeated: Callable[[], int]) -> None:
+    module = ptxvm.load(SCALE)
+    out = np.zeros(32, np.float32)
+    warm(module.kernel(), [out, out, 32, 1.0])
+    known = [each.name for each in module.memory.table.items]
+    with pytest.raises(ptxvm.Fault):
+        module.kernel().launch(1, 32, [np.zeros(3, np.float32), out, 32, 1.0])
+    module.kernel().launch(1, 32, [out, out, 32, 1.0])
+    assert repeated() > 2
+    assert [each.name for each in module.memory.table.items] == known
+    assert not {"`out`", "`in`", "the parameters"} & set(known)
+
+
+WRONG = {
+    "too few": ([np.zeros(32, np.float32)], "takes 4 arguments"),
+    "no pointer": (
+        [np.zeros(32, np.float32)] * 2 + [np.zeros(4, np.uint32), 1.0],
+        "is passed by value and cannot take an array",
+    ),
+    "too large": ([np.zeros(32, np.float32)] * 2 + [1 << 40, 1.0], "does not fit"),
+    "objects": ([np.zeros(32, object), np.zeros(32, np.float32), 1, 1.0], "Python objects"),
+    "not contiguous": ([np.zeros(64, np.float32)[::2], np.zeros(32, np.float32), 1, 1.0], "not contiguous"),
+}
+
+
+@pytest.mark.parametrize("which", WRONG)
+def test_wrong_arguments_are_refused_as_ever(which: str) -> None:
+    args, said = WRONG[which]
+    kernel, out = ptxvm.load(SCALE).kernel(), np.zeros(32, np.float32)
+    warm(kernel, [out, out, 32, 1.0])
+    with pytest.raises((TypeError, ValueError), match=said):
+        kernel.launch(1, 32, args)
+    kernel.launch(1, 32, [out, out, 32, 1.0])
+
+
+def test_what_is_unusual_goes_the_usual_way(repeated: Callable[[], int]) -> None:
+    kernel, out = ptxvm.load(SCALE).kernel(), np.zeros((4, 4), np.float32)
+    given = np.arange(16, dtype=np.float32)
+    warm(kernel, [out, given, 16, 1.0])
+    before = repeated()
+    kernel.launch([1], [32], [out, given, 16, 3.0])  # lists as extents
+    assert np.array_equal(out.ravel(), given * 3)
+    kernel.launch(1, 32, [np.asfortranarray(out), given, 16, bytes(4)])
+    kernel.launch(1, 32, [out, None, 0, 1.0])
+    assert repeated() == before
+
+
+def test_python_threads_launch_at_once(repeated: Callable[[], int]) -> None:
+    kernel, wrong = ptxvm.load(SCALE).kernel(), []
+    shared = np.ones(32, np.float32)
+    warm(kernel, [np.zeros(32, np.float32), shared, 32, 1.0])
+
+    def work(number: int) -> None:
+        out = np.zeros(32, np.float32)
+        for turn in range(200):
+            kernel.launch(1, 32, [out, shared, 32, float(number + turn)])
+            wrong.extend(out[out != number + turn])
+
+    threads = [threading.Thread(target=work, args=(1000 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert repeated()
