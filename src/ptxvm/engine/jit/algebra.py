@@ -8,7 +8,7 @@ from typing import Any
 from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, s64, u32, u64
 from ptxvm.algebra.value import Rounding, Value
-from ptxvm.engine.jit import estimates, extremes, folding, quadratics, rounding as rounded, tables
+from ptxvm.engine.jit import estimates, extremes, folding, quadratics, roots, rounding as rounded, tables
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.raw import (
     Lin,
@@ -43,7 +43,7 @@ class LlvmAlgebra:
     def __init__(
         self, code: Code, transcendental: Any = None, guard: Any = None, buffer: Any = None, *, fast: bool = False
     ) -> None:
-        self.writer: type[quadratics.Writer] = estimates.FastWriter if fast else quadratics.Writer  # of approximate functions
+        self.writer: type[quadratics.Writer] = estimates.FastWriter if fast else roots.Exact  # of approximate functions
         self.buffer = buffer  # gives scratch memory of the function
         self.code, self._transcendental, self._guard = code, transcendental, guard
         self.width = code.width

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 EACH = 16  # lanes of a register
 WORDS, FLOATS, DOUBLES = f"<{EACH} x i32>", f"<{EACH} x float>", f"<{EACH // 2} x double>"
-NEEDS = ("avx512f", "avx512bw", "avx512dq", "avx512vbmi", "avx512vnni")
+NEEDS = ("avx512f", "avx512bw", "avx512dq", "avx512vbmi", "avx512vnni", "avx512bitalg")
 FRACTION, ONE = 0x7F_FFFF, 0x3F80_0000
 TRUNCATE = 11  # as AVX-512 says it
 LOGARITHM = (0.68567, 362.82866, -146.66767, 39.79414)  # 256 times log2(1 + x), and a half
@@ -48,8 +48,8 @@ class Scale:
         q, unit = self.quadratic, self.unit
         sums, words = [], []
         for start, (_, c1, c2) in zip(q.columns[0], q.rows, strict=True):
-            first, second = c1 << q.p1 - unit, q.sign2 * c2 << 18 - 2 * self.doubled - unit
-            sums.append((start >> unit) + (second << 15))  # squares come less 2**15
+            first, second = c1 << q.p1 - unit, q.sign2 * c2 << 19 - 2 * self.doubled - unit  # squares come halved
+            sums.append(start >> unit)
             words.append(first | second << C1_BITS)
         if self.swapped:
             sums, words = (half[64:] + half[:64] for half in (sums, words))
@@ -68,7 +68,6 @@ class Scale:
 
 RCP = Scale(approximations.RCP, 16, 16)
 SQRT = Scale(approximations.SQRT, 18, 15, swapped=True)
-RSQRT = Scale(approximations.RSQRT, 17, 16, swapped=True)
 EX2 = Scale(approximations.EX2, 18, 16)
 LG2 = Scale(approximations.LG2, 17, 32)
 
@@ -85,6 +84,22 @@ class Writer:
     def __init__(self, code: Code, a: str) -> None:
         self.code, self.a = code, a
         self.bits = self.op(f"bitcast {FLOATS} {a} to {WORDS}")
+
+    @classmethod
+    def all_lanes(cls, code: Code, name: str, a: str) -> str:
+        """A function of as many lanes as a vector has."""
+        return code.concatenate("float", [getattr(cls(code, each), name)() for each in registers(code, a)], EACH)
+
+    @classmethod
+    def unusual(cls, code: Code, name: str, a: str) -> str:
+        """Is some argument out of the range?"""
+        held, ordinary = f"<{code.width} x i32>", ORDINARY[name]
+        bits = code.emit(f"bitcast <{code.width} x float> {a} to {held}")
+        if ordinary.signed:
+            bits = code.emit(f"and {held} {bits}, splat (i32 {0x7FFF_FFFF})")
+        moved = code.emit(f"sub {held} {bits}, splat (i32 {ordinary.first})") if ordinary.first else bits
+        wrong = code.emit(f"icmp uge {held} {moved}, splat (i32 {ordinary.end - ordinary.first})")
+        return code.emit(f"icmp ne i{code.width} {code.mask_bits(wrong)}, 0")
 
     # ── one instruction ─────────────────────────────────────────────────────────────────
 
@@ -126,8 +141,7 @@ class Writer:
         x = self.word("and", bits, (1 << scale.low) - 1)
         product = self.word("mul", self.word("and", entry, (1 << C1_BITS) - 1), x)
         both = self.word("add" if scale.quadratic.sign1 > 0 else "sub", c0, product)
-        square = self._square(self.word("shl", x, 1) if scale.doubled else x)
-        return self._dot(both, self.word("ashr", entry, C1_BITS), self.word("xor", square, 1 << 15))
+        return self.dot(both, self.word("ashr", entry, C1_BITS), self._square(x, int(scale.doubled)))
 
     def _row(self, scale: Scale, row: str, bits: str) -> list[str]:
         """The entries of two tables."""
@@ -150,40 +164,56 @@ class Writer:
     def _bit(self, bits: str, n: int) -> str:
         return self.op(f"icmp ne {WORDS} {self.word('and', bits, 1 << n)}, zeroinitializer")
 
-    def _square(self, x: str) -> str:
-        """`truncated_square` without the 18 zeros at its end: rows of the multiplier are bytes, and their sum a product."""
-        high = self.word("lshr", x, 9)
-        total = self._dot(self.word("sub", "zeroinitializer", self.word("and", high, 1)), high, high)
-        for rows in ((2, 3, 4, 5), (6, 7, 8)):
-            cut = self._bytes(x, [18 - i for i in rows])
-            chosen = self._bytes(x, [i - 1 for i in rows])
-            twice = self.word("and", self.op(f"bitcast <64 x i8> {chosen} to {WORDS}"), 0x0202_0202)
-            name, held = "llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"
-            self.code.unit.declare(name, WORDS, WORDS, held, held)
-            given = [(WORDS, total), (held, cut), (held, self.op(f"bitcast {WORDS} {twice} to {held}"))]
-            total = self.code.call(WORDS, name, *given)
+    def _square(self, x: str, doubled: int) -> str:
+        """Half of `truncated_square`, of x or of 2x, without the 18 zeros at its end.
+
+        With b for the bits of x from 10 on, it is 2*b*b, twice b if bit 9 is set, and for each bit i below it that is set
+        the bits from 18 - i on: bytes, of which a product with a constant is the sum.
+        """
+        upper = self._bytes(x, [10 - doubled, 24, 10 - doubled, 24])
+        total = self.dot("zeroinitializer", upper, upper)
+        for rows, weights in (((9, 8, 7, 6), 0x0101_0102), ((5, 4, 3, 2), 0x0101_0101)):
+            name, held = "llvm.x86.avx512.vpshufbitqmb.512", "<64 x i8>"
+            self.code.unit.declare(name, "<64 x i1>", held, held)
+            bits = tuple(base + i - doubled for base in (0, 32) for i in rows) * 8
+            given = (held, self.op(f"bitcast {WORDS} {x} to {held}")), (held, vector_literal("i8", bits))
+            chosen = self.code.call("<64 x i1>", name, *given)
+            cut = self._bytes(x, [max(18 - i, 10) - doubled for i in rows])
+            kept = self.op(
+                f"select <64 x i1> {chosen}, {held} {self.op(f'bitcast {WORDS} {cut} to {held}')}, {held} zeroinitializer"
+            )
+            total = self._dot_bytes(total, kept, weights)
         return total
 
     def _bytes(self, x: str, starts: list[int]) -> str:
-        """Eight bits of every word from each of up to four places on; zeros where there is none."""
-        order = [*starts, *[24] * (4 - len(starts))]
-        places = tuple(base + n for base in (0, 32) for n in order) * 8
+        """Eight bits of every word from each of four places on; words end in eight zeros."""
+        places = tuple(base + n for base in (0, 32) for n in starts) * 8
         name, held = "llvm.x86.avx512.pmultishift.qb.512", "<64 x i8>"
         self.code.unit.declare(name, held, held, held)
         from_words = self.op(f"bitcast {WORDS} {x} to {held}")
-        return self.code.call(held, name, (held, vector_literal("i8", places)), (held, from_words))
+        found = self.code.call(held, name, (held, vector_literal("i8", places)), (held, from_words))
+        return self.op(f"bitcast {held} {found} to {WORDS}")
 
-    def _dot(self, total: str, a: str, b: str) -> str:
+    def _dot_bytes(self, total: str, a: str, weights: int) -> str:
+        """Add the bytes of every word, each times one of a word's bytes."""
+        name, held = "llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"
+        self.code.unit.declare(name, WORDS, WORDS, held, held)
+        by = self.op(f"bitcast {WORDS} splat (i32 {weights}) to {held}")
+        return self.code.call(WORDS, name, (WORDS, total), (held, a), (held, by))
+
+    def dot(self, total: str, a: str, b: str) -> str:
         """Add the products of signed 16-bit halves."""
         name, held = "llvm.x86.avx512.vpdpwssd.512", "<32 x i16>"
         self.code.unit.declare(name, WORDS, WORDS, held, held)
         halves = [(held, self.op(f"bitcast {WORDS} {v} to {held}")) for v in (a, b)]
         return self.code.call(WORDS, name, (WORDS, total), *halves)
 
-    def joined(self, scale: Scale, total: str, estimate: str) -> str:
-        """The number nearest to an estimate whose low bits are those of the sum; both as words."""
-        inexact = 32 - scale.exact
+    def joined(self, exact: int, total: str, estimate: str) -> str:
+        """The number nearest to an estimate of which so many bits are the upper ones of the sum; both as words."""
+        inexact = 32 - exact
         apart = self.word("sub", total, self.word("shl", estimate, inexact))
+        if inexact == 16:
+            return self.dot(estimate, apart, f"splat (i32 {1 << 16})")  # what a shift and an addition would give
         return self.word("add", estimate, self.word("ashr", apart, inexact))
 
     # ── the functions ───────────────────────────────────────────────────────────────────
@@ -191,19 +221,12 @@ class Writer:
     def rcp(self) -> str:
         """1/a."""
         estimate = self.as_words(self.estimate("rcp", self.a))
-        return self.as_floats(self.joined(RCP, self.sum(RCP, self.bits), estimate))
-
-    def rsqrt(self) -> str:
-        """1 over the root; that of a power of four is exact, where the sum is less by one."""
-        estimate = self.as_words(self.estimate("rsqrt", self.a))
-        found = self.joined(RSQRT, self.sum(RSQRT, self.bits), estimate)
-        exact = self.op(f"icmp eq {WORDS} {self.word('and', self.bits, FRACTION << 1 | 1)}, splat (i32 {FRACTION + 1})")
-        return self.as_floats(self.word("add", found, self.op(f"zext <{EACH} x i1> {exact} to {WORDS}")))
+        return self.as_floats(self.joined(RCP.exact, self.sum(RCP, self.bits), estimate))
 
     def sqrt(self) -> str:
         """The root."""
         root = self.op(f"fmul {FLOATS} {self.a}, {self.estimate('rsqrt', self.a)}")
-        return self.as_floats(self.joined(SQRT, self.sum(SQRT, self.bits), self.as_words(root)))
+        return self.as_floats(self.joined(SQRT.exact, self.sum(SQRT, self.bits), self.as_words(root)))
 
     def ex2(self) -> str:
         """2**a: a in fixed point is whole and fraction; below zero the ones' complement, but for whole numbers."""
@@ -218,7 +241,7 @@ class Writer:
         # in units of 2**23: 0.0024 is the most that this is off
         slope = self.floats("fma", part, self.number(0.34371719 / 2**46), self.number(0.65628281 / 2**23))
         estimate = self.as_words(self.floats("fma", part, slope, self.number(1.0)))
-        result = self.joined(EX2, self.sum(EX2, self.word("and", fixed, FRACTION)), estimate)
+        result = self.joined(EX2.exact, self.sum(EX2, self.word("and", fixed, FRACTION)), estimate)
         whole = self.word("shl", self.word("ashr", fixed, 23), 23)
         return self.as_floats(self.word("add", result, whole))
 
@@ -290,12 +313,12 @@ def function(alg: LlvmAlgebra, name: str, a: Value, derivation: Callable[[Value]
 
 def _piece(outer: LlvmAlgebra, code: Code, name: str, derivation: Callable[[Value], Value], *, flushes: bool) -> str:
     """The function of `%a`, and what flushing makes of it; the derivation is given what flushing makes of `%a`, if asked."""
-    alg, width = type(outer)(code), code.width
+    alg = type(outer)(code)
     held = alg.vector_type(f32)
     both = f"{{ {held}, {held} }}"
     code.run(f"%room = alloca {held}, align 64")
     slow, fast, join = code.label(), code.label(), code.label()
-    code.branch(_unusual(alg, ORDINARY[name], "%a"), slow, fast, likely=False)
+    code.branch(outer.writer.unusual(code, name, "%a"), slow, fast, likely=False)
     with code.scope():
         code.block(slow)
         given = Value(alg, f32, Vec("%a"))
@@ -304,11 +327,7 @@ def _piece(outer: LlvmAlgebra, code: Code, name: str, derivation: Callable[[Valu
         code.jump(join)
     with code.scope():
         code.block(fast)
-        parts = []
-        for first in range(0, width, EACH):
-            lanes = code.shuffle("float", width, "%a", "poison", list(range(first, first + EACH)))
-            parts.append(getattr(outer.writer(code, lanes), name)())
-        quick = code.concatenate("float", parts, EACH)
+        quick = outer.writer.all_lanes(code, name, "%a")
         code.jump(join)
     code.block(join)
     ends = (derived, flushed.raw.name)  # what is ordinary is not subnormal
@@ -317,16 +336,9 @@ def _piece(outer: LlvmAlgebra, code: Code, name: str, derivation: Callable[[Valu
     return code.emit(f"insertvalue {both} {half}, {held} {kept}, 1")
 
 
-def _unusual(alg: LlvmAlgebra, ordinary: Range, a: str) -> str:
-    """Is some argument out of the range?"""
-    code, width = alg.code, alg.width
-    held, word = f"<{width} x i32>", f"i{width}"
-    bits = code.emit(f"bitcast <{width} x float> {a} to {held}")
-    if ordinary.signed:
-        bits = code.emit(f"and {held} {bits}, splat (i32 {0x7FFF_FFFF})")
-    moved = code.emit(f"sub {held} {bits}, splat (i32 {ordinary.first})") if ordinary.first else bits
-    wrong = code.emit(f"icmp uge {held} {moved}, splat (i32 {ordinary.end - ordinary.first})")
-    return code.emit(f"icmp ne {word} {code.mask_bits(wrong)}, 0")
+def registers(code: Code, a: str) -> list[str]:
+    """What each register of a vector holds."""
+    return [code.shuffle("float", code.width, a, "poison", list(range(n, n + EACH))) for n in range(0, code.width, EACH)]
 
 
 def _out_of_line(alg: LlvmAlgebra, name: str, a: str, derivation: Callable[[Value], Value]) -> str:
