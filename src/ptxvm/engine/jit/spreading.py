@@ -12,7 +12,7 @@ from itertools import count
 from ptxvm.engine.jit.runner import Runner
 
 FIRST = 16  # CTAs that are run at once as long as nobody knows how long they take
-PIECE = 0.01  # seconds after which Python looks around
+PIECE = 0.03  # seconds after which Python looks around; what it does then begins with cold caches
 WORTH = 300e-6  # seconds of work for which it pays to wake another thread
 SHARE = 16  # pieces for each thread
 

@@ -11,7 +11,7 @@ from ptxvm.engine.jit.record import offset
 if TYPE_CHECKING:
     from ptxvm.engine.jit.kernel import Kernel
 
-CTAS = 1 << 12  # that run between two looks at the clock
+CTAS = 1 << 16  # that run between two looks at the clock, at most; Python looks when a piece of the grid is done
 ROUNDS = 1 << 16  # of warps from barrier to barrier, between two looks at the clock
 
 
