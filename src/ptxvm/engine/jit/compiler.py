@@ -6,7 +6,7 @@ import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import dispatch, stack
+from ptxvm.engine.jit import dispatch, stack, streams
 from ptxvm.engine.jit.facts import Facts, Site, Standing, Work
 from ptxvm.engine.jit.kernel import Kernel
 from ptxvm.engine.jit.raw import WARP
@@ -76,6 +76,8 @@ class Translation:
             constants=kernel.constants,
             frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.plan.frames],
             most_sites=kernel.most_sites,
+            pointers=streams.places(kernel)[0],
+            streamed=streams.places(kernel)[1],
             sites=[Site(number(bound), space, size, span, writing) for bound, space, size, span, writing in kernel.sites],
             standing=Standing(
                 threads=kernel.threads,

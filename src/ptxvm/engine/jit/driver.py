@@ -43,6 +43,7 @@ def module(kernel: Kernel) -> str:
             '!1 = !{!"branch_weights", i32 100000, i32 1}',
             '!2 = !{!"branch_weights", i32 1, i32 100000}',
             '!3 = !{!"branch_weights", i32 100000, i32 1, i32 1}',
+            "!4 = !{i32 1}",
             "",
         ]
     )

@@ -74,8 +74,9 @@ class Facts(NamedTuple):
     """Of a version of a kernel and of those from which warps come to it, whose places and works have the first numbers.
 
     `frames` are the functions it is made of, by their numbers in the image, and how many instructions each has; an
-    instruction's number counts through all of them.  There are at most `most_sites` in all versions.  `stack` is 0
-    where no thread has local memory; `asks` are the functions of the device that it calls.
+    instruction's number counts through all of them.  There are at most `most_sites` in all versions.  `pointers` is where
+    in the bank the parameters are that may be pointers, `streamed` those that have a bit in the record (`streams`).
+    `stack` is 0 where no thread has local memory; `asks` are the functions of the device that it calls.
     """
 
     name: str
@@ -88,6 +89,8 @@ class Facts(NamedTuple):
     constants: dict[str, int]
     frames: Sequence[tuple[int, int]]
     most_sites: int
+    pointers: Sequence[int]
+    streamed: Sequence[int]
     sites: Sequence[Site]
     works: Sequence[Work]
     standing: Standing

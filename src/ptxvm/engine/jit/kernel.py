@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Any
 
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash
-from ptxvm.engine.jit import asides, counting, driver, handover, keeping, needs, plan, schedule, spinning, stack, taint
+from ptxvm.engine.jit import asides, counting, driver, handover, keeping, needs, plan, schedule, spinning, stack, streams, taint
 from ptxvm.engine.jit.code import Code, TooWideError, Unit
 from ptxvm.engine.jit.control import Leaving
 from ptxvm.engine.jit.emitter import Emitter
@@ -96,6 +97,16 @@ class Kernel:
         self.works: list[tuple[Bound, Outside, list[Type], list[Type]]] = before.works if before else []
         self.most_spans = self.SPANS * (len(self.places) + 16)
         self.most_sites = self.most_spans + 4 * (len(self.places) + 16)
+
+    @cached_property
+    def outputs(self) -> dict[Bound, Variable]:
+        """The stores that may go past the caches, and the parameters through which they go."""
+        return streams.found(self)
+
+    @cached_property
+    def streamed(self) -> list[Variable]:
+        """The parameters that have a bit in `kept`, in all versions."""
+        return self.before.streamed if self.before is not None else []
 
     # ── what nodes ask ──────────────────────────────────────────────────────────────────
 

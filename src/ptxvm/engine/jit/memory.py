@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.engine.jit import atomics, keeping, looking, places, slowly, stack
+from ptxvm.engine.jit import atomics, keeping, looking, places, slowly, stack, streams
 from ptxvm.engine.jit.asking import Within
 from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.ports import Port
@@ -71,7 +71,8 @@ class Memory(Port):
         kind = self.places.kind(space, raw, size)
         self.at.note(kind if kind and "broadcast" not in kind else "scatter")
         vectors = [self.alg.vector(type, v.raw) for v in values]
-        self.places.store(space, llvm, type.bytes, raw, vectors)
+        weak = space == "global" and attributes.get("order") in (None, "weak")
+        self.places.store(space, llvm, type.bytes, raw, vectors, self.bound if weak else None)
 
     def _where(self, space: str, address: Value) -> tuple[str, Raw]:
         """The space, without its sub-space, and the address as far as it counts."""
@@ -285,6 +286,7 @@ class Memory(Port):
     def fence(self, order: str, scope: str) -> None:
         """What one thread of the host does, in order, others that run CTAs of the grid see in that order."""
         if scope != "cta":
+            self.code.lines += streams.settled(self.at.kernel) if order != "acquire" else []
             self.code.run(f"fence {ORDERS[order]}")
 
     def prefetch(self, space: str, address: Value, **attributes: Any) -> None:

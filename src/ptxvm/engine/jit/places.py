@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.types import u32, u64
+from ptxvm.engine.jit import streams
 from ptxvm.engine.jit.raw import Lin, Pattern, Raw, Vec, sums, text
 
 if TYPE_CHECKING:
+    from ptxvm.analysis.program import Bound
     from ptxvm.engine.jit.emitter import Emitter
 
 
@@ -276,8 +278,8 @@ class Places:
 
     # ── stores ──────────────────────────────────────────────────────────────────────────
 
-    def store(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
-        """Where lanes write to one place, the last one stays."""
+    def store(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str], weak: Bound | None = None) -> None:
+        """Where lanes write to one place, the last one stays; `weak` is a store that is in no order with others."""
         count, code = len(vectors), self.code
         linear = self.linear(space, raw)
         cut = pieces(linear, size * count, self.width) if linear is not None else None
@@ -286,6 +288,8 @@ class Places:
             for n, vector in enumerate(vectors):
                 self.at.scatter(llvm, vector, self._element(places, n * size), self.at.active_vector())
             return
+        bit = streams.number(self.at, weak, [piece.count * count * size for piece in cut]) if weak is not None else None
+        whole: list[tuple[str, str, str]] = []
         for piece in cut:
             pointer = self.piece_pointer(space, linear, piece)
             total, lanes = piece.count * count, list(range(piece.first, piece.first + piece.count))
@@ -297,6 +301,11 @@ class Places:
                 value = code.shuffle(llvm, self.width * count, rows, "poison", order)
             vector = f"<{total} x {llvm}>"
             if (mask := self.mask(piece, count)) is None:
-                code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
-                continue
-            code.masked_store(total, llvm, value, pointer, size, mask)
+                whole.append((vector, value, pointer))
+            else:
+                code.masked_store(total, llvm, value, pointer, size, mask)
+        if bit is not None:
+            streams.store(self.at, bit, whole, size)
+            return
+        for vector, value, pointer in whole:
+            code.run(f"store {vector} {value}, ptr {pointer}, align {size}")

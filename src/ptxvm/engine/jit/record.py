@@ -11,7 +11,7 @@ FIELDS = [
     "params", "shared", "local", "check", "function", "fault", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "row", "ctaid.x", "barriers", "outside",
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "meeting", "resident", "slot", "saved",
-    "instructions", "thread_instructions", "rounds",
+    "instructions", "thread_instructions", "rounds", "kept",
     "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
 ]  # fmt: skip
 POINTERS = {
@@ -19,6 +19,7 @@ POINTERS = {
     "states", "meeting", "saved",
 }  # fmt: skip
 WARP = 32  # lanes of a warp
+MOST_STREAMS = 64  # parameters that have a bit in `kept`: 0 where stores through them go past the caches
 TICKS = 1 << 20  # turns of loops between two looks at the clock
 AT = {name: number for number, name in enumerate(FIELDS)}
 

@@ -27,6 +27,8 @@ ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] *
 OTHERS = {"masked": "masked", "twin": "shapeless"}  # versions by the field of the record that enters them
 FAULT = -2  # what a warp answers that cannot go on
 LINE = 64  # bytes, of a cache
+LARGE = 32 << 20  # bytes that are worth to go past the caches: here even if all are read soon after that
+EVERY = (1 << 64) - 1
 
 
 class Runner:
@@ -71,6 +73,7 @@ class Runner:
             **{field: address(entry) for field, entry in self._entries.items()},
             "rows": calls.rows.ctypes.data,
             "addresses": self.compiled.addresses.ctypes.data,
+            "kept": EVERY,
         }
         return np.array([fields.get(name, 0) for name in FIELDS], np.uint64)
 
@@ -88,6 +91,8 @@ class Runner:
         self.show()
         self.know(given)
         self.begin(launch, parameters)
+        if self.compiled.facts.streamed:
+            self._words[KEPT] = self._kept(parameters)
 
     def know(self, given: Sequence[Allocation]) -> None:
         """Let the code find some memory by itself, from the beginning of this launch and of later ones on."""
@@ -109,6 +114,17 @@ class Runner:
             for field, name in OTHERS.items():
                 if (version := compiled.versions.get(name)) is not None:
                     record[AT[field]] = version.address
+
+    def _kept(self, parameters: int) -> int:
+        """For each parameter through which stores may go past the caches, whether they shall not, as bits."""
+        facts, kept = self.compiled.facts, EVERY
+        memory = {at: self.memory.table.find(ctypes.c_uint64.from_address(parameters + at).value) for at in facts.pointers}
+        found = list(memory.values())
+        for n, at in enumerate(facts.streamed):
+            allocation = memory[at]
+            if allocation is not None and allocation.size >= LARGE and found.count(allocation) == 1:
+                kept &= ~(1 << n)
+        return kept
 
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false where the launch is not to go on."""
@@ -153,7 +169,7 @@ class Runner:
 
 
 GENERIC = REACHED["generic"] | WRITABLE
-PARAMETERS, ROW_COUNT = AT["params"], AT["row_count"]
+PARAMETERS, ROW_COUNT, KEPT = AT["params"], AT["row_count"], AT["kept"]
 NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import stack
+from ptxvm.engine.jit import stack, streams
 from ptxvm.engine.jit.meeting import ALL, BARRIERS, Meeting
 from ptxvm.engine.jit.raw import WARP
 from ptxvm.engine.jit.record import RUNNABLE, offset
@@ -27,6 +27,7 @@ def cta_size(kernel: Kernel) -> int:
 def grid_function(kernel: Kernel) -> str:
     """Run some CTAs, as many side by side as the launch says; a CTA that has ended makes room for another one."""
     meeting, warps = Meeting(kernel.warps), kernel.warps
+    settled = "\n".join(streams.settled(kernel))
     fields = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED)
     return f"""{_begin(kernel)}
 define i32 @grid(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #0 {{
@@ -185,15 +186,16 @@ ask:
 round.end:
   br label %round
 good:
-  store ptr %shared, ptr %shared.place, align 8
-  store ptr %local, ptr %local.place, align 8
-  store ptr %saved, ptr %saved.place, align 8
-  ret i32 0
+  br label %end
 bad:
+  br label %end
+end:
+  %failed = phi i32 [ 0, %good ], [ 1, %bad ]
   store ptr %shared, ptr %shared.place, align 8
   store ptr %local, ptr %local.place, align 8
   store ptr %saved, ptr %saved.place, align 8
-  ret i32 1
+{settled}
+  ret i32 %failed
 }}"""
 
 

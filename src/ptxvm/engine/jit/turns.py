@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit import counting, epochs, straight
+from ptxvm.engine.jit import counting, epochs, straight, streams
 from ptxvm.engine.jit.dispatch import STUCK
 from ptxvm.engine.jit.record import offset
 
@@ -32,7 +32,7 @@ def grid_function(kernel: Kernel) -> str:
     clear += epochs.cta_begins(kernel)
     arguments = "ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z"
     size, warps = kernel.record_size, kernel.warps
-    begins, ends = "\n".join(counting.grid_begins()), "\n".join(counting.grid_ends(kernel))
+    begins, ends = "\n".join(counting.grid_begins()), "\n".join([*counting.grid_ends(kernel), *streams.settled(kernel)])
     head = f"""define i32 @grid(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #0 {{
 entry:
   %shared.place = getelementptr i8, ptr %ctx, i64 {offset("shared")}

@@ -1,0 +1,96 @@
+"""Through which parameters a kernel only writes: none of its loads and atomics uses an address that comes from them.
+
+The analysis asks for every register which parameters of 64 bits its values may come from, whatever is done with them
+and in whatever order; what is loaded from memory comes from none.  It is for choosing how to store: memory that several
+parameters reach, or that is reached by an address in memory, may be read all the same.
+"""
+
+from __future__ import annotations
+
+from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.provenance import SAME
+from ptxvm.analysis.shapes import names_in
+from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.syntax import tree
+
+Parameters = frozenset[Variable]
+NONE: Parameters = frozenset()
+WORD = 8  # bytes of an address
+
+
+def outputs(function: Function) -> dict[Bound, Variable]:
+    """The stores whose address comes from one parameter, through which the function only writes; and that parameter."""
+    known = sources(function)
+    stores: dict[Bound, Variable] = {}
+    read: set[Variable] = set()
+    for bound in function.instructions if known else ():
+        if not reaches_memory(bound):
+            continue
+        through = used(bound, known)
+        if bound.node.opcode != "st":
+            read |= through
+        elif len(through) == 1:
+            (stores[bound],) = through
+    return {bound: parameter for bound, parameter in stores.items() if parameter not in read}
+
+
+def pointers(function: Function) -> list[Variable]:
+    """The parameters that may be pointers: one word of 64 bits."""
+    return [each for each in function.signature.parameters if isinstance(each, Variable) and each.size == WORD]
+
+
+def sources(function: Function) -> dict[Register, Parameters]:
+    """The parameters that registers may come from."""
+    words, known = set(pointers(function)), dict[Register, Parameters]()
+    telling = 0  # the registers that come from any, as bits
+    grows = bool(words)
+    while grows:
+        grows = False
+        for bound in function.instructions:
+            if not (telling & reads_and_writes(bound)[0] or bound.node.opcode == "ld"):
+                continue
+            made = frozenset(loaded(bound) & words) or through_registers(bound, known)
+            for register in written(bound) if made else ():
+                before = known.get(register, NONE)
+                if not made <= before:
+                    known[register], grows = before | made, True
+                    telling |= bit_of(register)
+    return known
+
+
+def reaches_memory(bound: Bound) -> bool:
+    """Does it, or what it calls, access memory other than parameters by an address?"""
+    if bound.node.opcode == "call":
+        return True
+    return "mem" in bound.i.of.effects and bound.node.opcode not in SAME and "param" not in bound.node.words
+
+
+def loaded(bound: Bound) -> set[Variable]:
+    """The parameters that an instruction loads."""
+    if bound.node.opcode != "ld" or "param" not in bound.node.words:
+        return set()
+    names = [name for node in bound.operands.values() if isinstance(node, tree.Address) for name in names_in(node)]
+    return {symbol for name in names if isinstance(symbol := bound.scope.find(name.text), Variable)}
+
+
+def through_registers(bound: Bound, known: dict[Register, Parameters]) -> Parameters:
+    """What an instruction makes of its sources comes from where they come from."""
+    if reaches_memory(bound):
+        return NONE
+    return NONE.union(
+        *(known.get(register, NONE) for n, o in bound.operands.items() if n in bound.i.of.sources
+          for register in registers_in(o, bound))
+    )  # fmt: skip
+
+
+def written(bound: Bound) -> list[Register]:
+    """The registers that get a value."""
+    places = [bound.operands[name] for name in bound.i.destinations() if name in bound.operands]
+    return [register for node in places if not isinstance(node, tree.Address) for register in registers_in(node, bound)]
+
+
+def used(bound: Bound, known: dict[Register, Parameters]) -> Parameters:
+    """The parameters from which the addresses of an access may come, and all that is given to a function."""
+    nodes = [node for node in bound.operands.values() if isinstance(node, tree.Address) or bound.node.opcode == "call"]
+    return NONE.union(*(known.get(register, NONE) for node in nodes for register in registers_in(node, bound)))
