@@ -435,3 +435,41 @@ AGAIN:
     @%p0 bra AGAIN;
 """)
     same_fault(stuck, [np.zeros(4, np.uint32)], block=32, match="did not end within 1000 steps", steps=1000)
+
+
+# ── what was learned stays ──────────────────────────────────────────────────────────────
+
+
+def test_the_votes_of_a_barrier_stay_when_some_threads_come_to_another() -> None:
+    out = results(
+        kernel("""
+    setp.lt.u32 %p0, %t, 5;
+    bar.red.popc.u32 %r0, 4, %p0;
+    setp.eq.u32 %p1, %warp, 0;
+@%p1 bra FIRST;
+    bar.arrive 3, 64;
+    bra END;
+FIRST:
+    bar.sync 3, 64;
+END:
+    st.global.u32 [%out], %r0;
+"""),
+        64,
+    )
+    assert (out == 5).all()
+
+
+def test_those_who_were_active_stay_so_when_some_of_them_meet() -> None:
+    out = results(
+        kernel("""
+    activemask.b32 %r0;
+    setp.lt.u32 %p0, %lane, 7;
+@!%p0 bra END;
+    vote.sync.ballot.b32 %r1, %p0, 0x7f;
+    activemask.b32 %r2;
+END:
+    st.global.u32 [%out], %r0;
+"""),
+        32,
+    )
+    assert (out == 0xFFFF_FFFF).all()

@@ -337,7 +337,7 @@ class Cohort:
 
     def votes(self, lanes: Any) -> tuple[Any, Any, Any]:
         """How many voted for, whether all did, whether any did."""
-        ayes, voters = at(self.votes_for, lanes), at(self.voters, lanes)
+        ayes, voters = at(self.votes_for, lanes).copy(), at(self.voters, lanes)  # of which other barriers make other ones
         return ayes, ayes == voters, ayes != 0
 
     def arrive(self, bound: Any, lanes: Any, guard: Any, number: Any, threads: Any) -> None:
