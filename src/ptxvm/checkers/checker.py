@@ -71,6 +71,8 @@ class Checker:
             self._race = RaceDetector(scene, self._raced)
             if self.turn is not None and self.turn.followed and self._footprint is None:
                 self._footprint = self.turn.left = Footprint(self.turn, self.scenes)
+        if self._footprint is not None:
+            self._footprint.scenes = self.scenes  # those of the last run, in which grids have the same numbers
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
         self._leaks = Leaks()

@@ -20,8 +20,8 @@ NUMBERS = count(1)
 class Turn:
     """One launch in the order of the device: its number, its kernel and stream, and the launches that come before it.
 
-    `holds` are its arguments, so that their addresses stay theirs as long as others may run beside it; `left` is what a
-    checker keeps of it, to compare later launches with.
+    `holds` are its arguments and all images, so that their addresses stay theirs as long as others may run beside it; `left`
+    is what a checker keeps of it, to compare later launches with.
     """
 
     number: int
@@ -58,8 +58,10 @@ class Device:
             self.under_way = []
             yield Turn(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
             return
+        from ptxvm.machine.opaque import HANDLES  # noqa: PLC0415 - NumPy comes with the first launch
+
         stream.known &= {turn.number for turn in self.under_way}
-        turn = Turn(next(NUMBERS), kernel, stream.name, stream.known, tuple(args))
+        turn = Turn(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
         yield turn
         if turn.left is not None:
             stream.known |= {turn.number}

@@ -206,6 +206,21 @@ def test_the_null_stream_is_one_for_each_cta():
     assert {party.place.launched.cta for party in race.accesses} == {(0, 0, 0), (1, 0, 0)}
 
 
+def test_grids_of_launches_on_two_streams():
+    """What a kernel launches runs on its stream, as far as the host can tell."""
+    module, data = ptxvm.load(HEAD + launch("write") + "\nret;\n}\n"), np.zeros(64, np.uint32)
+    one, other = ptxvm.Stream("one"), ptxvm.Stream("other")
+    module.kernel("parent").launch(1, 2, [data], stream=one, check=("race",), schedules=2)
+    (race,) = module.kernel("read").launch(1, 1, [data], stream=other, check=("race",)).findings
+    assert (race.hazard, race.accesses[0].place.kernel, race.accesses[0].place.grid) == ("RAW", "write", 1)
+    one.sync()
+    other.sync()
+    module.kernel("parent").launch(1, 2, [data], stream=one, check=("race",))
+    other.wait(one)
+    assert module.kernel("read").launch(1, 1, [data], stream=other, check=("race",)).findings == []
+    other.sync()
+
+
 def test_a_parent_of_many_ctas_and_children_of_other_sizes():
     """Threads of all grids are told apart, whatever the sizes of their CTAs."""
     each = "mul.wide.u32 %e, %r2, 4; add.u64 %d, %d, %e;\n"
