@@ -64,10 +64,10 @@ class Clocks:
 
     def unknown(self, threads: Threads, others: Threads, stamps: Ints) -> npt.NDArray[np.bool_]:
         """Which of some accesses (of `others`, stamped `stamps`) does each thread not know?"""
-        home = self.home(threads)
-        same: npt.NDArray[np.bool_] = self.home(others) == home
+        same: npt.NDArray[np.bool_] = self.grids.together(others, threads)
         known = same & (stamps <= self.cta_known[threads])
         if self.warps_used:
+            home = self.home(threads)
             mates = same & ((others - home) // WARP == (threads - home) // WARP)
             known |= mates & (stamps <= self.warp_known[threads])
         if self._held and not known.all():

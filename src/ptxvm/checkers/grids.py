@@ -41,11 +41,17 @@ class Grids:
     def home(self, threads: Any) -> Any:
         """The number of the first thread of each one's CTA, or of its agent."""
         if len(self._first) == 1:
-            return threads - threads % self._size  # of agents too: theirs begin at a multiple of the size
+            return threads // self._size * self._size  # of agents too: theirs begin at a multiple of the size
         shifted = (threads >= self.agents) * self.agents
         plain = threads - shifted
         grid = self._grid(plain)
         return plain - (plain - self._first[grid]) % self._sizes[grid] + shifted
+
+    def together(self, one: Any, other: Any) -> Any:
+        """Are threads of the same CTA?"""
+        if len(self._first) == 1:
+            return one // self._size == other // self._size
+        return self.home(one) == self.home(other)
 
     def size(self, thread: int) -> int:
         """How many threads its CTA has."""

@@ -286,8 +286,10 @@ class RaceDetector:
 
     def _compare_images(self, shadow: Shadow, site: int, cells: Cells, last: Records, threads: Threads) -> None:
         """Report the last writes that accesses of their grid do not see, in whatever order, since one is of an image."""
-        if not self.sites.several_proxies:
+        proxy = self.sites[site].proxy
+        if not proxy and not shadow.written_as_image:
             return
+        shadow.written_as_image |= bool(proxy) and self.sites[site].writes
         there = np.flatnonzero(last != 0)
         unseen = ~self.sites.see_each_other(
             site, self.packing.site_of(last[there]), self._same_cta(last[there], threads[there])
@@ -401,7 +403,7 @@ class RaceDetector:
         return found
 
     def _same_cta(self, records: Records, threads: Threads) -> npt.NDArray[np.bool_]:
-        same: npt.NDArray[np.bool_] = self.clocks.home(self.packing.thread_of(records)) == self.clocks.home(threads)
+        same: npt.NDArray[np.bool_] = self.grids.together(self.packing.thread_of(records), threads)
         return same
 
     # ── release and acquire ─────────────────────────────────────────────────────────────

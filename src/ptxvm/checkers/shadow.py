@@ -71,6 +71,7 @@ class Shadow:
 
     def __init__(self, allocation: Allocation, number: int, covers: Covers, packing: Packing) -> None:
         self.allocation, self.number, self._covers, self._packing = allocation, number, covers, packing
+        self.written_as_image = False
         self.shift = MAX_GRAIN.bit_length() - 1
         cells = -(-(allocation.end - allocation.origin) // MAX_GRAIN)
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)

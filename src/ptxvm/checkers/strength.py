@@ -58,7 +58,6 @@ class Sites:
     def __init__(self) -> None:
         nowhere: Sequence[Site | None] = [None]
         self._sites = list(nowhere)
-        self.several_proxies = False
         self._numbers: dict[tuple[int, str, int], int] = {}
         self.scope = np.zeros(64, np.int64)
         self.size = np.zeros(64, np.int64)
@@ -88,7 +87,6 @@ class Sites:
                     np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size, self.proxy)
                 )
             self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
-            self.several_proxies |= bool(proxy)
         return found
 
     def morally_strong(
