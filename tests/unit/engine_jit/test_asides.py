@@ -100,6 +100,24 @@ def test_a_fault_is_of_the_lane_that_stays(threads: int) -> None:
     assert raised.value.address == short.ctypes.data + 160
 
 
+@pytest.mark.parametrize("threads", [256, 77])
+def test_atomics_of_lanes_that_stay(threads: int) -> None:
+    """Odd values count at one of four places, each finding another number there (PTX 9.7.13.5)."""
+    piece = PIECE.replace(
+        "    mov.u32 %r7, 7;", "    and.b32 %r9, %r5, 6;\n    mul.wide.u32 %d7, %r9, 2;\n    add.u64 %d7, %d3, %d7;", 1
+    )
+    piece = piece.replace("st.global.u32 [%d4], %r7;", "atom.global.add.u32 %r3, [%d7], 1;")
+    data = DATA["mixed"](threads + 1)
+    counts, out = np.zeros(4, np.uint32), np.zeros(threads, np.uint32)
+    ptxvm.load(text(piece)).kernel().launch(1, threads, [data, counts, out, np.uint32(1)], engine="jit")
+    x, which = data[:-1], (data[:-1] & 3)
+    for place in range(4):
+        here = (x % 2 == 1) & (which == place)
+        assert counts[place] == here.sum()
+        assert sorted(out[here].tolist()) == list(range(int(here.sum())))
+    assert out[x % 2 == 0].tolist() == x[x % 2 == 0].tolist()
+
+
 def test_a_branch_may_enter_where_others_skip_from() -> None:
     piece = PIECE.replace("    and.b32", "    setp.gt.u32 %p2, %r3, 100;\n    @%p2 bra ENTER;\n    and.b32", 1)
     piece = piece.replace("    shl.b32", "ENTER:\n    shl.b32", 1)

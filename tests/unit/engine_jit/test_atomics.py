@@ -51,14 +51,14 @@ COUNTS = """
 
 @pytest.mark.parametrize("first", [0, 64, 77])  # whole warps, and one of which a part counts
 @pytest.mark.parametrize("threads", [256, 250])
-@pytest.mark.parametrize(("type", "operand"), [("u32", "1"), ("u64", "1"), ("u32", "%v1"), ("u64", "%v1")])
+@pytest.mark.parametrize(("type", "operand"), [("u32", "1"), ("u64", "1"), ("u32", "%v1"), ("u64", "%v1"), ("f32", "%v1")])
 def test_each_lane_updates_its_place(type: str, operand: str, threads: int, first: int) -> None:
     size = int(type[1:]) // 8
     text = COUNTS.replace("TYPE", type).replace("SIZE", str(size)).replace("OPERAND", operand)
-    text = text.replace(f"cvt.{type}.{type}", "mov.u32")
+    text = text.replace(f"cvt.{type}.{type}", "mov.u32").replace("cvt.f32", "cvt.rn.f32")
     places = np.random.default_rng(1).integers(0, 16, threads, np.uint32)
     added = np.ones(threads, np.uint64) if operand == "1" else np.arange(threads, dtype=np.uint64)
-    found, totals = np.zeros(threads, f"u{size}"), np.zeros(16, f"u{size}")
+    found, totals = np.zeros(threads, f"{type[0]}{size}"), np.zeros(16, f"{type[0]}{size}")
     ptxvm.load(text).kernel().launch(1, threads, [places, found, totals, np.uint32(first)], engine="jit")
     for place in range(16):
         here = np.flatnonzero((places == place) & (np.arange(threads) >= first))

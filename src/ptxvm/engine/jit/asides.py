@@ -14,7 +14,8 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.cuts import touches, widens
 
 LONGEST = 8  # instructions
-ORDERED = {"volatile", "relaxed", "acquire", "release", "mmio"}
+MOVES = {"ld", "st", "atom", "red"}
+ORDERED = {"volatile", "acquire", "release", "acq_rel", "mmio"}  # words of accesses for which others wait
 ASKING = {"mem", "warp", "cta"}  # effects of what gives the threads of a warp what they do not know
 
 
@@ -63,11 +64,11 @@ def _guard(bound: Bound) -> int:
 
 
 def _plain(code: Sequence[Bound], before: int, start: int, end: int) -> bool:
-    """Can the piece be part of the segment before it, and does it nothing but compute, load and store?"""
+    """Can the piece be part of the segment before it, and does it nothing but compute, load, store and count?"""
     dirty = any(touches(bound) for bound in code[before:start])
     for bound in code[start:end]:
         words, effects = set(bound.node.words), bound.i.of.effects
-        moves = effects == {"mem"} and bound.node.opcode in ("ld", "st") and not words & ORDERED
+        moves = effects == {"mem"} and bound.node.opcode in MOVES and not words & ORDERED
         if bound.node.guard is not None or (effects and not moves) or "param" in words or (dirty and widens(bound)):
             return False
         dirty = dirty or touches(bound)
