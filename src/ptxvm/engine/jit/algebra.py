@@ -177,7 +177,7 @@ class LlvmAlgebra:
         """Integers and predicates; linear values stay so where they can."""
         first, second = self.known(type, a), self.known(type, b)
         if first is not None and second is not None:
-            return from_lanes(type, tuple(folding.integer(op, type, x, y) for x, y in zip(first, second, strict=True)))
+            return from_lanes(type, folding.integers(op, type, first, second))
         if isinstance(a, Lin) and isinstance(b, Lin) and type.kind != "p":
             found = self._linear(op, type, a, b)
             if found is not None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from ptxvm.algebra.types import Type
+
+REMEMBERED = 4096  # results for all lanes
 
 
 def f32_bits(x: float) -> int:
@@ -57,6 +60,14 @@ def integer(op: str, type: Type, a: int, b: int) -> int:  # noqa: C901, PLR0911 
         case "div":
             return _quotient(x, y)
     return x - _quotient(x, y) * y if y else x
+
+
+@lru_cache(REMEMBERED)
+def integers(op: str, type: Type, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The same of all lanes."""
+    if len({*a}) == len({*b}) == 1:
+        return (integer(op, type, a[0], b[0]),) * len(a)
+    return tuple(integer(op, type, x, y) for x, y in zip(a, b, strict=True))
 
 
 def _quotient(x: int, y: int) -> int:

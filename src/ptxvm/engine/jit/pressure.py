@@ -30,7 +30,12 @@ def weight(at: Emitter, value: Value) -> int:
 
 def most_registers(kernel: Kernel) -> int:
     """The most that live at one time in a kernel."""
-    return max(_pressure(at) for at, _ in kernel.texts.values())
+    varying: dict[int, dict[Key, int]] = {}  # by the number of a register: its parts, and what they take
+    for key, shape in kernel.registers.shapes.items():
+        if shape.varies and key[0] >= 0:
+            varying.setdefault(key[0], {})[key] = -(-kernel.width * kernel.registers.types[key].bits // BITS)
+    mask = sum(1 << number for number in varying)
+    return max(_pressure(at) + _through(at, varying, mask) for at, _ in kernel.texts.values())
 
 
 def ones(mask: int) -> Iterator[int]:
@@ -39,6 +44,12 @@ def ones(mask: int) -> Iterator[int]:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
         mask ^= lowest
+
+
+def _through(at: Emitter, varying: dict[int, dict[Key, int]], mask: int) -> int:
+    """What lives through a node that does not look at it."""
+    parts = (part for number in ones(at.node.live_in & mask) for part in varying[number].items())
+    return sum(taken for key, taken in parts if key not in at.loaded)
 
 
 def _pressure(at: Emitter) -> int:
@@ -66,13 +77,7 @@ def _pressure(at: Emitter) -> int:
         if key[0] < 0 or at.node.live_out >> key[0] & 1:
             life[1] = len(code)
         ended.append(life)
-    registers = at.kernel.registers
-    through = sum(
-        -(-at.width * registers.types[key].bits // BITS)
-        for key, shape in registers.shapes.items()
-        if shape.varies and key not in at.loaded and key[0] >= 0 and at.node.live_in >> key[0] & 1
-    )
-    return through + _most(ended, len(code))
+    return _most(ended, len(code))
 
 
 def _most(ended: list[list[int]], length: int) -> int:

@@ -299,8 +299,10 @@ ORDINARY = {
 
 def function(alg: LlvmAlgebra, name: str, a: Value, derivation: Callable[[Value], Value]) -> Value:
     """A function of all lanes; by the derivation where the processor or the shape of the argument do not fit."""
-    if not isinstance(a.raw, Vec) or alg.derives or not available():
+    if alg.derives or alg.known(f32, a.raw) is not None:
         return derivation(a)
+    if not isinstance(a.raw, Vec) or not available():
+        return _derived(alg, name, a, derivation)
     code, held, flushes = alg.code, alg.vector_type(f32), a.raw.name in alg.unflushed
     both = f"{{ {held}, {held} }}"
     piece = f"ptxvm.{name}.{'flushed' if flushes else 'given'}"
@@ -309,6 +311,20 @@ def function(alg: LlvmAlgebra, name: str, a: Value, derivation: Callable[[Value]
     found, kept = (code.emit(f"extractvalue {both} {made}, {n}") for n in (0, 1))
     alg.flushed[found] = kept
     return Value(alg, f32, Vec(found))
+
+
+def _derived(alg: LlvmAlgebra, name: str, a: Value, derivation: Callable[[Value], Value]) -> Value:
+    """The derivation, for all lanes or for the one value that they share."""
+    varies, llvm, (given,) = alg.operands(f32, a.raw)
+
+    def write(code: Code) -> str:
+        within: Any = type(alg)(code)
+        within.derives = True
+        raw = within.tight(f32, derivation(Value(within, f32, within.result(varies, "%a"))).raw)
+        return str(within.operands(f32, raw)[2][0])
+
+    piece = alg.code.unit.piece(f"ptxvm.{name}.{'lanes' if varies else 'one'}", llvm, f"{llvm} %a", write)
+    return Value(alg, f32, alg.result(varies, alg.code.call(llvm, piece, (llvm, given))))
 
 
 def _piece(outer: LlvmAlgebra, code: Code, name: str, derivation: Callable[[Value], Value], *, flushes: bool) -> str:
