@@ -31,6 +31,7 @@ import ptxvm
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.validate import recogniser
 from ptxvm.cli import main
+from ptxvm.engine.jit.shelf import Tier
 from ptxvm.isa.model import candidates
 from ptxvm.syntax.source import Source
 
@@ -250,6 +251,34 @@ def kernels(setup: Setup) -> Iterator[Measurement]:
             yield workload(setup, name, engine)
 
 
+# ── compile ─────────────────────────────────────────────────────────────────────────────
+
+
+def compiling(setup: Setup) -> Iterator[Measurement]:
+    """Milliseconds that an instruction takes to compile: unrolled, by Triton, and long; quick code, and the best."""
+    if str(HERE) not in sys.path:
+        sys.path.insert(0, str(HERE))
+    here = importlib.import_module("compiling")
+    kernels, archive = setup.need("kernels", "kernels.ptx").read_text(), setup.need("corpus", "corpus.tar.xz")
+    from_triton = {name: member(archive, f"triton/{name}_sm80.ptx").decode() for name in ("attn", "matmul_f16")}
+    for what, source, name, threads, shared in (
+        ("SHA-256, unrolled", kernels, "sha", 128, 0),
+        ("bitonic sort, unrolled", kernels, "bitonic", 512, 0),
+        ("attention, by Triton", from_triton["attn"], "attn", 128, 1 << 16),
+        ("matrix product, by Triton", from_triton["matmul_f16"], "matmul", 128, 1 << 16),
+        ("straight on", here.line(2_000), "kernel", 128, 0),
+        ("straight on", here.line(20_000), "kernel", 128, 0),
+        ("branches, alike in a warp", here.branches(20_000, "r9"), "kernel", 128, 0),
+        ("branches, by lane", here.branches(2_000, "r1"), "kernel", 128, 0),
+        ("branches, by lane", here.branches(20_000, "r1"), "kernel", 128, 0),
+    ):
+        for tier, goal in ((Tier.QUICK, 0.5), (Tier.BEST, None)):
+            runs = setup.repeat if tier is Tier.QUICK else 1
+            found = here.compiled(source, name, (threads, 1, 1), shared, tier, runs)
+            said = f"{what}, {found.instructions:,} instructions, {tier.name.lower()} code: {found.parts} ms"
+            yield Measurement("compile", said, found.milliseconds, unit="ms an instruction", goal=goal)
+
+
 # ── start ───────────────────────────────────────────────────────────────────────────────
 
 LAUNCH = """
@@ -307,6 +336,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "collatz": collatz,
     "kernels": kernels,
     "start": start,
+    "compile": compiling,
 }
 
 

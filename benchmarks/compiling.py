@@ -1,0 +1,92 @@
+"""How long kernels take to compile: quick code, for which the first launch waits, and the best, which is made beside it.
+
+Each is given in milliseconds an instruction of the kernel, with where they go: Python translates to LLVM IR; LLVM reads
+that, checks it, runs its passes, and writes code, which is linked.  Nothing is kept on disk.  The clock is the
+processor's, so that what else the machine does counts little.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import ptxvm
+from ptxvm.engine.jit import native
+from ptxvm.engine.jit.compiler import Translation
+from ptxvm.engine.jit.flat import Loaded
+from ptxvm.engine.jit.flattening import flatten
+from ptxvm.engine.jit.shelf import Specialisation, Tier
+
+HEAD = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 at, .param .u32 n) {
+  .reg .b32 %r<10>; .reg .b64 %rd<3>; .reg .pred %p;
+  ld.param.u64 %rd1, [at]; ld.param.u32 %r9, [n]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, %rd1, %rd2;
+  ld.global.u32 %r1, [%rd1]; xor.b32 %r2, %r1, %r0; add.s32 %r3, %r1, %r0; mov.b32 %r4, %r2; mov.b32 %r5, %r3;
+"""
+STEP = """  add.s32 %r1, %r1, %r2; xor.b32 %r2, %r2, %r3; mul.lo.s32 %r3, %r3, %r1; shf.l.wrap.b32 %r4, %r4, %r1, 7;
+  add.s32 %r5, %r5, %r4; sub.s32 %r2, %r2, %r5;
+"""
+BRANCH = "  and.b32 %r8, %{register}, {mask}; setp.ne.s32 %p, %r8, 0; @%p bra L{n};\n{step}L{n}: add.s32 %r1, %r1, %r5;\n"
+TAIL = "  st.global.u32 [%rd1], %r2; ret;\n}\n"
+
+
+def line(instructions: int) -> str:
+    """Code that goes straight on."""
+    return HEAD + STEP * (instructions // 6) + TAIL
+
+
+def branches(instructions: int, register: str) -> str:
+    """Code that jumps over every second piece, by a register."""
+    pieces = [BRANCH.format(register=register, mask=1 << n % 5, n=n, step=STEP) for n in range(instructions // 10)]
+    return HEAD + "".join(pieces) + TAIL
+
+
+@dataclass
+class Compilation:
+    """What a kernel took in a tier: its instructions, and the seconds of each stage, run by run."""
+
+    instructions: int
+    stages: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def milliseconds(self) -> list[float]:
+        """An instruction, in each run."""
+        return [1000 * sum(run) / self.instructions for run in zip(*self.stages.values(), strict=True)]
+
+    @property
+    def parts(self) -> str:
+        """The medians of the stages, in words."""
+        return ", ".join(f"{name} {1000 * statistics.median(seconds):.0f}" for name, seconds in self.stages.items())
+
+
+def compiled(source: str, name: str, block: tuple[int, int, int], shared: int, tier: Tier, runs: int) -> Compilation:
+    """Compile the version of a kernel that runs first, several times from the start."""
+    found = Compilation(0)
+    for _ in range(runs):
+        module = ptxvm.load(source)
+        function = module.image.resolve(module.kernel(name).function)
+        found.instructions = len(function.instructions)
+        for stage, seconds in _stages(Translation(module.image, Specialisation(function, block, shared)), tier):
+            found.stages.setdefault(stage, []).append(seconds)
+    return found
+
+
+def _stages(translation: Translation, tier: Tier) -> Iterator[tuple[str, float]]:
+    last = time.process_time()
+    marks: list[tuple[str, float]] = []
+
+    def done(name: str) -> None:
+        marks.append((name, time.process_time()))
+
+    text, _ = translation.text("first")
+    done("translation")
+    data = native.object_code(text, tier, done)
+    Loaded(flatten(data))
+    done("link")
+    for name, at in marks:
+        yield name, at - last
+        last = at
