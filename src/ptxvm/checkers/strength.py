@@ -94,14 +94,15 @@ class Sites:
     ) -> npt.NDArray[np.bool_]:
         """Is an access morally strong with others, of other threads, on bytes that they share?
 
-        Both are strong, each one's scope has the other's thread, and they cover the same bytes: as every access is
-        aligned to its size, that means that they are of one size.
+        Both are strong and of one proxy, each one's scope has the other's thread, and they cover the same bytes: as every
+        access is aligned to its size, that means that they are of one size.
         """
         mine, theirs = int(self.scope[site]), self.scope[others]
         if not mine:
             return np.zeros(len(others), np.bool_)
         wide = theirs >= WIDE if mine >= WIDE else np.zeros(len(others), np.bool_)
-        strong: npt.NDArray[np.bool_] = (theirs > 0) & (self.size[others] == self.size[site]) & (same_cta | wide)
+        alike = (self.size[others] == self.size[site]) & (self.proxy[others] == self.proxy[site])
+        strong: npt.NDArray[np.bool_] = (theirs > 0) & alike & (same_cta | wide)
         return strong
 
     def see_each_other(
@@ -109,11 +110,12 @@ class Sites:
     ) -> npt.NDArray[np.bool_]:
         """Can an order let an access see the effects of earlier writes of its grid (PTX 2.3 and 8.9.5)?
 
-        Those of the generic proxy do, and those to surfaces within a CTA; nothing writes by that of textures.
+        Those of the generic proxy do, and those to surfaces within a CTA; nothing writes by that of textures.  What is
+        morally strong needs no order.
         """
         mine, theirs = int(self.proxy[site]), self.proxy[earlier]
         seen: npt.NDArray[np.bool_] = (theirs == mine) & (same_cta | (mine == 0))
-        return seen
+        return seen | self.morally_strong(site, earlier, same_cta)
 
     def covers(
         self, later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
@@ -123,6 +125,6 @@ class Sites:
         Then whatever races with the earlier one races with the later one too.
         """
         mine, theirs = self.scope[later], self.scope[earlier]
-        alike = (self.size[later] == self.size[earlier]) & same_cta & (theirs > 0)
+        alike = (self.size[later] == self.size[earlier]) & (self.proxy[later] == self.proxy[earlier]) & same_cta & (theirs > 0)
         found: npt.NDArray[np.bool_] = (mine == 0) | alike & ((theirs >= WIDE) | (mine < WIDE))
         return found

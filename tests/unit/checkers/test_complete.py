@@ -35,10 +35,11 @@ class Step:
     scope: str
     space: str = "global"
     count: int = 1
+    proxy: str = ""
     attributes: dict[str, Any] = field(init=False)
 
     def __post_init__(self):
-        self.attributes = {"order": self.order, "scope": self.scope}
+        self.attributes = {"order": self.order, "scope": self.scope, "proxy": self.proxy}
 
     @property
     def writes(self):
@@ -64,6 +65,7 @@ class Done:
     def strong_with(self, other):
         return (
             self.bytes == other.bytes
+            and self.step.proxy == other.step.proxy
             and self.step.reaches(self.thread, other.thread)
             and other.step.reaches(other.thread, self.thread)
         )
@@ -104,9 +106,17 @@ class Oracle:
 
     def _races(self, earlier, later, known):
         conflict = earlier.bytes & later.bytes and (earlier.step.writes or later.step.writes)
+        if conflict and earlier.step.writes and not self._can_be_seen(earlier, later) and not earlier.strong_with(later):
+            return True
         if not conflict or earlier.thread == later.thread or earlier in known or earlier.strong_with(later):
             return False
         return not any(each in known for each in self.observed.get(earlier, ()))
+
+    def _can_be_seen(self, earlier, later):
+        """Can causality order the accesses, the earlier of which writes (PTX 8.9.5, 1 and 2; and 2.3)?"""
+        if earlier.step.proxy != later.step.proxy:
+            return False
+        return not later.step.proxy or earlier.thread // BLOCK == later.thread // BLOCK
 
     def overtaken(self, earlier, thread):
         """Does a thread know who has observed a later write of the place, which came after an access?
@@ -128,8 +138,8 @@ class Oracle:
 class Trace:
     """One random program, told to the detector and to the oracle."""
 
-    def __init__(self, seed, operations):
-        self.random, self.operations = random.Random(seed), operations
+    def __init__(self, seed, operations, *, images=False):
+        self.random, self.operations, self.images = random.Random(seed), operations, images
         self.ctas = self.random.choice((1, 2, 3))
         self.found = []
         self.detector = RaceDetector(Scene("k", LaunchShape.of(self.ctas, BLOCK)), self.found.append)
@@ -165,7 +175,12 @@ class Trace:
         operation = self.random.choice(self.operations)
         if operation == "atomic":
             size, order = 4, "relaxed"
-        step = Step(object(), operation, Type.named[f"b{8 * size}"], order, scope)
+        proxy = self.random.choice(("", "", "surface", "texture")) if self.images else ""
+        if proxy:
+            size, order, scope = 4, "relaxed" if operation == "atomic" else "weak", "gpu"
+        if proxy == "texture":
+            operation = "read"
+        step = Step(object(), operation, Type.named[f"b{8 * size}"], order, scope, proxy=proxy)
         everybody = [cta * BLOCK + n for cta in range(self.ctas) for n in ACTIVE]
         threads = sorted(self.random.sample(everybody, self.random.choice((1, 1, 2, len(everybody)))))
         offsets = [self.random.randrange(8 // size) * size for _ in threads]
@@ -180,11 +195,11 @@ class Trace:
         return {tuple(site.bound for site in race.sites) for race in self.found}, races, must
 
 
-@pytest.mark.parametrize("operations", [("read", "read", "write"), ("read", "atomic"), ("read", "read", "write", "atomic")])
-def test_the_first_race_of_a_program_is_found_and_nothing_else(operations):
+def first_races(operations, *, images=False):
+    """Of random programs the first race is found, and nothing else."""
     races = 0
     for seed in range(1500):
-        trace = Trace(seed, operations)
+        trace = Trace(seed, operations, images=images)
         for _ in range(14):
             found, expected, must = trace.turn()
             assert found <= expected, f"seed {seed}"
@@ -195,12 +210,22 @@ def test_the_first_race_of_a_program_is_found_and_nothing_else(operations):
     assert 100 < races < 1500
 
 
+@pytest.mark.parametrize("operations", [("read", "read", "write"), ("read", "atomic"), ("read", "read", "write", "atomic")])
+def test_the_first_race_of_a_program_is_found_and_nothing_else(operations):
+    first_races(operations)
+
+
+@pytest.mark.parametrize("operations", [("read", "read", "write"), ("read", "write", "atomic")])
+def test_the_first_race_of_images_is_found_and_nothing_else(operations):
+    first_races(operations, images=True)
+
+
 def test_records_of_the_largest_grids(monkeypatch):
     """Of a grid of 2**29 threads: more bits for threads, and less for the rest."""
     large = Packing.of(1 << 29)
     assert (large.threads, large.stamps, large.sites) == (1 << 32, 1 << 19, 1 << 12)
     monkeypatch.setattr(Packing, "of", lambda threads: large)
-    test_the_first_race_of_a_program_is_found_and_nothing_else(("read", "read", "write", "atomic"))
+    first_races(("read", "read", "write", "atomic"))
 
 
 # ── kernels of two or three CTAs ────────────────────────────────────────────────────────

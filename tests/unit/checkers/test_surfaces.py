@@ -70,3 +70,20 @@ def test_races_on_surfaces(body, hazards):
 )
 def test_a_surface_and_global_memory_are_the_same_bytes(body, hazards, engine):
     assert [each.hazard for each in found(body, engine=engine)] == hazards
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(
+    ("body", "hazards"),
+    [
+        ("sured.b.add.1d.u32.trap [s, {0}], %r1;", []),  # morally strong: no order is needed
+        ("sured.b.add.1d.u32.trap [s, {0}], %r1; red.global.add.u32 [%d], 1;", ["WAW"]),  # not so of two proxies
+        ("suld.b.1d.b32.trap %r4, [s, {0}];", []),
+    ],
+)
+def test_surfaces_in_two_ctas(body, hazards, engine):
+    module, data = ptxvm.load(HEAD + body + "\n ret;\n}\n"), np.zeros(32, np.uint32)
+    surface = ptxvm.Surface(data)
+    module.bind("s", surface)
+    findings = module.kernel().launch(2, 1, [data], check=("race",), engine=engine).findings
+    assert [each.hazard for each in findings] == hazards
