@@ -76,7 +76,8 @@ def test_jit(rng: np.random.Generator):
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_kernels(path, rng: np.random.Generator):
     for test in read(path):
-        assert never_forbidden(test, machines(test, path), 2 * SCHEDULES, int(rng.integers(1 << 30))) or "crossed" in test.name
+        seen = never_forbidden(test, machines(test, path), SCHEDULES, int(rng.integers(1 << 30)))
+        assert seen or judge(test).termination != "terminates"
 
 
 def test_a_schedule_finds_what_another_does_not():

@@ -5,10 +5,14 @@ Both ask the same axioms, so this compares how executions are found, not what is
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from test_kernels import KERNELS
 from verdicts import Expected, collected, own
 
+from ptxvm.litmus import read
 from ptxvm.model import judge, read_litmus
 from ptxvm.model.conditions import CannotSolve
 from ptxvm.model.judge import MANY, choices
@@ -41,6 +45,21 @@ def test_both_agree_on_some(rng: np.random.Generator):
 def test_both_agree(expected: Expected):
     if not same(expected):
         pytest.skip("z3 is not asked about sizes")
+
+
+@pytest.mark.parametrize("path", [path for path in KERNELS if path.stem != "mbarriers"], ids=lambda path: path.stem)
+def test_both_agree_on_kernels(path: Path):
+    compared = 0
+    for test in read(path):
+        try:
+            solved = judge(test, solver="z3")
+        except CannotSolve:
+            continue
+        found = judge(test, solver="search")
+        assert (solved.verdict, solved.outcomes, solved.termination) == (found.verdict, found.outcomes, found.termination)
+        assert {(race.first, race.second) for race in solved.races} == {(race.first, race.second) for race in found.races}
+        compared += 1
+    assert compared
 
 
 def ring(threads: int, fence: str) -> str:

@@ -13,7 +13,7 @@ from itertools import product
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
 from ptxvm.model.barriers import barrier_orders
 from ptxvm.model.events import Event, Kind
-from ptxvm.model.execution import Cell, Execution
+from ptxvm.model.execution import WHOLE, Cell, Execution
 from ptxvm.model.paths import Path, Taken, paths
 from ptxvm.model.program import Load, Location, Test, Thread
 from ptxvm.model.relations import Relation
@@ -171,6 +171,8 @@ def initial_writes(test: Test, events: list[Event]) -> list[Event]:
     written = []
     for (variable, at), size in sizes.items():
         value = test.variables.get(variable, 0) >> 8 * at
+        if size and size < test.sizes.get(variable, WHOLE):
+            value &= (1 << 8 * size) - 1
         place = Location(variable, at, size)
         written.append(Event(Kind.WRITE, (variable, at), f"{place} = {value}", location=place, value=value))
     return written
@@ -265,12 +267,14 @@ def _memory(x: PTX64, last: Mapping[Cell, int], known: Mapping[Key, int]) -> dic
     for cell, write in last.items():
         variable, at = cell
         value = evaluate(x.events[write].value, known) or 0
-        if all(other == cell for other in last if other[0] == variable):
+        size, whole = _size(x, cell, x.ranges[write][2]), x.test.sizes.get(variable)
+        if whole in (None, size) and all(other == cell for other in last if other[0] == variable):
             values[variable] = value
             continue
-        size = _size(x, cell, x.ranges[write][2])
-        part = value >> 8 * (at - x.ranges[write][1]) & (1 << 8 * size) - 1
-        values[variable] = values.get(variable, 0) | part << 8 * at
+        mask = (1 << 8 * size) - 1
+        part = value >> 8 * (at - x.ranges[write][1]) & mask
+        first = x.test.variables.get(variable, 0) & (1 << 8 * (whole or WHOLE)) - 1
+        values[variable] = values.get(variable, first) & ~(mask << 8 * at) | part << 8 * at
     for alias in x.test.aliases:
         values[alias] = values.get(x.test.physical(alias), 0)
     return values

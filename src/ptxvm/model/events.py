@@ -55,6 +55,8 @@ class Event:
     count: Value | None = None
     made_of: int = field(default=0)
     """How many instructions its thread did before: the scalars of one instruction share it."""
+    follows: frozenset[Key] = frozenset()
+    """Operations that go on for longer than others, and which it follows all the same: the copies of whose end it tells."""
 
     @property
     def is_memory(self) -> bool:

@@ -153,7 +153,8 @@ class Execution:
 
         def precedes(a: Event, b: Event) -> bool:
             one_vector = a.made_of == b.made_of and a.atomic != b.atomic  # the scalars of a vector have no order
-            return a.thread is not None and a.thread is b.thread and a.end <= b.start and not one_vector
+            in_order = (a.end <= b.start and not one_vector) or a.key in b.follows
+            return a.thread is not None and a.thread is b.thread and in_order
 
         return Relation.where(self.events, precedes)
 

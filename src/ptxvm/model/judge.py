@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import factorial, prod
@@ -14,7 +14,8 @@ from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
 from ptxvm.model.conditions import CannotSolve, both, negated
 from ptxvm.model.enumerate import LOOPS, Candidate, Search
-from ptxvm.model.liveness import termination
+from ptxvm.model.events import Event
+from ptxvm.model.liveness import Ending, termination
 from ptxvm.model.paths import paths
 from ptxvm.model.program import Atomic, Fence, Instruction, Load, Location, Store, Test
 
@@ -56,6 +57,8 @@ class Judgement:
     model: str
     verdict: str = ""
     termination: str = ""
+    why: tuple[str, ...] = ()
+    """Of a test that may not end: what its threads do for ever; of one of which that is not known: why not."""
     outcomes: dict[State, bool] = field(default_factory=dict)
     """Each final state, and whether it satisfies the condition."""
     witness: Candidate | None = None
@@ -65,6 +68,8 @@ class Judgement:
     races: list[Race] = field(default_factory=list)
     seconds: float = 0.0
     solver: str = "search"
+    touched: set[str] = field(default_factory=set)
+    """The variables that some thread accesses."""
     complete: bool = True
     """Are all outcomes listed?"""
     witnesses: dict[State, Candidate] = field(default_factory=dict)
@@ -79,6 +84,7 @@ class Judgement:
             "model": self.model,
             "verdict": self.verdict,
             "termination": self.termination,
+            "why": list(self.why),
             "outcomes": [{"state": dict(state), "condition": holds} for state, holds in self.outcomes.items()],
             "races": [vars(race) | {"kind": race.kind} for race in self.races],
             "axiom": self.forbidden.broken.name if self.forbidden and self.forbidden.broken else None,
@@ -108,7 +114,8 @@ def judge(
         for candidate in Search(test, axioms, bound, on_broken=inquiry.broken, on_stuck=inquiry.stuck).run():
             inquiry.kept(candidate)
     inquiry.close()
-    judgement.termination = termination(test) if test.ways is None else inquiry.ends()
+    ending = termination(test) if test.ways is None else inquiry.ends()
+    judgement.termination, judgement.why = ending.answer, ending.why
     judgement.seconds = time.perf_counter() - started
     return judgement
 
@@ -140,7 +147,7 @@ def solved(inquiry: _Inquiry, axioms: type[PTX64], bound: int, *, must: bool) ->
     test = inquiry.test
     try:
         ways = product(*(paths(thread, bound) for thread in test.threads)) if test.ways is None else test.ways(bound)
-        for question in questions(test, axioms, ways):
+        for question in questions(test, axioms, ways, inquiry.stuck):
             inquiry.ask(question)
     except CannotSolve:
         if must:
@@ -169,6 +176,7 @@ class _Inquiry:
     def kept(self, candidate: Candidate) -> None:
         """An execution that keeps all axioms."""
         x = candidate.execution
+        self.touch(x.events)
         self.races |= {
             Race(str(x.events[a]), str(x.events[b]), str(x.events[a].location), mixed_size=(a, b) in x.mixed_size_race)
             for a, b in x.data_race
@@ -206,8 +214,15 @@ class _Inquiry:
             if key not in self.judgement.outcomes and telling > self.told.get(key, (False, -1)):
                 self.told[key], self.judgement.refusals[key] = telling, candidate
 
+    def touch(self, events: Iterable[Event]) -> None:
+        """Remember which variables are accessed."""
+        self.judgement.touched |= {
+            self.test.physical(event.location.variable) for event in events if event.thread is not None and event.location
+        }
+
     def ask(self, question: Any) -> None:
         """What z3 finds along some paths: races, an answer to the question, and then final states that differ."""
+        self.touch(question.start.events)
         self.races |= {
             Race(str(first), str(second), str(first.location), mixed_size=False)
             for first, second in ((question.start.events[a], question.start.events[b]) for a, b in question.races())
@@ -235,14 +250,15 @@ class _Inquiry:
         self.judgement.witnesses.clear()
         self.judgement.witness, self.judgement.complete, self.found, self.races = None, True, False, set()
 
-    def stuck(self, candidate: Candidate) -> None:
+    def stuck(self, _: Candidate | None = None) -> None:
         """One whose barriers never open."""
-        del candidate
         self.hangs = True
 
-    def ends(self) -> str:
-        """Does a kernel come to its end?  Of loops no more is known than that they may take so many turns."""
-        return "may_hang" if self.hangs else "unknown" if self.test.loops else "terminates"
+    def ends(self) -> Ending:
+        """Does a kernel come to its end?  Without loops it does, if its barriers open whatever was read."""
+        if self.test.ending is None or not (self.test.loops or self.hangs):
+            return Ending("terminates")
+        return self.test.ending()
 
     def close(self) -> None:
         """The verdict, when all executions are known."""

@@ -29,9 +29,12 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.model.conditions import Condition, NotALitmusTest, condition
 from ptxvm.model.litmus_syntax import read_question
+from ptxvm.model.liveness import Ending
 from ptxvm.model.paths import Path
 from ptxvm.model.program import Elements, Test, Thread
+from ptxvm.model.turns import ends
 from ptxvm.model.ways import Explorer, Values
+from ptxvm.syntax import tree
 
 LINE = re.compile(r"^\s*//:\s*(litmus|memory|launch|filter|~\s*exists|not\s+exists|exists|forall)\b(.*)$", re.MULTILINE)
 LAUNCH = re.compile(r"(\w+)\s*<<<(.*)>>>\s*\((.*)\)")
@@ -139,6 +142,15 @@ class _Reader:
             explore(self.launch.kernel, self.launch, perform)
             return iter(found)
 
+        def ending() -> Ending:
+            found: list[Ending] = []
+
+            def perform(stage: Stage) -> None:
+                found.append(ends(stage, threads, Locator(places), Values(first).initial))
+
+            explore(self.launch.kernel, self.launch, perform)
+            return found[0]
+
         return KernelTest(
             self.name, threads, first, {}, quantifier, question, only,
             sizes={place.name: len(place.first) for place in places},
@@ -147,8 +159,24 @@ class _Reader:
             cta_threads=self.launch.shape.threads,
             launch=self.launch,
             places=places,
-            loops=any(at <= n for n, bound in enumerate(self.launch.kernel.instructions) for at in targets(bound)),
+            ending=ending,
+            loops=self.loops(),
         )  # fmt: skip
+
+    def loops(self) -> bool:
+        """Can a thread jump back or call itself, or does it take values from others?"""
+        called = [self.launch.kernel]
+        for function in called:
+            for n, bound in enumerate(function.instructions):
+                goal = bound.operands.get("func")
+                callee = bound.scope.find(goal.text) if isinstance(goal, tree.Name) else None
+                exchanges = "waits" in bound.i.of.effects and bool(bound.i.destinations())
+                if bound.node.opcode == "call" and (callee is None or callee in called):
+                    return True
+                if exchanges or any(at <= n for at in targets(bound)):
+                    return True
+                called += [callee] if isinstance(callee, Function) else []
+        return False
 
     # ── the launch ──────────────────────────────────────────────────────────────────────
 

@@ -7,31 +7,87 @@ spin that nobody ends).  A scheduler that leaves out a thread which always could
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-from ptxvm.model.machine import Machine, State
+from ptxvm.model.machine import Machine
 from ptxvm.model.program import Barrier, Branch, Test, Thread
 
 STATES = 20_000
 """After so many, the answer is `unknown`."""
 
-Graph = dict[State, dict[int, list[State]]]
+SOME = 3
+"""So many threads are named."""
+
+S = TypeVar("S", bound=Hashable)
+Graph = dict[S, dict[int, list[S]]]
 """For each state, what each thread that can go on makes of it."""
 
 
-def termination(test: Test) -> str:
-    """`terminates`, `may_hang`, or `unknown` where there are too many states."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """`terminates`, `may_hang`, or `unknown`, and why."""
+
+    answer: str
+    why: tuple[str, ...] = ()
+
+
+class Turns(Protocol[S]):
+    """A machine whose threads take turns."""
+
+    @property
+    def threads(self) -> Sequence[Thread]:
+        """Who takes turns."""
+        ...
+
+    def start(self) -> S:
+        """The first state."""
+        ...
+
+    def moves(self, state: S, known: Collection[S]) -> dict[int, list[S]]:
+        """What each thread that can go on makes of a state; nothing, for one whose turn may come later."""
+        ...
+
+    def is_finished(self, state: S, number: int) -> bool:
+        """Has this thread come to its end?"""
+        ...
+
+    def where(self, state: S, number: int) -> str:
+        """What a thread does there, as a part of a sentence."""
+        ...
+
+
+def termination(test: Test) -> Ending:
+    """Of a litmus test in a table: does it end?"""
     if not any(isinstance(i, Barrier) or jumps_back(thread, n) for thread in test.threads for n, i in enumerate(thread.code)):
-        return "terminates"
-    machine = Machine(test)
-    graph = reachable(machine)
-    if len(graph) >= STATES:
-        return "unknown"
-    everybody = range(len(test.threads))
+        return Ending("terminates")
+    return decided(Machine(test))
+
+
+def decided(machine: Turns[S], most: int = STATES) -> Ending:
+    """Does a machine always stop, if the scheduler is fair?"""
+    graph = reachable(machine, most)
+    if len(graph) >= most:
+        return Ending("unknown", (f"it comes to more than {most:,} states",))
+    everybody = range(len(machine.threads))
     for state, moves in graph.items():
-        if not moves and not all(machine.is_finished(state, n) for n in everybody):
-            return "may_hang"
-    return "may_hang" if any(is_fair(component, graph) for component in components(graph)) else "terminates"
+        if not moves and (left := [n for n in everybody if not machine.is_finished(state, n)]):
+            return Ending("may_hang", _said(machine, state, left))
+    for component in components(graph):
+        if is_fair(component, graph):
+            state = next(state for state in graph if state in component)
+            left = [n for n in everybody if not machine.is_finished(state, n)]
+            return Ending("may_hang", _said(machine, state, left, moving(component, graph)))
+    return Ending("terminates")
+
+
+def _said(machine: Turns[S], state: S, numbers: Sequence[int], goes_on: Collection[int] = ()) -> tuple[str, ...]:
+    """What some threads do for ever."""
+    verbs = {n: "goes round at" if n in goes_on else "waits at" for n in numbers}
+    lines = [f"{machine.threads[n].name} {verb} {machine.where(state, n)}" for n, verb in verbs.items()]
+    more = (f"and {len(lines) - SOME} more threads",) if len(lines) > SOME else ()
+    return (*lines[:SOME], *more)
 
 
 def jumps_back(thread: Thread, at: int) -> bool:
@@ -40,33 +96,34 @@ def jumps_back(thread: Thread, at: int) -> bool:
     return isinstance(instruction, Branch) and thread.labels[instruction.label] <= at
 
 
-def reachable(machine: Machine) -> Graph:
+def reachable(machine: Turns[S], most: int) -> Graph[S]:
     """All states, and the steps between them."""
-    graph: Graph = {}
+    graph: Graph[S] = {}
     waiting = [machine.start()]
-    while waiting and len(graph) < STATES:
+    while waiting and len(graph) < most:
         state = waiting.pop()
         if state in graph:
             continue
-        moves = {n: list(machine.steps(state, n)) for n in range(len(machine.threads))}
-        graph[state] = {n: following for n, following in moves.items() if following}
+        graph[state] = machine.moves(state, graph)
         waiting += [after for following in graph[state].values() for after in following if after not in graph]
     return graph
 
 
-def is_fair(component: set[State], graph: Graph) -> bool:
+def is_fair(component: set[S], graph: Graph[S]) -> bool:
     """Can a fair scheduler stay here: does each thread move here, or is there a state in which it cannot?"""
-    moved: set[int] = set()
-    always = set.intersection(*(set(graph[state]) for state in component))
-    for state in component:
-        moved |= {n for n, following in graph[state].items() if not component.isdisjoint(following)}
+    moved, always = moving(component, graph), set.intersection(*(set(graph[state]) for state in component))
     return bool(moved) and always <= moved
 
 
-def components(graph: Graph) -> list[set[State]]:
+def moving(component: set[S], graph: Graph[S]) -> set[int]:
+    """Who can move and stay here?"""
+    return {n for state in component for n, following in graph[state].items() if not component.isdisjoint(following)}
+
+
+def components(graph: Graph[S]) -> list[set[S]]:
     """The strongly connected components (Kosaraju): states that can all be reached from each other."""
-    finished: list[State] = []
-    seen: set[State] = set()
+    finished: list[S] = []
+    seen: set[S] = set()
     for root in graph:
         stack = [] if root in seen else [(root, _following(graph, root))]
         seen.add(root)
@@ -79,11 +136,11 @@ def components(graph: Graph) -> list[set[State]]:
             else:
                 seen.add(after)
                 stack.append((after, _following(graph, after)))
-    before: dict[State, list[State]] = {state: [] for state in graph}
+    before: dict[S, list[S]] = {state: [] for state in graph}
     for state in graph:
         for after in _following(graph, state):
             before[after].append(state)
-    found: list[set[State]] = []
+    found: list[set[S]] = []
     left = set(graph)
     for root in reversed(finished):
         if root not in left:
@@ -99,5 +156,5 @@ def components(graph: Graph) -> list[set[State]]:
     return found
 
 
-def _following(graph: Graph, state: State) -> Iterator[State]:
+def _following(graph: Graph[S], state: S) -> Iterator[S]:
     return (after for following in graph[state].values() for after in following)

@@ -6,7 +6,7 @@ and a load takes any of them, again and again if it likes.  So a loop that spins
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
@@ -66,6 +66,16 @@ class Machine:
             tuple((name, frozenset({(known.get(name, 0), -1, "")})) for name in names if name in self.variables),
         )
 
+    def moves(self, state: State, known: Collection[State]) -> dict[int, list[State]]:
+        """What each thread that can go on makes of it."""
+        del known
+        moves = {n: list(self.steps(state, n)) for n in range(len(self.threads))}
+        return {n: following for n, following in moves.items() if following}
+
+    def where(self, state: State, number: int) -> str:
+        """What a thread does there."""
+        return f"`{self.threads[number].code[state.at[number]].text}`"
+
     def is_finished(self, state: State, number: int) -> bool:
         """Has this thread come to its end?"""
         return state.at[number] >= len(self.threads[number].code)
@@ -116,16 +126,9 @@ class Machine:
     def write(self, state: State, number: int, variable: str, value: int, scope: str) -> State:
         """Memory after a write: what it is morally strong with, and what its thread wrote before, is gone."""
         name, memory = self.test.physical(variable), dict(state.memory)
-        stays = {old for old in memory[name] if not self._replaces(number, scope, old)}
+        stays = {old for old in memory[name] if remains(self.threads, number, scope, old)}
         memory[name] = frozenset({*stays, (value, number, scope)})
         return replace(state, memory=tuple(sorted(memory.items())))
-
-    def _replaces(self, number: int, scope: str, old: Written) -> bool:
-        _, other, theirs = old
-        if other in (-1, number):
-            return True
-        mine, writer = self.threads[number], self.threads[other]
-        return bool(scope and theirs) and mine.within(scope, writer) and writer.within(theirs, mine)
 
     def is_open(self, state: State, number: int, place: Place, count: int | None) -> bool:
         """May the thread go on?"""
@@ -149,6 +152,15 @@ class Machine:
         return any(isinstance(b.identity, str) for b in named) and not went and not self.is_finished(state, number)
 
 
+def remains(threads: Sequence[Thread], number: int, scope: str, old: Written) -> bool:
+    """May what was written still be read after a write of a thread?  Not if that is its own, or morally strong with it."""
+    _, other, theirs = old
+    if other in (-1, number):
+        return False
+    mine, writer = threads[number], threads[other]
+    return not (scope and theirs and mine.within(scope, writer) and writer.within(theirs, mine))
+
+
 @dataclass
 class _Turn:
     """One step of one thread: the state before it, and the registers, which it may change."""
@@ -169,9 +181,9 @@ class _Turn:
         registers = _with(state.registers, self.number, tuple(sorted(self.registers.items())))
         return replace(state, at=_with(state.at, self.number, following), registers=registers)
 
-    def held(self, variable: str) -> frozenset[Written]:
+    def held(self, variable: str) -> list[Written]:
         """What a variable may be read as."""
-        return dict(self.before.memory)[self.machine.test.physical(variable)]
+        return sorted(dict(self.before.memory)[self.machine.test.physical(variable)])
 
     def load(self, load: Load) -> Iterator[State]:
         """Any value that is there."""

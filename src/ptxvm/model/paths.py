@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ptxvm.model.events import Event, Kind
@@ -34,6 +34,25 @@ class Taken:
     outcome: bool
 
 
+Encounter = tuple[str, int, tuple[str, ...], int]
+"""What threads come to together: its name and number, who has to come, and the how manieth time it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What one thread gives to others that it meets, and what it takes from them, by their names."""
+
+    encounter: Encounter
+    thread: str
+    given: tuple[int, ...]
+    comes_from: frozenset[Key]
+    """The reads on which it depends what is given; a key below 0 is what the thread took from another."""
+    taken: Mapping[str, tuple[int, ...] | None]
+    """None from those who ended instead of coming."""
+    keys: Mapping[Key, str]
+    """By their keys, from whom values came that the thread has used."""
+
+
 @dataclass(slots=True)
 class Path:
     """A way through a thread, as far as it is gone."""
@@ -49,6 +68,8 @@ class Path:
     done: int = 0
     fault: Exception | None = None
     """What stopped it, in a kernel that does something wrong on this way."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    """Of a kernel: what it gave to other threads in a register, and took from them."""
 
     def fork(self) -> Path:
         """The same, to go on another way."""

@@ -16,9 +16,11 @@ from ptxvm.model.program import Thread
 from ptxvm.model.relations import Relation
 
 WARP = 32
+OF_THE_CTA = -1
+"""The warp of a barrier that is none of a warp."""
 
 Place = tuple[tuple[int, int, int], int, str, int]
-"""The CTA, the warp (0 for a barrier of the CTA), the kind, and the number."""
+"""The CTA, the warp, the kind, and the number, which for a warp are its members."""
 Queue = Sequence[int]
 """The arrivals of one thread at one place, in their order."""
 Phase = tuple[int, ...]
@@ -43,7 +45,7 @@ def phase_orders(x: Execution) -> Iterator[Relation]:
 def _place(x: Execution, event: Event) -> Place:
     assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `phase_orders` asked
     kind = event.barrier.name
-    warp = number_in_cta(x, event.thread) // WARP if kind == "bar.warp" else 0
+    warp = number_in_cta(x, event.thread) // WARP if event.barrier.scope == "warp" else OF_THE_CTA
     return event.thread.cta, warp, kind, event.identity if isinstance(event.identity, int) else 0
 
 
@@ -77,11 +79,11 @@ def _openings(
 
 
 def _is_awaited(x: Execution, thread: Thread, place: Place) -> bool:
-    cta, warp, kind, members = place
+    cta, warp, _, members = place
     if thread.cta != cta:
         return False
     number = number_in_cta(x, thread)
-    return kind != "bar.warp" or (number // WARP == warp and bool(members >> number % WARP & 1))
+    return warp == OF_THE_CTA or (number // WARP == warp and bool(members >> number % WARP & 1))
 
 
 def _wait(x: Execution, arrival: int, waits: Mapping[tuple[str, int], int]) -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ptxvm.model.conditions import Condition
 
 if TYPE_CHECKING:
+    from ptxvm.model.liveness import Ending
     from ptxvm.model.paths import Path
 
 Operand = int | str
@@ -199,10 +200,12 @@ class Test:
     """How the final values of variables are shown; one number where nothing is said."""
     ways: Callable[[int], Iterator[tuple[Path, ...]]] | None = field(default=None, compare=False)
     """Of a kernel: a way for each thread that jumps back at most so often.  Those of other tests follow from their code."""
+    ending: Callable[[], Ending] | None = field(default=None, compare=False)
+    """Of a kernel: does it come to its end?"""
+    loops: bool = False
+    """Of a kernel: can a thread go on for ever, or take from others what they never give?"""
     cta_threads: int = 0
     """Of a kernel: the threads of a CTA; 0 for other tests, whose barriers are opened by those that name them."""
-    loops: bool = False
-    """Of a kernel: does it jump back somewhere?"""
 
     __test__ = False  # pytest: this is no test of ours
 

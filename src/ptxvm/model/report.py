@@ -30,6 +30,8 @@ def report(judgement: Judgement, *, every: bool = False) -> Iterator[str]:
     yield f"{test.name} (PTX {judgement.model}): {judgement.verdict}"
     yield f"  {QUESTIONS[test.quantifier]} {test.condition}" + (f", where {test.filter}" if test.filter else "")
     yield f"  {ENDS[judgement.termination]}"
+    for why in judgement.why:
+        yield from wrap(why, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
     if judgement.verdict == NO_GUARANTEE:
         yield f"  a mixed-size data race ends what the axioms promise ({MODELS[judgement.model].mixed_size_section})"
     yield ""
@@ -51,9 +53,9 @@ def outcomes(judgement: Judgement) -> Iterator[str]:
     if not judgement.outcomes:
         yield "  no execution comes to an end"
         return
-    names = [name for name, _ in next(iter(judgement.outcomes))]
+    asked = judgement.test.condition.names | (judgement.test.filter.names if judgement.test.filter else set())
+    names = [name for name, _ in next(iter(judgement.outcomes)) if name in asked or is_touched(judgement, name)]
     if sum(len(name) + 2 for name in names) + 2 > WIDTH:  # only what the question asks for
-        asked = judgement.test.condition.names | (judgement.test.filter.names if judgement.test.filter else set())
         names = [name for name in names if name in asked] or names
     rows = sorted({(tuple(dict(state)[name] for name in names), holds) for state, holds in judgement.outcomes.items()})
     widths = [max(len(name), *(len(str(row[n])) for row, _ in rows)) for n, name in enumerate(names)]
@@ -63,6 +65,11 @@ def outcomes(judgement: Judgement) -> Iterator[str]:
         yield f"  {'*' if holds else ' '} {cells}"
     if not judgement.complete:
         yield "    and more"
+
+
+def is_touched(judgement: Judgement, name: str) -> bool:
+    """Is it a register, or memory that some thread accesses?"""
+    return ":" in name or judgement.test.physical(name.partition("[")[0]) in judgement.touched
 
 
 def races(judgement: Judgement) -> Iterator[str]:
@@ -105,8 +112,9 @@ def table(candidate: Candidate) -> Iterator[str]:
         if event.kind is Kind.READ:
             writes = dict.fromkeys(x.sources[i, cell] for cell in x.cells[i])
             told = f"reads {candidate.known[event.key]} from {' and '.join(str(number[w]) for w in writes)}"
-        elif event.kind is Kind.WRITE and event.atomic:
-            told = f"writes {evaluate(event.value, candidate.known)}"
+        elif event.kind is Kind.WRITE and event.thread is not None:
+            value = evaluate(event.value, candidate.known)
+            told = "" if event.text.endswith((f" {value}", f"{value}}}")) and not event.atomic else f"writes {value}"
         elif event.kind in (Kind.ARRIVAL, Kind.WAIT):
             told = "arrives" if event.kind is Kind.ARRIVAL else "waits"
         lines.append((number[i], event.thread.name if event.thread else "first", event.text, told))

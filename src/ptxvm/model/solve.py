@@ -6,7 +6,7 @@ takes, the order of fence.sc pairs, coherence order.  The axioms are those that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import z3
@@ -166,10 +166,21 @@ class Question:
             for name, value in path.registers.items():
                 if not name.startswith("#"):
                     state[f"{path.thread.name}:{name}"] = self.value(value)
-        for (variable, _), writes in self.start.memory.items():
-            if variable in state:
+        state |= {
+            name: z3.BitVecVal(value, BITS)
+            for variable in self.test.elements
+            for name, value in self.test.elements[variable].named(variable, self.test.variables[variable]).items()
+        }
+        shown = set[str]()
+        for cell, writes in self.start.memory.items():
+            if cell[0] in self.test.elements and all(self.start.initial >> write & 1 for write in writes):
+                continue  # it stays as it was
+            name = self.name(cell, writes[-1])
+            if name in shown:
                 raise CannotSolve("z3 is not asked about a variable of which parts are written")
-            final = state[variable] = z3.BitVec(f"final_{variable}", BITS)
+            shown.add(name)
+            final = z3.BitVec(f"final_{name}", BITS)
+            state[name] = self.signed(cell[0], final)
             last = [z3.Bool(f"last{write}") for write in writes]
             self.solver.add(z3.Or(*last))
             for write, each in zip(writes, last, strict=True):
@@ -179,6 +190,23 @@ class Question:
         for alias in self.test.aliases:
             state[alias] = state[self.test.physical(alias)]
         return state
+
+    def name(self, cell: Cell, write: int) -> str:
+        """What a cell is called in a final state: a variable, or an element of one."""
+        variable, start, end = self.start.ranges[write]
+        elements = self.test.elements.get(variable)
+        if elements is None:
+            return variable
+        if end - start != elements.size or start % elements.size or cell[1] != start:
+            raise CannotSolve("z3 is not asked about parts of the elements of an array")
+        return list(elements.named(variable, 0))[start // elements.size]
+
+    def signed(self, variable: str, value: Any) -> Any:
+        """A final value with its sign, if its type has one."""
+        elements = self.test.elements.get(variable)
+        if elements is None or not elements.signed:
+            return value
+        return z3.SignExt(BITS - 8 * elements.size, z3.Extract(8 * elements.size - 1, 0, value))
 
     # ── what is asked ───────────────────────────────────────────────────────────────────
 
@@ -234,14 +262,20 @@ def number(found: z3.ModelRef, value: Any) -> int:
     return held
 
 
-def questions(test: Test, model: type[PTX64], ways: Iterator[tuple[Path, ...]]) -> Iterator[Question]:
-    """One for each choice of paths and order of barriers."""
+def questions(
+    test: Test, model: type[PTX64], ways: Iterator[tuple[Path, ...]], on_stuck: Callable[[], None]
+) -> Iterator[Question]:
+    """One for each choice of paths and order of barriers; `on_stuck` is told where there is no order."""
     for chosen in ways:
+        if any(path.fault for path in chosen):
+            raise CannotSolve("z3 is not asked about kernels that do something wrong")
         events = [event for path in chosen for event in path.events]
         start = model(test, [*initial_writes(test, events), *events])
         for name in (*model.known_from_the_start, "overlap"):
             getattr(start, name)
         if any(not isinstance(event.identity, int) or isinstance(event.count, Read) for event in events if event.barrier):
             raise CannotSolve("z3 is not asked about barriers whose number is read")
-        for barriers in barrier_orders(start, {}):
-            yield Question(test, model, chosen, barriers, start)
+        orders = list(barrier_orders(start, {}))
+        if not orders:
+            on_stuck()
+        yield from (Question(test, model, chosen, barriers, start) for barriers in orders)

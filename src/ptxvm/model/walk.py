@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
-from ptxvm.analysis.flow import registers_in
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.machine.alone import Enough, Touch
+from ptxvm.machine.alone import Enough, Holder, Meeting, Payload, Touch
+from ptxvm.model.copying import Copying
+from ptxvm.model.dependencies import NONE, Dependencies
 from ptxvm.model.events import Event, Kind
-from ptxvm.model.paths import ORDERS, Path, Taken
+from ptxvm.model.paths import FOREVER, ORDERS, Encounter, Exchange, Path, Taken
 from ptxvm.model.program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Read
 from ptxvm.syntax import tree
 
-FENCES = ("fence", "membar")
 STRONG = {"volatile": "relaxed"}
-Keys = frozenset[Key]
-NONE: Keys = frozenset()
 MANY = 64
 """So many chains of writes behind a value are followed."""
 
@@ -37,46 +37,91 @@ class Link(NamedTuple):
 
 
 Chain = frozenset[Link]
+FROM_OTHERS: tuple[Chain, ...] = (frozenset(),)
+"""How a value came that another thread gave is not followed."""
+
+
+class Written(NamedTuple):
+    """What a way writes: where, what, and how the value came; of an atomic, what it had found.
+
+    A scope is empty for weak writes; `makes` an mbarrier is where nothing else was before.
+    """
+
+    location: Location
+    value: int
+    chains: tuple[Chain, ...]
+    thread: Thread
+    link: Link
+    scope: str
+    found: int | None
+    makes: bool
+
+
+@dataclass(slots=True)
+class Before:
+    """What a thread has done at a location: the last value that it read or wrote, and the scopes of all that."""
+
+    thread: Thread
+    value: int | None = None
+    scopes: set[str] = field(default_factory=set)
 
 
 class Choices(Protocol):
     """What reads may find."""
 
-    def at(self, location: Location) -> Sequence[int]:
-        """What a read of a location may find."""
+    def at(self, location: Location, before: Before) -> Sequence[int]:
+        """What a read of a location may find, after what its thread has read and written there."""
         ...
 
     def behind(self, location: Location, value: int) -> tuple[Chain, ...]:
         """The writes through which the value may have come, in one way or another."""
         ...
 
+    def given(self, encounter: Encounter, thread: str) -> Sequence[Payload | None]:
+        """What a thread may give to those whom it meets; None if it may end without coming."""
+        ...
+
 
 class Walk:
     """A script that chooses as `chosen` says, then always the first choice; `others` are the choices that it left."""
 
-    def __init__(self, thread: Thread, locate: Locate, choices: Choices, chosen: Sequence[int], jumps_back: int) -> None:
-        self.path = Path(thread)
+    def __init__(
+        self, thread: Thread, cta_threads: int, locate: Locate, choices: Choices, chosen: Sequence[Any], jumps_back: int
+    ) -> None:
+        self.path, self.cta_threads = Path(thread), cta_threads
         self.locate, self.choices, self.left = locate, choices, jumps_back
         self.chosen = list(chosen)
-        self.given = len(self.chosen)
-        self.others: list[list[int]] = []
-        self.reads_so_far = 0
-        self.written: list[tuple[Location, int, tuple[Chain, ...]]] = []
+        self.others: list[list[Any]] = []
+        self.reads_so_far = self.reads_before = 0
+        self.was_cut = False
+        self.written: list[Written] = []
+        self.before: dict[Location, Before] = {}
+        self.gave: list[tuple[Encounter, str, Payload]] = []
+        self.met = Counter[Encounter]()
+        self.copying = Copying(self.path)
         self.turns = Counter[int]()
-        self.running = self.elements = 0
+        self.found: int | None = None
+        self.running = self.elements = self.learned = 0
         self.behind: dict[Key, tuple[Chain, ...]] = {}
         self.flow = Dependencies()
 
     # ── control ─────────────────────────────────────────────────────────────────────────
 
-    def enters(self, code: Sequence[Bound]) -> None:
+    def enters(self, code: Sequence[Bound], depth: int, standing: Callable[[], Hashable]) -> None:
         """What was left of the last run of instructions is done."""
-        self.flow.enter(code)
+        del standing  # a walk remembers all it did
+        self.flow.enter(code, depth)
+
+    def hands_on(self, source: Holder | None, target: Holder) -> None:
+        """The target depends on what the source does."""
+        self.flow.hand_on(source, target)
 
     def goes_back(self) -> None:
-        """A loop is followed only so often."""
-        self.left -= 1
+        """A loop is followed only so often; a turn in which nothing was found that might be another is not counted."""
+        self.left -= self.reads_so_far > self.reads_before
+        self.reads_before = self.reads_so_far
         if self.left < 0:
+            self.was_cut = True
             raise Enough
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
@@ -128,31 +173,110 @@ class Walk:
         new = modify(old)
         self.path.time += 1
         if compared is None or old == compared:
-            given = self.flow.of_operands("b", "c")
+            given = self.flow.of_sources()
             for n, (key, location) in enumerate(keys):
                 value = new >> 8 * size * n & (1 << 8 * size) - 1
                 data = given if _replaces(touch.bound) else given | {key}
+                self.found = old >> 8 * size * n & (1 << 8 * size) - 1
                 self._add(Kind.WRITE, touch, location, order=releases, atomic=key, value=value, data=data)
+                self.found = None
         self.path.time += 2
         return old
 
     def _choose(self, key: Key, location: Location) -> int:
         """A value for a read: the path is only gone where it finds that one."""
-        if self.reads_so_far == len(self.chosen):
-            first, *rest = self.choices.at(location)
-            self.others += [[*self.chosen, other] for other in rest]
-            self.chosen.append(first)
-        value = self.chosen[self.reads_so_far]
-        self.reads_so_far += 1
+        before = self._before(location)
+        value: int = self._one_of(self.choices.at(location, before))
+        before.value = value
         self.behind[key] = self.choices.behind(location, value)
         self.path.taken.append(Taken("==", Read(key), value, outcome=True))
         return value
 
+    def _one_of(self, choices: Sequence[Any]) -> Any:
+        """What was chosen for this time, or the first; the others are left for later."""
+        if self.reads_so_far == len(self.chosen):
+            first, *rest = choices
+            self.others += [[*self.chosen, other] for other in rest]
+            self.chosen.append(first)
+        self.reads_so_far += 1
+        return self.chosen[self.reads_so_far - 1]
+
+    def finds_over(self, order: str, scope: str) -> None:
+        """The read before this one has the order of the instruction: where the phase goes on, it acquires nothing."""
+        self.path.events[-1] = replace(self.path.events[-1], order=order, scope=scope)
+
+    # ── asynchronous copies ─────────────────────────────────────────────────────────────
+
+    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
+        """Reads and writes that begin now, and end when they are waited for."""
+        self._comes_to(bound)
+        first, found, keys = len(self.path.events), b"", NONE
+        for touch, held in sources:
+            start = self.locate(touch, self.path.thread)
+            if start is None:
+                found += held
+                continue
+            for n in range(touch.count):
+                location = Location(start[0], start[1] + n * touch.size, touch.size)
+                key = self._add(Kind.READ, touch, location, end=FOREVER)
+                found += self._choose(key, location).to_bytes(touch.size, "little")
+                keys |= {key}
+        self._write_copy(target, found.ljust(target.count * target.size, b"\0"), keys)
+        self.copying.began(kind, first)
+        self.path.time += 2
+
+    def _write_copy(self, target: Touch, found: bytes, keys: frozenset[Key]) -> None:
+        start = self.locate(target, self.path.thread)
+        if start is None:
+            raise Unsupported(f"'{target.bound.i.mnemonic}' to memory of one thread, in a litmus kernel")
+        for at in range(0, target.count * target.size, target.size):
+            location = Location(start[0], start[1] + at, target.size)
+            value = int.from_bytes(found[at : at + target.size], "little")
+            self._add(Kind.WRITE, target, location, end=FOREVER, value=value, data=keys)
+
+    def groups(self, kind: str) -> None:
+        """What began belongs together."""
+        self.copying.group(kind)
+
+    def awaits(self, kind: str, left: int, *, reading: bool) -> None:
+        """Groups end; who waits for copies by the async proxy sees them by the generic one (PTX 9.7.9.25.2)."""
+        self.path.done += 1
+        ended = self.copying.end(kind, left, reading=reading)
+        if any(event.proxy == "async" and event.kind is Kind.WRITE for event in ended):
+            self._fence_async(NONE)
+
+    def _fence_async(self, follows: frozenset[Key], *, end: int | None = None) -> Key:
+        key, time = self._key, self.path.time
+        said = "(the end of a bulk copy)"
+        thread, done = self.path.thread, self.path.done
+        what: dict[str, Any] = {"proxy": "async", "made_of": done, "follows": follows}
+        self.path.events.append(Event(Kind.PROXY_FENCE, key, said, thread, time, end or time + 1, **what))
+        self.path.time += 2
+        return key
+
+    def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+        """An atomic operation that follows the copies, and that nothing of the thread follows."""
+        self._comes_to(touch.bound)
+        self.path.done += 1
+        start = self.locate(touch, self.path.thread)
+        if start is None:
+            raise Unsupported(f"'{touch.bound.i.mnemonic}' with an mbarrier of one thread, in a litmus kernel")
+        after = self.copying.keys(kind, last=last)
+        if kind != "copies":
+            after |= {self._fence_async(after, end=FOREVER)}
+        location, key = Location(start[0], start[1], touch.size), self._key
+        acquires, releases = ORDERS.get(touch.order, ("relaxed", "relaxed"))
+        many: dict[str, Any] = {"atomic": key, "end": FOREVER, "proxy": "generic"}
+        self._add(Kind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
+        value = modify(self._choose(key, location))
+        self._before(location).scopes.add("")  # when it happens, is open
+        self._add(Kind.WRITE, touch, location, order=releases, value=value, data={key}, follows=after | {key}, **many)
+        self.path.time += 2
+
     # ── order ───────────────────────────────────────────────────────────────────────────
 
-    def fences(self, order: str, scope: str) -> None:
+    def fences(self, bound: Bound, order: str, scope: str) -> None:
         """A fence, or a proxy fence: the instruction tells."""
-        bound = self.flow.next_of(FENCES)
         self._comes_to(bound)
         proxy = "proxy" in bound.node.words
         kind = Kind.PROXY_FENCE if proxy else Kind.FENCE
@@ -160,24 +284,62 @@ class Walk:
         self._put(kind, bound, bound.node.head, order=order, scope=scope, proxy=by if proxy else "generic")
         self.path.time += 2
 
-    def meets(self, bound: Bound, number: int, threads: int | None) -> None:
+    def meets(self, meeting: Meeting) -> None:
         """Arrive, then wait."""
-        self._barrier(bound, Barrier("bar", number, threads, text=_text(bound)), number)
+        self._barrier(meeting, waits=True)
 
-    def arrives(self, bound: Bound, number: int, threads: int) -> None:
+    def arrives(self, meeting: Meeting) -> None:
         """Arrive."""
-        self._barrier(bound, Barrier("bar", number, threads, waits=False, text=_text(bound)), number)
+        self._barrier(meeting, waits=False)
 
-    def meets_warp(self, bound: Bound, members: int) -> None:
-        """Arrive, then wait: the members are the number of the barrier."""
-        self._barrier(bound, Barrier("bar.warp", members, text=_text(bound)), members)
+    def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
+        """Choose what the others give; a way ends here as long as one of them is not known to come."""
+        names = {member: f"P{self.first + member}" for member in meeting.members}
+        encounter = (meeting.name, meeting.number, tuple(names.values()), 0)
+        encounter = (*encounter[:3], self.met[encounter])
+        self.met[*encounter[:3], 0] += 1
+        own = self.path.thread.name
+        self._barrier(meeting, waits=True)
+        self.gave.append((encounter, own, given))
+        others = {member: name for member, name in names.items() if name != own}
+        known = [self.choices.given(encounter, name) for name in others.values()]
+        if not all(known):
+            raise Enough
+        taken = dict(zip(others, self._one_of(list(product(*known))), strict=True))
+        by_name = {others[member]: payload for member, payload in taken.items()}
+        comes_from = self.flow.of_sources() | self.flow.control
+        self.path.exchanges.append(Exchange(encounter, own, given, comes_from, by_name, {}))
+        return {member: payload for member, payload in taken.items() if payload is not None}
 
-    def _barrier(self, bound: Bound, barrier: Barrier, number: int) -> None:
+    def learns(self, thread: int) -> None:
+        """A key stands for what the other gave."""
+        name, exchange = f"P{self.first + thread}", self.path.exchanges[-1]
+        if exchange.taken.get(name) is not None and name not in exchange.keys.values():
+            self.learned += 1
+            key = (self.path.thread.name, -self.learned)
+            self.path.exchanges[-1] = replace(exchange, keys={**exchange.keys, key: name})
+            self.behind[key] = FROM_OTHERS
+            self.flow.read(key)
+
+    @property
+    def first(self) -> int:
+        """The number of the first thread of the CTA in the grid."""
+        return self.path.thread.cta[2] * self.cta_threads
+
+    def _barrier(self, meeting: Meeting, *, waits: bool) -> None:
+        """Only barriers of the CTA and `bar.warp.sync` order memory."""
+        bound = meeting.bound
         self._comes_to(bound)
-        self._put(Kind.ARRIVAL, bound, barrier.text, barrier=barrier, identity=number, count=barrier.count)
+        of_cta = meeting.name == "bar"
+        scope, orders = "cta" if of_cta else "warp", of_cta or meeting.name == "bar.warp"
+        barrier = Barrier(
+            meeting.name, meeting.number, meeting.threads, waits=waits, scope=scope, orders=orders, text=text_of(bound)
+        )  # fmt: skip
+        what: dict[str, Any] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
+        self._put(Kind.ARRIVAL, bound, barrier.text, **what)
         self.path.time += 1
-        if barrier.waits:
-            self._put(Kind.WAIT, bound, barrier.text, barrier=barrier, identity=number, count=barrier.count)
+        if waits:
+            self._put(Kind.WAIT, bound, barrier.text, **what)
         self.path.time += 2
 
     # ── events ──────────────────────────────────────────────────────────────────────────
@@ -195,21 +357,33 @@ class Walk:
     def _add(self, kind: Kind, touch: Touch, location: Location, **what: Any) -> Key:
         what.setdefault("order", STRONG.get(touch.order, touch.order))
         scope = touch.scope if what["order"] != "weak" else ""
+        what.setdefault("proxy", touch.proxy)
         what["data"] = what.get("data", NONE) | self.flow.of_operands("a")
         return self._put(kind, touch.bound, describe(touch.bound, location), location=location, scope=scope, **what)
 
     def _put(self, kind: Kind, bound: Bound, text: str, **what: Any) -> Key:
         key, time = self._key, self.path.time
-        control = self.flow.control | self.flow.of_guard(bound)
-        event = Event(kind, key, text, self.path.thread, time, time + 1, control=control, made_of=self.path.done, **what)
+        control, end = self.flow.control | self.flow.of_guard(bound), what.pop("end", time + 1)
+        event = Event(kind, key, text, self.path.thread, time, end, control=control, made_of=self.path.done, **what)
         self.path.events.append(event)
+        makes = bound.node.opcode == "mbarrier" and kind is Kind.WRITE and self.found is None
+        if event.location is not None:
+            before = self._before(event.location)
+            if not makes:
+                before.scopes.add(event.scope if end == time + 1 else "")
         if kind is Kind.WRITE and event.location is not None and isinstance(event.value, int):
-            self.written.append((event.location, event.value, self._chains(event)))
+            link = self._link()
+            self.written.append(Written(
+                event.location, event.value, self._chains(event, link), self.path.thread, link, event.scope, self.found, makes
+            ))  # fmt: skip
+            before.value = event.value
         return key
 
-    def _chains(self, event: Event) -> tuple[Chain, ...]:
+    def _before(self, location: Location) -> Before:
+        return self.before.setdefault(location, Before(self.path.thread))
+
+    def _chains(self, event: Event, link: Link) -> tuple[Chain, ...]:
         """The ways in which a value has come into this write; none goes through the write itself, or nobody looks further."""
-        link = self._link()
         chains = {frozenset({link})}
         for read in event.data | event.control:
             behind = self.behind[read]
@@ -227,17 +401,20 @@ class Walk:
 
 def _replaces(bound: Bound) -> bool:
     """Does the value of an atomic not depend on what it found?"""
-    return bool(bound.i.op == "exch")
+    return bound.node.opcode in ("atom", "red") and bound.i.op == "exch"
 
 
-def _text(bound: Bound) -> str:
+def text_of(bound: Bound) -> str:
+    """An instruction, as it is written."""
     program = bound.function.program if bound.function is not None else None
     text = program.source.text[bound.node.start : bound.node.end] if program is not None else bound.node.head
     return " ".join(text.split()).rstrip(";").split("}")[-1].strip()
 
 
-def describe(bound: Bound, location: Location) -> str:
+def describe(bound: Bound, location: Location | None) -> str:
     """An access with the name of what it reaches in the place of its address: `st.release.gpu.global.u32 flag, 1`."""
+    if location is None:
+        return text_of(bound)
     operands = [bound.operands[name] for name in bound.i.of.sources if name in bound.operands]
     addressed = {id(node): str(location) for node in operands if isinstance(node, tree.Address)}
     program = bound.function.program if bound.function is not None else None
@@ -247,109 +424,3 @@ def describe(bound: Bound, location: Location) -> str:
         addressed.get(id(node)) or " ".join(program.source.text[node.start : node.end].split()) for node in bound.node.operands
     ]
     return f"{bound.node.head} {', '.join(words)}"
-
-
-class Dependencies:
-    """From which reads the registers of a thread come, instruction by instruction (PTX 8.10.4)."""
-
-    def __init__(self) -> None:
-        self.of: dict[int, Keys] = {}
-        self.control: Keys = NONE
-        self.code: Sequence[Bound] = ()
-        self.at = 0
-        self.now: Bound | None = None
-        self.found: list[Keys] = []
-        self.own: dict[int, Keys] = {}
-
-    def enter(self, code: Sequence[Bound]) -> None:
-        """These come next."""
-        self._finish()
-        for bound in self.code[self.at :]:
-            self._pass(bound)
-        self.code, self.at = code, 0
-
-    def comes_to(self, bound: Bound) -> bool:
-        """This instruction runs now; false if it already did."""
-        if bound is self.now:
-            return False
-        self._finish()
-        while self.at < len(self.code) and self.code[self.at] is not bound:
-            self._pass(self.code[self.at])
-            self.at += 1
-        self.at += 1
-        self.now, self.found = bound, []
-        return True
-
-    def next_of(self, opcodes: Sequence[str]) -> Bound:
-        """The next instruction that has one of these opcodes."""
-        found = next(bound for bound in self.code[self.at :] if bound.node.opcode in opcodes)
-        if found.guard() is not None:
-            raise Unsupported("a guarded fence in a litmus kernel")  # the machine does not say which of several it was
-        return found
-
-    def read(self, key: Key) -> None:
-        """The instruction has read."""
-        self.found.append(frozenset({key}))
-
-    def read_own(self, touch: Touch) -> None:
-        """It has read memory of its thread."""
-        self.found += [self.own.get(touch.offset + n * touch.size, NONE) for n in range(touch.count)]
-
-    def wrote_own(self, touch: Touch) -> None:
-        """It has written there."""
-        for n in range(touch.count):
-            self.own[touch.offset + n * touch.size] = self.of_element("b", n, touch.count)
-
-    def of_operands(self, *names: str) -> Keys:
-        """The reads on which operands of the instruction depend."""
-        if self.now is None:
-            return NONE
-        nodes = [self.now.operands[name] for name in names if name in self.now.operands]
-        return NONE.union(*(self._of(node) for node in nodes))
-
-    def of_element(self, name: str, n: int, count: int) -> Keys:
-        """The reads on which an element of a vector depends."""
-        node = self.now.operands.get(name) if self.now else None
-        if isinstance(node, tree.Vector) and len(node.items) == count:
-            return self._of(node.items[n])
-        return self.of_operands(name)
-
-    def of_guard(self, bound: Bound) -> Keys:
-        """The reads on which it depends whether an instruction runs."""
-        guard = bound.guard()
-        return NONE if guard is None else self.of.get(guard[0].index, NONE)
-
-    def _of(self, node: tree.Operand) -> Keys:
-        if self.now is None:
-            return NONE
-        return NONE.union(*(self.of.get(register.index, NONE) for register in registers_in(node, self.now)))
-
-    def _finish(self) -> None:
-        """What the instruction has read is in its destinations."""
-        if self.now is not None:
-            found, self.found = self.found, []
-            self._assign(self.now, found)
-        self.now = None
-
-    def _pass(self, bound: Bound) -> None:
-        """An instruction that does not touch memory, or was guarded away."""
-        self.now = bound
-        destinations = set(bound.i.destinations())
-        sources = NONE.union(*(self._of(node) for name, node in bound.operands.items() if name not in destinations))
-        if "flow" in bound.i.of.effects:
-            self.control |= sources | self.of_guard(bound)
-        self._assign(bound, [sources])
-        self.now = None
-
-    def _assign(self, bound: Bound, found: list[Keys]) -> None:
-        guard = bound.guard()
-        for name in bound.i.destinations():
-            node = bound.operands.get(name)
-            if node is None or isinstance(node, tree.Address):
-                continue
-            registers = list(registers_in(node, bound))
-            each = found if len(found) == len(registers) else [NONE.union(*found)] * len(registers)
-            for register, keys in zip(registers, each, strict=True):
-                partly = guard is not None or register.count > 1
-                before = self.of.get(register.index, NONE) | self.of_guard(bound) if partly else NONE
-                self.of[register.index] = keys | before

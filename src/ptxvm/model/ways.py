@@ -8,19 +8,22 @@ come out of thin air (PTX 8.10.4).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count, pairwise, product
+from typing import Any
 
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.machine.alone import Stage
-from ptxvm.model.events import Kind
-from ptxvm.model.paths import Path
+from ptxvm.machine.alone import Payload, Stage
+from ptxvm.model.automaton import automata
+from ptxvm.model.combinations import overlap, together
+from ptxvm.model.histories import History
+from ptxvm.model.paths import Encounter, Path
 from ptxvm.model.program import Location, Thread
-from ptxvm.model.values import Read, Value
-from ptxvm.model.walk import Chain, Locate, Walk
+from ptxvm.model.walk import Before, Chain, Locate, Walk, Written
 
 MANY = 4
 """So many chains are told apart; of a value with more it is not known how it came."""
+TURNS = 16
+"""So often a loop is gone through that has no other way out."""
 UNKNOWN: tuple[Chain, ...] = (frozenset(),)
 
 
@@ -30,13 +33,37 @@ class Values:
     def __init__(self, first: Mapping[str, int]) -> None:
         self.first = first
         self.written: dict[Location, dict[int, tuple[Chain, ...]]] = {}
+        self.gave: dict[tuple[Encounter, str], list[Payload]] = {}
+        self.met: dict[str, set[frozenset[Encounter]]] = {}
+        self.histories: dict[Location, History] = {}
 
-    def write(self, location: Location, value: int, chains: tuple[Chain, ...]) -> bool:
+    def give(self, encounter: Encounter, thread: str, payload: Payload) -> bool:
+        """A thread gives values to those whom it meets; is it something new?"""
+        known = self.gave.setdefault((encounter, thread), [])
+        if payload in known:
+            return False
+        known.append(payload)
+        return True
+
+    def end(self, path: Path) -> bool:
+        """A way ends, on which its thread has met others so often; is it something new?"""
+        known = self.met.setdefault(path.thread.name, set())
+        met = frozenset(one.encounter for one in path.exchanges)
+        is_new = met not in known
+        known.add(met)
+        return is_new
+
+    def given(self, encounter: Encounter, thread: str) -> list[Payload | None]:
+        """What a thread may give there; None if it may end without coming: those who ended are not waited for."""
+        stays_away = any(encounter not in met for met in self.met.get(thread, ()))
+        return [*self.gave.get((encounter, thread), []), *([None] if stays_away else [])]
+
+    def write(self, written: Written) -> bool:
         """A way writes; is it something new?"""
-        known = self.written.setdefault(location, {})
+        known, value = self.written.setdefault(written.location, {}), written.value
         before = known.get(value, ())
-        known[value] = shortest({*before, *chains})
-        return known[value] != before
+        known[value] = shortest({*before, *written.chains})
+        return self.histories.setdefault(written.location, History()).add(written) or known[value] != before
 
     def behind(self, location: Location, value: int) -> tuple[Chain, ...]:
         """How a read of the location may come by the value."""
@@ -44,13 +71,20 @@ class Values:
             return UNKNOWN
         return self.written.get(location, {}).get(value, UNKNOWN)
 
+    def chained(self) -> dict[Location, History]:
+        """Where all writes have one order."""
+        alone = {location for location in self.written if sum(overlap(location, other) for other in self.written) == 1}
+        return {location: self.histories[location] for location in alone if self.histories[location].has_one_order}
+
     def initial(self, location: Location) -> int:
         """Its bytes of the first value of its variable."""
         return part(self.first.get(location.variable, 0), location.offset, location.size)
 
-    def at(self, location: Location) -> list[int]:
+    def at(self, location: Location, before: Before) -> list[int]:
         """What a read of the location may find: in each run of bytes, what any write that covers it puts there."""
         over = [other for other in self.written if overlap(other, location)]
+        if over == [location] and (found := self.histories[location].after(before, self.initial(location))) is not None:
+            return sorted(found)
         ends = {location.offset, location.offset + location.size}
         ends |= {end for other in over for end in (other.offset, other.offset + other.size) if inside(end, location)}
         cuts = sorted(ends)
@@ -68,11 +102,6 @@ class Values:
 def part(value: int, offset: int, size: int) -> int:
     """Some bytes of a value."""
     return value >> 8 * offset & (1 << 8 * size) - 1
-
-
-def overlap(a: Location, b: Location) -> bool:
-    """Have they a byte in common (PTX 8.2.1)?"""
-    return a.variable == b.variable and a.offset < b.offset + b.size and b.offset < a.offset + a.size
 
 
 def inside(end: int, location: Location) -> bool:
@@ -93,63 +122,48 @@ class Explorer:
         self, stage: Stage, threads: Sequence[Thread], locate: Locate, values: Values, keep: Mapping[str, Sequence[str]]
     ) -> None:
         self.stage, self.threads, self.locate, self.values, self.keep = stage, threads, locate, values, keep
+        self.cta_threads = stage.shape.threads
+        self.automata = automata(stage, threads, locate, keep)
+        self.was_cut = [False] * len(threads)
 
     def run(self, jumps_back: int) -> Iterator[tuple[Path, ...]]:
-        """A way for each thread, each of which could feed the reads of the others."""
+        """A way for each thread, each of which could feed the reads of the others.
+
+        Where a thread comes to no end without jumping back more often, it may, up to a limit.
+        """
+        ways = self.every_way(jumps_back)
+        while jumps_back < TURNS and any(cut and not paths for paths, cut in zip(ways, self.was_cut, strict=True)):
+            jumps_back *= 2
+            ways = self.every_way(jumps_back)
+        return together(ways, self.values.initial, self.values.chained())
+
+    def every_way(self, jumps_back: int) -> list[list[Path]]:
+        """All ways of all threads."""
         for passed_on in count():
             self.new, self.most = False, dict.fromkeys((thread.name for thread in self.threads), 0)
             ways = [list(self.ways(number, jumps_back)) for number in range(len(self.threads))]
             if not self.new or passed_on > sum(self.most.values()):
                 break
-        ends = [[self.end(path) for path in paths] for paths in ways]
-        return (tuple(end.path for end in chosen) for chosen in product(*ends) if self.are_fed(chosen))
+        return ways
 
     def ways(self, number: int, jumps_back: int) -> Iterator[Path]:
         """All ways of one thread."""
-        thread = self.threads[number]
-        left: list[list[int]] = [[]]
+        thread, self.was_cut[number] = self.threads[number], False
+        left: list[list[Any]] = [[]]
         while left:
-            walk = Walk(thread, self.locate, self.values, left.pop(), jumps_back)
+            walk = Walk(thread, self.cta_threads, self.locate, self.values, left.pop(), jumps_back)
             try:
-                registers = self.stage.run(number, walk, self.keep.get(thread.name, ()))
+                registers = self.automata[number].walk(walk)
             except Fault as fault:
                 registers, walk.path.fault = {}, fault
             left += walk.others
+            self.was_cut[number] |= walk.was_cut
             for written in walk.written:
-                self.new |= self.values.write(*written)
-            self.most[thread.name] = max(self.most[thread.name], len(walk.written))
+                self.new |= self.values.write(written)
+            for gave in walk.gave:
+                self.new |= self.values.give(*gave)
+            self.most[thread.name] = max(self.most[thread.name], len(walk.written) + len(walk.gave))
             if registers is not None:
                 walk.path.registers.update(registers)
+                self.new |= self.values.end(walk.path)
                 yield walk.path
-
-    def end(self, path: Path) -> End:
-        """What a way needs and gives."""
-        finds = {one.left.event: one.right for one in path.taken if isinstance(one.left, Read)}
-        reads = [(event.location, finds[event.key]) for event in path.events if event.kind is Kind.READ and event.location]
-        writes = [(event.location, event.value) for event in path.events if event.kind is Kind.WRITE and event.location]
-        needs = {(location, value) for location, value in reads if value != self.values.initial(location)}
-        return End(path, frozenset(needs), frozenset(writes))
-
-    @staticmethod
-    def are_fed(chosen: tuple[End, ...]) -> bool:
-        """Is there a write for what each read of these ways finds?  Most ways do not fit together."""
-        gives = frozenset[Held]().union(*(end.gives for end in chosen))
-        places = {location for location, _ in gives}
-        return all(
-            any(other != location and overlap(other, location) for other in places)
-            for end in chosen
-            for location, _ in end.needs - gives
-        )
-
-
-Held = tuple[Location, Value]
-"""A value at a location."""
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """A way that was gone, what its reads need of others, and what its writes give them."""
-
-    path: Path
-    needs: frozenset[Held]
-    gives: frozenset[Held]

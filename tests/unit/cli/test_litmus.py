@@ -58,7 +58,7 @@ KERNEL = HEADER + ".visible .global .u32 x;\n.visible .entry k() {{ .reg .b32 %r
     [
         ("bogus.u32 %r1;", 1, "bogus"),
         ("mov.u64 %d1, 0; ld.global.u32 %r1, [%d1];", 1, "null pointer"),
-        ("activemask.b32 %r1;", 1, "a collective of a warp in a litmus kernel is not supported yet"),
+        ("activemask.b32 %r1;", 1, "a collective of the lanes that happen to be active, in a litmus kernel is not"),
         ("st.global.u32 [x], 1;", 0, ""),
     ],
 )

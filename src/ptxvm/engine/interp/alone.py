@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ptxvm.algebra.types import Type, bf16x2, f16x2
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp.barriers import Key
-from ptxvm.engine.interp.cohort import CLOCKS, Cohort
+from ptxvm.engine.interp.calls import Calls, results_of
 from ptxvm.engine.interp.engine import Interpreter
 from ptxvm.engine.interp.executable import Executable
-from ptxvm.engine.interp.ports import Access, Action, Update
+from ptxvm.engine.interp.lanes import at
+from ptxvm.engine.interp.lone import LoneCohort, bits, members_of
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.watched import WatchedCohort
 from ptxvm.engine.launch import Counters
 from ptxvm.engine.watching import Snapshot
-from ptxvm.machine.alone import Enough, Script, Stage, Touch
+from ptxvm.machine.alone import Enough, Holder, Meeting, Script, Stage
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 
-PACKED: dict[Type, int] = {f16x2: 2, bf16x2: 2}
-ASYNCHRONOUS = {"cp", "mbarrier"}  # whose operations are not in program order (PTX 8.9.1.1)
 TURNS = 100_000  # of a thread that never jumps back as often as the script allows
 
 
@@ -53,7 +51,11 @@ class Alone:
         """Set the stage; `budget` is for engines that run the grid."""
         memory = self.image.memory
         before = Snapshot(memory.table.items)
-        stage = InterpretedStage(Executable(self.image), kernel, shape, parameters, shared)
+        code = Executable(self.image)
+        routine = code.routine(kernel)
+        if routine is None:
+            raise ValueError(f"the kernel '{kernel.name}' has no body")
+        stage = InterpretedStage(code, routine, shape, parameters, shared, self.interpreter.stack_size(routine))
         try:
             with np.errstate(all="ignore"):
                 self.explore(stage)
@@ -66,18 +68,14 @@ class Alone:
 class InterpretedStage:
     """A grid whose threads the interpreter runs alone."""
 
-    def __init__(self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> None:
-        routine = code.routine(kernel)
-        if routine is None:
-            raise ValueError(f"the kernel '{kernel.name}' has no body")
-        self.code, self.routine, self.kernel, self.shape = code, routine, kernel, shape
-        self.parameters, self.shared = parameters, code.image.shared_size(kernel, shared)
-        self.stack = -(-code.image.frame(routine.function).size // 16) * 16 + 32
+    def __init__(
+        self, code: Executable, routine: Routine, shape: LaunchShape, parameters: int, shared: int, stack: int
+    ) -> None:
+        self.code, self.routine, self.kernel, self.shape = code, routine, routine.function, shape
+        self.parameters, self.shared = parameters, code.image.shared_size(self.kernel, shared)
+        self.stack = stack
         self.memory = code.image.memory
         self.environment = Environment(self.memory, shared, self.shared, 0)
-        for bound in routine.function.instructions:
-            if bound.node.opcode in ASYNCHRONOUS:
-                raise Unsupported(f"'{bound.i.mnemonic}' in a litmus kernel")
         for segment in routine.segments:
             segment.live_out = -1  # a register is kept to the end, to be asked for
 
@@ -88,7 +86,9 @@ class InterpretedStage:
             self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment
         )  # fmt: skip
         cohort.obey(script)
+        wanted = [register for register in self.kernel.registers if register.name in keep and register.count == 1]
         schedule = LoneSchedule(cohort, self.code, self.routine, lane, script)
+        schedule.kept = [self.routine.slots.of(register) for register in wanted]
         try:
             while not schedule.run(TURNS):
                 pass
@@ -97,146 +97,143 @@ class InterpretedStage:
         finally:
             cohort.release()
         file = schedule.file(self.routine, 0)
-        wanted = [register for register in self.kernel.registers if register.name in keep and register.count == 1]
         return {register.name: bits(at(file[self.routine.slots.of(register)], lane)) for register in wanted}
-
-
-def at(value: Any, lane: int) -> Any:
-    """A lane's element of a register, which may be one for all."""
-    return value[lane] if np.ndim(value) else value
-
-
-def bits(value: Any) -> int:
-    """The bits of a scalar, or of an array of one."""
-    return int.from_bytes(np.asarray(value).tobytes(), "little")
-
-
-class LoneCohort(WatchedCohort):
-    """One of whose lanes runs; what it reads is the script's."""
-
-    def obey(self, script: Script) -> None:
-        """Let a script decide."""
-        self.script = script
-        self.threads = self.layout.numbers + int(self.layout.ctas[0]) * self.layout.threads
-
-    def release(self) -> None:
-        """Give the windows back."""
-        Cohort.release(self)
-
-    def touch(self, access: Access, lanes: Any, address: Any) -> Touch:
-        """Where the lane's access goes, which is known to be right."""
-        if access.type.bits > 64:
-            raise Unsupported(f"'{access.bound.i.mnemonic}' in a litmus kernel: a scalar has up to 64 bits (PTX 8.2.4)")
-        ((allocation, _, offsets),) = self.places(access, lanes, address)
-        order = access.attributes.get("order") or "weak"
-        scope = "" if order == "weak" else access.attributes.get("scope") or "sys"
-        size, parts = access.type.bytes, PACKED.get(access.type, 1)
-        return Touch(access.bound, allocation, int(np.ravel(offsets)[0]), size, access.count, parts, order, scope)
-
-    def _load(self, access: Access, lanes: Any, address: Any, chosen: Any) -> Any:
-        held = Cohort._load(self, access, lanes, address, chosen)  # noqa: SLF001 - a fault is a fault here too
-        found = self.script.reads(self.touch(access, lanes, address))
-        if found is None:
-            return held
-        values = np.frombuffer(b"".join(each.to_bytes(access.type.bytes, "little") for each in found), access.held)
-        return values.reshape(-1, 1) if access.count > 1 else values.copy()
-
-    def _store(self, access: Access, lanes: Any, address: Any, values: Sequence[Any]) -> None:
-        Cohort._store(self, access, lanes, address, values)  # noqa: SLF001 - as above
-        self.script.writes(self.touch(access, lanes, address), [bits(value) for value in values])
-
-    def atomic(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]) -> Any:
-        """Ask what it finds."""
-        if self._stays(guard):
-            return np.zeros(1, access.held)
-        Cohort.atomic(self, access, lanes, None, address, update, operands)
-        given = [np.ravel(operand)[:1] for operand in operands]
-
-        def modify(old: int) -> int:
-            return bits(update(raw(old), *given))
-
-        def raw(value: int) -> Any:
-            return np.frombuffer(value.to_bytes(access.type.bytes, "little"), access.held).copy()
-
-        compared = bits(given[0]) if update.operation == "cas" else None
-        return raw(self.script.updates(self.touch(access, lanes, address), modify, compared))
-
-    def fence(self, lanes: Any, guard: Any, order: str, scope: str) -> None:
-        """Tell of it."""
-        if not self._stays(guard):
-            self.script.fences(order, scope)
-
-    def arrive(self, bound: Any, lanes: Any, guard: Any, number: Any, threads: Any) -> None:
-        """Tell of it; nobody waits."""
-        if not self._stays(guard):
-            self.script.arrives(bound, int(np.ravel(number)[0]), int(np.ravel(threads)[0]))
-
-    def special(self, name: str, lanes: Any) -> Any:
-        """A thread has to do the same each time."""
-        if name in CLOCKS:
-            raise Unsupported(f"the special register %{name} in a litmus kernel")
-        return super().special(name, lanes)
-
-    def texture(self, access: Any, lanes: Any, guard: Any, operands: Any) -> Any:
-        """The texture unit keeps to itself what it reads."""
-        raise Unsupported(f"'{access.bound.i.mnemonic}' in a litmus kernel")
-
-    def active(self, lanes: Any, guard: Any) -> Any:
-        """The lane is alone."""
-        raise Unsupported("a collective of a warp in a litmus kernel")
-
-    @staticmethod
-    def _stays(guard: Any) -> bool:
-        """Does its guard keep the lane from doing it?"""
-        return guard is not None and not np.all(guard)
 
 
 class LoneSchedule(Schedule):
     """Runs one lane."""
 
+    kept: Sequence[int] = ()
+    """The registers of the kernel that are asked for in the end."""
+
     def __init__(self, cohort: LoneCohort, code: Executable, kernel: Routine, lane: int, script: Script) -> None:
         super().__init__(cohort, code, kernel)
-        self.script, self.here = script, -1
+        self.script, self.here, self.lone = script, (0, 0, -1), cohort
+        self.calls = LoneCalls(self)
         self.ready = {(0, kernel.number, 0): [np.array([lane])]} if kernel.end else {}
 
     def step(self, key: Key, lanes: Any) -> None:
         """Tell what begins."""
         routine = self.code.routines[key[1]]
         segment = routine.segments[key[2]]
-        self.here = key[2]
-        self.script.enters(routine.function.instructions[segment.start : segment.end])
+        self.here = key
+        here = self.standpoint(key, int(lanes[0]))
+        self.script.enters(routine.function.instructions[segment.start : segment.end], -key[0], lambda: here)
         super().step(key, lanes)
 
-    def follow(self, action: Action | None, key: Key, lanes: Any, guard: Any, raws: Any) -> None:
-        """Where it goes; a call would leave the kernel, whose registers are followed."""
-        if action is not None and action.verb == "call":
-            raise Unsupported("a call in a litmus kernel")
-        super().follow(action, key, lanes, guard, raws)
+    def standpoint(self, key: Key, lane: int) -> Hashable:
+        """All on which it depends what the lane does from a segment on: its live registers, the frames below, local memory."""
+        routine, depth, cohort = self.code.routines[key[1]], -key[0], self.lone
+        live = routine.segments[key[2]].live_in
+        file, slots = self.file(routine, depth), routine.slots
+        mine = [slots.of(r) + n for r in routine.function.registers if live >> r.index & 1 for n in range(r.count)]
+        kept = [self.file(self.kernel, 0)[slot] for slot in self.kept]
+        files = [cohort.own, kept, *(each for (_, at_depth), each in sorted(self.files.items()) if at_depth < depth)]
+        frames = [each[: depth + 1] for each in (cohort.frames, cohort.ends, self.calls.sites)] + files
+        held = tuple(tuple(bits(at(value, lane)) for value in frame) for frame in frames)
+        return key, tuple(bits(at(file[slot], lane)) for slot in (0, *mine)), held, cohort.stack_of(lane, depth)
 
     def push(self, key: Key, lanes: Any) -> None:
         """Tell of a jump back."""
-        if len(lanes) and key[2] <= self.here:
+        if len(lanes) and key[:2] == self.here[:2] and key[2] <= self.here[2]:
             self.script.goes_back()
         super().push(key, lanes)
+
+    # ── meeting others ──────────────────────────────────────────────────────────────────
 
     def arrive_cta(self, key: Key, lanes: Any, raws: Any) -> None:
         """Meet, and go on at once: who opens the barrier is the model's question."""
         number, threads, votes = raws
-        bound = self.last(key)
-        if votes is not None:
-            raise Unsupported(f"'{bound.i.mnemonic}' in a litmus kernel: the votes of others")
         if np.max(number) >= 16:
             super().arrive_cta(key, lanes, raws)  # which refuses it
-        self.script.meets(bound, int(np.ravel(number)[0]), None if threads is None else int(np.ravel(threads)[0]))
+        count, size = None if threads is None else int(np.ravel(threads)[0]), self.lone.size
+        meeting = Meeting(self.last(key), "bar", int(np.ravel(number)[0]), count, tuple(range(size)))
+        if votes is None:
+            self.script.meets(meeting)
+        else:
+            self.vote(meeting, int(np.ravel(votes)[0]))
         self.resume_one(key, lanes)
 
+    def vote(self, meeting: Meeting, own: int) -> None:
+        """Count the votes of all threads of the CTA."""
+        if meeting.threads is not None and meeting.threads < self.lone.size:
+            raise Unsupported(f"'{meeting.bound.i.mnemonic}' for some threads of a CTA, in a litmus kernel")
+        others = self.script.exchanges(meeting, (own,))
+        for other in meeting.members:
+            self.script.learns(other)
+        self.lone.votes_for[...] = own + sum(vote for (vote,) in others.values())
+        self.lone.voters[...] = 1 + len(others)
+
     def arrive_warp(self, key: Key, lanes: Any, raws: Any) -> None:
-        """Meet the lanes of the warp; to exchange values with them takes them all."""
-        bound = self.last(key)
-        if len(raws) > 1:
-            raise Unsupported(f"'{bound.i.mnemonic}' in a litmus kernel: the values of other lanes")
-        self.script.meets_warp(bound, int(np.ravel(raws[0])[0]))
+        """Meet those lanes of the warp that the launch has, and take what they give."""
+        cohort, bound, mask = self.lone, self.last(key), int(np.ravel(raws[0])[0])
+        first = int(cohort.layout.warp_start[lanes[0]])
+        members = [lane for lane in members_of(mask) if first + lane < cohort.size]
+        has_result = bool(bound.i.destinations())
+        name = bound.i.mnemonic if has_result else "bar.warp"
+        meeting = Meeting(bound, name, mask, None, tuple(first + lane for lane in members))
+        if has_result:
+            held = [value.dtype for value in raws[1:]]
+            own = tuple(bits(np.ravel(value)[0]) for value in raws[1:])
+            everybody = {**self.script.exchanges(meeting, own), int(lanes[0]): own}
+            for lane, given in everybody.items():
+                cohort.receive(lane, list(zip(held, given, strict=True)))
+            cohort.members = np.full(cohort.size, sum(1 << lane - first for lane in everybody), np.uint32)
+        else:
+            self.script.meets(meeting)
         self.resume_one(key, lanes)
+
+
+class LoneCalls(Calls):
+    """The calls of a lane: the script is told what is handed on."""
+
+    handed: list[Holder | None]
+    to = 0
+
+    def enter(self, function: Function, action: Any, key: Key, lanes: Any, bound: Bound) -> None:
+        """One function; its arguments are handed on."""
+        self.handed, self.to = [], 1 - key[0]
+        super().enter(function, action, key, lanes, bound)
+
+    def actual(self, node: Any, bound: Bound, formal: Any, depth: int, routine: Routine, file: list[Any], lanes: Any) -> Any:
+        """Note where an argument comes from."""
+        self.handed.append(self.holder(node, depth, routine, lanes))
+        return super().actual(node, bound, formal, depth, routine, file, lanes)
+
+    def pass_on(self, value: Any, formal: Any, routine: Routine, file: list[Any], frame: Any, lanes: Any) -> None:
+        """Tell where an argument or a result goes."""
+        target = self.holder(formal, self.to, routine, lanes)
+        if target is not None:
+            self.lone.script.hands_on(self.handed.pop(0), target)
+        super().pass_on(value, formal, routine, file, frame, lanes)
+
+    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Any) -> None:
+        """Note where the results come from that the call wants."""
+        wanted = results_of(caller.function.instructions[caller.segments[segment].end - 1])
+        both = zip(routine.function.signature.results, wanted, strict=False)
+        self.handed = [self.holder(formal, depth, routine, lanes) for formal, target in both if target is not None]
+        self.to = depth - 1
+        super().hand_back(routine, caller, segment, depth, lanes)
+
+    def library(self, function: Function, arguments: Any, results: Any, key: Key, lanes: Any, bound: Bound) -> None:
+        """It would be run again and again."""
+        raise Unsupported(f"a call of '{function.name}' in a litmus kernel")
+
+    @property
+    def lone(self) -> LoneCohort:
+        """Whose calls they are."""
+        assert isinstance(self.cohort, LoneCohort)  # noqa: S101 - for mypy; `LoneSchedule` has no other
+        return self.cohort
+
+    def holder(self, symbol: Any, depth: int, routine: Routine, lanes: Any) -> Holder | None:
+        """Where a value lies."""
+        if isinstance(symbol, Register):
+            return Holder(symbol, depth)
+        if isinstance(symbol, Variable):
+            home = int(self.cohort.local.home[lanes[0]])
+            frame = int(np.ravel(at(self.cohort.frames[depth], lanes))[0])
+            return Holder(None, depth, home + frame + self.offset(symbol, routine), symbol.size or symbol.element_size)
+        return None
 
 
 __all__ = ["Alone", "InterpretedStage"]

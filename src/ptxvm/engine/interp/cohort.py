@@ -375,7 +375,7 @@ class Cohort:
     def arrival_posted(self, lanes: Any) -> None:
         """The end of the copies of lanes will be told to an mbarrier."""
 
-    def fence(self, lanes: Any, guard: Any, order: str, scope: str) -> None:
+    def fence(self, bound: Bound, lanes: Any, guard: Any, order: str, scope: str) -> None:
         """A fence: one lane's accesses are in order as it is."""
 
     def all_met(self) -> None:

@@ -160,7 +160,7 @@ class Memory(Port):
 
     def fence(self, order: str, scope: str) -> None:
         """One lane's accesses are in order as it is; who watches is told."""
-        self.code.run(f"C.fence(L, {self.guard}, {order!r}, {scope!r})")
+        self.code.run(f"C.fence({self.code.refer(self.bound)}, L, {self.guard}, {order!r}, {scope!r})")
 
     def phase_over(self, space: str, address: Value, over: Value, **attributes: Any) -> None:
         """Nothing to do; who watches is told."""

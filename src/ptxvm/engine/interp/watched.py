@@ -355,7 +355,7 @@ class WatchedCohort(Cohort):
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
-    def fence(self, lanes: Any, guard: Any, order: str, scope: str) -> None:
+    def fence(self, bound: Bound, lanes: Any, guard: Any, order: str, scope: str) -> None:
         """Tell of it."""
         if guard is not None:
             _, lanes = self._chosen(lanes, guard)

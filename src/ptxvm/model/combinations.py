@@ -1,0 +1,171 @@
+"""Ways of all threads that fit together: what one finds or takes, another one writes or gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ptxvm.machine.alone import Payload
+from ptxvm.model.events import Kind
+from ptxvm.model.histories import History
+from ptxvm.model.paths import FOREVER, Encounter, Path
+from ptxvm.model.program import Location
+from ptxvm.model.values import Key, Read, Value
+
+Held = tuple[Location, Value]
+"""A value at a location."""
+Offer = tuple[Encounter, str]
+"""What one thread gives when it meets others."""
+Initial = Callable[[Location], int]
+
+
+def overlap(a: Location, b: Location) -> bool:
+    """Have they a byte in common (PTX 8.2.1)?"""
+    return a.variable == b.variable and a.offset < b.offset + b.size and b.offset < a.offset + a.size
+
+
+class Turn(NamedTuple):
+    """A strong read, a write, or both."""
+
+    finds: Value | None
+    leaves: Value | None
+
+
+def turns(
+    path: Path, finds: Mapping[Key, Value], chained: Mapping[Location, History]
+) -> Mapping[Location, Sequence[Sequence[Turn]]]:
+    """What a way does where writes have one order; reads that are not morally strong with them say nothing of it."""
+    found: dict[Location, list[list[Turn]]] = {}
+    of_atomic = {e.atomic: e for e in path.events if e.kind is Kind.WRITE and e.atomic}
+    for event in path.events:
+        location = event.location
+        if location is None or location not in chained or (event.kind is Kind.WRITE and event.atomic):
+            continue
+        written = of_atomic.get(event.key) if event.kind is Kind.READ else event
+        if written is None and not chained[location].is_strong_with(path.thread, event.scope):
+            continue
+        turn = Turn(finds.get(event.key), written.value if written else None)
+        mine = found.setdefault(location, [[]])
+        if event.end >= FOREVER:
+            mine.append([turn])
+        else:
+            mine[0].append(turn)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A way that was gone, what its reads need of others, and what its writes give them."""
+
+    path: Path
+    needs: frozenset[Held]
+    gives: frozenset[Held]
+    at: Mapping[Location, Sequence[Sequence[Turn]]]
+    """What it does at each location, in its order; what is asynchronous stands alone."""
+    given: Mapping[Offer, Payload]
+    taken: Mapping[Offer, Payload | None]
+    """What it gives to threads that it meets, and takes from them."""
+
+    @classmethod
+    def of(cls, path: Path, initial: Initial, chained: Mapping[Location, History]) -> End:
+        """The end of a path."""
+        finds = {one.left.event: one.right for one in path.taken if isinstance(one.left, Read)}
+        reads = [(e.location, finds[e.key]) for e in path.events if e.kind is Kind.READ and e.location]
+        writes = [e for e in path.events if e.kind is Kind.WRITE and e.location]
+        offers = {(one.encounter, one.thread): one.given for one in path.exchanges}
+        taken = {(one.encounter, other): payload for one in path.exchanges for other, payload in one.taken.items()}
+        return cls(
+            path,
+            frozenset((location, value) for location, value in reads if value != initial(location)),
+            frozenset((e.location, e.value) for e in writes if e.location),
+            turns(path, finds, chained),
+            offers,
+            taken,
+        )
+
+
+def together(
+    ways: Sequence[Sequence[Path]], initial: Initial, chained: Mapping[Location, History]
+) -> Iterator[tuple[Path, ...]]:
+    """A way for each thread, each of which could feed the reads of the others; most do not fit together."""
+    ends = [[End.of(path, initial, chained) for path in paths] for paths in ways]
+    for chosen in met(ends):
+        if are_fed(chosen) and all(has_a_history(location, chosen, initial(location)) for location in chained):
+            yield with_others([end.path for end in chosen])
+
+
+def are_fed(chosen: Sequence[End]) -> bool:
+    """Is there a write for what each read of these ways finds?"""
+    gives = frozenset[Held]().union(*(end.gives for end in chosen))
+    return all(
+        any(other != location and overlap(other, location) for other, _ in gives)
+        for end in chosen
+        for location, _ in end.needs - gives
+    )
+
+
+def has_a_history(location: Location, chosen: Sequence[End], initial: int) -> bool:
+    """Can one location, whose writes have one order, be read and written in these ways, one access after the other?
+
+    That is coherence, and the atomicity of atomic operations, of strong accesses in scope of each other.
+    """
+    threads = [turns for end in chosen for turns in end.at.get(location, ())]
+    seen = set[tuple[Value, ...]]()
+    left: list[tuple[Value, tuple[int, ...]]] = [(initial, (0,) * len(threads))]
+    while left:
+        value, done = left.pop()
+        if (value, *done) in seen:
+            continue
+        seen.add((value, *done))
+        if all(n == len(turns) for n, turns in zip(done, threads, strict=True)):
+            return True
+        for n, turns in enumerate(threads):
+            if done[n] < len(turns) and turns[done[n]].finds in (None, value):
+                new = turns[done[n]].leaves
+                left.append((value if new is None else new, (*done[:n], done[n] + 1, *done[n + 1 :])))
+    return False
+
+
+def met(ends: Sequence[Sequence[End]]) -> Iterator[tuple[End, ...]]:
+    """A way for each thread, so that each takes from the others what they give."""
+
+    def further(n: int, said: Mapping[Offer, Payload | None], given: int) -> Iterator[tuple[End, ...]]:
+        if n == len(ends):
+            if given == len(said) - list(said.values()).count(None):  # whoever is met has come
+                yield ()
+            return
+        for end in ends[n]:
+            if all(said.get(one, payload) == payload for one, payload in (*end.given.items(), *end.taken.items())):
+                more = {**said, **end.given, **end.taken} if end.given else said
+                yield from ((end, *rest) for rest in further(n + 1, more, given + len(end.given)))
+
+    return further(0, {}, 0)
+
+
+def with_others(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """The same paths, where what came from another thread depends on what that thread has read."""
+    exchanges = {(one.encounter, one.thread): one for path in paths for one in path.exchanges}
+    others = {
+        key: exchanges[one.encounter, other] for one in exchanges.values() for key, other in one.keys.items()
+    }  # fmt: skip
+
+    def reads(keys: frozenset[Key]) -> frozenset[Key]:
+        found, left, seen = set[Key](), [*keys], set[Key]()
+        while left:
+            key = left.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            if key in others:
+                left += others[key].comes_from
+            else:
+                found.add(key)
+        return frozenset(found)
+
+    if not others:
+        return tuple(paths)
+    return tuple(
+        replace(path, events=[replace(e, data=reads(e.data), control=reads(e.control)) for e in path.events])
+        for path in paths
+    )  # fmt: skip
