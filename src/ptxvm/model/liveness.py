@@ -53,6 +53,10 @@ class Turns(Protocol[S]):
         """Has this thread come to its end?"""
         ...
 
+    def looks(self, state: S, number: int) -> bool:
+        """Does it look at memory there, or wait for others?"""
+        ...
+
     def where(self, state: S, number: int) -> str:
         """What a thread does there, as a part of a sentence."""
         ...
@@ -73,19 +77,20 @@ def decided(machine: Turns[S], most: int = STATES) -> Ending:
     everybody = range(len(machine.threads))
     for state, moves in graph.items():
         if not moves and (left := [n for n in everybody if not machine.is_finished(state, n)]):
-            return Ending("may_hang", _said(machine, state, left))
+            return Ending("may_hang", _said(machine, [state], left))
     for component in components(graph):
         if is_fair(component, graph):
-            state = next(state for state in graph if state in component)
-            left = [n for n in everybody if not machine.is_finished(state, n)]
-            return Ending("may_hang", _said(machine, state, left, moving(component, graph)))
+            states = [state for state in graph if state in component]
+            left = [n for n in everybody if not machine.is_finished(states[0], n)]
+            return Ending("may_hang", _said(machine, states, left, moving(component, graph)))
     return Ending("terminates")
 
 
-def _said(machine: Turns[S], state: S, numbers: Sequence[int], goes_on: Collection[int] = ()) -> tuple[str, ...]:
-    """What some threads do for ever."""
+def _said(machine: Turns[S], states: Sequence[S], numbers: Sequence[int], goes_on: Collection[int] = ()) -> tuple[str, ...]:
+    """What some threads do for ever: of several things the first that looks at memory or at others."""
     verbs = {n: "goes round at" if n in goes_on else "waits at" for n in numbers}
-    lines = [f"{machine.threads[n].name} {verb} {machine.where(state, n)}" for n, verb in verbs.items()]
+    at = {n: next((state for state in states if machine.looks(state, n)), states[0]) for n in numbers}
+    lines = [f"{machine.threads[n].name} {verb} {machine.where(at[n], n)}" for n, verb in verbs.items()]
     more = (f"and {len(lines) - SOME} more threads",) if len(lines) > SOME else ()
     return (*lines[:SOME], *more)
 

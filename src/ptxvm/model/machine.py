@@ -72,6 +72,10 @@ class Machine:
         moves = {n: list(self.steps(state, n)) for n in range(len(self.threads))}
         return {n: following for n, following in moves.items() if following}
 
+    def looks(self, state: State, number: int) -> bool:
+        """Does a thread look at memory there, or wait for others?"""
+        return isinstance(self.threads[number].code[state.at[number]], Load | Atomic | Barrier)
+
     def where(self, state: State, number: int) -> str:
         """What a thread does there."""
         return f"`{self.threads[number].code[state.at[number]].text}`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from textwrap import wrap
 
@@ -114,7 +115,7 @@ def table(candidate: Candidate) -> Iterator[str]:
             told = f"reads {candidate.known[event.key]} from {' and '.join(str(number[w]) for w in writes)}"
         elif event.kind is Kind.WRITE and event.thread is not None:
             value = evaluate(event.value, candidate.known)
-            told = "" if event.text.endswith((f" {value}", f"{value}}}")) and not event.atomic else f"writes {value}"
+            told = "" if not event.atomic and value in numbers_of(event.text) else f"writes {value}"
         elif event.kind in (Kind.ARRIVAL, Kind.WAIT):
             told = "arrives" if event.kind is Kind.ARRIVAL else "waits"
         lines.append((number[i], event.thread.name if event.thread else "first", event.text, told))
@@ -127,6 +128,11 @@ def table(candidate: Candidate) -> Iterator[str]:
         if not fits:
             yield " " * (10 + names) + told
     yield from related(x, number)
+
+
+def numbers_of(text: str) -> list[int]:
+    """The numbers among the values of a store, as it is written."""
+    return [int(word, 0) for word in re.findall(r"-?\b(?:0x[0-9a-fA-F]+|\d+)\b", text.partition(",")[2])]
 
 
 def numbered(x: PTX64) -> dict[int, int]:

@@ -120,6 +120,11 @@ class KernelMachine:
         """Has this thread come to its end?"""
         return state.spots[number].has_ended
 
+    def looks(self, state: Turn, number: int) -> bool:
+        """Does a thread look at memory there, or wait for others?"""
+        call = state.spots[number].call
+        return call is not None and call.name not in ("writes", "copies", "tells", "arrives")
+
     def where(self, state: Turn, number: int) -> str:
         """What a thread does there, as the kernel writes it."""
         call = state.spots[number].call

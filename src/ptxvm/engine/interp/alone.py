@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp.barriers import Key
-from ptxvm.engine.interp.calls import Calls, results_of
+from ptxvm.engine.interp.calls import Calls
 from ptxvm.engine.interp.engine import Interpreter
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import at
@@ -209,7 +209,7 @@ class LoneCalls(Calls):
 
     def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Any) -> None:
         """Note where the results come from that the call wants."""
-        wanted = results_of(caller.function.instructions[caller.segments[segment].end - 1])
+        wanted = caller.function.instructions[caller.segments[segment].end - 1].results()
         both = zip(routine.function.signature.results, wanted, strict=False)
         self.handed = [self.holder(formal, depth, routine, lanes) for formal, target in both if target is not None]
         self.to = depth - 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from ptxvm.algebra.types import Type, bf16x2, f16x2
 from ptxvm.analysis.program import Bound
-from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.interp.cohort import CLOCKS, Cohort
 from ptxvm.engine.interp.copies import Copies, Copy
 from ptxvm.engine.interp.lanes import WARP, at
@@ -122,6 +122,10 @@ class LoneCohort(WatchedCohort):
 
     def copy_started(self, copying: Any, lanes: Any, target: Any, source: Any, given: Any) -> None:
         """`LoneCopies` tells of it."""
+
+    def abandoned(self, fault: Fault, bound: Bound, lanes: Any) -> bool:
+        """A fault is one."""
+        return False
 
     def arrival_posted(self, lanes: Any) -> None:
         """`LoneCopies` tells of it."""
