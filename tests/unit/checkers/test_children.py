@@ -239,6 +239,44 @@ def test_races_within_a_child(wait, hazards):
         assert each.accesses[0].thread[0] ^ 1 == each.accesses[1].thread[0]
 
 
+COPIER = """
+// Every thread fetches a word in the background, and reads its neighbour's.
+.entry copier(.param .u64 data) {
+    .shared .align 16 .u32 tile[96];
+    .reg .b32 %r<5>; .reg .b64 %d, %e;
+    ld.param.u64 %d, [data];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r4, %r1, 15;
+    mul.wide.u32 %e, %r4, 4;
+    add.u64 %d, %d, %e;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, tile;
+    add.u32 %r2, %r2, %r3;
+    cp.async.ca.shared.global [%r2], [%d], 4;
+    WAIT
+    bar.sync 0;
+    xor.b32 %r2, %r2, 4;
+    ld.shared.u32 %r4, [%r2];
+    cp.async.wait_all;
+    ret;
+}
+
+.entry parent("""
+
+
+@pytest.mark.parametrize(("wait", "hazards"), [("", {"RAW"}), ("cp.async.wait_all;", set())])
+def test_copies_in_children(wait, hazards):
+    """The copies of the threads of all grids are told apart."""
+    text = HEAD.replace(".entry parent(", COPIER.replace("WAIT", wait)).replace("6.4", "7.0").replace("sm_75", "sm_80")
+    text += "mov.u64 %k, copier;\n" + launch("k", threads=96) + launch("k", 0x5001, threads=40) + launch("read", 0x5002)
+    data = np.zeros(64, np.uint32)
+    result = ptxvm.load(text + "\nret;\n}\n").kernel("parent").launch(3, 33, [data], check=("race",), schedules=3, seed=0)
+    races = {(each.hazard, each.space) for each in result.findings}
+    assert races == {(hazard, "shared") for hazard in hazards} | {("WAW", "global")}  # `read` of three CTAs writes one word
+    for each in result.findings:
+        assert each.accesses[1].place.kernel == ("copier" if each.space == "shared" else "read")
+
+
 def test_a_report_names_the_grid_and_who_launched_it():
     (race,) = found(WRITE.format("second") + launch("read"))
     written, read = race.accesses
