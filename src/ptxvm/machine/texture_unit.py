@@ -6,6 +6,7 @@ An operand is a list of arrays, one element for each lane; handles are addresses
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,7 +44,8 @@ class OnSurface:
         writing = self.operation != "read"
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
-                found = texture_surface.touched(self.place, surface, given["coordinates"], writing=writing)
+                with among(lanes):
+                    found = texture_surface.touched(self.place, surface, given["coordinates"], writing=writing)
                 yield replace(found, lanes=lanes[found.lanes])
 
     def good(self, memory: Memory, operands: Operands) -> Array:
@@ -67,7 +69,8 @@ class LookUp:
         result = np.zeros((4, len(operands["handle"][0])), np.uint32)
         for texture, lanes, given in groups(memory, operands, "texref"):
             if isinstance(texture, Texture):
-                result[:, lanes] = one_texture(self.what, memory, texture, given)
+                with among(lanes):
+                    result[:, lanes] = one_texture(self.what, memory, texture, given)
         return list(result)
 
     def touched(self, memory: Memory, operands: Operands) -> Iterator[Touched]:
@@ -75,7 +78,8 @@ class LookUp:
         for texture, lanes, given in groups(memory, operands, "texref"):
             if isinstance(texture, Texture):
                 reached: list[Reached] = []
-                one_texture(self.what, memory, texture, given, reached)
+                with among(lanes):
+                    one_texture(self.what, memory, texture, given, reached)
                 for each in reached:
                     texels, size = each.level.texels, each.level.texels.itemsize
                     (z, y, x), (slice, row, column, step) = each.indexes, texels.strides
@@ -109,10 +113,18 @@ def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaq
     for handle in np.unique(handles):
         lanes = np.flatnonzero(handles == handle)
         given = {name: [array[lanes] for array in arrays] for name, arrays in operands.items() if name != "handle"}
-        try:
-            yield find(memory, int(handle), kind), lanes, given
-        except AccessFault as fault:
-            raise fault.at_lane(int(lanes[min(fault.lane_index, len(lanes) - 1)])) from None
+        with among(lanes):
+            found = find(memory, int(handle), kind)
+        yield found, lanes, given
+
+
+@contextmanager
+def among(lanes: Array) -> Iterator[None]:
+    """A fault of one of some lanes names it by its number among all."""
+    try:
+        yield
+    except AccessFault as fault:
+        raise fault.at_lane(int(lanes[min(fault.lane_index, len(lanes) - 1)])) from None
 
 
 def one_texture(
@@ -125,7 +137,8 @@ def one_texture(
     result = np.zeros((4, len(samplers[0])), np.uint32)
     for number in np.unique(samplers[0]):
         lanes = np.flatnonzero(samplers[0] == number)
-        sampling = sampling_of(find(memory, int(number)))
+        with among(lanes):
+            sampling = sampling_of(find(memory, int(number)))
         mine: list[Reached] | None = None if reached is None else []
         some = {name: [array[lanes] for array in arrays] for name, arrays in given.items()}
         result[:, lanes] = sampled(what, texture, sampling, some, mine)
@@ -167,8 +180,9 @@ def query(kind: str, attribute: str) -> Work:
         result = np.zeros(len(operands["handle"][0]), np.uint32)
         for opaque, lanes, given in groups(memory, operands, ""):
             levels = given["level"][0].view(np.int32) if "level" in given else np.zeros(len(lanes), np.int32)
-            for level in np.unique(levels):
-                result[lanes[levels == level]] = attribute_of(opaque, kind, attribute, int(level))
+            with among(lanes):
+                for level in np.unique(levels):
+                    result[lanes[levels == level]] = attribute_of(opaque, kind, attribute, int(level))
         return [result]
 
     return work
@@ -202,7 +216,9 @@ def load(place: Place) -> OnSurface:
         results = [np.zeros(count, f"<u{place.type.bytes}") for _ in range(place.count)]
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
-                for result, value in zip(results, texture_surface.load(place, surface, given["coordinates"]), strict=True):
+                with among(lanes):
+                    values = texture_surface.load(place, surface, given["coordinates"])
+                for result, value in zip(results, values, strict=True):
                     result[lanes] = value
         return results
 
@@ -213,9 +229,10 @@ def store(place: Place) -> OnSurface:
     """Write to a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
-        for surface, _, given in groups(memory, operands, "surfref"):
+        for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
-                texture_surface.store(place, surface, given["coordinates"], given["values"])
+                with among(lanes):
+                    texture_surface.store(place, surface, given["coordinates"], given["values"])
         return []
 
     return OnSurface("write", place, work)
@@ -225,9 +242,10 @@ def reduce(operation: str, place: Place) -> OnSurface:
     """Apply an operation to what a surface holds."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
-        for surface, _, given in groups(memory, operands, "surfref"):
+        for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
-                texture_surface.reduce(operation, place, surface, given["coordinates"], given["values"][0])
+                with among(lanes):
+                    texture_surface.reduce(operation, place, surface, given["coordinates"], given["values"][0])
         return []
 
     return OnSurface("atomic", place, work)

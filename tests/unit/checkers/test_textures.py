@@ -257,6 +257,35 @@ def test_a_wrong_access_of_an_image_is_a_finding_and_the_kernel_goes_on(body, ki
 
 
 @ENGINES
+@pytest.mark.parametrize("check", [None, ("memory",)])
+def test_the_thread_of_a_wrong_access_among_many_surfaces(check, engine):
+    """Odd threads use a smaller surface: the first that leaves it is named, and only those that do are left out."""
+    body = """
+        .reg .b32 %odd; .reg .b64 %s, %u;
+        and.b32 %odd, %r1, 1;
+        setp.eq.u32 %p, %odd, 0;
+        ld.global.u64 %s, [%all+128];
+        ld.global.u64 %u, [%all+136];
+        selp.u64 %s, %s, %u, %p;
+        sust.b.1d.b32.trap [%s, {%r2}], 1;
+    """
+    module = ptxvm.load(HEAD + body + WRITE + "ret;\n}\n")
+    large, small, data = np.zeros(32, np.uint32), np.zeros(8, np.uint32), np.zeros(64, np.uint32)
+    held = ptxvm.Surface(large), ptxvm.Surface(small)
+    data[32:36].view(np.uint64)[:] = [each.handle for each in held]
+    if check is None:
+        with pytest.raises(ptxvm.Fault, match="surface-out-of-bounds") as caught:
+            module.kernel().launch(1, 32, [data], engine=engine)
+        assert caught.value.place.thread == (9, 0, 0)
+        return
+    (wrong,) = module.kernel().launch(1, 32, [data], check=check, engine=engine).findings
+    assert (wrong.kind, wrong.accesses[0].thread) == ("surface-out-of-bounds", (9, 0, 0))
+    assert large.tolist() == [1, 0] * 16
+    assert small.tolist() == [0, 1] * 4
+    assert data[:32].tolist() == list(range(32))
+
+
+@ENGINES
 def test_images_of_freed_memory(engine):
     module = ptxvm.load(HEAD + OWN + "ret;\n}\n")
     data = ptxvm.DeviceArray(32, np.uint32)
