@@ -2,12 +2,13 @@
 
     python benchmarks/engines.py [KERNEL…] [--runs N] [--interp] [--json FILE]
 
-Runs are interleaved: each round runs everything once, from the same data and in an order of its own, so that whatever else
-the machine does meets all of them alike: who comes after PoCL, which has its own arrays, finds its data in no cache.  The
-table shows medians of CPU time on one core, and medians of the ratios within a round: more than 1 means that the JIT is
-faster.  C is the best of every compiler found, strict and with -ffast-math, and of the functions that compute the same; the
-JIT has its accesses checked, and its best code.  "2 cores" is the wall time on one divided by that on two; "unchecked" how
-much faster `check=()` is.  All results are checked.
+Runs are interleaved: each round runs everything, from the same data, so that whatever else the machine does meets all of them
+alike.  Everything runs for a while before the run that counts: who comes after something else finds its data in no cache and
+the processor set for other code, which is up to half of what takes some milliseconds.  The table shows medians of CPU time on
+one core, and medians of the ratios within a round: more than 1 means that the JIT is faster.  C is the best of every compiler
+found, strict and with -ffast-math, and of the functions that compute the same; the JIT has its accesses checked, and its best
+code.  "2 cores" is the wall time on one divided by that on two; "unchecked" how much faster `check=()` is.  All
+results are checked.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ HERE = Path(__file__).parent
 KERNELS = Path(__file__).parents[2] / "shared" / "kernels"
 RUNS = 7
 ENOUGH = 20.0  # seconds of a kernel
-SEED = 1  # of the order of runs
+WARM = 0.03  # seconds of runs before one that counts
+HOPELESS = 4  # times as long as the fastest C on the first run: it is not run again
 # Other functions that compute the same: the plain Mandelbrot loop is vectorised by no compiler.
 FUNCTIONS = {"mandel": ("mandel", "mandel_v"), "dequant": ("dequant", "dequant_v")}
 STYLES = {"strict": [], "fast": ["-ffast-math"]}
@@ -49,13 +51,14 @@ LIKE = "where the JIT is faster, ratios are above 1"
 
 @dataclass
 class Contestant:
-    """Something that computes a kernel; the seconds of its runs, on the clock and of the processor."""
+    """Something that computes a kernel; the seconds of its runs, on the clock and of the processor, and of the first one."""
 
     name: str
     run: Callable[[], Any]
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
     correct: bool | None = None
+    first: float = math.nan
     elsewhere: Callable[[], tuple[float, float]] | None = None
 
     def once(self) -> None:
@@ -69,6 +72,13 @@ class Contestant:
         self.run()
         self.cpu.append(time.process_time() - cpu)
         self.wall.append(time.perf_counter() - wall)
+
+    def warm(self, reset: Callable[[], None]) -> None:
+        """Runs that do not count."""
+        began = time.perf_counter()
+        while time.perf_counter() - began < WARM:
+            reset()
+            (self.elsewhere or self.run)()
 
     @property
     def milliseconds(self) -> float:
@@ -209,7 +219,7 @@ def contestants(setting: Setting, name: str, work: dict[str, Any]) -> Iterator[C
 def measure(setting: Setting, name: str, work: dict[str, Any]) -> tuple[dict[str, Contestant], float, float]:
     """All contestants of a kernel; seconds of the first launch, and of the interpreter if it is wanted."""
     reset, check = work.get("reset", lambda: None), work["chk"] or (lambda: True)
-    everybody, first = [], math.nan
+    everybody = []
     for one in contestants(setting, name, work):
         reset()
         began = time.perf_counter()
@@ -217,18 +227,20 @@ def measure(setting: Setting, name: str, work: dict[str, Any]) -> tuple[dict[str
             one.run()
         except ptxvm.Unsupported:
             continue
-        first = time.perf_counter() - began if one.name == "jit" else first
+        one.first = time.perf_counter() - began
         one.correct = bool(check())
         everybody.append(one)
+    first = next((one.first for one in everybody if one.name == "jit"), math.nan)
+    everybody = [one for one in everybody if not one.name.startswith("C ") or one.first < HOPELESS * _least(everybody, one)]
     if setting.pocl is not None:
         right = setting.pocl.prepare(name)
         everybody.append(Contestant("PoCL", lambda: None, correct=right, elsewhere=setting.pocl.times))
     began = time.perf_counter()
-    order = np.random.default_rng(SEED)
     for _ in range(setting.runs):
-        for n in order.permutation(len(everybody)):
+        for one in everybody:
+            one.warm(reset)
             reset()
-            everybody[n].once()
+            one.once()
         if time.perf_counter() - began > ENOUGH:
             break
     slow = math.nan
@@ -238,6 +250,12 @@ def measure(setting: Setting, name: str, work: dict[str, Any]) -> tuple[dict[str
         setting.module.kernel(name).launch(work["grid"], work["bd"], work["args"], engine="interp")
         slow = time.perf_counter() - began
     return {one.name: one for one in everybody}, first, slow
+
+
+def _least(everybody: list[Contestant], like: Contestant) -> float:
+    """The seconds of the first run of the fastest C of a style."""
+    style = like.name.split()[2]
+    return min(one.first for one in everybody if one.name.startswith("C ") and one.name.split()[2] == style)
 
 
 def best(found: dict[str, Contestant], style: str) -> Contestant | None:
