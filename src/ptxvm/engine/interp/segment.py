@@ -19,22 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from ptxvm.algebra.types import Type, f32, f64, pred, u32, u64
+from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.algebra.value import Value
-from ptxvm.analysis import constants
-from ptxvm.analysis.flow import Segment, reads_and_writes, registers_in
+from ptxvm.analysis.flow import Segment, reads_and_writes
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.scope import special
-from ptxvm.analysis.shapes import VECTOR_PARTS
-from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.analysis.unset import use
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays, ports
 from ptxvm.engine.interp.ports import Action, Request
 from ptxvm.engine.interp.trace import Code, TraceAlgebra
-from ptxvm.isa.model import PORTS, Decoded
-from ptxvm.isa.special_registers import COMPONENTS, SPECIAL
-from ptxvm.syntax import tree
+from ptxvm.engine.operands import Operands, fitting
+from ptxvm.isa.model import PORTS
 
 PORT = {
     "mem": ports.Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
@@ -92,7 +88,7 @@ class Slots:
 
 
 @dataclass(slots=True)
-class Tracer:
+class Tracer(Operands):
     """Traces the instructions of one segment."""
 
     function: Function
@@ -132,7 +128,7 @@ class Tracer:
                 return
         if isinstance(flow := given.get("flow"), ports.Flow):
             self.action = flow.action
-        self.commit(bound, i, result)
+        self.commit(bound, result)
 
     def follow(self, bound: Bound) -> None:
         """Tell which registers that may be unset the instruction reads, writes and passes on."""
@@ -176,17 +172,6 @@ class Tracer:
         raw: str = (~value).raw if guard[1] else value.raw
         return raw
 
-    def commit(self, bound: Bound, i: Decoded, result: Any) -> None:
-        """Write the results to the destinations."""
-        names = i.destinations()
-        if result is None or not names:
-            return
-        values = result if isinstance(result, tuple) else (result,)
-        for name, value in zip(names, values, strict=False):
-            node = bound.operands.get(name)
-            if node is not None:
-                self.write(bound, node, value)
-
     # ── registers ───────────────────────────────────────────────────────────────────────
 
     def slot(self, slot: int, type: Type) -> Value:
@@ -201,117 +186,28 @@ class Tracer:
 
     def assign(self, slot: int, type: Type, value: Value) -> None:
         """Give a slot a new value, where the guard holds."""
-        if value.type.bits != type.bits:
-            value = value.to(type.as_bits if type.is_float else type)
-        value = value.view(type) if value.type is not pred else value
+        value = fitting(value, type)
         if self.guard is not None:
             old = self.slot(slot, type)
             value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
         self.current[slot] = value
         self.written.add(slot)
 
-    def write(self, bound: Bound, node: tree.Operand, value: Any) -> None:
-        """A value to a destination."""
-        if isinstance(node, tree.Vector):
-            for item, element in zip(node.items, value if isinstance(value, list) else [value], strict=True):
-                self.write(bound, item, element)
-            return
-        if not isinstance(node, tree.Name) or node.text == "_":
-            return
-        register = bound.scope.find(node.text)
-        if isinstance(value, list):
-            if register.count > 1:
-                for n, element in enumerate(value):
-                    self.assign(self.slots.of(register, n), register.type, element)
-                return
-            (value,) = value
-        part = VECTOR_PARTS.get(node.component or "", 0) if register.count > 1 else 0
-        self.assign(self.slots.of(register, part), register.type, value)
+    def key(self, register: Register, part: int = 0) -> int:
+        """The slot of a register."""
+        return self.slots.of(register, part)
 
-    # ── operands ────────────────────────────────────────────────────────────────────────
+    # ── what is known of operands ───────────────────────────────────────────────────────
 
-    def operand(self, bound: Bound, name: str) -> Any:
-        """An operand as the meaning gets it: a Value, a list of them, a symbol, or None where it was left out."""
-        node = bound.operands.get(name)
-        if node is None:
-            return None
-        return self.value(bound, node, bound.i.type_of(name), split="split" in bound.i.operand_type(name).marks)
-
-    def value(self, bound: Bound, node: tree.Operand, type: Type | None, *, split: bool = False) -> Any:
-        """The value of an operand, as its type."""
-        match node:
-            case tree.Address():
-                if len(node.items) == 1:
-                    return self.address(bound, node.items[0])
-                return [self.value(bound, item, type) for item in node.items]
-            case tree.Vector():
-                element = type
-                if split and type is not None:
-                    element = Type.named[f"b{type.bits // len(node.items)}"]
-                return [self.value(bound, item, element) for item in node.items]
-            case tree.Group():
-                return [self.argument(bound, item) for item in node.items]
-            case tree.Name():
-                return self.named(bound, node, type)
-            case tree.Unary(op="!"):
-                return ~self.value(bound, node.operand, type)
-            case tree.Unary(op="-") if not isinstance(node.operand, tree.Integer | tree.Float):
-                if any(True for _ in registers_in(node.operand, bound)):  # its sign is a flag of the instruction
-                    return self.value(bound, node.operand, type)
-        return self.constant(bound, node, type or u64)
-
-    def argument(self, bound: Bound, node: tree.Operand) -> Any:
-        """An argument of a call: the symbol of a register or `.param` variable, or a constant's node."""
-        if isinstance(node, tree.Name) and (symbol := bound.scope.find(node.text)) is not None:
-            return symbol
-        return node
-
-    def named(self, bound: Bound, node: tree.Name, type: Type | None) -> Any:
-        """What a name stands for."""
-        symbol = bound.scope.find(node.text)
-        if isinstance(symbol, Register):
-            return self.register(symbol, node.component, type)
-        if isinstance(symbol, Label | Table | Prototype):
-            return symbol
-        if isinstance(symbol, Function):
-            if type is None:
-                return symbol
-            return self.fit(Value(self.alg, u64, self.alg.const(u64, self.image.function_address(symbol))), type)
-        if isinstance(symbol, Variable):
-            return self.fit(self.variable_address(symbol), type or u64)
-        if node.text == "WARP_SZ":
-            return Value(self.alg, type or u32, self.alg.const(type or u32, 32))
-        return self.special(node, type)
-
-    def register(self, register: Register, component: str | None, type: Type | None) -> Any:
-        """A register's value; a vector register is a list of its elements."""
-        if register.count > 1:
-            if component is None:
-                return [self.fit(self.slot(self.slots.of(register, n), register.type), type) for n in range(register.count)]
-            return self.fit(self.slot(self.slots.of(register, VECTOR_PARTS[component]), register.type), type)
-        return self.fit(self.slot(self.slots.of(register), register.type), type)
-
-    def fit(self, value: Value, type: Type | None) -> Value:
-        """A register's bits as an operand of a type: the low ones of a wider register."""
-        if type is None or value.type is type or pred in (value.type, type):
-            return value
-        if value.type.bits != type.bits:
-            value = value.view(value.type.as_unsigned).to(type.as_unsigned)
-        return value.view(type)
-
-    def special(self, node: tree.Name, type: Type | None) -> Any:
-        """A special register; the counters differ at each reading.  A vector as a whole is a list."""
-        found = special(node.text, node.component)
-        if found is None:
-            raise Unsupported(f"the special register {node.text}")
-        if node.component is None and found.name in SPECIAL and SPECIAL[found.name].count > 1:
-            return [self.special(tree.Name(node.text, part), type) for part in "xyzw"]
-        name = found.name + (f".{'xyzw'[COMPONENTS[found.component]]}" if found.component else "")
-        volatile = SPECIAL[found.name].volatile if found.name in SPECIAL else False
+    def special_register(self, bound: Bound, name: str, type: Type, *, volatile: bool) -> Value:
+        """What the cohort knows."""
         raw = self.code.emit(f"C.special({name!r}, L)", pure=not volatile)
-        held = self.code.refer(arrays.dtype(found.type))
-        value = Value(self.alg, found.type, self.code.emit(f"{raw}.astype({held})", pure=not volatile))
-        return self.fit(value, type)
+        held = self.code.refer(arrays.dtype(type))
+        return Value(self.alg, type, self.code.emit(f"{raw}.astype({held})", pure=not volatile))
+
+    def function_address(self, function: Function) -> Value:
+        """It is the same for all."""
+        return Value(self.alg, u64, self.alg.const(u64, self.image.function_address(function)))
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """Where a variable is, in its own space; parameters are at generic addresses."""
@@ -322,62 +218,9 @@ class Tracer:
         raw = self.code.emit(base, pure=where == "parameter")
         return Value(self.alg, u64, raw) + int(at + offset)
 
-    def address(self, bound: Bound, node: tree.Operand) -> Value:
-        """The address that `[…]` names, before the base of its window is added."""
-        offset = 0
-        if isinstance(node, tree.Binary) and node.op in ("+", "-"):
-            found = constants.evaluate(node.right, lambda _: None)
-            offset = int(found) if node.op == "+" else -int(found)  # type: ignore[arg-type]
-            node = node.left
-        if isinstance(node, tree.Name):
-            symbol = bound.scope.find(node.text)
-            if isinstance(symbol, Variable):
-                return self.in_space(bound, symbol, offset)
-            value: Value = self.named(bound, node, None)
-            return value.view(value.type.as_unsigned).to(u64) + offset if offset else value.view(value.type.as_unsigned).to(u64)
-        if isinstance(node, tree.Index):
-            symbol = bound.scope.find(node.name.text)
-            at = int(constants.evaluate(node.index, lambda _: None)) * symbol.element_size  # type: ignore[arg-type]
-            return self.in_space(bound, symbol, offset + at)
-        return self.constant(bound, node, u64) + offset
-
-    def in_space(self, bound: Bound, variable: Variable, offset: int) -> Value:
-        """The address of a variable as this instruction needs it: generic where it names no space."""
-        value = self.variable_address(variable, offset)
-        generic = not any(w.partition("::")[0] in SPACES for w in bound.node.words)
-        if generic and variable.space in ("shared", "local") and "mem" in bound.i.of.effects:
-            return ports.Memory(self.alg, bound, None).to_generic(variable.space, value)
-        return value
-
-    def constant(self, bound: Bound, node: tree.Operand, type: Type) -> Value:
-        """A constant expression as a value of a type."""
-        if isinstance(node, tree.Float):
-            return self.float_constant(node, type)
-        found = constants.evaluate(node, bound.scope.find)
-        if isinstance(found, constants.Address):
-            value = self.variable_address(found.symbol, found.offset) if isinstance(found.symbol, Variable) else Value(
-                self.alg, u64, self.alg.const(u64, self.image.function_address(found.symbol) + found.offset)
-            )  # fmt: skip
-            return self.fit(value, type)
-        if type.is_float or type.is_packed:
-            if isinstance(found, float):
-                return Value(self.alg, type, self.alg.const(type, found))
-            return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, found)).view(type)
-        if type is pred:
-            return Value(self.alg, pred, self.alg.const(pred, bool(found)))
-        return Value(self.alg, type, self.alg.const(type, int(found)))
-
-    def float_constant(self, node: tree.Float, type: Type) -> Value:
-        """A literal by its bits; a double literal for f32 is rounded."""
-        if node.width == type.bits:
-            bits = node.bits
-        elif node.width == f64.bits and type.bits == f32.bits:
-            bits = int(np.uint64(node.bits).view(np.float64).astype(np.float32).view(np.uint32))
-        elif node.width == f32.bits and type.bits == f64.bits:
-            bits = int(np.uint32(node.bits).view(np.float32).astype(np.float64).view(np.uint64))
-        else:
-            bits = node.bits
-        return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, bits)).view(type)
+    def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
+        """The port `mem` knows."""
+        return ports.Memory(self.alg, bound, None).to_generic(space, address)
 
     # ── the function ────────────────────────────────────────────────────────────────────
 
@@ -411,9 +254,6 @@ class Tracer:
         """Is the register of a slot needed after the segment?"""
         register = next(r for r in reversed(self.function.registers) if self.slots.first[r] <= slot)
         return bool(live >> register.index & 1)
-
-
-SPACES = {"global", "shared", "local", "const", "param"}
 
 
 def place(slot: int) -> str:

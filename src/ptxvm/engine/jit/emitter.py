@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
-from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit import asking, barriers, copies, counting, dispatch, epochs, extremes, inlining as calls, ports
@@ -21,8 +20,8 @@ from ptxvm.engine.jit.pressure import Definition
 from ptxvm.engine.jit.ranges import Ranges
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Scalar, Vec, scalar_type, text, wrapped
 from ptxvm.engine.jit.registers import CARRY, Key
+from ptxvm.engine.operands import fitting
 from ptxvm.isa.model import PORTS, Decoded
-from ptxvm.syntax import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -210,7 +209,7 @@ class Emitter(Operands):
             self.action = given["flow"].action
             if self.action is not None and self.action.verb == "call":
                 calls.call(self, bound, self.action)
-        self._commit(bound, i, result)
+        self.commit(bound, result)
 
     def _parts(self, guard: Raw | None) -> bool:
         """May lanes be elsewhere while some come to a collective, in a kernel in which they wait?"""
@@ -313,43 +312,13 @@ class Emitter(Operands):
 
     def assign(self, key: Key, type: Type, value: Value) -> None:
         """Give a register a new value, where the guard holds."""
-        if value.type.bits != type.bits:
-            value = value.to(type.as_bits if type.is_float else type)
-        value = value.view(type) if value.type is not pred else value
+        value = fitting(value, type)
         if self.guard is not None and self._told(key):
             old = self.slot(key, type)
             value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
         self.current[key] = value
         self.written.add(key)
         self.definitions.append((self.position, key, value))
-
-    def _commit(self, bound: Bound, i: Decoded, result: Any) -> None:
-        """Write the results to the destinations."""
-        names = i.destinations()
-        if result is None or not names:
-            return
-        values = result if isinstance(result, tuple) else (result,)
-        for name, value in zip(names, values, strict=False):
-            node = bound.operands.get(name)
-            if node is not None:
-                self._write(bound, node, value)
-
-    def _write(self, bound: Bound, node: tree.Operand, value: Any) -> None:
-        if isinstance(node, tree.Vector):
-            for item, element in zip(node.items, value if isinstance(value, list) else [value], strict=True):
-                self._write(bound, item, element)
-            return
-        if not isinstance(node, tree.Name) or node.text == "_":
-            return
-        register = bound.scope.find(node.text)
-        if isinstance(value, list):
-            if register.count > 1:
-                for n, element in enumerate(value):
-                    self.assign(self.key(register, n), register.type, element)
-                return
-            (value,) = value
-        part = VECTOR_PARTS.get(node.component or "", 0) if register.count > 1 else 0
-        self.assign(self.key(register, part), register.type, value)
 
     def store_registers(self) -> None:
         """Leave what is needed later; lanes that are not here keep what they have."""

@@ -1,0 +1,245 @@
+"""What the operands of an instruction are, over any algebra: the values that a meaning gets, and where its results go.
+
+An engine says where registers are (`key`, `slot`, `assign`), and what only it knows: the places of functions and variables,
+special registers, windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, f32, f64, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis import constants
+from ptxvm.analysis.flow import registers_in
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.scope import special
+from ptxvm.analysis.shapes import VECTOR_PARTS
+from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.isa.special_registers import COMPONENTS, SPECIAL
+from ptxvm.syntax import tree
+
+SPACES = {"global", "shared", "local", "const", "param"}
+WARP_SIZE = 32
+
+
+class Operands:
+    """Reads and writes operands; `alg` is the algebra of their values."""
+
+    alg: Any
+
+    # ── what an engine knows ────────────────────────────────────────────────────────────
+
+    def key(self, register: Register, part: int = 0) -> Any:
+        """How a register, or an element of a vector one, is found."""
+        raise NotImplementedError
+
+    def slot(self, key: Any, type: Type) -> Value:
+        """What a register holds."""
+        raise NotImplementedError
+
+    def assign(self, key: Any, type: Type, value: Value) -> None:
+        """Give a register a new value, where the guard holds."""
+        raise NotImplementedError
+
+    def special_register(self, bound: Bound, name: str, type: Type, *, volatile: bool) -> Value:
+        """The value of a special register, or of an element of one."""
+        raise NotImplementedError
+
+    def function_address(self, function: Function) -> Value:
+        """Where a function is."""
+        raise NotImplementedError
+
+    def variable_address(self, variable: Variable, offset: int = 0) -> Value:
+        """Where a variable is, in its own space; parameters are at generic addresses."""
+        raise NotImplementedError
+
+    def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
+        """An address of a window as a generic one."""
+        raise NotImplementedError
+
+    def as_address(self, bound: Bound, value: Value) -> Value:
+        """A register as an address."""
+        return value.to(u64)
+
+    # ── values ──────────────────────────────────────────────────────────────────────────
+
+    def operand(self, bound: Bound, name: str) -> Any:
+        """An operand as the meaning gets it: a Value, a list of them, a symbol, or None where it was left out."""
+        node = bound.operands.get(name)
+        if node is None:
+            return None
+        return self.value(bound, node, bound.i.type_of(name), split="split" in bound.i.operand_type(name).marks)
+
+    def value(self, bound: Bound, node: tree.Operand, type: Type | None, *, split: bool = False) -> Any:
+        """The value of an operand, as its type."""
+        match node:
+            case tree.Address():
+                if len(node.items) == 1:
+                    return self.address(bound, node.items[0])
+                return [self.value(bound, item, type) for item in node.items]
+            case tree.Vector():
+                element = type
+                if split and type is not None:
+                    element = Type.named[f"b{type.bits // len(node.items)}"]
+                return [self.value(bound, item, element) for item in node.items]
+            case tree.Group():
+                return [self.argument(bound, item) for item in node.items]
+            case tree.Name():
+                return self.named(bound, node, type)
+            case tree.Unary(op="!"):
+                return ~self.value(bound, node.operand, type)
+            case tree.Unary(op="-") if not isinstance(node.operand, tree.Integer | tree.Float):
+                if any(True for _ in registers_in(node.operand, bound)):  # its sign is a flag of the instruction
+                    return self.value(bound, node.operand, type)
+        return self.constant(bound, node, type or u64)
+
+    def argument(self, bound: Bound, node: tree.Operand) -> Any:
+        """An argument of a call: the symbol of a register or `.param` variable, or a constant's node."""
+        if isinstance(node, tree.Name) and (symbol := bound.scope.find(node.text)) is not None:
+            return symbol
+        return node
+
+    def named(self, bound: Bound, node: tree.Name, type: Type | None) -> Any:
+        """What a name stands for."""
+        symbol = bound.scope.find(node.text)
+        if isinstance(symbol, Register):
+            return self.register(symbol, node.component, type)
+        if isinstance(symbol, Label | Table | Prototype):
+            return symbol
+        if isinstance(symbol, Function):
+            return symbol if type is None else self.fit(self.function_address(symbol), type)
+        if isinstance(symbol, Variable):
+            return self.fit(self.variable_address(symbol), type or u64)
+        if node.text == "_":
+            return None
+        if node.text == "WARP_SZ":
+            return Value(self.alg, type or u32, self.alg.const(type or u32, WARP_SIZE))
+        return self.special(bound, node, type)
+
+    def register(self, register: Register, component: str | None, type: Type | None) -> Any:
+        """A register's value; a vector register is a list of its elements."""
+        if register.count > 1:
+            parts = range(register.count) if component is None else [VECTOR_PARTS[component]]
+            found = [self.fit(self.slot(self.key(register, n), register.type), type) for n in parts]
+            return found if component is None else found[0]
+        return self.fit(self.slot(self.key(register), register.type), type)
+
+    def fit(self, value: Value, type: Type | None) -> Value:
+        """A register's bits as an operand of a type: the low ones of a wider register."""
+        if type is None or value.type is type or pred in (value.type, type):
+            return value
+        if value.type.bits != type.bits:
+            value = value.view(value.type.as_unsigned).to(type.as_unsigned)
+        return value.view(type)
+
+    def special(self, bound: Bound, node: tree.Name, type: Type | None) -> Any:
+        """A special register; the counters differ at each reading.  A vector as a whole is a list."""
+        found = special(node.text, node.component)
+        if found is None:
+            raise Unsupported(f"the special register {node.text}")
+        known = SPECIAL.get(found.name)
+        if node.component is None and known is not None and known.count > 1:
+            return [self.special(bound, tree.Name(node.text, part), type) for part in "xyzw"]
+        name = found.name + (f".{'xyzw'[COMPONENTS[found.component]]}" if found.component else "")
+        return self.fit(self.special_register(bound, name, found.type, volatile=known is not None and known.volatile), type)
+
+    # ── addresses ───────────────────────────────────────────────────────────────────────
+
+    def address(self, bound: Bound, node: tree.Operand) -> Value:
+        """The address that `[…]` names, before the base of its window is added."""
+        offset = 0
+        if isinstance(node, tree.Binary) and node.op in ("+", "-"):
+            found = constants.evaluate(node.right, lambda _: None)
+            offset = int(found) if node.op == "+" else -int(found)  # type: ignore[arg-type]
+            node = node.left
+        if isinstance(node, tree.Name):
+            symbol = bound.scope.find(node.text)
+            if isinstance(symbol, Variable):
+                return self.in_space(bound, symbol, offset)
+            value = self.named(bound, node, None)
+            wide = self.as_address(bound, value.view(value.type.as_unsigned))
+            return wide + offset if offset else wide
+        if isinstance(node, tree.Index):
+            symbol = bound.scope.find(node.name.text)
+            at = int(constants.evaluate(node.index, lambda _: None)) * symbol.element_size  # type: ignore[arg-type]
+            return self.in_space(bound, symbol, offset + at)
+        return self.constant(bound, node, u64) + offset
+
+    def in_space(self, bound: Bound, variable: Variable, offset: int) -> Value:
+        """The address of a variable as this instruction needs it: generic where it names no space."""
+        value = self.variable_address(variable, offset)
+        generic = not any(w.partition("::")[0] in SPACES for w in bound.node.words)
+        if generic and variable.space in ("shared", "local") and "mem" in bound.i.of.effects:
+            return self.to_generic(bound, variable.space, value)
+        return value
+
+    # ── constants ───────────────────────────────────────────────────────────────────────
+
+    def constant(self, bound: Bound, node: tree.Operand, type: Type) -> Value:
+        """A constant expression as a value of a type."""
+        if isinstance(node, tree.Float):
+            return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, float_bits(node, type))).view(type)
+        found = constants.evaluate(node, bound.scope.find)
+        if isinstance(found, constants.Address):
+            if isinstance(found.symbol, Variable):
+                return self.fit(self.variable_address(found.symbol, found.offset), type)
+            return self.fit(self.function_address(found.symbol) + found.offset, type)
+        if type.is_float or type.is_packed:
+            if isinstance(found, float):
+                return Value(self.alg, type, self.alg.const(type, found))
+            return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, found)).view(type)
+        if type is pred:
+            return Value(self.alg, pred, self.alg.const(pred, bool(found)))
+        return Value(self.alg, type, self.alg.const(type, int(found)))
+
+    # ── results ─────────────────────────────────────────────────────────────────────────
+
+    def commit(self, bound: Bound, result: Any) -> None:
+        """Write the results of an instruction to its destinations."""
+        names = bound.i.destinations()
+        if result is None or not names:
+            return
+        values = result if isinstance(result, tuple) else (result,)
+        for name, value in zip(names, values, strict=False):
+            node = bound.operands.get(name)
+            if node is not None:
+                self.write(bound, node, value)
+
+    def write(self, bound: Bound, node: tree.Operand, value: Any) -> None:
+        """A value to a destination."""
+        if isinstance(node, tree.Vector):
+            for item, element in zip(node.items, value if isinstance(value, list) else [value], strict=True):
+                self.write(bound, item, element)
+            return
+        if not isinstance(node, tree.Name) or node.text == "_":
+            return
+        register = bound.scope.find(node.text)
+        if isinstance(value, list):
+            if register.count > 1:
+                for n, element in enumerate(value):
+                    self.assign(self.key(register, n), register.type, element)
+                return
+            (value,) = value
+        part = VECTOR_PARTS.get(node.component or "", 0) if register.count > 1 else 0
+        self.assign(self.key(register, part), register.type, value)
+
+
+def fitting(value: Value, type: Type) -> Value:
+    """A result as the type of the register that it goes to."""
+    if value.type.bits != type.bits:
+        value = value.to(type.as_bits if type.is_float else type)
+    return value.view(type) if value.type is not pred else value
+
+
+def float_bits(node: tree.Float, type: Type) -> int:
+    """The bits of a literal; a double literal for f32 is rounded, an f32 literal for f64 widened."""
+    with np.errstate(all="ignore"):
+        if node.width == f64.bits and type.bits == f32.bits:
+            return int(np.uint64(node.bits).view(np.float64).astype(np.float32).view(np.uint32))
+        if node.width == f32.bits and type.bits == f64.bits:
+            return int(np.uint32(node.bits).view(np.float32).astype(np.float64).view(np.uint64))
+    return node.bits
