@@ -10,7 +10,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit import asking, barriers, copies, counting, dispatch, epochs, extremes, inlining as calls, ports
+from ptxvm.engine.jit import barriers, copies, counting, dispatch, epochs, extremes, inlining as calls, ports
 from ptxvm.engine.jit.algebra import LlvmAlgebra
 from ptxvm.engine.jit.code import Code, short
 from ptxvm.engine.jit.memory import Memory
@@ -29,9 +29,17 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.facts import Outside
     from ptxvm.engine.jit.kernel import Kernel
 
+
+def textures(at: Emitter, bound: Bound) -> Any:
+    """The port `tex`."""
+    from ptxvm.engine.jit.sampling import Textures  # noqa: PLC0415 - few kernels have textures, and it imports much
+
+    return Textures(at, bound)
+
+
 PORT: dict[str, Any] = {
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
-    "cc": ports.ConditionCode, "tex": asking.Textures, "tasks": copies.Tasks,
+    "cc": ports.ConditionCode, "tex": textures, "tasks": copies.Tasks,
 }  # fmt: skip
 FUNCTIONS = {"sin": 0, "cos": 1, "lg2": 2, "ex2": 3, "tanh": 4}
 TRAP = 1  # what the machine is told of

@@ -9,10 +9,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ptxvm.analysis.program import Function
-from ptxvm.engine.jit import repeats, spreading, tiers
+from ptxvm.engine.jit import spreading, tiers
 from ptxvm.engine.jit.compiled import Compiled, Version
 from ptxvm.engine.jit.launching import Launch
-from ptxvm.engine.jit.repeats import Repeat
 from ptxvm.engine.jit.runner import Runner
 from ptxvm.engine.jit.shelf import Shelf, Specialisation
 from ptxvm.engine.jit.signals import Signals
@@ -25,10 +24,12 @@ from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
     from ptxvm.engine.children import Children
+    from ptxvm.engine.jit.repeats import Repeat
     from ptxvm.engine.jit.sieve import Sieve
     from ptxvm.engine.jit.watched import Look
 
 
+OFTEN = 2  # launches after which more are likely
 REPEATS = 64  # kernels with shapes that are kept ready
 
 
@@ -93,7 +94,11 @@ class Jit:
         shape, (shared, fast, trusted) = LaunchShape(*extents), how
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
         compiled = self._compiled.get(wanted)
-        if compiled is not None and repeats.may_repeat(compiled, shape):
+        if compiled is None or compiled.launches < OFTEN:
+            return
+        from ptxvm.engine.jit.repeats import Repeat, may_repeat  # noqa: PLC0415 - not of use to who launches once
+
+        if may_repeat(compiled, shape):
             if len(self._repeats) >= REPEATS:
                 self._repeats.clear()
             with suppress(TypeError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.jit import barriers, host, matrices, tensor
+from ptxvm.engine.jit import barriers, host
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, from_lanes, scalar_type, text
 from ptxvm.isa.fragments import Product
 
@@ -66,6 +66,8 @@ class Peers:
 
     def multiply(self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
         """A product of matrices, by the tensor cores of the module's target."""
+        from ptxvm.engine.jit import matrices, tensor  # noqa: PLC0415 - few kernels multiply matrices, and they import much
+
         inputs = [(v.type, v.raw) for part in (a, b, c) for v in part]
         type = Type.named[f"b{product.d.register}"]
         work = tensor.Multiplication.of(self.bound, product, (len(a), len(b), len(c)))

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.compiled import Compiled
     from ptxvm.engine.jit.shelf import Specialisation
 
-OFTEN = 2  # launches after which more are likely
 SHORT = 200e-6  # seconds of a launch
 WIDEST = 16  # bytes of an access: its alignment is that of the address, whatever it is counted from
 NUMBERS = (int, float, bool, np.generic)
@@ -38,7 +37,7 @@ BYTE = np.dtype(np.uint8)
 def may_repeat(compiled: Compiled, shape: LaunchShape) -> bool:
     """Is a launch short, and does its code ask nobody for anything?"""
     facts = compiled.facts
-    if compiled.launches < OFTEN or compiled.rate is None or compiled.rate * shape.ctas > SHORT:
+    if compiled.rate is None or compiled.rate * shape.ctas > SHORT:
         return False
     if compiled.image.memory.address_bits != 64:
         return False

@@ -5,12 +5,12 @@ The bounds of a linear address count lanes that are not active too, so each lane
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxvm.engine.jit import quiet
 from ptxvm.engine.jit.code import Code, Unit
+from ptxvm.engine.jit.digest import Digest
 from ptxvm.engine.jit.raw import WARP, Pattern, vector_literal
 from ptxvm.engine.jit.record import offset
 
@@ -58,7 +58,7 @@ def ask(code: Code, shape: Shape, look: str, words: Sequence[Word]) -> str:
 
 def _function(unit: Unit, shape: Shape, look: str) -> str:
     """The function that answers questions of a shape; its name."""
-    name = f"ptxvm.slowly.{hashlib.sha256(repr(shape).encode()).hexdigest()[:16]}"
+    name = f"ptxvm.slowly.{Digest().add(repr(shape)).text[:16]}"
     if name not in unit.helpers:
         unit.helper(name, f"define internal i64 @{name}(ptr %q) noinline cold #0 {{\n{_body(unit, shape, look)}\n}}")
     return name
