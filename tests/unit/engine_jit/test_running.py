@@ -17,6 +17,7 @@ import pytest
 import ptxvm
 from ptxvm.engine.jit import calls, shelf, spreading, tiers
 from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
+from ptxvm.machine.launch import LaunchShape
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
 
@@ -422,6 +423,31 @@ def test_a_kernel_that_runs_for_long_gets_better_code(monkeypatch: pytest.Monkey
     assert compiled.versions["first"].tier == Tier.BEST
     kernel.launch(2, 32, [data], engine="jit")
     assert (data == 9 * np.arange(64)).all()
+
+
+# With a loop that is left at once: the results are no multiples of 32.
+AGAIN = """
+AGAIN:
+    setp.eq.u32 %p, %r6, %r1;
+    @%p bra AGAIN;
+    ret;"""
+LOOP = SCALE.replace(".reg .b64", ".reg .pred %p; .reg .b64").replace("\n    ret;", AGAIN)
+
+
+def test_a_short_launch_without_loops_gets_a_sketch_and_a_long_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "policy", lambda: "auto")
+    monkeypatch.setenv("PTXVM_CACHE", "off")
+    few, many = np.ones(64, np.uint32), np.ones(32 * 1024, np.uint32)
+    for text, sketched in ((SCALE, Tier.SKETCH), (LOOP, Tier.QUICK)):
+        module = ptxvm.load(HEAD + text)
+        kernel = module.kernel()
+        kernel.launch(2, 32, [few], engine="jit")
+        compiled = module.jit.compiled(Specialisation(kernel.function, (32, 1, 1)), LaunchShape.of(2, 32))
+        assert compiled.versions["first"].tier == sketched
+        kernel.launch(1024, 32, [many], engine="jit")
+        assert compiled.versions["first"].tier == Tier.QUICK
+    assert (few == 9).all()
+    assert (many == 9).all()
 
 
 def test_code_is_left_as_it_is_until_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:

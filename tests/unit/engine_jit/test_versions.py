@@ -160,7 +160,7 @@ SKIP{n}:
 def test_many_barriers_share_how_a_warp_waits(n: int, *, long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The values are those of the same steps in NumPy."""
     monkeypatch.setenv("PTXVM_CACHE", "off")
-    monkeypatch.setattr(tiers, "first", lambda: Tier.QUICK)
+    monkeypatch.setattr(tiers, "first", lambda _=None: Tier.QUICK)
     if long:
         monkeypatch.setattr(native, "LONG", 0)
     out, thread = np.zeros(64, np.uint32), np.arange(64, dtype=np.uint32)

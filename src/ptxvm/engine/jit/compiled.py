@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ptxvm.engine.jit.runner import GRID, Runner
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.shelf import Tier
 
 ORDER = ("first", "masked", "shapeless")
 
@@ -36,7 +39,8 @@ class Version:
 class Compiled:
     """A kernel for one shape of CTA.
 
-    `make` finds or compiles a version by its name, `translated` gives what Python does in some of them.  `rate` is the
+    `make` finds or compiles a version by its name, of a tier or a better one; `tier` is the least that it is asked for.
+    `translated` gives what Python does in some of them.  `rate` is the
     seconds that a CTA takes, `spent` those that all have taken.
     """
 
@@ -49,10 +53,11 @@ class Compiled:
         self,
         image: Image,
         library: Library,
-        make: Callable[[str], Version],
+        make: Callable[[str, Tier], Version],
         translated: Callable[[Iterable[str]], Sequence[Work]],
+        tier: Tier,
     ) -> None:
-        self.image, self.library, self.make, self.translated = image, library, make, translated
+        self.image, self.library, self.make, self.translated, self.tier = image, library, make, translated, tier
         self.versions: dict[str, Version] = {}
         self.runners: list[Runner] = []
         self._lock = threading.Lock()
@@ -62,9 +67,17 @@ class Compiled:
         """One by its name: `first`, `masked` or `shapeless`; who asks waits until it is compiled."""
         with self._lock:
             if name not in self.versions:
-                self.versions[name] = made = self.make(name)
+                self.versions[name] = made = self.make(name, self.tier)
                 self.facts = made.facts  # and all that was known before
             return self.versions[name]
+
+    def improve(self, tier: Tier) -> None:
+        """Let all code be of a tier at least."""
+        with self._lock:
+            self.tier = tier
+            for name, version in self.versions.items():
+                if version.tier < tier:
+                    self.versions[name] = self.make(name, tier)
 
     def outside(self, number: int) -> Outside | None:
         """What Python does, where that was not kept with the code."""

@@ -61,6 +61,12 @@ class Translation:
             return text, self.facts
 
     @property
+    def loops(self) -> bool:
+        """May a thread run some of it several times?"""
+        kernel = self.versions.kernel
+        return any(kernel.plan.repeats(node) for node in kernel.nodes)
+
+    @property
     def facts(self) -> Facts:
         """What is known of the versions that have been translated."""
         kernel, image = self.versions.kernel, self.image

@@ -13,7 +13,7 @@ from ptxvm.engine.jit import spreading, tiers
 from ptxvm.engine.jit.compiled import Compiled, Version
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.runner import Runner
-from ptxvm.engine.jit.shelf import Shelf, Specialisation
+from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
 from ptxvm.engine.jit.signals import Signals
 from ptxvm.engine.launch import Budget, Counters
 from ptxvm.machine.allocation import Allocation
@@ -55,17 +55,19 @@ class Jit:
 
         return Sieve(self)
 
-    def compiled(self, wanted: Specialisation) -> Compiled:
-        """The code of a kernel."""
-        found = self._compiled.get(wanted)
+    def compiled(self, wanted: Specialisation, shape: LaunchShape | None = None) -> Compiled:
+        """The code of a kernel, as good as a launch of a shape is worth."""
+        found, tier = self._compiled.get(wanted), tiers.first(shape)
         if found is None:
-            found = Compiled(self.image, self.library, partial(self._get, wanted), partial(self.shelf.works, wanted))
-            found = self._compiled.setdefault(wanted, found)
+            make, translated = partial(self._get, wanted), partial(self.shelf.works, wanted)
+            found = self._compiled.setdefault(wanted, Compiled(self.image, self.library, make, translated, tier))
+        if found.tier < tier:
+            found.improve(tier)
         return found
 
-    def _get(self, wanted: Specialisation, name: str) -> Version:
+    def _get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
         began = time.perf_counter()
-        version = self.shelf.get(wanted, name, tiers.first())
+        version = self.shelf.get(wanted, name, tier)
         self.seconds += time.perf_counter() - began
         return version
 
@@ -125,7 +127,7 @@ class Jit:
         """
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
         usual = threads or spreading.usual_threads()
-        if not self.compiled(wanted).facts.launches:
+        if not self.compiled(wanted, shape).facts.launches:
             return self._grid(wanted, shape, parameters, given, usual, None if budget is None else Budget(budget))
         from ptxvm.engine.children import Children  # noqa: PLC0415 - few kernels launch others
 
@@ -147,7 +149,7 @@ class Jit:
         budget: Budget | None, children: Children | None = None,
     ) -> Counters:  # fmt: skip
         """Run one grid."""
-        compiled = self.compiled(wanted)
+        compiled = self.compiled(wanted, shape)
         launch = Launch(self.image, compiled.facts, shape, budget, children)
         progress, runners = spreading.Progress(shape.ctas, compiled.rate), []
 

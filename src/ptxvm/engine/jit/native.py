@@ -25,6 +25,7 @@ class Recipe:
 
 
 RECIPES = {
+    Tier.SKETCH: Recipe(("sroa", "simplify_cfg"), 0),
     # what is to be combined is seen sooner in few blocks: the other way round it can take 20 times as long
     Tier.QUICK: Recipe(("sroa", "simplify_cfg", "instruction_combine"), 1),
     Tier.BEST: Recipe(None, 2),
@@ -35,7 +36,7 @@ WRITTEN_DOWN = Recipe((), 0)  # ... which takes half the time, and runs up to 3 
 
 def recipe(text: str, tier: Tier) -> Recipe:
     """How a module is compiled."""
-    return WRITTEN_DOWN if tier is Tier.QUICK and text.count("\n") > LONG else RECIPES[tier]
+    return WRITTEN_DOWN if tier < Tier.BEST and text.count("\n") > LONG else RECIPES[tier]
 
 
 @functools.cache

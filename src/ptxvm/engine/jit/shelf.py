@@ -29,8 +29,12 @@ UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  
 
 
 class Tier(enum.IntEnum):
-    """How much work goes into code: half the time of compilation buys, measured, 0 to 20 % of speed."""
+    """How much work goes into code: half the time of compilation buys, measured, 0 to 20 % of speed.
 
+    A sketch is for short launches of kernels without loops, which are over before anything better would be made.
+    """
+
+    SKETCH = 0
     QUICK = 1
     BEST = 2
 
@@ -104,6 +108,8 @@ class Shelf:
         log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
         translation = self.translation(wanted)
         text, facts = translation.text(name)
+        if tier is Tier.SKETCH and translation.loops:
+            tier = Tier.QUICK
         data = native.object_code(text, tier)
         took = time.perf_counter() - began
         log.debug("%s, %s for %s: compiled in %.3f s", facts.name, name, wanted.block, took)

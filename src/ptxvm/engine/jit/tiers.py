@@ -16,9 +16,11 @@ from ptxvm.engine.jit.shelf import Tier
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.compiled import Compiled, Version
+    from ptxvm.machine.launch import LaunchShape
 
 PATIENCE = 0.3  # seconds that a kernel has run before better code can pay ...
 FACTOR = 3.0  # ... and so many times as long as it took to compile
+FEW = 1 << 14  # threads that run code without loops, however bad, in no time
 FIXED = {"quick": Tier.QUICK, "best": Tier.BEST}
 
 
@@ -31,9 +33,10 @@ def policy() -> str:
     return text
 
 
-def first() -> Tier:
-    """The tier of code that somebody waits for."""
-    return FIXED.get(policy(), Tier.QUICK)
+def first(shape: LaunchShape | None = None) -> Tier:
+    """The tier of code that somebody waits for, with a launch of a shape."""
+    short = shape is not None and shape.ctas * shape.threads <= FEW
+    return FIXED.get(policy(), Tier.SKETCH if short else Tier.QUICK)
 
 
 def pays(compiled: Compiled) -> bool:
