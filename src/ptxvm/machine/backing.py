@@ -47,7 +47,7 @@ def bytes_at(address: int, size: int, writable: bool = True) -> Bytes:  # noqa: 
     """The `size` bytes at a host address; whoever asks keeps them alive."""
     if not size:
         return np.empty(0, np.uint8)
-    found: Bytes = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(address))
+    found: Bytes = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(address)), np.uint8)
     found.flags.writeable = writable
     return found
 

@@ -8,7 +8,7 @@ lie in one live allocation that the state space of the instruction reaches, at a
 from __future__ import annotations
 
 import functools
-import threading
+from _thread import RLock  # `threading` takes longer to import than a kept kernel to start
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -50,7 +50,7 @@ class Memory:
 
     def __init__(self, address_bits: int = 64) -> None:
         self.address_bits = address_bits
-        self.lock = threading.RLock()  # held by who changes what is allocated, or looks it up beside other threads
+        self.lock = RLock()  # held by who changes what is allocated, or looks it up beside other threads
         self.table = AllocationTable(self.lock)
         self._lent: dict[tuple[int, str, str], list[Allocation]] = {}
         self._last = NOWHERE

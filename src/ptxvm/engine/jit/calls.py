@@ -7,23 +7,24 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics.errors import Fault, Place
-from ptxvm.engine import faults
 from ptxvm.engine.jit import record as records
 from ptxvm.engine.jit.facts import Facts
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.record import AT, REACHED, ROWS, TICKS, WARP, WRITABLE
 from ptxvm.machine.allocation import REACHES, Allocation
 from ptxvm.machine.builtins import Library
-from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.image import Image
 from ptxvm.machine.window import Window
+
+if TYPE_CHECKING:
+    from ptxvm.machine.environment import Environment
 
 CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -204,6 +205,8 @@ class Calls:
 
     def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The CTA and the thread of a lane."""
+        from ptxvm.engine import faults  # noqa: PLC0415 - most launches have none
+
         shape = self.launch.shape
         return faults.unfold(self.cta, shape.grid), faults.unfold(lane % shape.threads, shape.block)
 
@@ -225,7 +228,8 @@ class Calls:
 
     def _deadlock(self) -> None:
         """Everybody waits for somebody else."""
-        from ptxvm.engine.jit import standing  # noqa: PLC0415 - few kernels get stuck
+        from ptxvm.engine import faults  # noqa: PLC0415 - few kernels get stuck
+        from ptxvm.engine.jit import standing  # noqa: PLC0415
 
         try:
             said, first = faults.deadlock(standing.waiting(self.facts, self.image, self.record))
@@ -237,6 +241,8 @@ class Calls:
 
     def place(self, number: int, thread: int) -> Place:
         """Where an instruction stands, and which thread ran it."""
+        from ptxvm.engine import faults  # noqa: PLC0415
+
         return faults.place(self.facts.name, self.facts.bound(self.image, number), *self.coordinates(thread))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ class Compiled:
         self.image, self.library, self.make, self.translated, self.tier = image, library, make, translated, tier
         self.versions: dict[str, Version] = {}
         self.runners: list[Runner] = []
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self.facts = self.version("first").facts
 
     def version(self, name: str) -> Version:

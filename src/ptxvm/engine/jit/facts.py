@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pickle
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
@@ -20,11 +20,9 @@ IN_ORDER = {"vprintf", "malloc", "free"}  # what they do shows the order in whic
 LAUNCHING = ("cuda", "__cudaCDP2")  # how the functions begin by which kernels launch others
 
 
-class Outside(Protocol):
-    """What Python does for compiled code: from values of the active lanes to values."""
-
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any] | None:
-        """`threads` are the numbers of the lanes in their CTA; what is returned is for them."""
+# What Python does for compiled code: from the machine, an instruction, the numbers of active lanes in their CTA, and their
+# values, to values for them.
+Outside = Callable[[Any, Bound, Any, list[Any]], list[Any] | None]
 
 
 class Site(NamedTuple):

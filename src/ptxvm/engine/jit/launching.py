@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxvm.engine.jit.facts import Facts
 from ptxvm.engine.launch import Budget, Counters
-from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 
 if TYPE_CHECKING:
     from ptxvm.engine.children import Children
+    from ptxvm.machine.environment import Environment
 
 
 class Launch:
@@ -30,7 +30,7 @@ class Launch:
         self.turns = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def failed(self, cta: int, error: BaseException) -> None:
         """A CTA cannot go on."""
@@ -58,6 +58,8 @@ class Launch:
     @cached_property
     def environment(self) -> Environment:
         """What the driver tells every thread of the grid."""
+        from ptxvm.machine.environment import Environment  # noqa: PLC0415 - few kernels ask for it
+
         program = self.image.function_numbered(self.facts.function).program
         dynamic, total = (self.facts.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
         return Environment(self.image.memory, dynamic, total, program.target.number if program is not None else 0)

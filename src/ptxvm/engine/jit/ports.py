@@ -11,10 +11,10 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit import barriers, host
 from ptxvm.engine.jit.raw import WARP, Lin, Raw, Vec, from_lanes, scalar_type, text
-from ptxvm.isa.fragments import Product
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.emitter import Emitter
+    from ptxvm.isa.fragments import Product
 
 
 @dataclass(slots=True)

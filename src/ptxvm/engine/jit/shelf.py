@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import functools
 import os
-import threading
 import time
+from _thread import allocate_lock
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,7 +64,7 @@ class Shelf:
         self.image = image
         self.store = store.from_environment()
         self._translations: dict[Specialisation, Translation] = {}
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
         """Code of a tier, or of a better one where that is kept."""
@@ -166,7 +166,7 @@ def ourselves() -> str:
     found = list(sources(PACKAGE))
     llvmlite = find_spec("llvmlite")
     if llvmlite is not None and llvmlite.origin is not None:
-        found += sources(str(Path(llvmlite.origin).parent))
+        found += sources(str(Path(llvmlite.origin).parent / "binding"))
     return Digest().add(repr(sorted(found))).text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from importlib import import_module
 from types import FrameType
@@ -44,13 +43,14 @@ class Signals:
         self._before: list[tuple[int, Any]] = []
 
     def __enter__(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
         for number in KINDS:
             handler = GET(number)
             if callable(handler):
+                try:
+                    SET(number, Handler(handler.usual if isinstance(handler, Handler) else handler, self.launch))
+                except ValueError:  # this is not the main thread
+                    return
                 self._before.append((number, handler))
-                SET(number, Handler(handler.usual if isinstance(handler, Handler) else handler, self.launch))
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before:

@@ -10,8 +10,8 @@ again.  When all of them take more than their share, those not used for the long
 from __future__ import annotations
 
 import os
-import threading
 import time
+from _thread import get_ident
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class Store:
         if self._refused:
             return
         path = self._path(key)
-        new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+        new = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             new.write_bytes(MAGIC + Digest().add(contents).bytes + contents)

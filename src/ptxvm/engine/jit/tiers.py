@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxvm.engine.jit.shelf import Tier
 
 if TYPE_CHECKING:
+    from threading import Thread
+
     from ptxvm.engine.jit.compiled import Compiled, Version
     from ptxvm.machine.launch import LaunchShape
 
@@ -47,11 +48,13 @@ def pays(compiled: Compiled) -> bool:
     return bool(quick) and compiled.spent > max(PATIENCE, FACTOR * sum(version.seconds for version in quick))
 
 
-def improve(compiled: Compiled, make: Callable[[str, Tier], Version]) -> threading.Thread:
+def improve(compiled: Compiled, make: Callable[[str, Tier], Version]) -> Thread:
     """Make better code of a kernel beside what runs; the launches that follow take it.
 
     The process does not end before that: LLVM must not be taken apart while it works.
     """
+    import threading  # noqa: PLC0415 - few kernels run for so long
+
     compiled.improving = True
 
     def work() -> None:
