@@ -11,8 +11,7 @@ where it cannot: the exact one knows only finite factors, and bf16 of which prod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ptxvm.algebra.types import bf16, f16, f32
 from ptxvm.engine.jit import halves
@@ -24,10 +23,26 @@ from ptxvm.machine.warp_matrix import where
 
 STEP = 16 * WARP  # bytes from register to register
 WORDS, FLOATS, SIGNS = f"<{WARP} x i32>", f"<{WARP} x float>", f"<{WARP} x i1>"
-EXPONENT, LARGEST, CANONICAL = 0x7F80_0000, 0x7FFF_FFFF, 0x7FFF_FFFF
-LEAST = {f16: -14, bf16: -126}  # the exponent of subnormal numbers
-# From which power of two on, and up to which, factors have products that f32 holds; and below it there is nothing but zero.
-HELD = {f16: (-24, 16), bf16: (-50, 63)}
+PAIRS, PAIR_SIGNS, BYTES = f"<{2 * WARP} x i16>", f"<{2 * WARP} x i1>", f"<{2 * WARP} x i8>"
+EXPONENT = 0x7F80_0000
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where the biased exponent is, and from which on, and up to which, factors have products that f32 holds."""
+
+    fraction: int
+    bias: int
+    least: int
+    most: int
+
+    @property
+    def span(self) -> int:
+        """How many exponents there are."""
+        return self.most - self.least
+
+
+FORMS = {f16: Form(10, 15, 1, 31), bf16: Form(7, 127, 127 - 50, 127 + 63)}
 TOGETHER = 8  # products of which an i32 holds the sum, with the accumulator
 
 
@@ -50,12 +65,7 @@ def known(product: Product) -> bool:
     types = product.a.type is product.b.type and product.c.type is product.d.type is f32
     if product.a.type is f16 and not halves.native():
         return False
-    return types and product.a.type in HELD and product.a.matrices == 1 and not product.finite
-
-
-def power(exponent: int) -> int:
-    """The bits of a power of two."""
-    return exponent + 127 << 23
+    return types and product.a.type in FORMS and product.a.matrices == 1 and not product.finite
 
 
 class Writer:
@@ -143,13 +153,17 @@ class Writer:
 
     def _brought(self, fragment: Fragment, elements: list[str], places: list[tuple[int, int]]) -> str:
         held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
-        order = [lane for lane, _ in held]
-        sources = sorted({element for _, element in held})
-        found = self.code.shuffle("float", WARP, elements[sources[0]], "poison", order)
+        return self.gathered("float", elements, [(element, lane) for lane, element in held], WARP)
+
+    def gathered(self, llvm: str, vectors: list[str], places: list[tuple[int, int]], count: int) -> str:
+        """Elements of some vectors: of which, and where in it."""
+        order = [place for _, place in places]
+        sources = sorted({source for source, _ in places})
+        found = self.code.shuffle(llvm, count, vectors[sources[0]], "poison", order)
         for source in sources[1:]:
-            other = self.code.shuffle("float", WARP, elements[source], "poison", order)
-            chosen = [WARP + n if element == source else n for n, (_, element) in enumerate(held)]
-            found = self.code.shuffle("float", WARP, found, other, chosen)
+            other = self.code.shuffle(llvm, count, vectors[source], "poison", order)
+            chosen = [len(order) + n if which == source else n for n, (which, _) in enumerate(places)]
+            found = self.code.shuffle(llvm, len(order), found, other, chosen)
         return found
 
 
@@ -174,88 +188,125 @@ class Exact(Writer):
 
     def __init__(self, unit: Unit, product: Product, length: int, fraction: int) -> None:
         super().__init__(unit, product)
-        self.length, self.fraction = min(length, self.depth), fraction
+        self.length, self.fraction, self.form = min(length, self.depth), fraction, FORMS[self.type]
         self.parts = -(-self.length // TOGETHER)
 
     def body(self) -> None:
-        """Tables of the factors and of the powers of two of their exponents, and the sums over them."""
-        left, right = self.left(), self.right()
-        self._refuse(left + right)
-        self._table("a", left, self.rows, self.from_a)
-        self._table("b", right, self.columns, self.from_b)
-        with self._loop(0, self.depth, self.length, self.added(), FLOATS) as (first, totals, results):
-            results.extend(self._sum(first, totals))
-        self.give(results)
+        """So many products at once, from the first on."""
+        left, right, totals = self.left(), self.right(), self.added()
+        sizes = self._sizes(self.product.a, 0), self._sizes(self.product.b, self.product.a.registers)
+        for first in range(0, self.depth, self.length):
+            depths = range(first, first + self.length)
+            totals = self._sum(left, right, totals, self._largest(*sizes, depths), depths)
+        self.give(totals)
 
-    def _refuse(self, elements: list[str]) -> None:
-        """Leave where a factor is not finite, or too large or small."""
-        emit, wrong = self.code.emit, ""
-        first, last = (power(n) for n in HELD[self.type])
-        for element in elements:
-            size = emit(f"and {WORDS} {self._words(element)}, splat (i32 {LARGEST})")
-            above = emit(f"sub {WORDS} {size}, splat (i32 {first})")
-            far = emit(f"icmp uge {WORDS} {above}, splat (i32 {last - first})")
-            bad = emit(f"and {SIGNS} {far}, {emit(f'icmp ne {WORDS} {size}, zeroinitializer')}")
-            wrong = emit(f"or {SIGNS} {wrong}, {bad}") if wrong else bad
-        refused, good = self.code.label(), self.code.label()
-        self.code.branch(emit(f"icmp eq i{WARP} {self.code.mask_bits(wrong)}, 0"), good, refused, likely=True)
-        self.code.block(refused)
+    # ── exponents ───────────────────────────────────────────────────────────────────────
+
+    def _sizes(self, fragment: Fragment, first: int) -> list[str]:
+        """Exponents of A's registers, and what exponents of B's lack; their differences, not below 0, are those of products.
+
+        They are 1 for the least exponents, and 0 where a factor is zero.  Leave where an exponent does not fit.
+        """
+        emit, form, found, highest = self.code.emit, self.form, [], ""
+        for number in range(first, first + fragment.registers):
+            size = emit(f"and {PAIRS} {emit(f'load {PAIRS}, ptr {self.register(number)}, align 64')}, splat (i16 32767)")
+            zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
+            exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
+            if self.type is f16:
+                exponent = self._higher(exponent, "splat (i16 1)")  # as subnormal numbers have, and zero
+            above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
+            if self.type is bf16:
+                above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
+            highest = self._higher(highest, above) if highest else above
+            if fragment is self.product.a:
+                there, none = emit(f"add {PAIRS} {exponent}, splat (i16 {form.span + 1 - form.least})"), 0
+            else:
+                there, none = emit(f"sub {PAIRS} splat (i16 {form.span + form.least}), {exponent}"), 255
+            found.append(self._in_bytes(emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} splat (i16 {none}), {PAIRS} {there}")))
+        far = emit(f"icmp uge {PAIRS} {highest}, splat (i16 {form.span})")
+        self._leave(emit(f"icmp ne i{2 * WARP} {emit(f'bitcast {PAIR_SIGNS} {far} to i{2 * WARP}')}, 0"))
+        return found
+
+    def _higher(self, a: str, b: str) -> str:
+        return self.code.intrinsic(PAIRS, f"llvm.umax.v{2 * WARP}i16", (PAIRS, a), (PAIRS, b))
+
+    def _in_bytes(self, sizes: str) -> str:
+        """Those of the first 16 lanes as even bytes, those of the others as odd ones."""
+        emit, words = self.code.emit, f"<{WARP} x i16>"
+        first, second = (self.code.shuffle("i16", 2 * WARP, sizes, "poison", list(range(n, n + WARP))) for n in (0, WARP))
+        both = emit(f"or {words} {first}, {emit(f'shl {words} {second}, splat (i16 8)')}")
+        return emit(f"bitcast {words} {both} to <{2 * WARP} x i8>")
+
+    def _leave(self, refused: str) -> None:
+        """It is another's to compute."""
+        bad, good = self.code.label(), self.code.label()
+        self.code.branch(refused, bad, good, likely=False)
+        self.code.block(bad)
         self.code.run("ret i32 0")
         self.code.block(good)
-        self.block = good
 
-    def _table(self, name: str, elements: list[str], lanes: list[tuple[int, ...]], bring: Callable[..., str]) -> None:
-        """In memory: what each lane multiplies at each depth, for each of some orders of lanes."""
-        powers = [self._power(each) for each in elements]
-        for what, vectors in (("values", elements), ("powers", powers)):
-            self.code.run(f"%{name}.{what} = alloca [{self.depth * len(lanes)} x {FLOATS}], align 64")
-            for k in range(self.depth):
-                for n, each in enumerate(lanes):
-                    place = self.code.emit(f"getelementptr {FLOATS}, ptr %{name}.{what}, i64 {k * len(lanes) + n}")
-                    self.code.run(f"store {FLOATS} {bring(vectors, each, k)}, ptr {place}, align 64")
+    def _largest(self, left: list[str], right: list[str], depths: range) -> list[str]:
+        """For each element of D the largest exponent of a product as an f32 has it; 0 where each is zero."""
+        found: list[str] = []
+        for n in range(0, self.count, 2):
+            sums = [self._product_sizes(left, right, n, k) for k in depths]
+            most = sums[0]
+            for each in sums[1:]:
+                most = self.code.intrinsic(BYTES, f"llvm.umax.v{2 * WARP}i8", (BYTES, most), (BYTES, each))
+            found.extend(self._exponent(most, half) for half in (0, 1))
+        return found
 
-    def _power(self, value: str) -> str:
-        """2 to the exponent, in the factors' format; 0 of a zero."""
-        found = self.code.emit(f"and {WORDS} {self._words(value)}, splat (i32 {EXPONENT})")
-        if self.type is f16:
-            found = self._most(found, f"splat (i32 {power(LEAST[f16])})")
-        zero = self.code.emit(f"fcmp oeq {FLOATS} {value}, zeroinitializer")
-        return self._floats(self.code.emit(f"select {SIGNS} {zero}, {WORDS} zeroinitializer, {WORDS} {found}"))
+    def _product_sizes(self, left: list[str], right: list[str], n: int, k: int) -> str:
+        """The sums of the exponents of the factors of two elements of D, at a depth."""
+        pairs = [self.pairs[n], self.pairs[n + 1]]
+        rows = [(row, k) for at, _ in pairs for row in self.rows[at]]
+        columns = [(k, column) for _, at in pairs for column in self.columns[at]]
+        given = self._small(self.product.a, left, rows), self._small(self.product.b, right, columns)
+        return self.code.intrinsic(BYTES, f"llvm.usub.sat.v{2 * WARP}i8", *[(BYTES, each) for each in given])
+
+    def _small(self, fragment: Fragment, sizes: list[str], places: list[tuple[int, int]]) -> str:
+        held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
+        order = [(at // 2, 2 * lane + at % 2) for lane, at in held]
+        return self.gathered("i8", sizes, [(register, 2 * (n % WARP) + n // WARP) for register, n in order], 2 * WARP)
+
+    def _exponent(self, sizes: str, half: int) -> str:
+        """Of one of two elements of D."""
+        emit, form = self.code.emit, self.form
+        small = self.code.shuffle("i8", 2 * WARP, sizes, "poison", list(range(half * WARP, (half + 1) * WARP)))
+        wide = emit(f"zext <{WARP} x i8> {small} to {WORDS}")
+        biased = emit(f"add {WORDS} {wide}, splat (i32 {126 + 2 * (form.least - form.bias)})")
+        none = emit(f"icmp eq {WORDS} {wide}, zeroinitializer")
+        return emit(f"select {SIGNS} {none}, {WORDS} zeroinitializer, {WORDS} {emit(f'shl {WORDS} {biased}, splat (i32 23)')}")
 
     # ── sums ────────────────────────────────────────────────────────────────────────────
 
-    def _sum(self, first: str, totals: list[str]) -> list[str]:
-        """The products from a depth on, added to the totals."""
-        last = self.code.emit(f"add i64 {first}, {self.length}")
-        none = ["zeroinitializer"] * self.count
-        with self._loop(first, last, 1, none, WORDS) as (k, found, largest):
-            for most, value in zip(found, self._products("powers", k), strict=True):
-                largest.append(self._most(most, self._words(value)))
-        exponents = [self.code.emit(f"and {WORDS} {self._words(total)}, splat (i32 {EXPONENT})") for total in totals]
+    def _sum(self, left: list[str], right: list[str], totals: list[str], largest: list[str], depths: range) -> list[str]:
+        """The products of some depths, of which the largest exponents are known, added to the totals."""
+        emit = self.code.emit
+        exponents = [emit(f"and {WORDS} {self._words(total)}, splat (i32 {EXPONENT})") for total in totals]
         tops = [self._most(a, b) for a, b in zip(largest, exponents, strict=True)]
-        scales = [self._floats(self.code.emit(f"sub {WORDS} splat (i32 {254 + self.fraction << 23}), {top}")) for top in tops]
+        scales = [self._floats(emit(f"sub {WORDS} splat (i32 {254 + self.fraction << 23}), {top}")) for top in tops]
         starts = [self._cut(total, scale) for total, scale in zip(totals, scales, strict=True)]
-        starts += none * (self.parts - 1)
-        each = self.length // self.parts
-        with self._loop(first, self.code.emit(f"add i64 {first}, {each}"), 1, starts, WORDS) as (k, found, sums):
-            for part in range(self.parts):
-                at = self.code.emit(f"add i64 {k}, {part * each}")
-                for n, value in enumerate(self._products("values", at)):
-                    cut = self._cut(value, scales[n])
-                    sums.append(self.code.emit(f"add {WORDS} {found[part * self.count + n]}, {cut}"))
-        made = [self._rounded(sums[n :: self.count], top) for n, top in enumerate(tops)]
+        sums: list[list[str]] = [[] for _ in totals]
+        for part in range(self.parts):
+            found = starts if part == 0 else [""] * self.count
+            for k in depths[part * self.length // self.parts : (part + 1) * self.length // self.parts]:
+                found = [self._added(at, *each) for at, each in zip(found, self._products(left, right, scales, k), strict=True)]
+            for all_parts, one in zip(sums, found, strict=True):
+                all_parts.append(one)
+        made = [self._rounded(parts, top) for parts, top in zip(sums, tops, strict=True)]
         return [self._unless_alone(*each) for each in zip(made, totals, largest, exponents, strict=True)]
 
-    def _products(self, what: str, k: str) -> list[str]:
-        """The product of each element of D at a depth: of the factors, or of the powers of two of their exponents."""
-        rows, columns = self._loads(f"a.{what}", len(self.rows), k), self._loads(f"b.{what}", len(self.columns), k)
-        return [self.code.emit(f"fmul {FLOATS} {rows[row]}, {columns[column]}") for row, column in self.pairs]
+    def _products(self, left: list[str], right: list[str], scales: list[str], k: int) -> list[tuple[str, str]]:
+        """The product of each element of D at a depth, and its scale."""
+        rows = [self.from_a(left, each, k) for each in self.rows]
+        columns = [self.from_b(right, each, k) for each in self.columns]
+        products = [self.code.emit(f"fmul {FLOATS} {rows[row]}, {columns[column]}") for row, column in self.pairs]
+        return list(zip(products, scales, strict=True))
 
-    def _loads(self, table: str, count: int, k: str) -> list[str]:
-        start = self.code.emit(f"mul i64 {k}, {count}")
-        places = [self.code.emit(f"add i64 {start}, {n}") for n in range(count)]
-        places = [self.code.emit(f"getelementptr {FLOATS}, ptr %{table}, i64 {place}") for place in places]
-        return [self.code.emit(f"load {FLOATS}, ptr {place}, align 64", pure=False) for place in places]
+    def _added(self, total: str, product: str, scale: str) -> str:
+        cut = self._cut(product, scale)
+        return self.code.emit(f"add {WORDS} {total}, {cut}") if total else cut
 
     def _cut(self, value: str, scale: str) -> str:
         """So many units of the last place that counts."""
@@ -293,34 +344,6 @@ class Exact(Writer):
         return emit(f"select {SIGNS} {stays}, {FLOATS} {emit(f'fadd {FLOATS} {total}, zeroinitializer')}, {FLOATS} {made}")
 
     # ── vocabulary ──────────────────────────────────────────────────────────────────────
-
-    @contextmanager
-    def _loop(
-        self, first: int | str, last: int | str, step: int, values: list[str], llvm: str
-    ) -> Iterator[tuple[str, list[str], list[str]]]:
-        """A loop: its number, the values that it starts a turn with, and an empty list for those of the next turn.
-
-        Its block is the function's last when the loop has ended; the list then holds the last values.
-        """
-        code, head, before = self.code, self.code.label(), self.block
-        number, following = code.name(), code.name()
-        found = [code.name() for _ in values]
-        made: list[str] = []
-        code.jump(head)
-        code.block(head)
-        start = len(code.lines)
-        self.block = head
-        with code.scope():
-            yield number, found, made
-            code.run(f"{following} = add i64 {number}, {step}")
-            more, end = code.emit(f"icmp ult i64 {following}, {last}"), code.label()
-            code.branch(more, head, end)
-        phis = [f"  {number} = phi i64 [ {first}, %{before} ], [ {following}, %{self.block} ]"]
-        for name, old, new in zip(found, values, made, strict=True):
-            phis.append(f"  {name} = phi {llvm} [ {old}, %{before} ], [ {new}, %{self.block} ]")
-        code.lines[start:start] = phis
-        code.block(end)
-        self.block = end
 
     def _most(self, a: str, b: str) -> str:
         return self.code.intrinsic(WORDS, f"llvm.umax.v{WARP}i32", (WORDS, a), (WORDS, b))

@@ -143,8 +143,9 @@ class Pair:
             table = tuple(n >> shift & 0xFF for n in column)
             first, second = (self._looked_up(table[start : start + HALF], row) for start in (0, HALF))
             halves.append(self.op(f"select <{2 * LANES} x i1> {other}, {BYTES} {second}, {BYTES} {first}"))
-        low, high = (self.op(f"bitcast {BYTES} {half} to {SHORTS}") for half in halves)
-        return self.short("or", self.short("and", low, 0xFF), self.short("and", high, 0xFF00))
+        alternating = [n + 2 * LANES * (n % 2) for n in range(2 * LANES)]
+        low, high = halves
+        return self.op(f"bitcast {BYTES} {self.code.shuffle('i8', 2 * LANES, low, high, alternating)} to {SHORTS}")
 
     def _looked_up(self, table: tuple[int, ...], row: str) -> str:
         return self.code.intrinsic(BYTES, "llvm.x86.avx512.permvar.qi.512", (BYTES, vector_literal("i8", table)), (BYTES, row))
