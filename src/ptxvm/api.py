@@ -218,7 +218,7 @@ class Kernel:
         """
         wanted(engine, check or (), cluster, threads, numerics)
         unwatched = stream is None and not check and schedules == 1 and engine != "interp"
-        what = self.function, grid, block, shared, numerics, check is None
+        what = self.function, grid, block, shared, numerics, check is None, threads
         if unwatched and steps is None and (done := self.module.jit.repeat(what, args)) is not None:
             DEVICE.waited()
             return done
@@ -234,7 +234,7 @@ class Kernel:
             how = {"threads": threads, "fast": fast, "trusted": trusted}
             done = launch(self.module.jit, self.function, grid, block, args, shared=shared, steps=steps, how=how)
         if unwatched:
-            self.module.jit.prepare(what, self.function, (done.grid, done.block), (shared, fast, trusted))
+            self.module.jit.prepare(what, self.function, (done.grid, done.block), (shared, fast, trusted, threads))
         return done
 
     def dump(self, what: str, block: Extent = 1, *, shared: int = 0, numerics: str = "exact") -> str:

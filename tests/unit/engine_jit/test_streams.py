@@ -109,3 +109,15 @@ def test_stores_to_large_memory_that_is_only_written_go_past_the_caches(monkeypa
 def test_a_fence_waits_for_them(fence: str, settles: int) -> None:
     text = ptxvm.load(HEAD + FLAG.replace("FENCE", fence)).kernel().dump("asm", 128)
     assert text.count("\tsfence\n") == settles  # the last one is at the end of the grid
+
+
+@pytest.mark.skipif(not host.has("sse2"), reason="these stores are the x86's")
+def test_a_launch_that_is_repeated_goes_past_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "LARGE", 4 * 8192)
+    kernel = ptxvm.load(HEAD + NEXT).kernel()
+    for first in range(4):
+        given, out = np.arange(first, first + 8192, dtype=np.uint32), lines(8192, 0)
+        kernel.launch(32, 256, [given, out, np.int32(8192)], engine="jit", threads=1)
+        assert (out == given + 1).all()
+    (repeat,) = kernel.module.engine("jit")._repeats.values()
+    assert int(repeat.runner.record[runner.AT["kept"]]) == runner.EVERY - 1

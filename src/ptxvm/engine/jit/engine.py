@@ -87,24 +87,27 @@ class Jit:
             tiers.improve(found.compiled, partial(self.shelf.get, found.wanted))
         return result
 
-    def prepare(self, what: Hashable, kernel: Function, extents: tuple[Extent, Extent], how: tuple[int, bool, bool]) -> None:
+    def prepare(
+        self, what: Hashable, kernel: Function, extents: tuple[Extent, Extent], how: tuple[int, bool, bool, int | None]
+    ) -> None:
         """Get ready for more launches like one that has ended, where they are short; `repeat` gets the same `what`.
 
-        `extents` are of the grid and of the CTA; `how` is dynamic shared memory, and whether arithmetic is fast and
-        accesses are trusted.
+        `extents` are of the grid and of the CTA; `how` is dynamic shared memory, whether arithmetic is fast and accesses
+        are trusted, and the threads of the host.
         """
-        shape, (shared, fast, trusted) = LaunchShape(*extents), how
+        shape, (shared, fast, trusted, threads) = LaunchShape(*extents), how
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.launches < OFTEN:
             return
-        from ptxvm.engine.jit.repeats import Repeat, may_repeat  # noqa: PLC0415 - not of use to who launches once
+        from ptxvm.engine.jit.repeats import Repeat, limit, may_repeat  # noqa: PLC0415 - not of use to who launches once
 
-        if may_repeat(compiled, shape):
+        short = limit(threads or spreading.usual_threads())
+        if may_repeat(compiled, shape, short):
             if len(self._repeats) >= REPEATS:
                 self._repeats.clear()
             with suppress(TypeError):
-                self._repeats[what] = Repeat(wanted, compiled, shape, self.image.bank(kernel))
+                self._repeats[what] = Repeat(wanted, compiled, shape, self.image.bank(kernel), short)
 
     def launch(
         self,

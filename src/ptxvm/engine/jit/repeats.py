@@ -16,6 +16,7 @@ import numpy as np
 from ptxvm.engine.jit.launching import Launch
 from ptxvm.engine.jit.runner import Runner
 from ptxvm.engine.jit.signals import Signals
+from ptxvm.engine.jit.spreading import PIECE
 from ptxvm.engine.launch import hand_over
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.arguments import Arguments, Bank, Slot
@@ -28,16 +29,21 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.compiled import Compiled
     from ptxvm.engine.jit.shelf import Specialisation
 
-SHORT = 200e-6  # seconds of a launch
+SHORT = 200e-6  # seconds of a launch that several threads might share
 WIDEST = 16  # bytes of an access: its alignment is that of the address, whatever it is counted from
 NUMBERS = (int, float, bool, np.generic)
 BYTE = np.dtype(np.uint8)
 
 
-def may_repeat(compiled: Compiled, shape: LaunchShape) -> bool:
+def limit(threads: int) -> float:
+    """The seconds of a launch that is short: one piece for one thread of the host, none for others to share in."""
+    return SHORT if threads > 1 else PIECE
+
+
+def may_repeat(compiled: Compiled, shape: LaunchShape, short: float) -> bool:
     """Is a launch short, and does its code ask nobody for anything?"""
     facts = compiled.facts
-    if compiled.rate is None or compiled.rate * shape.ctas > SHORT:
+    if compiled.rate is None or compiled.rate * shape.ctas > short:
         return False
     if compiled.image.memory.address_bits != 64:
         return False
@@ -47,8 +53,8 @@ def may_repeat(compiled: Compiled, shape: LaunchShape) -> bool:
 class Repeat:
     """Launches of a kernel with one shape, one at a time."""
 
-    def __init__(self, wanted: Specialisation, compiled: Compiled, shape: LaunchShape, bank: Bank) -> None:
-        self.wanted = wanted
+    def __init__(self, wanted: Specialisation, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float) -> None:
+        self.wanted, self.short = wanted, short
         self.compiled, self.facts, self.shape, self.ctas = compiled, compiled.facts, shape, shape.ctas
         self.memory, self.output = compiled.image.memory, compiled.library.output
         self.slots = bank.slots
@@ -68,7 +74,7 @@ class Repeat:
     @property
     def valid(self) -> bool:
         """Is it still known to be short, and is its code the same but for how good it is?"""
-        return self.compiled.facts is self.facts and (self.compiled.rate or 0.0) * self.ctas <= SHORT
+        return self.compiled.facts is self.facts and (self.compiled.rate or 0.0) * self.ctas <= self.short
 
     def run(self, args: Sequence[Any]) -> LaunchResult | None:
         """Launch it; None where that must be done in the usual way."""

@@ -55,6 +55,7 @@ class Runner:
         self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
         self._blank = self._fresh_record().data
         self._shared_row = self._row_of_shared()
+        self._large: list[Allocation] = []  # of the memory that is known
         self.hide()
 
     def _fresh_record(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -91,12 +92,11 @@ class Runner:
         self.show()
         self.know(given)
         self.begin(launch, parameters)
-        if self.compiled.facts.streamed:
-            self._words[KEPT] = self._kept(parameters)
 
     def know(self, given: Sequence[Allocation]) -> None:
         """Let the code find some memory by itself, from the beginning of this launch and of later ones on."""
         self.calls.know(self._shared_row, given)
+        self._large = [each for each in given if each.size >= LARGE]
 
     def begin(self, launch: Launch, parameters: int) -> None:
         """Get ready for CTAs of a launch that uses the memory which is known."""
@@ -109,6 +109,8 @@ class Runner:
         record[PARAMETERS] = parameters
         record[NCTAID_X], record[NCTAID_Y], record[NCTAID_Z] = launch.shape.grid
         calls.facts = compiled.facts
+        if self._large and compiled.facts.streamed:
+            record[KEPT] = self._kept(parameters)
         calls.forget()
         if len(compiled.versions) > 1:
             for field, name in OTHERS.items():
@@ -118,12 +120,11 @@ class Runner:
     def _kept(self, parameters: int) -> int:
         """For each parameter through which stores may go past the caches, whether they shall not, as bits."""
         facts, kept = self.compiled.facts, EVERY
-        memory = {at: self.memory.table.find(ctypes.c_uint64.from_address(parameters + at).value) for at in facts.pointers}
-        found = list(memory.values())
-        for n, at in enumerate(facts.streamed):
-            allocation = memory[at]
-            if allocation is not None and allocation.size >= LARGE and found.count(allocation) == 1:
-                kept &= ~(1 << n)
+        given = {at: ctypes.c_uint64.from_address(parameters + at).value for at in facts.pointers}
+        for each in self._large:
+            inside = [at for at, address in given.items() if each.start <= address < each.end]
+            if len(inside) == 1 and inside[0] in facts.streamed:
+                kept &= ~(1 << facts.streamed.index(inside[0]))
         return kept
 
     def run(self, first: int, last: int) -> bool:
