@@ -7,6 +7,7 @@ random, ones or any number; `@in.npy` is an array from a file, `hex:00ff10` are 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,14 @@ DTYPES = {
     **{name: np.dtype(held) for name, held in FLOATS.items()},
     **{f"{kind}{bits}": np.dtype(f"{'i' if kind == 's' else 'u'}{bits // 8}") for kind in "sub" for bits in SIZES},
 }
+Random = Callable[[], "np.random.Generator"]  # NumPy imports them when they are named, which takes a while
 FILLS = ("arange", "random", "ones", "zeros")
 
 Argument = int | float | bytes | NDArray[Any]
 Held = np.dtype[Any]
 
 
-def parse(word: str, random: np.random.Generator) -> Argument:
+def parse(word: str, random: Random) -> Argument:
     """The argument that a word stands for; raises `WrongCall` where it stands for none."""
     if word.startswith("@"):
         return from_file(word[1:])
@@ -81,7 +83,7 @@ def from_file(path: str) -> NDArray[Any]:
     return np.ascontiguousarray(loaded)
 
 
-def array(word: str, type: str, shape: str, fill: str | None, random: np.random.Generator) -> NDArray[Any]:
+def array(word: str, type: str, shape: str, fill: str | None, random: Random) -> NDArray[Any]:
     """A new array."""
     held = DTYPES.get(type)
     if held is None:
@@ -101,11 +103,11 @@ def array(word: str, type: str, shape: str, fill: str | None, random: np.random.
         raise WrongCall(f"'{word}': {wrong}") from None
 
 
-def filled(held: Held, shape: tuple[int, ...], fill: str, random: np.random.Generator) -> NDArray[Any]:
+def filled(held: Held, shape: tuple[int, ...], fill: str, random: Random) -> NDArray[Any]:
     """An array with values in it; those of `arange` wrap around in narrow types.  ValueError where it has none."""
     if fill == "random" and held.kind in "iu":
         limits = np.iinfo(held)
-        return random.integers(limits.min, limits.max, shape, held, endpoint=True)
+        return random().integers(limits.min, limits.max, shape, held, endpoint=True)
     match fill:
         case "zeros":
             return np.zeros(shape, held)
@@ -115,7 +117,7 @@ def filled(held: Held, shape: tuple[int, ...], fill: str, random: np.random.Gene
             counted = np.arange(prod(shape), dtype=np.uint64 if held.kind in "iu" else np.float64)
             return counted.astype(held).reshape(shape)
         case "random":
-            return random.random(shape, np.float64 if held.itemsize == 8 else np.float32).astype(held)
+            return random().random(shape, np.float64 if held.itemsize == 8 else np.float32).astype(held)
     value = number(fill)
     if value is None:
         guess = did_you_mean(fill, FILLS)

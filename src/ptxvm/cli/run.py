@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def run(request: Request) -> int:
     try:
         kernel = find_kernel(load(request.file, source, request.target), request.entry)
         loaded = time.perf_counter()
-        random = np.random.default_rng(request.seed or 0)
+        random = cache(lambda: np.random.default_rng(request.seed or 0))
         args = [arguments.parse(word, random) for word in request.arguments]
         refuse_wrong_launch(kernel, grid, block, args, (request.engine, named, cluster, request.threads, request.numerics))
         saved = [which_to_save(kernel, args, each) for each in request.save]

@@ -210,7 +210,7 @@ def test_of_several_kernels_one_is_named(ptxvm, module):
 
 
 def parse(word):
-    return arguments.parse(word, np.random.default_rng(0))
+    return arguments.parse(word, lambda: np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
