@@ -51,6 +51,7 @@ class LlvmAlgebra:
         self.derives = False  # whether functions are written by their derivations
         self.flushed: dict[str, str] = {}  # vectors, and what flushing makes of them, where that is there already
         self.unflushed: dict[str, str] = {}  # and the other way round
+        self.low: dict[str, tuple[str, int]] = {}  # of vectors of 64 bits the low half: a vector, and what is added to it
 
     # ── representation ──────────────────────────────────────────────────────────────────
 
@@ -185,6 +186,9 @@ class LlvmAlgebra:
         varies, llvm, (x, y) = self.operands(type, a, b)
         if op in INTEGER:
             made = self.result(varies, self.code.emit(f"{op} {llvm} {x}, {y}"))
+            if op == "add" and x in self.low and second is not None and len({*second}) == 1:
+                root, more = self.low[x]
+                self.low[made.name] = root, wrapped(more + second[0], 32)  # type: ignore[union-attr]
             return self._with_extremes(made, extremes.of_logic(self, op, a, b)) if type.kind == "p" else made
         if op in ("shl", "shr"):
             return self._shift(op, type, varies, llvm, x, y, b)
@@ -471,12 +475,21 @@ class LlvmAlgebra:
                     return found
         varies, llvm, (x,) = self.operands(source, a)
         result = self.vector_type(target) if varies else wide
+        if target.bits == 32 and x in self.low:
+            root, more = self.low[x]
+            return Vec(self.code.emit(f"add {result} {root}, {self._constant(varies, target, more)}") if more else root)
         word = "trunc" if target.bits < source.bits else "sext" if source.is_signed else "zext"
         made = self.code.emit(f"{word} {llvm} {x} to {result}")
+        if varies and source.bits == 32 and target.bits == 64:
+            self.low[made] = x, 0
         del narrow
         if isinstance(a, Lin) and not varies:
             return Lin(made, shift=a.shift)
         return self.result(varies, made)
+
+    def low_half(self, a: Raw) -> Raw:
+        """The low 32 bits of a u64, and zeros above them."""
+        return self._resize(u32, u64, self._resize(u64, u32, a))
 
     def _truncated(self, a: Lin, before: int, after: int) -> Lin:
         def cut(u: Scalar) -> Scalar:

@@ -75,7 +75,7 @@ class Emitter(Operands):
         self.ranges = Ranges(self)
         self.repeats = kernel.plan.repeats(node)
         self._port: Memory | None = None
-        self.keeps_sites = self.repeats and not kernel.frees
+        self.keeps_sites = self.repeats and kernel.keeps_sites
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride
 

@@ -23,6 +23,8 @@ from ptxvm.engine.jit.registers import CARRY, Key, Registers, Urgency, alignment
 from ptxvm.engine.jit.shadow import Shadow
 from ptxvm.machine.window import GRAIN
 
+MOST_KEPT = 32  # accesses in loops: the processor has fewer registers for what is known of their allocations
+WINDOWED = {"param", "shared", "shared::cta", "local"}  # they need no allocation
 MOST_THREADS = 1 << 18  # of CTAs that are under way at once ...
 MOST_BYTES = 1 << 30  # ... and what their records, shared and local memory may take
 PARTED = 1 << 19  # the state of a warp that comes from the straight version
@@ -128,6 +130,13 @@ class Kernel:
     def pending(self) -> set[int]:
         """The nodes at which lanes may stand while others run."""
         return self.masked | {node.number for node in self.nodes if node.waits} | {0}
+
+    @cached_property
+    def keeps_sites(self) -> bool:
+        """Do accesses in loops keep their allocations in variables?  Not where there are many, nor where memory is freed."""
+        looping = (b for node in self.nodes if self.plan.repeats(node) for b in node.code)
+        count = sum("mem" in b.i.of.effects and not WINDOWED & set(b.node.words) for b in looping)
+        return count <= MOST_KEPT and not self.frees
 
     @property
     def patience(self) -> int:

@@ -151,10 +151,11 @@ class Memory(Port):
             words += [(slowly.ADDRESS + n, "i64", text("i64", u)) for n, u in enumerate(known)]
         else:
             held = f"<{self.width} x i64>"
+            lanes_at = self.alg.vector(u64, self.alg.low_half(raw) if window else raw)
             where = code.emit(f"getelementptr i64, ptr {slowly.ROOM}, i64 {slowly.ADDRESS}")
-            code.run(f"store {held} {self.alg.vector(u64, raw)}, ptr {where}, align 64")
+            code.run(f"store {held} {lanes_at}, ptr {where}, align 64")
         allowed = slowly.ask(code, shape, "" if shape.asks else looking.helper(self.at.kernel), words)
-        if not self.at.repeats and (not watched or window):
+        if not self.at.keeps_sites and (not watched or window):
             code.branch(allowed, onward, "fault", likely=True)
             return
         kept = code.label()
