@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.engine.jit import atomics, keeping, looking, places, slowly, stack, streams
+from ptxvm.engine.jit import atomics, keeping, looking, places, scattered, slowly, stack, streams
 from ptxvm.engine.jit.asking import Within
-from ptxvm.engine.jit.code import Code
 from ptxvm.engine.jit.ports import Port
 from ptxvm.engine.jit.raw import Lin, Raw, Vec, scalar_type, text
 from ptxvm.engine.jit.shadow import Access, Watch
@@ -119,6 +118,9 @@ class Memory(Port):
     def _compare(self, site: int, space: str, raw: Raw, size: int) -> None:
         """By itself: with the window, or with the allocation that this instruction met last."""
         code = self.code
+        if isinstance(raw, Vec) and self.at.kernel.shadow is None and (space in WINDOWS or not self.at.keeps_sites):
+            self._compare_lanes(site, space, raw, size)
+            return
         good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
         slow, onward = code.label(), code.label()
         code.branch(good, onward, slow, likely=True)
@@ -127,22 +129,25 @@ class Memory(Port):
             self._slow(site, space, raw, size, onward)
         code.block(onward)
 
+    def _compare_lanes(self, site: int, space: str, raw: Vec, size: int) -> None:
+        """Each lane, by a piece of code that asks as well."""
+        code, lanes = self.code, self.at.active_vector()
+        type, addresses = (u32, self.alg.cast("resize", u64, u32, raw, "rn")) if space in WINDOWS else (u64, raw)
+        given = [("ptr", slowly.ROOM), *[word[1:] for word in slowly.WHO], ("i64", str(site))]
+        given.append((self.alg.vector_type(type), self.alg.vector(type, addresses)))
+        if lanes is not None:
+            given.append((f"i{self.width}", code.mask_bits(lanes)))
+        shape = self._shape(site, space, raw, size)
+        piece = scattered.allowed(code.unit, shape, type, lambda: "" if shape.asks else looking.helper(self.at.kernel))
+        onward = code.label()
+        code.branch(code.call("i1", piece, *given, pure=False), onward, "fault", likely=True)
+        code.block(onward)
+
     def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
         """Ask what knows all allocations; where it refuses, the warp ends with a fault."""
         code = self.code
-        lanes = self.at.active_vector()
-        fixed = isinstance(raw, Lin) and places.constant_offsets(raw, self.width) is not None
-        looks = isinstance(raw, Lin) and bool(raw.terms) and (lanes is not None or not fixed)
-        window, watched = space in WINDOWS, self.at.kernel.shadow is not None
-        _, _, _, span, writing = self.at.kernel.sites[site]
-        shape = slowly.Shape(
-            width=self.width,
-            terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Lin) else None,
-            window=self._window_bound(space, size) if window else None,
-            asks=window or watched, looks=looks, full=lanes is None,
-            size=size, span=span, need=looking.need(space, writing=writing),
-        )  # fmt: skip
-
+        lanes, window, watched = self.at.active_vector(), space in WINDOWS, self.at.kernel.shadow is not None
+        shape = self._shape(site, space, raw, size)
         words = [(slowly.SITE, "i64", str(site))]
         if lanes is not None:
             words += [(slowly.MASKS + n, "i32", code.warp_bits(lanes, n)) for n in code.warps()]
@@ -167,6 +172,20 @@ class Memory(Port):
             return
         # The tags of one allocation do for all lanes, or Python did not know which they have.
         code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
+
+    def _shape(self, site: int, space: str, raw: Raw, size: int) -> slowly.Shape:
+        """What a question about an access is like."""
+        full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
+        fixed = isinstance(raw, Lin) and places.constant_offsets(raw, self.width) is not None
+        looks = isinstance(raw, Lin) and bool(raw.terms) and not (full and fixed)
+        _, _, _, span, writing = self.at.kernel.sites[site]
+        return slowly.Shape(
+            width=self.width,
+            terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Lin) else None,
+            window=self._window_bound(space, size) if window else None,
+            asks=window or watched, looks=looks, full=full,
+            size=size, span=span, need=looking.need(space, writing=writing),
+        )  # fmt: skip
 
     def _span(self, space: str, raw: Raw, size: int) -> int:
         """How far apart the lanes are, where that is constant; what the record of the place counts with."""
@@ -247,26 +266,12 @@ class Memory(Port):
 
     def _all_lanes(self, type: Type, raw: Raw, log: int, low: str, bound: str) -> str:
         """Is every active lane a multiple of a size away from somewhere, and less than so many elements?"""
-        code, llvm, vector = self.code, scalar_type(type), self.alg.vector_type(type)
-        lanes = self.at.active_vector()
-        given = [(vector, self.alg.vector(type, raw)), (llvm, low), (llvm, bound)]
-        parameters = f"{vector} %a, {llvm} %low, {llvm} %bound"
+        code, llvm, lanes = self.code, scalar_type(type), self.at.active_vector()
+        given = [(self.alg.vector_type(type), self.alg.vector(type, raw))]
         if lanes is not None:
             given.append((f"i{self.width}", code.mask_bits(lanes)))
-            parameters += f", i{self.width} %lanes"
-
-        def write(code: Code) -> str:
-            offsets = code.emit(f"sub {vector} %a, {code.splat(llvm, '%low')}")
-            if log:
-                name, amount = f"llvm.fshr.v{self.width}{llvm}", f"splat ({llvm} {log})"
-                offsets = code.intrinsic(vector, name, (vector, offsets), (vector, offsets), (vector, amount))
-            wrong = code.mask_bits(code.emit(f"icmp uge {vector} {offsets}, {code.splat(llvm, '%bound')}"))
-            if lanes is not None:
-                wrong = code.emit(f"and i{self.width} {wrong}, %lanes")
-            return code.emit(f"icmp eq i{self.width} {wrong}, 0")
-
-        some = "" if lanes is None else ".some"
-        return code.call("i1", code.unit.piece(f"ptxvm.inside.{llvm}.{log}{some}", "i1", parameters, write), *given)
+        piece = scattered.compared(code.unit, type, log, some=lanes is not None)
+        return code.call("i1", piece, *given, (llvm, low), (llvm, bound))
 
     # ── atomics ─────────────────────────────────────────────────────────────────────────
 

@@ -56,9 +56,14 @@ def ask(code: Code, shape: Shape, look: str, words: Sequence[Word]) -> str:
     return code.emit(f"icmp eq i64 {refused}, 0", pure=False)
 
 
+def kind(shape: Shape) -> str:
+    """What tells the names of functions for different shapes apart."""
+    return Digest().add(repr(shape)).text[:16]
+
+
 def _function(unit: Unit, shape: Shape, look: str) -> str:
     """The function that answers questions of a shape; its name."""
-    name = f"ptxvm.slowly.{Digest().add(repr(shape)).text[:16]}"
+    name = f"ptxvm.slowly.{kind(shape)}"
     if name not in unit.helpers:
         unit.helper(name, f"define internal i64 @{name}(ptr %q) noinline cold #0 {{\n{_body(unit, shape, look)}\n}}")
     return name
