@@ -30,7 +30,7 @@ RECIPES = {
     Tier.QUICK: Recipe(("sroa", "simplify_cfg", "instruction_combine"), 1),
     Tier.BEST: Recipe(None, 2),
 }
-LONG = 10_000  # lines of a module that nobody should wait for longer than it takes to write its code down ...
+LONG = 8_000  # lines of a module that nobody should wait for longer than it takes to write its code down ...
 WRITTEN_DOWN = Recipe((), 0)  # ... which takes half the time, and runs up to 3 times slower
 
 
