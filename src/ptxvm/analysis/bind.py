@@ -239,7 +239,7 @@ class Binder:
         passed = False  # may an instruction above have used the names that are declared here?
         for statement in block.statements:
             if isinstance(statement, tree.Instruction):
-                expressions.operands(self.checks, statement)
+                expressions.operands(self.checks, statement, scope)
                 function.instructions.append(Bound(statement, scope, location=location, function=function))
                 passed = True
             elif isinstance(statement, tree.Location):

@@ -8,6 +8,8 @@ from functools import lru_cache
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.analysis.constants import Address, ConstantError, Lookup, evaluate
+from ptxvm.analysis.scope import Scope
+from ptxvm.analysis.symbols import Register
 from ptxvm.syntax import tree
 
 BITS = (1 << 64) - 1
@@ -126,12 +128,22 @@ def out_of_range(node: tree.Float) -> bool:
 # ── operands of instructions ────────────────────────────────────────────────────────────
 
 
-def operands(checks: Checks, node: tree.Instruction) -> None:
+def operands(checks: Checks, node: tree.Instruction, scope: Scope) -> None:
     """The constants among the operands of an instruction."""
     for operand in node.operands:
+        if isinstance(operand, tree.Binary) and isinstance(operand.left, tree.Name):
+            integer_base(checks, operand.left, scope)
         check = OPERANDS.get(type(operand))
         if check is not None:
             check(checks, operand)
+
+
+def integer_base(checks: Checks, node: tree.Name, scope: Scope) -> None:
+    """`%f1+4` is not said to be wrong by ptxas, which does not survive it."""
+    symbol = scope.find(node.text)
+    if isinstance(symbol, Register) and symbol.type.is_float:
+        said = f"an offset is added to integers, and '{node.text}' is .{symbol.type.name}"
+        checks.error(codes.BAD_CONSTANT, said, node, help="add.f32 adds numbers")
 
 
 def address(checks: Checks, node: tree.Address) -> None:

@@ -90,11 +90,19 @@ class Operands:
                 return [self.argument(bound, item) for item in node.items]
             case tree.Name():
                 return self.named(bound, node, type)
+        return self.expression(bound, node, type)
+
+    def expression(self, bound: Bound, node: tree.Operand, type: Type | None) -> Value:
+        """A register behind `!` or `-`, or before an offset, which ptxas adds to its bits; else a constant expression."""
+        match node:
             case tree.Unary(op="!"):
-                return ~self.value(bound, node.operand, type)
-            case tree.Unary(op="-") if not isinstance(node.operand, tree.Integer | tree.Float):
-                if any(True for _ in registers_in(node.operand, bound)):  # its sign is a flag of the instruction
-                    return self.value(bound, node.operand, type)
+                return ~self.value(bound, node.operand, type)  # type: ignore[no-any-return]
+            case tree.Unary(op="-") if any(True for _ in registers_in(node, bound)):  # its sign is a flag of the instruction
+                return self.value(bound, node.operand, type)  # type: ignore[no-any-return]
+            case tree.Binary(left=tree.Name() as base) if isinstance(bound.scope.find(base.text), Register):
+                value: Value = self.named(bound, base, type)
+                whole = value.view(value.type.as_unsigned)
+                return (whole + self.constant(bound, node.right, whole.type)).view(value.type)
         return self.constant(bound, node, type or u64)
 
     def argument(self, bound: Bound, node: tree.Operand) -> Any:

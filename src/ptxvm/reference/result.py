@@ -191,6 +191,8 @@ class Evaluator:
                 bits = constants.WARP_SIZE
             case tree.Name():
                 bits = self.given[print_operand(node) if _is_special(node) else node.text]
+            case tree.Binary(left=tree.Name() as base) if base.text in self.given:
+                bits = (self.given[base.text] + _constant(node.right, type)) % (1 << type.bits)
             case _:
                 bits = _constant(node, type)
         self.quantities.setdefault((operand, print_operand(node)), Quantity(operand, print_operand(node), type, bits))

@@ -6,7 +6,7 @@ import pytest
 
 from ptxvm.algebra.types import Type
 from ptxvm.reference.reading import read
-from ptxvm.reference.result import BadValue, bits_of, constants_of, floats, is_computable, signed, wanted
+from ptxvm.reference.result import BadValue, bits_of, compute, constants_of, floats, is_computable, signed, wanted
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,12 @@ def test_what_an_instruction_reads():
 def test_constants_are_known():
     assert constants_of(read("prmt.b32 %r1, %r2, 7, -1")) == {"b": 7, "c": 0xFFFF_FFFF}
     assert constants_of(read("fma.rn.f32 %f1, %f2, 1.0, 0f40000000")) == {"b": 0x3F80_0000, "c": 0x4000_0000}
+
+
+def test_a_register_and_an_offset_are_added():
+    """As in the code of ptxas, which wraps at the register's width."""
+    result = compute(read("mov.u32 %r1, %r2+4"), {"%r2": 0xFFFF_FFFE})
+    assert [q.bits for q in result.outputs] == [2]
 
 
 @pytest.mark.parametrize("text", ["ld.u32 %r1, [%rd1]", "ret", "mov.u64 %rd1, buffer", "activemask.b32 %r1", "bar.sync 0"])
