@@ -193,6 +193,7 @@ def litmus(
         str, typer.Option(metavar="auto|search|z3", help="How executions are found; z3 is for many choices.")
     ] = "auto",
     runs: Annotated[int, typer.Option(metavar="N", min=0, help="Run each as a kernel so often, in random schedules.")] = 0,
+    limit: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long the answer to a test may take.")] = 60,
 ) -> int:
     """Say what the memory consistency model allows.
 
@@ -201,7 +202,7 @@ def litmus(
     """
     from ptxvm.cli.litmus import litmus
 
-    return litmus(files, model, form, drawings, witnesses=witnesses, solver=solver, runs=runs)
+    return litmus(files, model, form, drawings, witnesses=witnesses, solver=solver, runs=runs, limit=limit)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
 from ptxvm.model.conditions import CannotSolve
 from ptxvm.model.graph import svg
 from ptxvm.model.judge import SOLVERS, SolverMissing
+from ptxvm.model.patience import OutOfTime, patience
 from ptxvm.model.report import report, shown as states
 from ptxvm.model.translate import Untranslatable
 from ptxvm.syntax.source import Source
@@ -31,6 +32,7 @@ def litmus(
     witnesses: bool = False,
     solver: str = "auto",
     runs: int = 0,
+    limit: float = 60,
 ) -> int:
     """Judge every test of these files, in their order; drawn are all final states, allowed and forbidden."""
     if model not in MODELS:
@@ -40,7 +42,8 @@ def litmus(
     if solver not in SOLVERS:
         raise WrongCall(f"--solver is {', '.join(SOLVERS[:-1])} or {SOLVERS[-1]}, not '{solver}'")
     for name, test in [(file, test) for file in files for test in tests_of(file)]:
-        judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
+        with patience(limit):
+            judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
         if form == "json":
             print(json.dumps(judgement.as_json() | {"file": name}))
         else:
@@ -56,6 +59,9 @@ def judged(file: str, test: Test, model: str, solver: str, *, witnesses: bool) -
         return judge(test, model, witnesses=witnesses, solver=solver)
     except (SolverMissing, CannotSolve) as wrong:
         raise WrongCall(f"{test.name}: {wrong}") from wrong
+    except OutOfTime as wrong:
+        other = "" if solver == "z3" else ", --solver z3 is faster where many stores and loads may meet"
+        raise WrongCall(f"{file}: {test.name}: {wrong}; --limit allows more{other}") from wrong
     except Fault as wrong:
         raise InFile(Source.read(file), wrong) from wrong
 

@@ -10,6 +10,7 @@ from ptxvm.machine.alone import Payload
 from ptxvm.model.events import Kind
 from ptxvm.model.histories import History
 from ptxvm.model.paths import FOREVER, Encounter, Path
+from ptxvm.model.patience import seconds_left
 from ptxvm.model.program import Location
 from ptxvm.model.values import Key, Read, Value
 
@@ -91,6 +92,7 @@ def together(
     """A way for each thread, each of which could feed the reads of the others; most do not fit together."""
     ends = [[End.of(path, initial, chained) for path in paths] for paths in ways]
     for chosen in met(ends):
+        seconds_left()
         if are_fed(chosen) and all(has_a_history(location, chosen, initial(location)) for location in chained):
             yield with_others([end.path for end in chosen])
 

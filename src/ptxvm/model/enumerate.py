@@ -15,6 +15,7 @@ from ptxvm.model.barriers import barrier_orders
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import WHOLE, Cell, Execution
 from ptxvm.model.paths import Path, Taken, paths
+from ptxvm.model.patience import seconds_left
 from ptxvm.model.program import Load, Location, Test, Thread
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import COMPARISONS, Key, evaluate
@@ -106,6 +107,7 @@ class Search:
 
     def coherent(self, candidate: Candidate, undecided: list[tuple[int, int]]) -> Iterator[Candidate]:
         """With the pairs of writes that must be ordered put in either order."""
+        seconds_left()
         if self.breaks(candidate, self.with_coherence):
             return
         x = candidate.execution
@@ -184,6 +186,7 @@ def reads(x: PTX64, taken: list[Taken]) -> Iterator[tuple[Sources, dict[Key, int
     choices = {slot: [w for w in x.memory[slot[1]] if may_take(x, slot[0], w)] for slot in slots}
 
     def choose(n: int, sources: Sources, known: dict[Key, int]) -> Iterator[tuple[Sources, dict[Key, int]]]:
+        seconds_left()
         if n == len(slots):
             yield from ((sources, values) for values in _out_of_thin_air(x, sources, known, taken))
             return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ptxvm.model.machine import Machine
+from ptxvm.model.patience import seconds_left
 from ptxvm.model.program import Barrier, Branch, Test, Thread
 
 STATES = 20_000
@@ -106,6 +107,7 @@ def reachable(machine: Turns[S], most: int) -> Graph[S]:
     graph: Graph[S] = {}
     waiting = [machine.start()]
     while waiting and len(graph) < most:
+        seconds_left()
         state = waiting.pop()
         if state in graph:
             continue

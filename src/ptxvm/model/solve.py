@@ -18,6 +18,7 @@ from ptxvm.model.enumerate import Candidate, initial_writes, may_take, register_
 from ptxvm.model.events import Kind
 from ptxvm.model.execution import Cell
 from ptxvm.model.paths import Path
+from ptxvm.model.patience import seconds_left
 from ptxvm.model.program import Test
 from ptxvm.model.relations import Relation, members
 from ptxvm.model.symbolic import Symbolic, Truth
@@ -212,9 +213,16 @@ class Question:
 
     def holds_for(self, formula: Any) -> z3.ModelRef | None:
         """An execution with which a formula holds."""
+        left = seconds_left()
+        if left is not None:
+            self.solver.set("timeout", 1 + int(left * 1000))
         self.solver.push()
         self.solver.add(formula)
-        found = self.solver.model() if self.solver.check() == z3.sat else None
+        answer = self.solver.check()
+        if answer == z3.unknown:
+            seconds_left()
+            raise CannotSolve("z3 finds no answer")
+        found = self.solver.model() if answer == z3.sat else None
         self.solver.pop()
         return found
 

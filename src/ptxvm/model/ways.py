@@ -17,6 +17,7 @@ from ptxvm.model.automaton import automata
 from ptxvm.model.combinations import overlap, together
 from ptxvm.model.histories import History
 from ptxvm.model.paths import Encounter, Path
+from ptxvm.model.patience import seconds_left
 from ptxvm.model.program import Location, Thread
 from ptxvm.model.walk import Before, Chain, Locate, Walk, Written
 
@@ -151,6 +152,7 @@ class Explorer:
         thread, self.was_cut[number] = self.threads[number], False
         left: list[list[Any]] = [[]]
         while left:
+            seconds_left()
             walk = Walk(thread, self.cta_threads, self.locate, self.values, left.pop(), jumps_back)
             try:
                 registers = self.automata[number].walk(walk)
