@@ -131,6 +131,10 @@ def asked(code: str, header: str = "//: litmus t\n//: launch k<<<1, 2>>>()\n//: 
         ("//: litmus t\n//: launch k<<<1, 1>>>()\n", "no `exists`"),
         ("//: litmus t\n//: memory y\n//: launch k<<<1, 1>>>()\n//: exists (x == 1)\n", "`y` declares no memory"),
         ("//: exists (x == 1)\n", "stands before"),
+        ("//: litmus\n//: launch k<<<1, 1>>>()\n//: exists (x == 1)\n", "a test has a name"),
+        ("//: litmus t\n//: launch k<<<0, 1>>>()\n//: exists (x == 1)\n", "cannot be launched: grid.x is 0"),
+        ("//: litmus t\n//: launch k<<<1, 1>>>(5)\n//: exists (x == 1)\n", "gives 1 arguments, and `k` takes 0"),
+        ("//: litmus t\n//: memory y: u32 = z\n//: launch k<<<1, 1>>>()\n//: exists (x == 1)\n", "`z` is neither a number"),
     ],
 )
 def test_a_header_that_is_not_whole(header: str, said: str):

@@ -12,7 +12,7 @@ from ptxvm.cli.failures import InFile, WrongCall
 from ptxvm.diagnostics.errors import Fault, InvalidPTX
 from ptxvm.litmus import State, machines, observe, read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
-from ptxvm.model.conditions import CannotSolve
+from ptxvm.model.conditions import CannotSolve, place_of
 from ptxvm.model.graph import svg
 from ptxvm.model.judge import SOLVERS, SolverMissing
 from ptxvm.model.patience import OutOfTime, patience
@@ -95,7 +95,8 @@ def tests_of(file: str) -> list[Test]:
     except OSError as wrong:
         raise WrongCall(f"{file}: {wrong.strerror or wrong}") from wrong
     except NotALitmusTest as wrong:
-        raise WrongCall(f"{file}: {wrong}") from wrong
+        place = place_of(wrong, Path(file).read_text(encoding="utf-8", errors="replace"))
+        raise WrongCall(f"{file}:{place or ' '}{wrong}") from wrong
     except InvalidPTX as wrong:
         raise InFile(Source.read(file), wrong) from wrong
 

@@ -23,6 +23,16 @@ class NotALitmusTest(ValueError):  # noqa: N818 - it says what is wrong
     """The text is no litmus test; the message says where."""
 
 
+def place_of(wrong: NotALitmusTest, text: str) -> str:
+    """`7: `, the line where what the message has in backquotes stands, and little else; nothing where none does."""
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    found = []
+    for quoted in re.findall(r"`([^`]+)`", str(wrong)):
+        whole = re.compile(rf"(?<!\w){re.escape(' '.join(quoted.split()))}(?!\w)")
+        found.append([n for n, line in enumerate(lines, 1) if whole.search(line)])
+    return f"{min(filter(None, found), key=len)[0]}: " if any(found) else ""
+
+
 class CannotSolve(Exception):  # noqa: N818 - it says what is in the way
     """z3 is asked for, and the test has what is not put to it."""
 

@@ -14,9 +14,10 @@ from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axio
 from ptxvm.model.barriers import barrier_orders
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import WHOLE, Cell, Execution
+from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path, Taken, paths
 from ptxvm.model.patience import seconds_left
-from ptxvm.model.program import Load, Location, Test, Thread
+from ptxvm.model.program import Location, Test
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import COMPARISONS, Key, evaluate
 
@@ -143,16 +144,6 @@ def _without_coherence(x: PTX64) -> PTX64:
     for name in FROM_COHERENCE:
         fresh.__dict__.pop(name, None)
     return fresh
-
-
-def register_names(thread: Thread) -> Iterator[str]:
-    """The registers that a thread may write, as a final state names them."""
-    for instruction in thread.code:
-        of_load = instruction.registers if isinstance(instruction, Load) else ()
-        of_other = getattr(instruction, "register", None)
-        for register in (*of_load, *([of_other] if of_other else [])):
-            if not register.startswith("#"):
-                yield f"{thread.name}:{register}"
 
 
 def initial_writes(test: Test, events: list[Event]) -> list[Event]:

@@ -37,6 +37,7 @@ PROXIES: dict[str, Proxy] = {
 ORDERS = {"weak", "relaxed", "acquire", "release", "acq_rel", "sc", "volatile", "mmio"}
 SCOPES = {"cta", "cluster", "gpu", "sys"}
 SPACES = {"global", "shared", "const", "param", "local"}
+KNOWN = ORDERS | SCOPES | SPACES | ARITHMETIC.keys() | {"cas"}
 COMPARE = {"beq": "==", "bne": "!=", "bge": ">=", "ble": "<=", "bgt": ">", "blt": "<"}
 WORDS = re.compile(r"[^\s,{}]+|\{[^}]*\}")
 MEMBAR = {"cta": "cta", "gl": "gpu", "sys": "sys"}
@@ -53,7 +54,15 @@ def instruction(text: str) -> list[Instruction | str]:
     try:
         return _instruction(opcode, modifiers, operands, text)
     except (IndexError, KeyError, ValueError) as wrong:
-        raise NotALitmusTest(f"`{text}` is no instruction of a litmus test") from wrong
+        raise NotALitmusTest(f"`{text}` is no instruction of a litmus test{_why(wrong, text)}") from wrong
+
+
+def _why(wrong: Exception, text: str) -> str:
+    """What is wrong with it, where that is known."""
+    if isinstance(wrong, ValueError) and str(wrong) != text:
+        return f": {wrong}"
+    example = "`ld.relaxed.gpu r0, x`, `st.weak x, 1`, `fence.sc.gpu` or `bar.cta.sync 0`"
+    return f"; write such as {example}"
 
 
 def _instruction(opcode: str, modifiers: list[str], operands: list[str], text: str) -> list[Instruction | str]:
@@ -94,6 +103,8 @@ def _fence(modifiers: list[str], text: str) -> list[Instruction | str]:
         return [ProxyFence("alias", text=text)]
     if modifiers[0] == "proxy":
         return [ProxyFence(proxy, text=text) for proxy in modifiers[1:]]
+    if len(modifiers) != 1 + (modifiers[0] in ORDERS):
+        raise ValueError("a fence has an order and a scope, such as .sc.gpu")
     order, scope = modifiers if modifiers[0] in ORDERS else ("acq_rel", modifiers[0])
     if order not in ORDERS or scope not in SCOPES:
         raise ValueError(text)
@@ -145,6 +156,9 @@ def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Inst
 
 def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -> Instruction:
     proxy = PROXIES[opcode]
+    for modifier in modifiers:
+        if modifier not in KNOWN and not re.fullmatch(r"v\d|[busf]\d+", modifier):
+            raise ValueError(f".{modifier} is not known")
     is_atomic = opcode in ("atom", "suatom", "red", "sured")
     order = next((m for m in modifiers if m in ORDERS - {"mmio"}), "relaxed" if is_atomic or "mmio" in modifiers else "weak")
     scope = next((m for m in modifiers if m in SCOPES), "sys" if "mmio" in modifiers else "gpu" if is_atomic else "")
@@ -153,7 +167,7 @@ def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -
     if order == "volatile":  # 8.4.2: relaxed, of system scope
         order, scope = "relaxed", scope or "sys"
     if (order == "weak") != (not scope):
-        raise ValueError(text)
+        raise ValueError(f".{order} has " + ("no scope" if scope else "a scope: .cta, .cluster, .gpu or .sys"))
     if is_atomic:
         register = None if "red" in opcode else operands.pop(0)
         kind = next(m for m in modifiers if m in ARITHMETIC or m == "cas")

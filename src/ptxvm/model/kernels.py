@@ -98,6 +98,8 @@ def read_kernels(program: Program, image: Image, explore: Explore) -> list[Kerne
     """The litmus tests of a module; NotALitmusTest where it has none, or one is not whole."""
     blocks: list[dict[str, str]] = []
     for word, rest in LINE.findall(program.source.text):
+        if word == "litmus" and not rest.strip():
+            raise NotALitmusTest("a test has a name: `//: litmus NAME`")
         if word == "litmus":
             blocks.append({"litmus": rest.strip()})
         elif not blocks:
@@ -188,7 +190,7 @@ class _Reader:
             if match is None or type is None:
                 raise NotALitmusTest(f"`{text}` declares no memory in `{self.name}`; write `x: u32 = 0` or `x: u32[4]`")
             elements = Elements(int(match[3] or 1), type.bytes, type.is_signed)
-            value = int(match[4] or "0", 0) & (1 << type.bits) - 1
+            value = number(match[4] or "0") & (1 << type.bits) - 1
             first = value.to_bytes(type.bytes, "little") * elements.count
             yield match[1], (aligned(first), elements)
 
@@ -202,6 +204,13 @@ class _Reader:
         if kernel is None or not kernel.entry:
             raise NotALitmusTest(f"`{self.name}` launches `{match[1]}`, which is no kernel of the module")
         args = [self.argument(text) for text in split(match[3])]
+        if len(args) != len(kernel.signature.parameters):
+            takes = len(kernel.signature.parameters)
+            raise NotALitmusTest(f"`{self.lines['launch']}` gives {len(args)} arguments, and `{match[1]}` takes {takes}")
+        try:
+            LaunchShape.of(extent(sizes[0]), extent(sizes[1]))
+        except ValueError as wrong:
+            raise NotALitmusTest(f"`{self.lines['launch']}` cannot be launched: {wrong}") from wrong
         return Launch(kernel, extent(sizes[0]), extent(sizes[1]), number(sizes[2]) if sizes[2:] else 0, args)
 
     def argument(self, text: str) -> Bytes | int:

@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from ptxvm.model.conditions import NotALitmusTest, condition
 from ptxvm.model.instructions import instruction
+from ptxvm.model.names import register_names, variables_of
 from ptxvm.model.program import Alias, Branch, Instruction, Proxy, Test, Thread
 
 THREAD = re.compile(r"P(\d+)\s*@\s*cta\s+(\d+)\s*(?:,\s*cluster\s+(\d+)\s*)?,\s*gpu\s+(\d+)")
@@ -30,7 +31,7 @@ def read_litmus(text: str) -> Test:
     start, _, body = text[opening.end() : question.start()].partition("}")
     memory, registers, sizes, aliases = initial_values(start)
     quantifier, asked, filtered = read_question(text[question.start() :])
-    return Test(
+    test = Test(
         name=first[1].strip() if first[1:] else "",
         threads=tuple(read_threads(body, registers)),
         variables=memory,
@@ -40,6 +41,7 @@ def read_litmus(text: str) -> Test:
         filter=condition(filtered) if filtered else None,
         sizes=sizes,
     )
+    return asks_for_what_is_there(test)
 
 
 def initial_values(
@@ -56,7 +58,7 @@ def initial_values(
             continue
         bits, declared = (int(match[1]), match[2]) if (match := TYPED.fullmatch(line)) else (0, line)
         name, _, value = (part.strip() for part in declared.partition("="))
-        number = int(value, 0) if re.fullmatch(r"-?\d\w*", value) else memory.get(value.lstrip("&"), 0)
+        number = first_value(line, value, memory)
         thread, _, register = name.partition(":")
         if register:
             registers.setdefault(thread, {})[register] = number
@@ -65,6 +67,27 @@ def initial_values(
         if bits:
             sizes[name] = bits // 8
     return memory, registers, sizes, aliases
+
+
+def first_value(line: str, value: str, memory: Mapping[str, int]) -> int:
+    """A number, or what a variable before it has; 0 where nothing is said."""
+    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)", value):
+        return int(value, 0)
+    if value and value.lstrip("&") not in memory:
+        raise NotALitmusTest(f"`{line}` has no number as the first value")
+    return memory.get(value.lstrip("&"), 0)
+
+
+def asks_for_what_is_there(test: Test) -> Test:
+    """The test, if its question names registers and variables that it has."""
+    registers = {f"{thread.name}:{name}" for thread in test.threads for name in thread.registers}
+    registers.update(name for thread in test.threads for name in register_names(thread))
+    variables = [*test.variables, *test.aliases, *variables_of(test)]
+    for name in sorted(test.condition.names | (test.filter.names if test.filter else set())):
+        if name not in registers and name not in variables:
+            there = ", ".join([*dict.fromkeys(variables), *sorted(registers)])
+            raise NotALitmusTest(f"the question asks for `{name}`; there is {there}")
+    return test
 
 
 def read_threads(text: str, registers: Mapping[str, Mapping[str, int]]) -> Iterable[Thread]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxvm.model.conditions import REGISTER, Condition
-from ptxvm.model.enumerate import register_names
+from ptxvm.model.names import register_names, variables_of
 from ptxvm.model.program import (
     Access,
     Atomic,
@@ -256,18 +256,6 @@ class _Translation:
         if any(alias.proxy != "generic" for name, alias in self.test.aliases.items() if name == location.variable):
             raise Untranslatable(f"`{location.variable}` in another proxy")
         return f"{self.test.physical(location.variable)}+{location.offset}"
-
-
-def variables_of(test: Test) -> list[str]:
-    """The variables that a test declares or uses; an alias is none."""
-    used = list(test.variables)
-    for one in (one for thread in test.threads for one in thread.code):
-        match one:
-            case Load() | Store():
-                used += [location.variable for location in one.locations]
-            case Atomic():
-                used.append(one.location.variable)
-    return list(dict.fromkeys(test.physical(name) for name in used))
 
 
 def registers_of(thread: Thread) -> list[str]:

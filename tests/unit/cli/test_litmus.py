@@ -49,6 +49,40 @@ def test_a_wrong_call_says_what_is_wrong(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        ("st.weak data, 1 ", "fence.sc ", "8: `fence.sc` is no instruction of a litmus test: a fence has an order and a scope"),
+        ("st.weak data, 1 ", "st.wek data, 1 ", "8: `st.wek data, 1` is no instruction of a litmus test: .wek is not known"),
+        (
+            "st.weak data, 1 ",
+            "st.relaxed data, 1 ",
+            "8: `st.relaxed data, 1` is no instruction of a litmus test: .relaxed has a scope",
+        ),
+        ("data = 0;", "data = zero;", "5: `data = zero` has no number as the first value"),
+        ("exists (P1:r0", "exists (P5:r0", "10: the question asks for `P5:r0`; there is data, flag, P1:r0, P1:r1"),
+        ("exists (P1:r0", "exists (dat", "10: the question asks for `dat`; there is data, flag"),
+    ],
+)
+def test_what_is_wrong_in_a_table(written, instead, said, tmp_path, capsys):
+    text = Path("tests/litmus/cases/message-passing.litmus").read_text()
+    assert text.count(written) == 1
+    path = tmp_path / "wrong.litmus"
+    path.write_text(text.replace(written, instead))
+    assert main(["litmus", str(path)]) == 2
+    assert f"{path}:{said}" in capsys.readouterr().err
+
+
+def test_an_answer_that_takes_too_long(tmp_path, capsys):
+    """Six stores to one variable have 720 orders, and five loads of it seven values each."""
+    columns = [[f"P{n}@cta {n},gpu 0", f"st.relaxed.gpu x, {n + 1}", "ld.relaxed.gpu r0, x"] for n in range(6)]
+    rows = [" | ".join(column[n] for column in columns) + " ;" for n in range(3)]
+    path = tmp_path / "many.litmus"
+    path.write_text("PTX many\n{\nx = 0;\n}\n" + "\n".join(rows) + "\nexists (P0:r0 == 9)\n")
+    assert main(["litmus", str(path), "--solver", "search", "--limit", "0.05"]) == 2
+    assert "many: no answer within 0.05 seconds; --limit allows more, --solver z3 is faster" in capsys.readouterr().err
+
+
 HEADER = "//: litmus t\n//: launch k<<<1, 1>>>()\n//: exists (x == 1)\n.version 8.0\n.target sm_90\n.address_size 64\n"
 KERNEL = HEADER + ".visible .global .u32 x;\n.visible .entry k() {{ .reg .b32 %r<2>; .reg .b64 %d<2>; {code} ret; }}\n"
 
