@@ -162,6 +162,12 @@ def test_a_fault_of_the_kernel_is_a_fault():
         asked("mov.u64 %d1, 0; ld.global.u32 %r1, [%d1];")
 
 
+def test_a_copy_is_shown_as_it_is_written():
+    """It has several addresses, and each event of it reaches one of them."""
+    (test, *_) = [test for test in read(HERE / "kernels" / "copies.ptx") if test.name == "not-awaited"]
+    assert "cp.async.ca.shared.global [s], [x], 4" in {race.first.partition(": ")[2] for race in judge(test).races}
+
+
 def test_memory_is_as_before():
     header = "//: litmus t\n//: launch k<<<1, 2>>>()\n//: exists (x == 1)\n"
     module = load(header + KERNEL.format(code="st.global.u32 [x], 5;"))

@@ -413,10 +413,10 @@ def text_of(bound: Bound) -> str:
 
 def describe(bound: Bound, location: Location | None) -> str:
     """An access with the name of what it reaches in the place of its address: `st.release.gpu.global.u32 flag, 1`."""
-    if location is None:
-        return text_of(bound)
     operands = [bound.operands[name] for name in bound.i.of.sources if name in bound.operands]
     addressed = {id(node): str(location) for node in operands if isinstance(node, tree.Address)}
+    if location is None or len(addressed) > 1:  # which of several it is, the machine does not say
+        return text_of(bound)
     program = bound.function.program if bound.function is not None else None
     if program is None:
         return f"{bound.node.head} {location}"
