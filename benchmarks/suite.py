@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import ptxvm
+from ptxvm import model
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.validate import recogniser
 from ptxvm.cli import main
@@ -279,6 +280,21 @@ def compiling(setup: Setup) -> Iterator[Measurement]:
             yield Measurement("compile", said, found.milliseconds, unit="ms an instruction", goal=goal)
 
 
+# ── litmus ──────────────────────────────────────────────────────────────────────────────
+
+
+def litmus(setup: Setup) -> Iterator[Measurement]:
+    """The collected litmus tests under both models: all of them, and the one that takes longest."""
+    index = setup.need("litmus", "index.json")
+    files = dict.fromkeys(record["file"] for record in json.loads(index.read_text()))
+    tests = [test for file in files for test in model.read_tests(index.parent / file)]
+    rounds = [[model.judge(test, version) for test in tests for version in model.MODELS] for _ in range(setup.repeat)]
+    whole = [sum(judgement.seconds for judgement in judgements) for judgements in rounds]
+    slowest = max(zip(*rounds, strict=True), key=lambda alike: statistics.median(each.seconds for each in alike))
+    yield Measurement("litmus", f"all {len(rounds[0]):,} verdicts", whole, goal=20.0)
+    yield Measurement("litmus", f"the slowest test, {slowest[0].test.name}", [each.seconds for each in slowest], goal=1.0)
+
+
 # ── start ───────────────────────────────────────────────────────────────────────────────
 
 LAUNCH = """
@@ -337,6 +353,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "kernels": kernels,
     "start": start,
     "compile": compiling,
+    "litmus": litmus,
 }
 
 
