@@ -21,7 +21,7 @@ import ptxvm
 # `--hypothesis-profile=long` runs many.
 KERNELS = int(os.environ.get("PTXVM_RANDOM_KERNELS", settings().max_examples // 8))
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
-ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of memory that each engine takes for itself
+ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of memory that each engine takes for itself
 STRANGE = np.array(
     [0, 1, 0x80000000, 0x7F800000, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x00000001, 0x80000001, 0x3F800000, 0x7F7FFFFF],
     np.uint32,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, repeat
 from textwrap import wrap
 
 from ptxvm.model.axioms_6_4 import PTX64
@@ -78,8 +79,8 @@ def races(judgement: Judgement) -> Iterator[str]:
     for race in judgement.races:
         yield ""
         yield f"  {race.kind} data race on {race.location}"
-        yield f"    {race.first}"
-        yield f"    {race.second}"
+        yield from columns(" " * 4, str(race.first), 0, "")
+        yield from columns(" " * 4, str(race.second), 0, "")
 
 
 # ── executions ──────────────────────────────────────────────────────────────────────────
@@ -89,11 +90,11 @@ def every_witness(judgement: Judgement) -> Iterator[str]:
     """An execution for each final state; for each that the axioms forbid, why."""
     for state, candidate in sorted(judgement.witnesses.items()):
         yield ""
-        yield f"  allowed: {shown(state)}"
+        yield from columns("  allowed: ", shown(state), 0, "")
         yield from table(candidate)
     for state, candidate in sorted(judgement.refusals.items()):
         yield ""
-        yield f"  not allowed: {shown(state)}"
+        yield from columns("  not allowed: ", shown(state), 0, "")
         yield from refusal(candidate)
 
 
@@ -122,12 +123,23 @@ def table(candidate: Candidate) -> Iterator[str]:
     names = max(len(name) for _, name, _, _ in lines)
     wide = min(max(len(text) for _, _, text, _ in lines), WIDTH - 28 - names)
     for n, name, text, told in lines:
-        line = f"    {n:>2}  {name:<{names}}  {text:<{wide}}  {told}".rstrip()
-        fits = len(line) <= WIDTH
-        yield line if fits else line.removesuffix(told).rstrip()
-        if not fits:
-            yield " " * (10 + names) + told
+        yield from columns(f"    {n:>2}  {name:<{names}}  ", text, wide, told)
     yield from related(x, number)
+
+
+def columns(head: str, text: str, wide: int, told: str) -> Iterator[str]:
+    """A row: what is long goes on below where it began, and what is told of it stands there if there is room."""
+    whole = text.replace(" = ", "\xa0=\xa0")
+    *lines, last = [line.replace("\xa0", " ") for line in wrap(whole, WIDTH - len(head), break_long_words=False)] or [""]
+    below = " " * len(head)
+    heads = chain([head], repeat(below))
+    yield from (next(heads) + line for line in lines)
+    row = f"{next(heads)}{last:<{wide}}  {told}".rstrip()
+    if len(row) <= WIDTH:
+        yield row
+    else:
+        yield row.removesuffix(told).rstrip()
+        yield f"{below}  {told}"
 
 
 def numbers_of(text: str) -> list[int]:
@@ -173,6 +185,6 @@ def refusal(candidate: Candidate) -> Iterator[str]:
     found = cycle(candidate)
     texts = [str(x.events[step.second]) for step in found]
     wide = min(max(map(len, texts)), WIDTH - 32)
-    yield f"           {x.events[found[0].first]}"
+    yield from columns(" " * 11, str(x.events[found[0].first]), 0, "")
     for step, text in zip(found, texts, strict=True):
-        yield f"    {step.edge:<5}  {text:<{wide}}  {EDGES[step.edge]}"
+        yield from columns(f"    {step.edge:<5}  ", text, wide, EDGES[step.edge])

@@ -20,11 +20,12 @@ from ptxvm.syntax.source import Source
 END = "\0"
 """The text of the tokens that follow the last one; a source cannot hold it."""
 
+# Possessive groups would do too, but Python before 3.11.5 errs where they hold a quantifier.
 _TOKEN = re.compile(
     r"""(
-      [%$][\w$]++ (?: \.\w++ )*+                          # a register, with its component
+      [%$][\w$]++ (?: \.\w++ )*                           # a register, with its component
     | [_A-Za-z][\w$]*+                                    # another name,
-      (?: \.\w++ (?: ::\w++ (?: (?<=sp::\d) :\d )?+ )*+ )*+ # with its dotted tail: `.L2::64B`, `.sp::2:4`
+      (?: \.\w++ (?: ::\w++ (?: (?<=sp::\d) :\d )? )* )*    # with its dotted tail: `.L2::64B`, `.sp::2:4`
     | [,;\[\]{}()+:]
     | 0[xX][0-9a-fA-F]+U? | 0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | 0[bB][01]+U?
     | \d+ (?: \.\d* (?: [eE][+-]?\d+ )? | [eE][+-]?\d+ | U )?

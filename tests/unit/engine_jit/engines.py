@@ -12,7 +12,7 @@ import pytest
 import ptxvm
 
 ENGINES = ("interp", "jit")
-ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of memory that each engine takes for itself
+ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of memory that each engine takes for itself
 
 
 def same(kernel: ptxvm.Kernel, args: Sequence[Any], *, grid: Any = 1, block: Any = 1, **options: Any) -> list[np.ndarray]:
