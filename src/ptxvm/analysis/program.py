@@ -51,6 +51,12 @@ class Bound:
         guard = self.node.guard
         return None if guard is None else (self.scope.find(guard.name.text), guard.negated)
 
+    def callee(self) -> Function | None:
+        """The function that a call names; None for one through a pointer, and for what is no call."""
+        node = self.operands.get("func")
+        symbol = self.scope.find(node.text) if isinstance(node, tree.Name) else None
+        return symbol if isinstance(symbol, Function) else None
+
     def results(self) -> list[Any]:
         """Where a call wants its results: registers or `.param` variables, None for `_` (PTX 9.7.12.5)."""
         operands = self.node.operands

@@ -34,7 +34,6 @@ from ptxvm.model.paths import Path
 from ptxvm.model.program import Elements, Test, Thread
 from ptxvm.model.turns import ends
 from ptxvm.model.ways import Explorer, Values
-from ptxvm.syntax import tree
 
 LINE = re.compile(r"^\s*//:\s*(litmus|memory|launch|filter|~\s*exists|not\s+exists|exists|forall)\b(.*)$", re.MULTILINE)
 LAUNCH = re.compile(r"(\w+)\s*<<<(.*)>>>\s*\((.*)\)")
@@ -170,14 +169,13 @@ class _Reader:
         called = [self.launch.kernel]
         for function in called:
             for n, bound in enumerate(function.instructions):
-                goal = bound.operands.get("func")
-                callee = bound.scope.find(goal.text) if isinstance(goal, tree.Name) else None
+                callee = bound.callee()
                 exchanges = "waits" in bound.i.of.effects and bool(bound.i.destinations())
                 if bound.node.opcode == "call" and (callee is None or callee in called):
                     return True
                 if exchanges or any(at <= n for at in targets(bound)):
                     return True
-                called += [callee] if isinstance(callee, Function) else []
+                called += [callee] if callee is not None else []
         return False
 
     # ── the launch ──────────────────────────────────────────────────────────────────────

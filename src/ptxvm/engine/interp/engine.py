@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.program import Function
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.family import Family
@@ -25,7 +25,6 @@ from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.layout import open_argument_size
-from ptxvm.syntax import tree
 
 LANES = 4096  # of a cohort: what NumPy needs to earn its overhead, and the caches hold
 TURNS = 20_000  # of a cohort before the next one runs
@@ -122,7 +121,7 @@ class Interpreter:
                 return None
             if bound.node.opcode != "call":
                 continue
-            callee = directly_called(bound)
+            callee = bound.callee()
             if callee is None:
                 return None
             called = self.executable.routine(callee)
@@ -160,13 +159,6 @@ def begin_watched(
     watcher, images = watched
     cohort.watch(watcher, schedule, scene, images)
     return schedule
-
-
-def directly_called(bound: Bound) -> Function | None:
-    """The function that a call names; None for one through a pointer."""
-    node = bound.operands.get("func")
-    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
-    return symbol if isinstance(symbol, Function) else None
 
 
 def cohorts(shape: LaunchShape, stack: int) -> Iterator[range]:

@@ -26,21 +26,14 @@ def called(image: Image, function: Function) -> Iterator[Function]:
 
 def asks(image: Image, kernel: Function) -> frozenset[str]:
     """The functions that a kernel calls and no module defines: the device may have them."""
-    named = (_named(bound) for each in called(image, kernel) for bound in each.instructions if bound.node.opcode == "call")
+    named = (bound.callee() for each in called(image, kernel) for bound in each.instructions if bound.node.opcode == "call")
     return frozenset(symbol.name for symbol in named if symbol is not None and not image.resolve(symbol).defined)
-
-
-def _named(call: Bound) -> Function | None:
-    """The function that a call names; None for one through a pointer."""
-    node = call.operands.get("func")
-    symbol = call.scope.find(node.text) if isinstance(node, tree.Name) else None
-    return symbol if isinstance(symbol, Function) else None
 
 
 def unbounded(image: Image, kernel: Function) -> bool:
     """Does nobody know how deep its stack gets?  It takes memory as it goes, calls through pointers, or itself."""
     return any(b.node.opcode in GROWS or _points(b) for f in called(image, kernel) for b in f.instructions) or _recurs(
-        image, kernel, ()
+        image, kernel, (), set()
     )
 
 
@@ -48,11 +41,14 @@ def _points(bound: Bound) -> bool:
     return bound.node.opcode == "call" and "flow" in bound.i.of.effects and bound.operands.get("func") is None
 
 
-def _recurs(image: Image, function: Function, above: tuple[Function, ...]) -> bool:
+def _recurs(image: Image, function: Function, above: tuple[Function, ...], seen: set[Function]) -> bool:
     if function in above:
         return True
+    if function in seen:  # by another way, which would have told
+        return False
+    seen.add(function)
     inner = {each for b in function.instructions if b.node.opcode == "call" for each in callees(image, b)}
-    return any(_recurs(image, each, (*above, function)) for each in inner)
+    return any(_recurs(image, each, (*above, function), seen) for each in inner)
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────

@@ -373,10 +373,9 @@ def _leaves(node: Node) -> bool:
 
 def callees(image: Image, bound: Bound) -> list[Function]:
     """The functions with a body that a call may enter: the one that it names, those of its list, or all that are pointed at."""
-    node = bound.operands.get("func")
-    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
-    if isinstance(symbol, Function):
-        found = [symbol]
+    function = bound.callee()
+    if function is not None:
+        found = [function]
     else:
         named = bound.operands.get("proto")
         table = bound.scope.find(named.text) if isinstance(named, tree.Name) else None

@@ -40,7 +40,6 @@ from ptxvm.engine.watching import Watch
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch import LaunchShape
-from ptxvm.syntax import tree
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.engine import Jit
@@ -135,11 +134,10 @@ def known(bound: Bound) -> bool:
 
 def called(bound: Bound) -> str:
     """The function of the device that a call asks for; empty for one of the module."""
-    node = bound.operands.get("func")
-    symbol = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
-    if not isinstance(symbol, Function):
+    function = bound.callee()
+    if function is None:
         return "?"
-    return "" if symbol.defined else symbol.name
+    return "" if function.defined else function.name
 
 
 def scheduled(bound: Bound) -> bool:
