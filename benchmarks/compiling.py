@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import ptxvm
-from ptxvm.engine.jit import native
-from ptxvm.engine.jit.compiler import Translation
-from ptxvm.engine.jit.flat import Loaded
-from ptxvm.engine.jit.flattening import flatten
-from ptxvm.engine.jit.shelf import Specialisation, Tier
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.objects import codegen
+from ptxvm.engine.jit.objects.elf import flatten
+from ptxvm.engine.jit.objects.loader import Loaded
+from ptxvm.engine.jit.translate.translation import Translation
 
 HEAD = """.version 8.0
 .target sm_80
@@ -84,7 +84,7 @@ def _stages(translation: Translation, tier: Tier) -> Iterator[tuple[str, float]]
 
     text, _ = translation.text("first")
     done("translation")
-    data = native.object_code(text, tier, done)
+    data = codegen.object_code(text, tier, done)
     Loaded(flatten(data))
     done("link")
     for name, at in marks:

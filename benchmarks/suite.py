@@ -32,7 +32,7 @@ from ptxvm import model
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.validate import recogniser
 from ptxvm.cli import main
-from ptxvm.engine.jit.shelf import Tier
+from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.isa.model import candidates
 from ptxvm.syntax.source import Source
 

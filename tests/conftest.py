@@ -7,9 +7,12 @@ means the change.
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import secrets
 import zlib
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 SHARED = Path(__file__).parents[2] / "shared"
+LONGEST_REASON = 120
 ON_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 # A kernel's first run compiles it, so the time of one example says nothing (deadline).
@@ -25,10 +29,44 @@ settings.register_profile("long", settings.get_profile("ptxvm"), max_examples=40
 settings.load_profile("ptxvm")
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(trylast=True)  # when the terminal is there
+def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of this run, which the workers of pytest-xdist inherit; leave the user's compiled kernels alone."""
+    if config.pluginmanager.hasplugin("terminalreporter"):  # not in the workers
+        config.pluginmanager.register(FailuresAtOnce(config), "failures-at-once")
     os.environ.setdefault("PTXVM_SEED", "0" if ON_CI else str(secrets.randbelow(2**32)))
     os.environ["PTXVM_CACHE"] = "off"
+
+
+class FailuresAtOnce:
+    """Prints the name of a test when it fails, and not only at the end of the run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.terminal = config.pluginmanager.getplugin("terminalreporter")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            said = f": {crash.message.splitlines()[0]}"[:LONGEST_REASON] if crash is not None and crash.message else ""
+            self.terminal.write(f"\nFAILED {report.nodeid}{said}\n", red=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many tests there are not, for want of the reference data; `tools/left_out.py` counts them."""
+    if not SHARED.is_dir():
+        left = sum(json.loads((Path(__file__).parent / "left_out.json").read_text(encoding="utf-8")).values())
+        terminalreporter.write_line(f"{left:,} tests of the whole suite are left out: {SHARED} is missing", yellow=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, which would go through ten thousand tests again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_report_header() -> str:

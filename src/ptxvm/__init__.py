@@ -33,6 +33,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'ptxvm' has no attribute '{name}'")
 
 
+def __dir__() -> list[str]:
+    """All public names, also those that are not imported yet."""
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "Crash",
     "DeviceArray",

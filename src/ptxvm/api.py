@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ptxvm.analysis.check import analyse
+from ptxvm.analysis.link_checks import check_link
+from ptxvm.analysis.linking import linked_functions
 from ptxvm.analysis.program import Function, Program
-from ptxvm.diagnostics import Diagnostic, Severity
+from ptxvm.analysis.symbols import spelling
+from ptxvm.diagnostics import KINDS, Diagnostic, Severity, did_you_mean
 from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
 from ptxvm.diagnostics.render import render, summary
+from ptxvm.machine import options, settings
+from ptxvm.machine.options import Check, Dump, EngineName, Extent, Numerics
 from ptxvm.machine.streams import DEVICE, Stream, Turn
 from ptxvm.syntax.source import Source
 
@@ -19,56 +25,72 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ptxvm.engine.interp.engine import Interpreter
+    from ptxvm.engine.jit.checks.prefilter import Prefilter
     from ptxvm.engine.jit.engine import Jit
-    from ptxvm.engine.launch import Engine
+    from ptxvm.engine.protocol import Engine
     from ptxvm.engine.watching import Watch
     from ptxvm.machine.image import Image
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
     from ptxvm.machine.texture import Sampler, Surface, Texture
 
-Extent = int | Sequence[int]
-ENGINES = ("auto", "interp", "jit")
-NUMERICS = ("exact", "fast")
-DUMPS = ("shapes", "llvm", "asm")
-CHECKS = ("memory", "init", "sync", "race")
+Text = str | bytes | os.PathLike[str]
 WORTH_A_LOOK = 1 << 16  # threads from which on it pays to compile what looks for them whether a checker is needed
 LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
 
-def check(source: str | bytes, target: str | None = None) -> list[Diagnostic]:
-    """Every diagnostic of a PTX text, in the order of the text.
+def check(source: Text, target: str | None = None) -> list[Diagnostic]:
+    """Every diagnostic of a module, which is a path, a text or bytes as for `load`, in the order of the text.
 
     `target` (`"sm_90"`) takes the place of the module's own, as `ptxas -arch` does.
     """
-    _, report = analyse(Source(source), target)
+    _, report = analyse(read(source), wanted_target(target))
     return report.diagnostics
 
 
-def load(source: str | bytes | os.PathLike[str], target: str | None = None) -> Module:
+def load(source: Text, target: str | None = None) -> Module:
     """A module ready to launch, from a path, a text or bytes.
 
     A string with a line break or a semicolon is a text, any other is a path.  Raises `InvalidPTX`, whose
     `.diagnostics` has every finding, and `Unsupported` where only instructions that ptxvm lacks stand in the way.
     """
-    program, report = analyse(read(source), target)
+    program, report = analyse(read(source), wanted_target(target))
     if report.has_errors:
         refuse(program.source, report.diagnostics)
     return Module([program])
 
 
-def link(modules: Sequence[Module]) -> Module:
-    """One module of several: what is `.extern` in one is found in another (PTX 11.6); raises `InvalidPTX`."""
-    return Module([program for module in modules for program in module.programs])
+def link(modules: Iterable[Module]) -> Module:
+    """One module of several: what is `.extern` in one is found in another (PTX 11.6).
+
+    Raises `InvalidPTX` where nvlink would refuse the modules, with both places of what does not agree.
+    """
+    if isinstance(modules, Module | str | bytes) or not isinstance(modules, Iterable):
+        raise TypeError(f"modules is a list of the modules to link, not {options.shown(modules)}")
+    several = [options.instance("a module to link", each, Module, "what ptxvm.load returns") for each in modules]
+    programs = [program for module in several for program in module.programs]
+    if not programs:
+        raise ValueError("there are no modules to link")
+    if len({id(program) for program in programs}) < len(programs):
+        raise ValueError("a module is linked with itself; load it again for a second one")
+    if found := check_link(programs):
+        diagnostics = [diagnostic for _, some in found for diagnostic in some]
+        raise InvalidPTX(f"{summary(diagnostics)} in the link\n{render(found).rstrip()}", diagnostics)
+    return Module(programs)
 
 
-def read(source: str | bytes | os.PathLike[str]) -> Source:
+def read(source: Text) -> Source:
     """The source that a user means."""
-    if isinstance(source, bytes):
+    if isinstance(source, bytes) or (isinstance(source, str) and (not source or "\n" in source or ";" in source)):
         return Source(source)
-    if isinstance(source, str) and ("\n" in source or ";" in source):
-        return Source(source)
+    options.instance("a source", source, (str, os.PathLike), "a path, or PTX as text or bytes")
     return Source.read(os.fspath(source))
+
+
+def wanted_target(target: str | None) -> str | None:
+    """A target by its name; what is none is not asked for."""
+    options.instance("target", target, (str, type(None)), "the name of one, such as 'sm_90'")
+    return target
 
 
 def refuse(source: Source, diagnostics: list[Diagnostic]) -> None:
@@ -90,6 +112,11 @@ class Module:
         self._image: Image | None = None
         self._interpreter: Interpreter | None = None
         self._jit: Jit | None = None
+
+    def __repr__(self) -> str:
+        sources = ", ".join(program.source.name for program in self.programs)
+        targets = ", ".join(dict.fromkeys(str(program.target) for program in self.programs))
+        return f"<Module {sources} ({targets}): {', '.join(self.kernels) or 'no kernels'}>"
 
     @property
     def memory(self) -> Memory:
@@ -129,6 +156,13 @@ class Module:
             self._jit = Jit(self.image)
         return self._jit
 
+    @cached_property
+    def prefilter(self) -> Prefilter:
+        """The quick look at whether the checkers have anything to find, on compiled code."""
+        from ptxvm.engine.jit.checks.prefilter import Prefilter  # noqa: PLC0415 - only checks need it
+
+        return Prefilter(self.jit)
+
     @property
     def compiling(self) -> float:
         """The seconds for which launches have waited for compiled code."""
@@ -141,10 +175,12 @@ class Module:
     @property
     def kernels(self) -> dict[str, Kernel]:
         """The kernels by name."""
-        return {f.name: Kernel(self, f) for p in self.programs for f in p.kernels}
+        functions = linked_functions(self.programs)
+        return {name: Kernel(self, each) for name, each in functions.items() if each.entry and each.defined}
 
     def kernel(self, name: str | None = None) -> Kernel:
         """A kernel by its name; none is needed where there is only one.  KeyError lists what there is."""
+        options.instance("a kernel", name, (str, type(None)), "called by its name")
         kernels = self.kernels
         if name is None:
             if len(kernels) != 1:
@@ -159,14 +195,17 @@ class Module:
 
         They outlive the module.
         """
-        return self.image.symbol(name)
+        return self.image.symbol(options.instance("a variable", name, str, "called by its name"))
 
     def bind(self, name: str, bound: Texture | Sampler | Surface) -> None:
         """Let the `.texref`, `.samplerref` or `.surfref` variable of that name stand for a texture, sampler or surface."""
-        variable = self.image.variables.get(name)
+        variable = self.image.variables.get(options.instance("a variable", name, str, "called by its name"))
         if variable is None or not variable.opaque:
             opaque = sorted(each for each, found in self.image.variables.items() if found.opaque)
             raise KeyError(f"the module has no texture or surface '{name}'; it has {', '.join(opaque) or 'none'}")
+        from ptxvm.machine.opaque import Opaque  # noqa: PLC0415 - NumPy comes with the first launch
+
+        options.instance("what is bound", bound, Opaque, "a Texture, Sampler or Surface")
         self.image.bind(variable, bound)
 
 
@@ -178,7 +217,7 @@ class Kernel:
         self.name = function.name
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name}({', '.join(f'.{p.type.name} {p.name}' for p in self.function.signature.parameters)})>"
+        return f"<Kernel {self.name}({', '.join(f'{spelling(p)} {p.name}' for p in self.function.signature.parameters)})>"
 
     def launch(  # noqa: PLR0913 - all of a launch stands in one call
         self,
@@ -188,14 +227,16 @@ class Kernel:
         *,
         shared: int = 0,
         cluster: Extent | None = None,
-        engine: str = "auto",
+        engine: EngineName = "auto",
         stream: Stream | None = None,
-        check: Collection[str] | None = None,
+        check: Check | Collection[Check] | None = None,
+        allow: Collection[str] = (),
         schedules: int = 1,
         seed: int | None = None,
         steps: int | None = None,
+        timeout: float | None = None,
         threads: int | None = None,
-        numerics: str = "exact",
+        numerics: Numerics = "exact",
     ) -> LaunchResult:
         """Run the kernel to its end on the CPU and return what it did.
 
@@ -206,102 +247,116 @@ class Kernel:
         finds what they do to the same bytes without an order (see `Stream`).
         A wrong access of memory is a `Fault`, with its place.  `check` names what to look for instead: wrong accesses and
         leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data `race`s; what is found, faults
-        included, is then in the result's `findings`, and the kernel goes on where it can.  `()` is for kernels that are
-        known to be right: on the JIT nothing is checked then, and a wrong access may end the process.  `schedules` runs
+        included, is then in the result's `findings`, and the kernel goes on where it can.  `allow` has the codes of findings
+        that are meant, such as "race-of-equal-values".  `()` is for kernels that are known to be right: on the JIT nothing is
+        checked then, and a wrong access may end the process.  `schedules` runs
         the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.  Findings do not
         depend on the engine: what compiled code cannot clear, the interpreter follows.
-        `steps` bounds how long the kernel runs.  `threads` of the host run it on the JIT, as many as there are processors
-        unless it or `PTXVM_THREADS` says so; with 1, CTAs run in their order, which shows where several of them add floats
-        to one place.  `numerics` is "exact", or "fast" for approximations within the bounds of the manual.  Raises
-        `Fault` for what the kernel does wrong, with the place, TypeError and ValueError for wrong arguments, `Unsupported`
-        for what ptxvm lacks.
+        `steps` is how many instructions all threads may execute together (the result counts them as `thread_instructions`),
+        `timeout` how many seconds the launch may take; more is a `Fault`.  `threads` of the host run it on the JIT, as many as
+        there are processors unless it or `PTXVM_THREADS` says so (one, where `steps` are counted); with 1, CTAs run in
+        their order, which shows where several of them add floats to one place.  `engine` is "jit", "interp" (the
+        reference), or "auto", which is the JIT but for kernels that call thousands of functions.  `numerics` is "exact", or
+        "fast" for approximations within the bounds of the manual.  Raises `Fault` for what the kernel does wrong, with the
+        place, TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
         """
-        wanted(engine, check or (), cluster, threads, numerics)
-        unwatched = stream is None and not check and schedules == 1 and engine != "interp"
-        what = self.function, grid, block, shared, numerics, check is None, threads
-        if unwatched and steps is None and (done := self.module.jit.repeat(what, args)) is not None:
+        grid, block, args = options.extent("grid", grid), options.extent("block", block), options.arguments(args)
+        shared, schedules = options.count("shared", shared), options.count("schedules", schedules)
+        steps, seed = options.count_or_none("steps", steps), options.count_or_none("seed", seed)
+        timeout = options.seconds_or_none("timeout", timeout)
+        options.instance("stream", stream, (Stream, type(None)), "a ptxvm.Stream")
+        asked, allow = wanted(engine, check, cluster, threads, numerics), allowed(allow)
+        if engine == "auto" and not self.module.jit.takes(self.function):
+            engine = "interp"
+        unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
+        what = self.function, grid, block, shared, numerics, asked is None, threads
+        unlimited = steps is None and timeout is None
+        if unwatched and unlimited and (done := self.module.jit.repeat(what, args)) is not None:
             DEVICE.waited()
             return done
+        settings.check()
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
-        fast, trusted = numerics == "fast", check is not None
+        fast, trusted = numerics == "fast", asked is not None
         with DEVICE.launched(self.name, stream, args) as turn:
-            watch = watching(self.module, engine, check, schedules, seed, turn)
+            watch = watching(self.module, engine, asked, schedules, seed, turn, allow)
             if engine == "interp" or watch is not None:
                 return launch(
-                    self.module.interpreter, self.function, grid, block, args, shared=shared, steps=steps, watch=watch
+                    self.module.interpreter,
+                    self.function,
+                    grid,
+                    block,
+                    args,
+                    shared=shared,
+                    steps=steps,
+                    timeout=timeout,
+                    watch=watch,
                 )
             how = {"threads": threads, "fast": fast, "trusted": trusted}
-            done = launch(self.module.jit, self.function, grid, block, args, shared=shared, steps=steps, how=how)
+            done = launch(
+                self.module.jit, self.function, grid, block, args, shared=shared, steps=steps, timeout=timeout, how=how
+            )
         if unwatched:
             self.module.jit.prepare(what, self.function, (done.grid, done.block), (shared, fast, trusted, threads))
         return done
 
-    def dump(self, what: str, block: Extent = 1, *, shared: int = 0, numerics: str = "exact") -> str:
+    def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
         """What the JIT makes of the kernel for CTAs of a shape: `shapes`, `llvm` or `asm`.
 
-        `shapes` is the PTX beside the shape of every value (constant, uniform, linear in the lane, or varying) and what
+        `shapes` is the PTX beside the shape of every value (constant, uniform, affine in the lane, or varying) and what
         each access of memory became (broadcast, contiguous rows, gather); `llvm` and `asm` are the best code of the
         version that runs first.  `shared` and `numerics` are those of the launch.
         """
-        from ptxvm.engine.jit.dump import dump  # noqa: PLC0415 - LLVM comes with the first that wants it
+        from ptxvm.engine.jit.show.dump import dump  # noqa: PLC0415 - LLVM comes with the first that wants it
         from ptxvm.machine.launch import launch_shape  # noqa: PLC0415
 
-        if what not in DUMPS:
-            raise ValueError(f"there is no dump of '{what}'; there are {', '.join(DUMPS)}")
-        wanted_numerics(numerics)
+        options.one_of("what", what, options.DUMPS, "there is no dump of")
+        options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
+        shared, block = options.count("shared", shared), options.extent("block", block)
         return dump(self.module.image, self.function, launch_shape(1, block).block, shared, what, fast=numerics == "fast")
 
 
-def wanted_numerics(numerics: str) -> None:
-    """Refuse what there is not, by name."""
-    if numerics not in NUMERICS:
-        raise ValueError(f"there are no numerics '{numerics}'; there are {', '.join(NUMERICS)}")
-
-
 def wanted(
-    engine: str, check: Collection[str], cluster: Extent | None, threads: int | None = None, numerics: str = "exact"
-) -> None:
-    """Refuse what a launch cannot do, by name."""
-    wanted_numerics(numerics)
-    if threads is not None and threads < 1:
-        raise ValueError(f"a kernel is run by 1 or more threads of the host, not {threads}")
-    if engine not in ENGINES:
-        raise ValueError(f"there is no engine '{engine}'; there are {', '.join(ENGINES)}")
-    for each in names(check):
-        if each not in CHECKS:
-            raise ValueError(f"there is no check '{each}'; there are {', '.join(CHECKS)}")
-    if cluster not in (None, 1, (1,), (1, 1), (1, 1, 1)):
-        raise Unsupported("a cluster of several CTAs")
+    engine: str, check: Any, cluster: Extent | None, threads: int | None = None, numerics: str = "exact"
+) -> frozenset[str] | None:
+    """Refuse what a launch cannot do, by name; the checks that are asked for, None where nothing is said of them."""
+    options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
+    options.count_or_none("threads", threads)
+    options.one_of("engine", engine, options.ENGINES)
+    options.refuse_clusters(cluster)
+    return options.checks(check)
 
 
-def names(check: Collection[str]) -> set[str]:
-    """The checks that are asked for; one may stand alone."""
-    return {check} if isinstance(check, str) else set(check)
+def allowed(codes: Collection[str]) -> frozenset[str]:
+    """The codes of findings that are not to be reported; ValueError where there is none of a name."""
+    found = options.names("allow", codes, "the code of a finding, or several")
+    for each in found:
+        if each not in KINDS:
+            raise ValueError(f"there is no finding '{each}'; {did_you_mean(each, KINDS) or 'there are ' + ', '.join(KINDS)}")
+    return found
 
 
 def watching(
-    module: Module, engine: str, check: Collection[str] | None, schedules: int, seed: int | None, turn: Turn
-) -> Watch | None:
+    module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, turn: Turn,
+    allow: Collection[str] = (),
+) -> Watch | None:  # fmt: skip
     """Who is to watch the launch, if anything is checked; on the JIT it is asked only for what is suspicious there.
 
     Of a launch on a stream all accesses are wanted, for later ones to be compared with.
     """
-    if schedules < 1:
-        raise ValueError(f"a launch is run 1 or more times, not {schedules}")
-    if not check and schedules == 1:
+    if not checks and schedules == 1:
         return None
     from ptxvm.checkers.checker import Checker  # noqa: PLC0415 - NumPy comes with the first launch
     from ptxvm.engine.watching import Watch  # noqa: PLC0415
 
-    checks = names(check or ())
-    sieve = None if engine == "interp" or turn.followed else module.jit.sieve
+    checks = checks or frozenset()
+    prefilter = None if engine == "interp" or turn.followed else module.prefilter
     return Watch(
-        Checker(checks, turn, DEVICE.under_way),
+        Checker(checks, turn, DEVICE.under_way, frozenset(allow)),
         schedules,
         seed,
-        frozenset(checks),
-        sieve,
+        checks,
+        prefilter,
         WORTH_A_LOOK if engine == "auto" else 0,
     )
 

@@ -13,18 +13,19 @@ import numpy as np
 from ptxvm.api import Module, load
 from ptxvm.checkers.checker import Checker
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.engine.interp.alone import Alone
+from ptxvm.engine.interp.thread_stage import Alone
 from ptxvm.engine.launch import launch
 from ptxvm.engine.watching import Watch
+from ptxvm.machine.options import count, count_or_none, one_of
 from ptxvm.model import Test, read_tests
 from ptxvm.model.kernels import KernelTest, Launch, read_kernels
 from ptxvm.model.translate import as_kernel
 
 if TYPE_CHECKING:
     from ptxvm.analysis.program import Bound, Function
-    from ptxvm.machine.alone import Stage
+    from ptxvm.machine.single_thread import Stage
 
-STEPS = 5_000
+STEPS = 200_000  # instructions: threads that wait for each other spin
 """What takes longer on the interpreter does not end."""
 State = tuple[tuple[str, int], ...]
 """A final state, sorted by name."""
@@ -72,6 +73,8 @@ class Machine:
 
         The JIT ends only what ends in every fair schedule, and its schedule is its own.
         """
+        one_of("engine", engine, ("interp", "jit"))
+        seed = count_or_none("seed", seed)
         how, places = self.test.launch, [place for place in self.test.places if place.cta is None]
         for place in places:
             place.held[:] = np.frombuffer(place.first, np.uint8)
@@ -119,7 +122,9 @@ def machines(test: Test, path: str | os.PathLike[str] = "") -> list[Machine]:
 def observe(machines: Sequence[Machine], runs: int, seed: int = 0, engine: str = "interp") -> Mapping[State | None, int]:
     """How often each final state is seen in so many runs, on the interpreter in random schedules from a seed on."""
     seen: Counter[State | None] = Counter()
-    for n in range(runs):
+    if not machines:
+        raise ValueError("there is no machine on which the test could run")
+    for n in range(count("runs", runs)):
         machine = machines[n % len(machines)]
         held = machine.run(seed + n, engine)
         seen[None if held is None else tuple(sorted(machine.memory(held).items()))] += 1

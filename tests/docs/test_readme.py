@@ -153,10 +153,7 @@ def test_what_the_saxpy_of_the_readme_prints(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     exec(block.text, {})  # noqa: S102
     (shown,) = re.findall(r"print\(y\)\s*# (.*)", block.text)
-    printed = capsys.readouterr().out.replace("[", " ").replace("]", " ").split()
-    first, _, last = (part.split() for part in shown.strip("[]").partition("..."))
-    assert [float(word) for word in printed[: len(first)]] == [float(word) for word in first]
-    assert [float(word) for word in printed[-len(last) :]] == [float(word) for word in last]
+    assert capsys.readouterr().out == f"{shown}\n"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -13,8 +13,9 @@ import pytest
 
 from ptxvm.algebra.types import Type
 from ptxvm.isa.catalog import load_catalog
-from ptxvm.isa.fragments import LANES, mma_fragment, quarter_fragment
+from ptxvm.isa.fragments import mma_fragment, quarter_fragment
 from ptxvm.isa.model import ISA
+from ptxvm.isa.special_registers import WARP
 from ptxvm.reference import pictures, site
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.examples import Run, example_of
@@ -146,7 +147,7 @@ def test_the_pieces_of_a_picture_cover_the_matrix_once(matrix, type, shape):
         (row, column) for row in range(fragment.shape[0]) for column in range(fragment.shape[1])
     ]
     assert all(fragment.layout(lane, element) == (row, column) for row, column, lane, element in covered)
-    assert {lane for _, _, lane, _ in covered} == set(range(LANES))
+    assert {lane for _, _, lane, _ in covered} == set(range(WARP))
 
 
 def test_a_quarter_of_the_warp_is_drawn():

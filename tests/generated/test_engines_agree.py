@@ -50,10 +50,10 @@ def one_nan(rows: np.ndarray, where: slice) -> np.ndarray:
 
 def left_by(engine: str, random: RandomKernel, kernel: ptxvm.Kernel) -> tuple[dict[str, np.ndarray], int]:
     """What a kernel leaves in memory, and how many instructions its threads have run."""
-    threads = random.grid * random.threads
+    threads = random.ctas * random.threads
     inputs, work = words(random.seed, 64), words(random.seed + 1, threads * STRIDE // 4)
     shared, out = np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8)
-    result = kernel.launch(random.grid, random.shape, [inputs, work, shared, out], engine=engine)
+    result = kernel.launch(random.grid, random.shape, [inputs, work, shared, out], shared=random.shared, engine=engine)
     rows = {
         "result": one_nan(out.reshape(-1, SIZE), DOUBLES_AT),
         "work": one_nan(work.view(np.uint8).reshape(-1, STRIDE), slice(STRIDE - 16, STRIDE - 8)),

@@ -12,9 +12,11 @@ import pytest
 TESTS = Path(__file__).parents[1]
 CONFORMANCE = "half or convert/floats or warp/shfl or float/arithmetic"
 AARCH64 = """
-import sys, llvmlite.binding as llvm, ptxvm
-from ptxvm.engine.jit.compiler import Translation
-from ptxvm.engine.jit.shelf import Specialisation
+import platform, sys
+platform.machine = lambda: "aarch64"
+import llvmlite.binding as llvm, ptxvm
+from ptxvm.engine.jit.translate.translation import Translation
+from ptxvm.engine.jit.abi.specialisation import Specialisation
 llvm.initialize_all_targets(), llvm.initialize_all_asmprinters()
 machine = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(cpu="generic", opt=0, reloc="pic")
 module = ptxvm.load(sys.argv[1])
@@ -29,8 +31,8 @@ for kernel in module.kernels.values():
 # Every f16 as f32; and every f16, what lies half way to the next one, and the neighbours of that, as f16.
 HALVES = """
 import numpy as np, ptxvm
-from ptxvm.engine.jit import halves
-assert not halves.native()
+from ptxvm.engine.jit.values import f16_soft
+assert not f16_soft.native()
 KERNEL = '''
 .version 7.0
 .target sm_80

@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 
 import pytest
-from verdicts import COLLECTED, HERE, Expected, collected, own
+from verdicts import COLLECTED, HERE, Expected, can_run, collected, own
 
 from ptxvm.api import load
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.litmus import read, read_module
 from ptxvm.model import NotALitmusTest, judge
 from ptxvm.model.judge import Judgement
-from ptxvm.model.translate import Translated, Untranslatable, as_kernel, register
+from ptxvm.model.translate import Translated, as_kernel, register
 
 KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
 LINES = re.compile(r"//: (litmus|expected|races|termination) (.*)")
@@ -53,14 +53,7 @@ SLOW = re.compile(r"Ticketlock|barrier-(instance|logical)-id|CADP|Memalloy")
 def translated(which: str) -> list[Expected]:
     """Those that a kernel can say: no other proxies, clusters, or orders that PTX has not."""
     every = [expected for expected in [*own(), *collected()] if expected.model == "9.1"]
-    return [expected for expected in every if bool(SLOW.search(str(expected))) == (which == "long") and kernel_of(expected)]
-
-
-def kernel_of(expected: Expected) -> Translated | None:
-    try:
-        return as_kernel(expected.test(), stores=False)
-    except Untranslatable:
-        return None
+    return [expected for expected in every if bool(SLOW.search(str(expected))) == (which == "long") and can_run(expected)]
 
 
 @pytest.mark.skipif(not collected(), reason=f"the collected litmus tests are missing: no {COLLECTED}/index.json")

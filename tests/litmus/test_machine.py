@@ -12,25 +12,16 @@ import numpy as np
 import pytest
 from interleavings import CannotInterleave, Turns
 from test_kernels import KERNELS
-from verdicts import Expected, collected, own
+from verdicts import Expected, can_run, collected, own
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.litmus import Machine, State, machines, observe, read
 from ptxvm.model import judge
-from ptxvm.model.program import Test
-from ptxvm.model.translate import Untranslatable, as_kernel
+from ptxvm.model.litmus_test import Test
 
 SCHEDULES = 6
 MANY = 400
 """Of each test, in the long version."""
-
-
-def can_run(expected: Expected) -> bool:
-    try:
-        as_kernel(expected.test())
-    except Untranslatable:
-        return False
-    return True
 
 
 RUN = [each for each in [*own(), *collected()] if each.model == "9.1" and can_run(each)]

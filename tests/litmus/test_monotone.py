@@ -16,7 +16,8 @@ from verdicts import Expected, collected, own
 
 from ptxvm.model import judge
 from ptxvm.model.judge import State
-from ptxvm.model.program import DEPTH, Access, Atomic, Fence, Instruction, Load, Store, Test, Thread
+from ptxvm.model.litmus_test import Test
+from ptxvm.model.program import DEPTH, Access, Atomic, Fence, Instruction, Load, Store, Thread
 
 STRONGER = {
     Load: {"relaxed": ["acquire"]},

@@ -12,7 +12,7 @@ from verdicts import HERE, Expected, own
 
 from ptxvm.cli.litmus import litmus
 from ptxvm.litmus import read
-from ptxvm.model import judge
+from ptxvm.model import judge, read_litmus
 from ptxvm.model.explain import cycle, edges
 from ptxvm.model.graph import svg
 from ptxvm.model.report import report
@@ -68,6 +68,46 @@ def test_the_picture_of_the_chapter_is_current():
     assert (HERE.parents[1] / "docs" / "message-passing.svg").read_text() == svg(judge(test).forbidden)
 
 
+TWO_WRITES = """PTX two-writes
+{{
+x = 0; y = 0;
+}}
+ P0@cta 0,gpu 0         | P1@cta 1,gpu 0 ;
+ ld.weak r0, x          | ;
+ st.weak x, 1           | ;
+ st.weak x, 2           | ;
+ st.weak y, 3           | ;
+{question}
+"""
+REFUSED = {
+    "exists (x == 1)": ("Coherence", ["po", "co"]),
+    "exists (x == 0)": ("Coherence", ["co", "co"]),
+    "exists (x == 1 /\\ y == 3)": ("Coherence", ["po", "co"]),
+    "~exists (x == 1)": ("Coherence", ["po", "co"]),
+    "forall (x == 2)": ("Coherence", ["po", "co"]),
+    "exists (P0:r0 == 2)": ("Coherence", ["po", "obs", "po"]),
+}
+
+
+@pytest.mark.parametrize(("question", "expected"), REFUSED.items(), ids=REFUSED)
+def test_what_only_coherence_refuses(question, expected):
+    """8.10.1: causality order between writes is coherence order, so no search tries another; the answer names it."""
+    judgement = judge(read_litmus(TWO_WRITES.format(question=question)))
+    told = judgement.as_json()
+    assert (told["axiom"], [step["edge"] for step in told["cycle"]]) == expected
+    assert "forbidden by Coherence (8.10.1)" in "\n".join(report(judgement))
+
+
+def test_a_state_that_nothing_gives_has_no_axiom():
+    told = judge(read_litmus(TWO_WRITES.format(question="exists (x == 7)"))).as_json()
+    assert (told["verdict"], told["axiom"], told["cycle"]) == ("forbidden", None, [])
+
+
+def test_every_state_that_coherence_refuses():
+    judgement = judge(read_litmus(TWO_WRITES.format(question="exists (x == 1)")), witnesses=True)
+    assert {(dict(state)["P0:r0"], dict(state)["x"]) for state in judgement.refusals} == {(0, 1)}
+
+
 def test_files_and_json(tmp_path, capsys):
     case = str(HERE / "cases" / "store-buffering.litmus")
     assert litmus([case], "9.1", "json", str(tmp_path)) == 0
@@ -86,6 +126,18 @@ def test_what_the_machine_shows(capsys):
     times = [int(line.split()[0]) for line in lines if line]
     assert len(times) == 3
     assert sum(times) == 60
+
+
+def test_what_the_machine_shows_as_json(capsys):
+    assert litmus([str(HERE / "cases" / "message-passing.litmus")], "9.1", "json", None, runs=60) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["runs"] == sum(each["count"] for each in told["seen"]) == 60
+    assert all(each["allowed"] for each in told["seen"])
+    assert [each["count"] > 0 for each in told["seen"]].count(False) == 1  # no taking turns shows the weak outcome
+    assert litmus([str(HERE / "cases" / "livelock.litmus")], "9.1", "json", None, runs=2) == 0
+    assert json.loads(capsys.readouterr().out)["seen"] == [{"state": None, "count": 2, "allowed": True}]
+    assert litmus([str(HERE / "cases" / "surface-with-fence.litmus")], "9.1", "json", None, runs=1) == 0
+    assert "fence.proxy" in json.loads(capsys.readouterr().out)["untold"]
 
 
 def test_what_no_kernel_can_say(capsys):

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ptxvm.model import Test, read_tests
+from ptxvm.model.translate import Untranslatable, as_kernel
 
 HERE = Path(__file__).parent
 COLLECTED = HERE.parents[2] / "shared" / "litmus"
@@ -39,6 +40,16 @@ class Expected:
 @cache
 def tests_of(path: Path) -> list[Test]:
     return read_tests(path)
+
+
+@cache
+def can_run(expected: Expected) -> bool:
+    """Can a kernel say it: no other proxies, clusters, or orders that PTX has not?"""
+    try:
+        as_kernel(expected.test(), stores=False)
+    except Untranslatable:
+        return False
+    return True
 
 
 @cache

@@ -39,7 +39,7 @@ def script(folder: Path) -> ModuleType:
 
 def errors(source: str) -> list[ptxvm.Diagnostic]:
     """What makes a source invalid; that nothing raises is part of every test."""
-    return [found for found in ptxvm.check(source) if found.severity == "error"]
+    return [found for found in ptxvm.check(source.encode()) if found.severity == "error"]
 
 
 def disagreement(wrong: list[str], asked: int) -> str:

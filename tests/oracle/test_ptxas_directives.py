@@ -1,7 +1,8 @@
 """Module-level cases against the verdicts of ptxas 13.5: declarations, functions, directives (2,773 cases, at .version 9.5).
 
-What disagrees on purpose: 32-bit modules, which ptxas parses and cannot generate; a byte-order mark, which is dropped;
-`sm_100aa`, whose end ptxas does not read; elements past the end of a vector register (`.v2 x` has no `x.z`).
+What disagrees on purpose: 32-bit modules and addresses, which ptxas parses and no longer generates; a byte-order mark, which
+is dropped; `sm_100aa`, whose end ptxas does not read; elements past the end of a vector register (`.v2 x` has no `x.z`);
+shared memory that is too much for a kernel, which ptxas refuses, but not with `-c`.
 """
 
 from __future__ import annotations

@@ -114,13 +114,55 @@ def test_f64_rounds_at_each_step(rounding):
     assert got[2, 2] == 1.0
 
 
-def test_small_floats_of_hopper_go_through_f16():
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+def test_small_floats_in_f16_of_hopper_go_through_f16(target):
     """For sm_90, ptxas sums the products of the lower halves, those of the upper ones, then adds C, rounded."""
-    one = 0x38  # of e4m3
-    a, b, c = np.zeros((1, 16, 32), np.uint8), np.zeros((1, 32, 8), np.uint8), np.zeros((1, 16, 8), np.float32)
-    a[0, 0, :3], b[0, :, 0], c[0, 0, 0] = one, one, 2.0**25
-    types = "f32.e4m3.e4m3.f32"
-    results = [multiply((16, 8, 32), types, a, b, c.view(np.uint32), target=t)[0] for t in ("sm_90", "sm_89")]
-    hopper, ada = (bits.view(np.float32)[0, 0] for bits in results)
-    assert hopper == 2.0**25 + 4
-    assert ada == 2.0**25
+    a, b, c = np.zeros((1, 16, 32), np.uint8), np.full((1, 32, 8), 0x38, np.uint8), np.zeros((1, 16, 8), np.uint16)
+    a[0, 0, :3], b[0, 0] = (0x68, 0x38, 0x38), 0x60  # of e4m3: 64 * 32, 1 * 1 in a lower half and 1 * 1 in an upper one
+    types = "f16.e4m3.e4m3.f16"
+    results = [multiply((16, 8, 32), types, a, b, c, target=t)[0] for t in (target, "sm_120")]
+    converted, direct = (bits.view(np.float16)[0, 0] for bits in results)
+    assert converted == 2048.0  # 2049 is rounded to it, twice
+    assert direct == 2050.0
+
+
+DOTS = VECTORS.with_name("dots_hopper_blackwell.npz")
+EACH = 8  # dot products in a matrix product: those on the diagonal of D
+
+
+def diagonals(file, name):
+    """Recorded dot products as matrices: the rows of A, the columns of B, the diagonals of C and D."""
+    a, b, c, d = (file[f"{name}|{m}"] for m in "ABCD")
+    count = len(a) // EACH
+    rows, columns = np.zeros((count, 16, 32), a.dtype), np.zeros((count, 32, 8), b.dtype)
+    rows[:, :EACH], columns[:] = a.reshape(count, EACH, 32), b.reshape(count, EACH, 32).swapaxes(1, 2)
+    added = np.zeros((count, 16, 8), np.uint32)
+    added[:, np.arange(EACH), np.arange(EACH)] = c.reshape(count, EACH)
+    return rows, columns, added, d.reshape(count, EACH)
+
+
+@pytest.mark.skipif(not DOTS.is_file(), reason="the reference data is missing")
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("types", [f"{a}.{b}" for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")])
+def test_small_floats_in_f32_of_hopper_are_one_sum(types, engine):
+    """Recorded on an H100 and an H200: the rule of wgmma, whose recorded dot products are these (fidelity/README.md)."""
+    file = np.load(DOTS)
+    names = [
+        key.rpartition("|")[0] for key in file.files if key.startswith(f"wgmma|Hopper|f32.{types}|k32|") and key[-1] == "A"
+    ]
+    assert len(names) >= 3
+    for name in names:
+        a, b, c, d = diagonals(file, name)
+        got = multiply((16, 8, 32), f"f32.{types}.f32", a, b, c, target="sm_90", engine=engine)
+        assert (got[:, np.arange(EACH), np.arange(EACH)] == d).all(), name
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_bits_below_the_13th_of_a_sum_of_small_floats_are_lost(engine):
+    """2**8 and 31 products of 2**-6 or less: each is cut at 2**-5, so their sum is lost; as one number it would not be."""
+    a, b, c = np.zeros((1, 16, 32), np.uint8), np.full((1, 32, 8), 0x38, np.uint8), np.zeros((1, 16, 8), np.uint32)
+    a[0, :, 0] = 0x78  # 256 in e4m3
+    a[0, 0, 1:] = 0x08  # 2**-6
+    a[0, 1, 1:] = 0x10  # 2**-5
+    got = multiply((16, 8, 32), "f32.e4m3.e4m3.f32", a, b, c, target="sm_90", engine=engine).view(np.float32)[0, :, 0]
+    assert list(got[:3]) == [256.0, 256.0 + 31 * 2.0**-5, 256.0]

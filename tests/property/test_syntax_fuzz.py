@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 import time
+from functools import cache
 from pathlib import Path
 
 from hypothesis import given, settings, strategies as st
@@ -41,6 +42,7 @@ WHOLE = """\
 """
 
 
+@cache
 def modules() -> list[str]:
     """Texts to start from: the one above, the broken ones, the examples, and small modules of the corpus."""
     paths = [*sorted(SNAPSHOTS.glob("*.ptx")), *sorted((REPOSITORY / "examples").glob("*.ptx"))]
@@ -53,7 +55,7 @@ def modules() -> list[str]:
     return texts
 
 
-TEXTS = modules()
+TEXTS = st.deferred(lambda: st.sampled_from(modules()))
 PUNCTUATION = "; , { } [ ] ( ) @ ! | : < > = + - * / % ? . # & ~ ^ \" ' ` _ $ \\ /* */ // \n \r \t \0 é"
 WORDS = """5 0x 0f3F80000 08 1.0e "s" .reg .b32 .global .entry .func .visible .align .v2 .loc .pragma .section .version
     @@DWARF %r1 %tid.x WARP_SZ ld.global.u32 call"""
@@ -63,7 +65,7 @@ PIECES = PUNCTUATION.split(" ") + WORDS.split()
 @st.composite
 def broken(draw: st.DrawFn) -> str:
     """A text with some tokens deleted, doubled, swapped, replaced, and perhaps its end cut off."""
-    text = draw(st.sampled_from(TEXTS))
+    text = draw(TEXTS)
     tokens = Tokens(Source(text))
     count = tokens.texts.index(END)
     pieces = [text[tokens.starts[at] : tokens.starts[at + 1]] for at in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -34,6 +35,17 @@ def test_the_specification_needs_no_back_end(room):
         f"sys.modules['ptxvm'] = parent; import ptxvm.{room}"
     )
     assert not loaded_by(alone) & {"llvmlite", "ml_dtypes", "numpy", "ptxvm.engine", "ptxvm.machine", "rich", "typer"}
+
+
+def test_oracles_know_the_package_from_outside():
+    """What they expect must not come from what they judge: they import `ptxvm`, and no room of it."""
+    inner = set()
+    for path in (ROOT / "tests" / "oracle").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            inner |= {f"{path.name}: {name}" for name in names if name.startswith("ptxvm.")}
+    assert inner == set()
 
 
 def test_the_package_is_typed():

@@ -50,7 +50,7 @@ class Memory(Protocol):
     def fence(self, order: str, scope: str) -> None:
         """Order the accesses before against those after (PTX 9.7.12.3)."""
 
-    def phase_over(self, space: str, address: Value, over: Value, **attributes: Any) -> None:
+    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
         """Threads for which `over` holds have found that a phase of the mbarrier there is over (PTX 9.7.13.15.16)."""
 
     def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
@@ -75,8 +75,11 @@ class Memory(Protocol):
 class Peers(Protocol):
     """The lanes of the warp that take part in a collective, with what each gave."""
 
-    def at(self, lane: Value, payload: int = 0) -> Value:
-        """What the lane of that number gave; the own value of this lane where that one takes no part."""
+    def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
+        """What the lane of that number gave; the own value of this lane where that one takes no part.
+
+        Where the program says which lane is `meant`, it is wrong to mean one that takes no part.
+        """
 
     def ballot(self, payload: int = 0) -> Value:
         """One bit (u32) for each participating lane whose predicate is true."""

@@ -9,7 +9,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes, debugging, expressions, linkage, passing, signatures, tuning
 from ptxvm.analysis.checks import Checks, Place, name_of
 from ptxvm.analysis.declarations import declaration
-from ptxvm.analysis.header import header, target_in_body
+from ptxvm.analysis.header import compile_for, header, target_in_body
 from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
@@ -19,7 +19,7 @@ from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Table,
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import OPAQUE
 from ptxvm.isa.operand_types import Shape
-from ptxvm.isa.targets import parse_target
+from ptxvm.isa.targets import device_target
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
 
@@ -49,7 +49,7 @@ class Binder:
         """Everything at module level."""
         header(self.checks)
         if self.target is not None:
-            self.program.target = parse_target(self.target)
+            compile_for(self.checks, device_target(self.target))
         for statement in self.program.tree.statements:
             match statement:
                 case tree.Variable():
@@ -237,11 +237,12 @@ class Binder:
         self.labels_ahead(block, scope)
         location: tree.Location | None = None
         passed = False  # may an instruction above have used the names that are declared here?
+        used: int | None = None
         for statement in block.statements:
             if isinstance(statement, tree.Instruction):
                 expressions.operands(self.checks, statement, scope)
-                function.instructions.append(Bound(statement, scope, location=location, function=function))
-                passed = True
+                function.instructions.append(Bound(statement, scope, location=location, function=function, used_bytes=used))
+                passed, used = True, None
             elif isinstance(statement, tree.Location):
                 debugging.location(self.checks, statement, self.lines)
                 location = statement
@@ -254,6 +255,7 @@ class Binder:
                 if passed and isinstance(statement, tree.Variable | tree.Prototype | tree.Targets):
                     scope, passed = scope.split(), False
                 self.statement(statement, scope, function)
+                used = tuning.used_bytes(statement) if isinstance(statement, tree.Directive) else used
 
     def statement(self, statement: tree.Statement, scope: Scope, function: Function) -> None:
         """A declaration or directive in a body."""
@@ -348,7 +350,10 @@ class Binder:
         """Report a second declaration."""
         is_label = isinstance(place, tree.Label | tree.Targets | tree.Prototype)
         node = getattr(scope.names.get(name), "node", None)
-        help = f"the first declaration is on line {self.checks.line(node)}" if isinstance(node, tree.Node) else ""
+        family = scope.family_of(name)
+        help = f"`{family.prefix}<{family.count}>` declares it already" if family is not None else ""
+        if isinstance(node, tree.Node):
+            help = f"the first declaration is on line {self.checks.line(node)}"
         self.checks.error(
             codes.DUPLICATE,
             f"'{name}' is declared twice",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
+from ptxvm.analysis.signatures import Formal
 from ptxvm.analysis.symbols import Prototype, Register, Signature, Table, Variable
 from ptxvm.diagnostics import codes
 from ptxvm.isa.operand_types import holds
@@ -28,9 +28,10 @@ WRONG_ARGUMENT = codes.register(
     "P2007",
     "an argument does not fit its parameter",
     """
-    The argument for a parameter is a register or constant of its type, or a .param variable of its type; for an array
-    it is a .param array of the same type, size and alignment.  `_` stands for a result that nobody wants, and for no
-    argument.  A parameter of the calling function is no argument: load it first (PTX 5.1.6.4).
+    The argument for a parameter is a register or constant of its type, or a .param variable of its type and alignment;
+    for an array it is a .param array of the same size and alignment, for a vector anything of as many bits but an
+    array.  `_` stands for a result that is not needed, and for no argument.  A parameter of the calling function is no
+    argument: load it first (PTX 5.1.6.4).
     """,
 )
 
@@ -38,7 +39,7 @@ WRONG_ARGUMENT = codes.register(
 def check_calls(function: Function, report: Report) -> None:
     """Every call of a function."""
     for bound in function.instructions:
-        if bound.node.opcode == "call" and bound.operands:
+        if bound.calls and bound.operands:
             check_call(bound, function, report)
 
 
@@ -70,7 +71,7 @@ def signatures(callee: Any, bound: Bound) -> list[Signature]:
 
 def check_list(
     what: str,
-    formals: Sequence[Register | Variable],
+    formals: Sequence[Formal],
     group: tree.Operand | None,
     bound: Bound,
     caller: Function,
@@ -86,68 +87,129 @@ def check_list(
                      ptxas="Call has wrong number of parameters")  # fmt: skip
         return
     for formal, actual in zip(formals, actuals, strict=False):
-        if variadic and formal is formals[-1]:
-            wrong = open_misfit(formal, actual, bound, caller)
-        else:
-            wrong = misfit(formal, actual, bound, caller, result=what == "results")
-        if wrong:
-            report.error(WRONG_ARGUMENT, f"{wrong}, for '{formal.name}'", actual,
-                         ptxas=f"Type of argument does not match formal parameter '{formal.name}'")  # fmt: skip
+        for wrong in misfits(formal, actual, bound, caller, result=what == "results", open=variadic and formal is formals[-1]):
+            report.error(WRONG_ARGUMENT, f"{wrong.message}, for '{formal.name}'", actual, ptxas=wrong.ptxas)
 
 
-def misfit(formal: Register | Variable, actual: tree.Operand, bound: Bound, caller: Function, *, result: bool) -> str:
-    """Why an argument does not fit; empty where it does."""
-    array = isinstance(formal, Variable) and bool(formal.dimensions)
-    if isinstance(actual, tree.Name):
-        if actual.text == "_":
-            return "" if result else "'_' is no argument"
-        symbol = bound.scope.find(actual.text)
-        if isinstance(symbol, Variable):
-            return variable_misfit(formal, symbol, caller)
-        if isinstance(symbol, Register):
-            fits = not array and symbol.count == 1 and holds(symbol.type, formal.type)
-            return "" if fits else f"the register '{symbol.name}' is of type {symbol.type}, not {described(formal)}"
-        return "" if symbol is None else f"'{actual.text}' is no argument"
-    fits = not array and constant_fits(actual, formal.type)
-    return "" if fits else f"this constant is not {described(formal)}"
+class Misfit(NamedTuple):
+    """Why an argument does not fit, in our words and in those of ptxas."""
+
+    message: str
+    ptxas: str
 
 
-def variable_misfit(formal: Register | Variable, actual: Variable, caller: Function) -> str:
-    """Why a variable does not fit."""
+def misfits(
+    formal: Formal, actual: tree.Operand, bound: Bound, caller: Function, *, result: bool, open: bool
+) -> Iterator[Misfit]:
+    """Everything that is wrong with one argument; `open` is the parameter `name[]` of a variadic function."""
+    if not isinstance(actual, tree.Name):
+        if not constant_fits(actual, formal):
+            no_match = f"Type of argument does not match formal parameter '{formal.name}'"
+            yield Misfit(f"this constant is not {described(formal)}", no_match)
+        return
+    if actual.text == "_":
+        if not result:
+            yield Misfit("'_' is no argument", f"Illegal argument for formal parameter '{formal.name}'")
+        return
+    symbol = bound.scope.find(actual.text)
+    if not isinstance(symbol, Register | Variable):
+        if symbol is not None:
+            yield Misfit(f"'{actual.text}' is no argument", f"Call argument '{actual.text}' has illegal state space")
+        return
+    yield from mismatches(formal, symbol, caller, open=open)
+
+
+def mismatches(formal: Formal, symbol: Formal, caller: Function, *, open: bool) -> Iterator[Misfit]:
+    """What is wrong with a register or variable as an argument."""
+    if isinstance(symbol, Variable) and (wrong := misplaced(symbol, caller)):
+        yield wrong
+    registers = isinstance(formal, Register) or isinstance(symbol, Register)
+    if is_array(formal) != is_array(symbol) and registers and not open:
+        yield Misfit(f"'{symbol.name}' is {said(symbol)}", f"Inconsistent state space for parameter '{symbol.name}'")
+    if not same_type(formal, symbol, open=open):
+        no_match = f"Type of argument does not match formal parameter '{formal.name}'"
+        yield Misfit(f"{said(symbol, named=True)}, not {described(formal)}", no_match)
+    if alignment_of(formal) != alignment_of(symbol):
+        yield Misfit(
+            f"'{symbol.name}' is aligned to {alignment_of(symbol)} bytes, not to {alignment_of(formal)}",
+            f"Alignment of argument does not match formal parameter '{formal.name}'",
+        )
+
+
+def misplaced(actual: Variable, caller: Function) -> Misfit | None:
+    """Is a variable where no argument is: in another space, or a parameter of the caller (PTX 5.1.6.4)?"""
     if actual.space != "param":
-        return f"'{actual.name}' is in .{actual.space}, not in .param"
+        wrong = f"Call argument '{actual.name}' has illegal state space"
+        return Misfit(f"'{actual.name}' is in .{actual.space}, not in .param", wrong)
     if any(actual is own for own in caller.signature.parameters):
-        return f"'{actual.name}' is a parameter of the caller, which must be loaded first"
-    dimensions = formal.dimensions if isinstance(formal, Variable) else ()
-    if not holds(actual.type, formal.type) or actual.dimensions != dimensions:
-        return f"'{actual.name}' is {described(actual)}, not {described(formal)}"
-    if isinstance(formal, Variable) and dimensions and actual.alignment != formal.alignment:
-        return f"'{actual.name}' is aligned to {actual.alignment} bytes, not to {formal.alignment}"
-    return ""
+        wrong = f"Formal parameter '{actual.name}' declared in .param space cannot be used as argument to call"
+        return Misfit(f"'{actual.name}' is a parameter of the caller, which must be loaded first", wrong)
+    return None
 
 
-def open_misfit(formal: Register | Variable, actual: tree.Operand, bound: Bound, caller: Function) -> str:
-    """Why an argument is no array for a parameter `name[]`: any length will do, and bits hold any type (PTX 11.2.2)."""
-    symbol = bound.scope.find(actual.text) if isinstance(actual, tree.Name) else None
-    if not isinstance(symbol, Variable) or not isinstance(formal, Variable) or len(symbol.dimensions) != 1 or symbol.vector > 1:
-        return f"only an array in .param is {described(formal)}"
-    if symbol.space != "param" or any(symbol is own for own in caller.signature.parameters):
-        return variable_misfit(formal, symbol, caller)
-    if symbol.type is not formal.type and "b" not in (symbol.type.kind, formal.type.kind):
-        return f"'{symbol.name}' is {described(symbol)}, not {described(formal)}"
-    if symbol.alignment != formal.alignment:
-        return f"'{symbol.name}' is aligned to {symbol.alignment} bytes, not to {formal.alignment}"
-    return ""
+def same_type(formal: Formal, actual: Formal, *, open: bool) -> bool:
+    """Does an argument have the type of its parameter?
+
+    A vector is bits, as many as its elements have, and so is an array; scalars mix as the operands of instructions do,
+    but for packed ones, which are bits too.  An array of any length fits one without a size (PTX 11.2.2).
+    """
+    if isinstance(formal, Variable) and isinstance(actual, Variable) and is_array(formal) and len(actual.dimensions) == 1:
+        if open:
+            return actual.vector == 1 and (actual.type is formal.type or "b" in (actual.type.kind, formal.type.kind))
+        return size_of(formal) == size_of(actual)
+    if is_array(formal) or is_array(actual):
+        return False
+    if size_of(formal) != size_of(actual):
+        return False
+    if elements(formal) > 1 or elements(actual) > 1 or formal.type.is_packed or actual.type.is_packed:
+        return True
+    return holds(actual.type, formal.type)
 
 
-def constant_fits(node: tree.Operand, type: Type) -> bool:
-    """May a constant be passed as that type: integers as .s, .u, .b, floating-point numbers as .f, .b?"""
+def is_array(symbol: Formal) -> bool:
+    """Is it an array in .param?"""
+    return isinstance(symbol, Variable) and bool(symbol.dimensions)
+
+
+def elements(symbol: Formal) -> int:
+    """The elements of a vector; 1 of anything else."""
+    return symbol.count if isinstance(symbol, Register) else symbol.vector
+
+
+def size_of(symbol: Formal) -> int:
+    """Bytes in all; 0 of an array without a size."""
+    return symbol.size if isinstance(symbol, Variable) else symbol.type.bytes * symbol.count
+
+
+def alignment_of(symbol: Formal) -> int:
+    """The alignment in bytes, which is never less than that of the type."""
+    natural = symbol.type.bytes * elements(symbol)
+    return max(symbol.alignment, natural) if isinstance(symbol, Variable) else natural
+
+
+CONSTANT_BITS = 64  # of a constant, which a vector takes as bits
+
+
+def constant_fits(node: tree.Operand, formal: Formal) -> bool:
+    """May a constant be passed: integers as .s, .u, .b, floating-point numbers as .f, .b, any as a vector of 64 bits?"""
     while isinstance(node, tree.Unary | tree.Cast):
         node = node.operand
-    return type.is_float or type.kind == "b" if isinstance(node, tree.Float) else type.is_int
+    if is_array(formal) or formal.type.is_packed:
+        return False
+    if elements(formal) > 1:
+        return formal.type.bits * elements(formal) == CONSTANT_BITS
+    return formal.type.is_float or formal.type.kind == "b" if isinstance(node, tree.Float) else formal.type.is_int
 
 
-def described(symbol: Register | Variable) -> str:
-    """`.b8[16]`"""
+def said(symbol: Formal, *, named: bool = False) -> str:
+    """`the register 'r' is of type .u32`, or what it is alone."""
+    if isinstance(symbol, Register):
+        return f"the register '{symbol.name}' is of type {described(symbol)}" if named else "a register"
+    return f"'{symbol.name}' is {described(symbol)}" if named else "an array in .param"
+
+
+def described(symbol: Formal) -> str:
+    """`.v2 .u32` or `.b8[16]`"""
     dimensions = symbol.dimensions if isinstance(symbol, Variable) else ()
-    return f"{symbol.type}" + "".join(f"[{'' if d is None else d}]" for d in dimensions)
+    vector = f".v{elements(symbol)} " if elements(symbol) > 1 else ""
+    return f"{vector}{symbol.type}" + "".join(f"[{'' if d is None else d}]" for d in dimensions)

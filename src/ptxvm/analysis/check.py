@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis.bind import bind
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
@@ -13,6 +14,11 @@ from ptxvm.syntax.source import Source
 
 def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]:
     """Parse, bind and validate; `target` overrides that of the module, as `ptxas -arch` does."""
+    with usual_arithmetic():
+        return _analyse(source, target)
+
+
+def _analyse(source: Source, target: str | None) -> tuple[Program, Report]:
     module, found = parse(source)
     report = Report(source, list(found))
     program = bind(module, source, report, target)

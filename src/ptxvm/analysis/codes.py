@@ -1,4 +1,4 @@
-"""The codes of what is wrong with names (P02xx) and with directives and declarations (P05xx).
+"""The codes of what is wrong with names (P02xx), with directives and declarations (P05xx), and between linked modules (P06xx).
 
 The pages are what `ptxvm explain P0202` prints.
 """
@@ -114,6 +114,15 @@ NEEDS_VERSION = register(
 NEEDS_TARGET = register("P0507", "the target lacks this", "A directive, type or form that the `.target` does not have.")
 GONE = register("P0508", "no longer part of PTX", "A directive or form that was withdrawn before the version of this module.")
 
+OTHER_TARGET = register(
+    "P0509",
+    "not compiled for that target",
+    """
+    A module is compiled for its own `.target` or a later one.  One for `sm_90a` runs on that chip alone, one for `sm_100f`
+    on chips of that family (PTX 11.1.2).
+    """,
+)
+
 # ── P051x: variables (PTX 5.1 to 5.4) ───────────────────────────────────────────────────
 
 WRONG_SPACE = register(
@@ -179,6 +188,14 @@ BAD_FIELD = register(
     "P0518",
     "an unknown field of a texture, sampler or surface",
     "An opaque variable is initialised by fields, such as `{width = 8, filter_mode = nearest}` (PTX 5.3).",
+)
+NO_ARRAY = register(
+    "P0519",
+    "an array where there is none, or none where there is one",
+    """
+    `a[1]` is the address of an element of an array; the elements of a vector operand are registers and constants (PTX
+    6.4.2, 6.4.3).
+    """,
 )
 BAD_LINKAGE = register("P0520", "linkage that does not fit", "`.common` is for variables in .global (PTX 11.6.4).")
 BAD_ATTRIBUTE = register(
@@ -252,4 +269,73 @@ BAD_SECTION = register(
     "P0542",
     "wrong data of a section",
     "A section holds .b8, .b16, .b32 and .b64, labels and differences of labels in the latter two (PTX 11.5.2).",
+)
+
+# ── P06xx: between the modules of a link (PTX 11.6) ─────────────────────────────────────
+
+MULTIPLE_DEFINITION = register(
+    "P0601",
+    "defined by two modules",
+    """
+    Of the modules that are linked one defines a `.visible` symbol; the others declare it `.extern`.  Any number of modules
+    may define it `.weak`: the first of these counts where none is `.visible`.  A kernel is launched by its name, so two
+    kernels have two names, `.visible` or not (PTX 11.6).
+    """,
+)
+UNRESOLVED = register(
+    "P0602",
+    "declared .extern, and defined by no module",
+    """
+    A variable that a module declares `.extern`, and a function that its code names, is defined by another module of the
+    link as `.visible`, `.weak` or `.common`: one without such a directive is private to its module.  Functions of the
+    device (`vprintf`, `malloc`, those of the device runtime) and `.extern .shared` arrays without a size need no
+    definition (PTX 11.6.1).
+    """,
+)
+SIZES_DIFFER = register(
+    "P0603",
+    "variable of two sizes",
+    """
+    All modules of a link declare a variable with the same number of bytes, or without its first dimension.  Of `.common`
+    declarations the largest counts, and a definition with an initial value may be larger than these (PTX 11.6).
+
+        .extern .global .u32 x[2];        // in one module
+        .visible .global .u32 x[3];       // wrong, in another; .u64 x[2] too
+    """,
+)
+KINDS_DIFFER = register(
+    "P0604",
+    "name of two kinds",
+    "In all modules of a link a name means a variable of one state space, or a function, or a kernel (PTX 11.6).",
+)
+PROTOTYPES_DIFFER = register(
+    "P0605",
+    "function of two prototypes",
+    """
+    Where modules are linked, the declaration of a function has the results and parameters of its definition: their number,
+    the size of each, its dimensions, and whether it is a floating-point number.  `.b`, `.u` and `.s` are one to the linker,
+    `.reg` and `.param` too, and alignments are not compared.  Kernels that are `.weak` have as many bytes of parameters.
+
+        .extern .func f(.param .u32 a);           // in one module
+        .visible .func f(.param .f32 a) {...}     // wrong, in another: .b32 or .s32 would do
+    """,
+)
+MANAGED_DIFFERS = register(
+    "P0606", "managed in one module only", "`.attribute(.managed)` stands at all declarations of a variable (PTX 5.4.8)."
+)
+COMMON_TOO_LARGE = register(
+    "P0607",
+    "a .common variable larger than its definition",
+    """
+    A definition with an initial value takes the place of `.common` ones of other modules: these are not larger, since
+    their modules may access all of their bytes (PTX 11.6.4).
+    """,
+)
+NO_COMMON_DEVICE = register(
+    "P0608",
+    "modules for no common device",
+    """
+    All modules of a link have addresses of one size, and one device runs them all: `sm_90a` goes with `sm_80`, and
+    neither with `sm_100a` nor with `sm_100f`, whose features other devices lack (PTX 11.1.2, 11.1.3).
+    """,
 )

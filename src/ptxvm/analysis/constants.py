@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from math import copysign, inf, isnan, nan
 from typing import Any, NamedTuple
 
+from ptxvm.isa.special_registers import WARP
 from ptxvm.syntax import tree
 
-WARP_SIZE = 32
 BITS = (1 << 64) - 1
 SIGN = 1 << 63
 
@@ -125,7 +125,7 @@ def _int(node: tree.Operand, lookup: Lookup) -> Int:
 
 def _name(node: tree.Name, lookup: Lookup) -> Value:
     if node.text == "WARP_SZ":
-        return Int(WARP_SIZE)
+        return Int(WARP)
     symbol = lookup(node.text)
     if symbol is None or node.component is not None:
         raise ConstantError(f"'{node.text}' is not a constant", node)

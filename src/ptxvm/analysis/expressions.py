@@ -9,7 +9,7 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.analysis.constants import Address, ConstantError, Lookup, evaluate
 from ptxvm.analysis.scope import Scope
-from ptxvm.analysis.symbols import Register
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.syntax import tree
 
 BITS = (1 << 64) - 1
@@ -133,9 +133,35 @@ def operands(checks: Checks, node: tree.Instruction, scope: Scope) -> None:
     for operand in node.operands:
         if isinstance(operand, tree.Binary) and isinstance(operand.left, tree.Name):
             integer_base(checks, operand.left, scope)
+        elif isinstance(operand, tree.Index):
+            element(checks, operand, scope)
+        elif isinstance(operand, tree.Vector):
+            no_arrays(checks, operand, scope)
         check = OPERANDS.get(type(operand))
         if check is not None:
             check(checks, operand)
+
+
+def element(checks: Checks, node: tree.Index, scope: Scope) -> None:
+    """`a[1]` is the address of an element of an array."""
+    symbol = scope.find(node.name.text)
+    if isinstance(symbol, Variable) and not symbol.dimensions:
+        checks.error(
+            codes.NO_ARRAY,
+            f"'{symbol.name}' is no array",
+            node.name,
+            help=f"`{symbol.name}+4` is the address four bytes behind it",
+            ptxas="Array indexing on non-array",
+        )
+
+
+def no_arrays(checks: Checks, node: tree.Vector, scope: Scope) -> None:
+    """The elements of a vector operand are registers and constants; the address of an array or a vector is none."""
+    for item in node.items:
+        symbol = scope.find(item.text) if isinstance(item, tree.Name) else None
+        if isinstance(symbol, Variable) and (symbol.dimensions or symbol.vector > 1):
+            said, help = f"'{symbol.name}' is no scalar, and no element of a vector", "move its address to a register first"
+            checks.error(codes.NO_ARRAY, said, item, help=help, ptxas=f"Illegal expression '{symbol.name}'")
 
 
 def integer_base(checks: Checks, node: tree.Name, scope: Scope) -> None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Register, Table
+from ptxvm.isa.special_registers import SpecialRegister, lookup
 from ptxvm.syntax import tree
 
 
@@ -157,3 +158,11 @@ def live(function: Function, found: list[Segment]) -> None:
         if before != segment.live_in:
             segment.live_in = before
             work += predecessors[n]
+
+
+def special_registers(bound: Bound) -> Iterator[SpecialRegister]:
+    """The special registers that the operands of an instruction mention."""
+    for node in bound.operands.values():
+        for name in names_in(node):
+            if name.text.startswith("%") and (found := lookup(name.text, name.component)) is not None:
+                yield found

@@ -148,6 +148,33 @@ def option(checks: Checks, word: str, place: tree.Node) -> None:
     program.target_options = (*program.target_options, word)
 
 
+def compile_for(checks: Checks, wanted: Target) -> None:
+    """Take another target than that of the module, as `ptxas -arch` does: one that has what the module may ask for."""
+    own = checks.program.target
+    found = (s for s in checks.program.tree.statements if isinstance(s, tree.Directive) and s.name == "target")
+    if refused := refusal(own, wanted):
+        said, ptxas = refused
+        checks.report.error(codes.OTHER_TARGET, said, next(found, None), ptxas=ptxas)
+    checks.program.target = Target(wanted.number, wanted.suffix or (own.suffix if own.suffix == "f" else ""))
+
+
+def refusal(own: Target, wanted: Target) -> tuple[str, str] | None:
+    """Why code for one target is none for another: in our words, and in those of ptxas 13.5."""
+    no_code = f"a module for {own} is not compiled for {wanted}"
+    if wanted.number < own.number:
+        return f"{no_code}, which is older", "SM version specified by .target is higher than default SM version assumed"
+    if own.suffix == "a" and wanted != own:
+        if wanted.number > own.number:
+            ptxas = f"Program with .target '{own}' cannot be compiled to future architecture"
+        else:
+            ptxas = f"PTX with .target '{own}' cannot be compiled for architecture '{wanted}'"
+        return f"{no_code}: what ends in 'a' is for that chip alone", ptxas
+    if own.suffix == "f" and wanted.number // 10 != own.number // 10:
+        ptxas = f"Program with .target '{own}' cannot be compiled to different SM-family architecture"
+        return f"{no_code}, which is of another family", ptxas
+    return None
+
+
 def target_in_body(checks: Checks, node: tree.Directive) -> None:
     """`.target` in a function, where ptxas lets an architecture stand."""
     kept = checks.program.target

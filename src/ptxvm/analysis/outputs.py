@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.provenance import SAME
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
 Parameters = frozenset[Variable]
@@ -28,7 +28,7 @@ def outputs(function: Function) -> dict[Bound, Variable]:
         if not reaches_memory(bound):
             continue
         through = used(bound, known)
-        if bound.node.opcode != "st":
+        if not only_writes(bound):
             read |= through
         elif len(through) == 1:
             (stores[bound],) = through
@@ -48,7 +48,7 @@ def sources(function: Function) -> dict[Register, Parameters]:
     while grows:
         grows = False
         for bound in function.instructions:
-            if not (telling & reads_and_writes(bound)[0] or bound.node.opcode == "ld"):
+            if not (telling & reads_and_writes(bound)[0] or bound.summary.reads):
                 continue
             made = frozenset(loaded(bound) & words) or through_registers(bound, known)
             for register in written(bound) if made else ():
@@ -61,14 +61,19 @@ def sources(function: Function) -> dict[Register, Parameters]:
 
 def reaches_memory(bound: Bound) -> bool:
     """Does it, or what it calls, access memory other than parameters by an address?"""
-    if bound.node.opcode == "call":
+    if bound.calls:
         return True
-    return "mem" in bound.i.of.effects and bound.node.opcode not in SAME and "param" not in bound.node.words
+    return "mem" in bound.i.of.effects and not bound.summary.converts_address and "param" not in bound.summary.spaces
+
+
+def only_writes(bound: Bound) -> bool:
+    """Does it store, and nothing else?"""
+    return bool(bound.summary.accesses) and all(access.verb is Verb.WRITE for access in bound.summary.accesses)
 
 
 def loaded(bound: Bound) -> set[Variable]:
     """The parameters that an instruction loads."""
-    if bound.node.opcode != "ld" or "param" not in bound.node.words:
+    if not bound.summary.reads or "param" not in bound.summary.spaces:
         return set()
     names = [name for node in bound.operands.values() if isinstance(node, tree.Address) for name in names_in(node)]
     return {symbol for name in names if isinstance(symbol := bound.scope.find(name.text), Variable)}
@@ -92,5 +97,5 @@ def written(bound: Bound) -> list[Register]:
 
 def used(bound: Bound, known: dict[Register, Parameters]) -> Parameters:
     """The parameters from which the addresses of an access may come, and all that is given to a function."""
-    nodes = [node for node in bound.operands.values() if isinstance(node, tree.Address) or bound.node.opcode == "call"]
+    nodes = [node for node in bound.operands.values() if isinstance(node, tree.Address) or bound.calls]
     return NONE.union(*(known.get(register, NONE) for node in nodes for register in registers_in(node, bound)))

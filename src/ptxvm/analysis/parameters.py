@@ -21,16 +21,37 @@ OTHER_PARAMETER = codes.register(
     ".param::entry is for the parameters of the kernel, .param::func for those of functions and calls (PTX 9.7.9.8).",
 )
 
+OPAQUE_ACCESS = codes.register(
+    "P1830",
+    "a load or store of a texture, sampler or surface",
+    """
+    What is in an opaque variable cannot be seen: `mov.u64` takes its handle, and `tex`, `suld` and the like its name or
+    handle (PTX 5.3).
+    """,
+)
+MOVING = ("ld", "st", "ldu")
+
 
 def check_parameters(function: Function, report: Report) -> None:
-    """Every load and store of a parameter."""
+    """Every load and store of a parameter, or of a texture, sampler or surface."""
     own = {id(p) for p in function.signature.parameters}
+    named = set() if function.entry else {p.name for p in function.signature.parameters}
     for bound in function.instructions:
         i = bound.decoded
+        if bound.node.opcode in MOVING and i is not None and is_opaque(symbol := addressed(bound)):
+            report.error(OPAQUE_ACCESS, f"'{symbol.name}' is a .{symbol.opaque}, whose bytes no instruction moves",
+                         bound.operands["a"], help=f"`mov.u64` gives the handle of '{symbol.name}'",
+                         ptxas=f"Illegal operand type to instruction '{bound.node.opcode}'")  # fmt: skip
         if bound.node.opcode in ("ld", "st") and i is not None and (i.ss or "").startswith("param"):
             symbol = addressed(bound)
             if isinstance(symbol, Variable):
-                check_parameter(symbol, bound, report, is_own=id(symbol) in own, of_kernel=function.entry)
+                hides = bound.node.opcode == "st" and symbol.name in named  # ptxas 13.5 takes it for the parameter
+                check_parameter(symbol, bound, report, is_own=hides or id(symbol) in own, of_kernel=function.entry)
+
+
+def is_opaque(symbol: Any) -> bool:
+    """Is it a texture, sampler or surface?  An array of them ptxas 13.5 lets be loaded and stored."""
+    return isinstance(symbol, Variable) and bool(symbol.opaque) and not symbol.dimensions
 
 
 def check_parameter(symbol: Variable, bound: Bound, report: Report, *, is_own: bool, of_kernel: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ptxvm.isa.model import Problem
@@ -42,19 +42,23 @@ class Placement:
         self.named[name], self.at[name] = shape, path
 
 
-def place(form: Form, shapes: Sequence[Shape]) -> Placement | Problem:
-    """Give each operand its name; the optional ones are filled from the left."""
+def place(form: Form, shapes: Sequence[Shape], line: str = "") -> Placement | Problem:
+    """Give each operand its name; the optional ones are filled from the left; `line` shows the form in a help."""
+    line = line or f"{form.text};"
     needed, most = form.counts
     if not needed <= len(shapes) <= most:
         said = count_message(form, len(shapes))
         ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
-        return Problem("P0302", said, help=f"the form is `{form.text};`", ptxas=ptxas)
+        return Problem("P0302", said, help=f"the form is `{line}`", ptxas=ptxas)
     placement = Placement()
+    ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
     for n, (operand, shape) in enumerate(zip(chosen(form.operands, len(shapes)), shapes, strict=True)):
         if operand.address and shape.kind == "variable" and shape.detail == "element":  # `a[2]` is an address without brackets
             shape = Shape("address", items=(shape,))  # noqa: PLW2901 - as if it had been written so
         if said := misplaced(operand, shape):
-            return Problem("P0303", said, operand=operand.name)
+            return Problem(
+                "P0303", said, operand=operand.name, help=brackets_help(form, operand, shape, line), ptxas=ptxas, number=n
+            )
         placement.take(operand, shape, (n,))
     return placement
 
@@ -83,13 +87,24 @@ def misplaced(operand: Operand, shape: Shape) -> str:
         return "" if operand.second else "a pair of destinations stands where one is expected"
     if operand.second and not operand.second_optional:
         return f"two destinations are expected: `{operand.name}|{operand.second}`"
-    if operand.address != (shape.kind == "address"):
-        return f"{'an address in brackets' if operand.address else 'no brackets'} expected, not {in_words(shape)}"
+    if operand.address and shape.kind != "address":
+        return f"an address in brackets is expected, not {in_words(shape)}"
+    if shape.kind == "address" and not operand.address:
+        return "an address in brackets stands where none is expected"
     if operand.group != (shape.kind == "group"):
         return f"{in_words(shape)} stands where {'a list' if operand.group else 'none'} is expected"
     if operand.items:
         return parts_message(operand, shape)
     return UNFIT[shape.kind](operand, shape) if shape.kind in UNFIT else ""
+
+
+def brackets_help(form: Form, operand: Operand, shape: Shape, line: str) -> str | Callable[[str], str]:
+    """The way out where brackets are missing, `[%rd1]`, or too much; else the syntax line."""
+    if operand.address and not operand.items and shape.kind in ADDRESSES:
+        return "write `[{}]`".format
+    if shape.kind == "address" and not any(each.address for each in form.operands):
+        return f"'{form.opcode}' does not reach memory: `ld` loads a value into a register, `st` stores one"
+    return f"the form is `{line}`"
 
 
 def parts_message(operand: Operand, shape: Shape) -> str:
@@ -111,5 +126,8 @@ def _component(operand: Operand, shape: Shape) -> str:
     picked = f"'.{shape.detail}' picks a part of a register, which no part of this operand can be"
     return "" if operand.selector else picked
 
+
+ADDRESSES = frozenset({"register", "special", "variable", "integer"})
+"""What can stand in the brackets of an address."""
 
 UNFIT = {"not": _negated, "negative": _negative, "component": _component}

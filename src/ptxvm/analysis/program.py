@@ -8,8 +8,10 @@ from typing import Any
 
 from ptxvm.analysis.scope import Scope
 from ptxvm.analysis.symbols import Label, Register, Signature, Variable
+from ptxvm.isa.effects import COMPUTES, Summary
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.operand_types import Shape
+from ptxvm.isa.summary import calls, summary
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
@@ -20,7 +22,7 @@ class Bound:
     """One instruction of a function: what it is, where its operands stand, and the scope of their names.
 
     `places` gives for each name of the syntax line the path to its node: the operand's number, then the number within a
-    pair or address.
+    pair or address.  `used_bytes` is the mask of the pragma before it, which counts where it is a load (PTX 12.2).
     """
 
     node: tree.Instruction
@@ -29,6 +31,7 @@ class Bound:
     places: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     location: tree.Location | None = None
     function: Function | None = None
+    used_bytes: int | None = None
     reads_and_writes: tuple[int, int] | None = None  # as `flow` has found out
     _operands: dict[str, tree.Operand] | None = None
 
@@ -46,6 +49,22 @@ class Bound:
             raise ValueError(f"'{self.node.head}' was not recognised")
         return self.decoded
 
+    @property
+    def summary(self) -> Summary:
+        """What the instruction does beside computing its results; of one that was not recognised, nothing."""
+        return COMPUTES if self.decoded is None else summary(self.decoded)
+
+    @property
+    def calls(self) -> bool:
+        """Does it call a function?"""
+        return calls(self.node.opcode)
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The operands that it writes, by name: its destinations, and those that take the results of a call."""
+        names = self.i.destinations()
+        return frozenset((*names, "ret")) if self.calls else frozenset(names)
+
     def guard(self) -> tuple[Register, bool] | None:
         """The guard predicate and whether it is negated."""
         guard = self.node.guard
@@ -60,7 +79,7 @@ class Bound:
     def results(self) -> list[Any]:
         """Where a call wants its results: registers or `.param` variables, None for `_` (PTX 9.7.12.5)."""
         operands = self.node.operands
-        if self.node.opcode != "call" or not operands or not isinstance(operands[0], tree.Group):
+        if not self.calls or not operands or not isinstance(operands[0], tree.Group):
             return []
         return [self.scope.find(item.text) for item in operands[0].items if isinstance(item, tree.Name)]
 

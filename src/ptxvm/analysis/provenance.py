@@ -1,13 +1,19 @@
-"""Which variable of shared or local memory an address comes from, so that an access can be held to it.
+"""Provenance: which variable of shared or local memory an address comes from, so that an access can be held to it.
 
-The analysis goes forward over a function.  A register holds an address of one variable, or a number, or nobody knows what.
-An address plus or minus a number is one of the same variable; so is what `mov`, `cvta` and `cvt` make of it.  Whatever
-else is done with an address, and whatever comes from two sides, is not followed.
+The analysis goes forward over a function.  A register holds an address of one variable; or a number; or something that was
+made of addresses and is none (LOST: a product, a difference); or, perhaps, an address of one of several objects (SEVERAL).
+An address plus or minus a number is one of the same variable; so is what `mov`, `cvta`, `cvt`, `and` and `or` make of it.
+SEVERAL is what two paths or two operands bring together, what `alloca` and `malloc` give, and what comes from memory, from
+an argument or from a result, where an address may have been put there.  Of which object such a value is, only a run can
+tell: `engine.interp.provenance` follows the values.
 """
 
 from __future__ import annotations
 
-from ptxvm.analysis.flow import Segment, registers_in
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ptxvm.analysis.flow import Segment, registers_in, segments
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
@@ -15,75 +21,187 @@ from ptxvm.syntax import tree
 
 SPACES = frozenset({"shared", "local"})
 SAME = frozenset({"mov", "cvta", "cvt"})
+KEEPING = SAME | {"add", "and", "or"}
+LOSING = frozenset({"xor", "not", "shl", "shr", "shf", "mul", "mul24", "div", "rem", "bfe", "brev", "popc", "clz", "bfind"})
+ALLOCATOR = "malloc"
+WORD = 32  # bits of the least value that is an address
 
 Origin = Variable | str
-NUMBER, UNKNOWN = "a number", "unknown"
+NUMBER, LOST, SEVERAL = "a number", "lost", "several"
 Origins = dict[Register, Origin]  # of the registers that have been written
 
 
-def origins(function: Function, segments: list[Segment]) -> dict[Bound, Variable]:
-    """The variables of the accesses that certainly belong to one."""
-    if not any(each.space in SPACES and each.size for each in named_variables(function)):
-        return {}
-    entry: list[Origins | None] = [None] * len(segments)
-    entry[0] = {each: NUMBER for each in function.registers if each.of_module}
-    work = [0]
-    while work:
-        n = work.pop()
-        known = dict(entry[n] or {})
-        for bound in function.instructions[segments[n].start : segments[n].end]:
-            step(bound, known)
-        for successor in segments[n].successors:
-            before = entry[successor]
-            merged = known if before is None else merge(before, known)
-            if merged != before:
-                entry[successor] = merged
-                work.append(successor)
-    found: dict[Bound, Variable] = {}
-    for segment, reached in zip(segments, entry, strict=True):
-        if reached is not None:
-            found |= accesses(function, segment, dict(reached))
+@dataclass
+class Left:
+    """What a program has put where other instructions find it: in memory, and in the parameters of functions."""
+
+    memory: Origin = NUMBER
+    parameters: Origin = NUMBER
+
+    def put(self, origin: Origin, *, parameter: bool) -> None:
+        """A value is stored, or passed."""
+        kept = SEVERAL if isinstance(origin, Variable) else origin
+        if parameter:
+            self.parameters = together(self.parameters, kept)
+        else:
+            self.memory = together(self.memory, kept)
+
+
+@dataclass
+class Provenance:
+    """What is known of a function: the accesses that belong to one variable, and those of which a run decides.
+
+    `followed` are the registers that hold something else than numbers somewhere; `left` is what the program has put into
+    memory, and into parameters.
+    """
+
+    certain: dict[Bound, Variable] = field(default_factory=dict)
+    several: list[Bound] = field(default_factory=list)
+    followed: set[Register] = field(default_factory=set)
+    left: Left = field(default_factory=Left)
+
+
+def origins(function: Function, left: Left | None = None) -> Provenance:
+    """The provenance of the addresses of a function, where a program has left something; it learns what this one leaves."""
+    return Walk(function, segments(function), Left() if left is None else left).provenance()
+
+
+def of_program(functions: Iterable[Function]) -> dict[Function, Provenance]:
+    """The provenance of all addresses of functions that call each other."""
+    every = list(dict.fromkeys(functions))
+    left, before = Left(), None
+    found: dict[Function, Provenance] = {}
+    while before != left:
+        before = Left(left.memory, left.parameters)
+        found = {function: origins(function, left) for function in every}
     return found
 
 
-def accesses(function: Function, segment: Segment, known: Origins) -> dict[Bound, Variable]:
-    """Those of a segment."""
-    found = {}
-    for bound in function.instructions[segment.start : segment.end]:
-        variable = accessed(bound, known)
-        if variable is not None:
-            found[bound] = variable
-        step(bound, known)
-    return found
-
-
-def named_variables(function: Function) -> set[Variable]:
-    """The variables that the code of a function names."""
-    found = set()
-    for bound in function.instructions:
-        for node in bound.operands.values():
-            found |= {symbol for name in names_in(node) if isinstance(symbol := bound.scope.find(name.text), Variable)}
-    return found
+def together(one: Origin, other: Origin) -> Origin:
+    """What is known where two paths meet."""
+    if one == other:
+        return one
+    return LOST if {one, other} == {NUMBER, LOST} else SEVERAL
 
 
 def merge(one: Origins, other: Origins) -> Origins:
-    """What is known where two paths meet."""
-    together = dict(one)
-    for register, origin in other.items():
-        before = together.get(register, origin)
-        together[register] = origin if before == origin else UNKNOWN
-    return together
+    """The same of all registers; one that was not written on a path holds what the other path gave it."""
+    return one | {register: together(one.get(register, origin), origin) for register, origin in other.items()}
 
 
-def accessed(bound: Bound, known: Origins) -> Variable | None:
-    """The variable that an instruction accesses, where that is certain; those of two addresses are not followed."""
-    if "mem" not in bound.i.of.effects or bound.node.opcode in SAME:
-        return None
-    addresses = [node for node in bound.operands.values() if isinstance(node, tree.Address)]
-    if len(addresses) != 1 or len(addresses[0].items) != 1:
-        return None
-    origin = origin_of(addresses[0].items[0], bound, known)
-    return origin if isinstance(origin, Variable) and origin.space in SPACES and origin.size else None
+@dataclass
+class Walk:
+    """The walk over a function to a fixed point."""
+
+    function: Function
+    segments: list[Segment]
+    left: Left
+
+    def provenance(self) -> Provenance:
+        """What is known of the function."""
+        found = Provenance(left=self.left)
+        for segment, entry in zip(self.segments, self.entries(), strict=True):
+            if entry is None:
+                continue
+            known = dict(entry)
+            for bound in self.code(segment):
+                self.access(bound, known, found)
+                self.step(bound, known)
+                found.followed |= {register for register in written(bound) if known.get(register, NUMBER) != NUMBER}
+            found.followed |= {register for register, origin in entry.items() if origin != NUMBER}
+        return found
+
+    def code(self, segment: Segment) -> list[Bound]:
+        """The instructions of a segment."""
+        return self.function.instructions[segment.start : segment.end]
+
+    def entries(self) -> list[Origins | None]:
+        """What is known where each segment begins; None where control never comes."""
+        entry: list[Origins | None] = [None] * len(self.segments)
+        if not entry:
+            return entry
+        formals = () if self.function.entry else self.function.signature.parameters
+        given: Origins = {each: NUMBER for each in self.function.registers if each.of_module}
+        entry[0] = given | {each: self.left.parameters for each in formals if isinstance(each, Register)}
+        work = [0]
+        while work:
+            n = work.pop()
+            known = dict(entry[n] or {})
+            for bound in self.code(self.segments[n]):
+                self.step(bound, known)
+            for successor in self.segments[n].successors:
+                before = entry[successor]
+                merged = known if before is None else merge(before, known)
+                if merged != before:
+                    entry[successor] = merged
+                    work.append(successor)
+        return entry
+
+    def access(self, bound: Bound, known: Origins, found: Provenance) -> None:
+        """To which variable an access belongs, or that only a run tells."""
+        if not bound.i.of.effects & {"mem", "tasks"} or bound.node.opcode in SAME:
+            return
+        places = [node for node in bound.operands.values() if isinstance(node, tree.Address)]
+        each = [origin_of(place.items[0], bound, known) for place in places if place.items]
+        if len(places) == len(each) == 1 and len(places[0].items) == 1 and isinstance(each[0], Variable):
+            if each[0].space in SPACES and each[0].size:
+                found.certain[bound] = each[0]
+        elif any(origin not in (NUMBER, LOST) for origin in each):
+            found.several.append(bound)
+
+    def step(self, bound: Bound, known: Origins) -> None:
+        """Past one instruction."""
+        self.leave(bound, known)
+        made = self.result(bound, known)
+        for register in written(bound):
+            if register.of_module:
+                continue  # of which it is not known when they are written: numbers, as far as this goes
+            partly = bound.node.guard is not None or register.count > 1
+            known[register] = together(known.get(register, made), made) if partly else made
+
+    def leave(self, bound: Bound, known: Origins) -> None:
+        """What an instruction stores, or passes on."""
+        if bound.node.opcode == "call":
+            if (callee := bound.callee()) is not None and callee.name == ALLOCATOR:
+                self.left.put(SEVERAL, parameter=True)
+            for register in (r for node in bound.operands.values() for r in registers_in(node, bound)):
+                self.left.put(known.get(register, NUMBER), parameter=True)
+            return
+        if bound.i.of.effects & {"mem", "tasks"} and bound.node.opcode not in SAME:
+            for origin in values(bound, known):
+                self.left.put(origin, parameter="param" in {word.partition("::")[0] for word in bound.node.words})
+        if bound.i.of.ends:
+            for each in self.function.signature.results:
+                if isinstance(each, Register):
+                    self.left.put(known.get(each, NUMBER), parameter=True)
+
+    def result(self, bound: Bound, known: Origins) -> Origin:
+        """Where the result of an instruction comes from."""
+        opcode = bound.node.opcode
+        if opcode == "call":
+            return self.left.parameters
+        if opcode == "alloca":
+            return SEVERAL
+        if bound.i.of.effects & {"mem", "tasks"} and opcode not in SAME:
+            return self.loaded(bound)
+        given = [(name, origin) for name, origin in sources(bound, known) if origin != NUMBER]
+        if not given:
+            return NUMBER
+        if opcode in LOSING or all(origin == LOST for _, origin in given):
+            return LOST
+        name, origin = given[0]
+        follows = opcode in KEEPING or (opcode, name) in (("sub", "a"), ("mad", "c"))
+        return origin if len(given) == 1 and follows and "cc" not in bound.node.words else SEVERAL
+
+    def loaded(self, bound: Bound) -> Origin:
+        """What is found in memory; what the host gave to a kernel are numbers."""
+        spaces = {word.partition("::")[0] for word in bound.node.words}
+        if "param" not in spaces:
+            return self.left.memory
+        names = [name for node in bound.operands.values() for name in names_in(node)]
+        symbols = {bound.scope.find(name.text) for name in names}
+        host = self.function.entry and not symbols.isdisjoint(self.function.signature.parameters)
+        return NUMBER if host else self.left.parameters
 
 
 def origin_of(node: tree.Operand, bound: Bound, known: Origins) -> Origin:
@@ -93,34 +211,32 @@ def origin_of(node: tree.Operand, bound: Bound, known: Origins) -> Origin:
     if isinstance(node, tree.Index):
         node = node.name
     if not isinstance(node, tree.Name):
-        return UNKNOWN if any(registers_in(node, bound)) else NUMBER
+        found = [known.get(register, NUMBER) for register in registers_in(node, bound)]
+        return NUMBER if all(origin == NUMBER for origin in found) else SEVERAL
     symbol = bound.scope.find(node.text)
     if isinstance(symbol, Register):
-        return known.get(symbol, NUMBER) if symbol.count == 1 else UNKNOWN
+        return known.get(symbol, NUMBER)
     return symbol if isinstance(symbol, Variable) and symbol.space in SPACES else NUMBER
 
 
-def step(bound: Bound, known: Origins) -> None:
-    """Past one instruction."""
+def sources(bound: Bound, known: Origins) -> list[tuple[str, Origin]]:
+    """Where the values that an instruction reads come from."""
+    every = {name: node for name, node in bound.operands.items() if name in bound.i.of.sources}
+    return [(name, origin_of(node, bound, known)) for name, node in every.items() if not isinstance(node, tree.Address)]
+
+
+def values(bound: Bound, known: Origins) -> list[Origin]:
+    """Where what an access may store comes from."""
+    found: list[Origin] = []
+    for name, node in bound.operands.items():
+        if name in bound.i.of.sources and not isinstance(node, tree.Address):
+            items = node.items if isinstance(node, tree.Vector) else [node]
+            found += [origin_of(item, bound, known) for item in items]
+    return found
+
+
+def written(bound: Bound) -> list[Register]:
+    """The registers that an instruction writes."""
     destinations = {*bound.i.destinations(), "ret"} if bound.node.opcode == "call" else set(bound.i.destinations())
-    made = result(bound, known)
-    for name in destinations & bound.operands.keys():
-        if isinstance(bound.operands[name], tree.Address):
-            continue
-        for register in registers_in(bound.operands[name], bound):
-            kept = bound.node.guard is not None and register in known and known[register] != made
-            known[register] = UNKNOWN if kept or register.count > 1 else made
-
-
-def result(bound: Bound, known: Origins) -> Origin:
-    """Where the result of an instruction comes from."""
-    sources = {n: o for n, o in bound.operands.items() if n in bound.i.of.sources and not isinstance(o, tree.Address)}
-    given = {name: origin_of(node, bound, known) for name, node in sources.items()}
-    if all(origin == NUMBER for origin in given.values()):
-        return NUMBER
-    variables = [each for each in given.values() if each != NUMBER]
-    if len(variables) != 1:
-        return UNKNOWN
-    opcode, (name,) = bound.node.opcode, [n for n, each in given.items() if each != NUMBER]
-    follows = opcode in SAME or opcode == "add" or (opcode, name) in (("sub", "a"), ("mad", "c"))
-    return variables[0] if follows and "cc" not in bound.node.words else UNKNOWN
+    nodes = [bound.operands[name] for name in destinations & bound.operands.keys()]
+    return [each for node in nodes if not isinstance(node, tree.Address) for each in registers_in(node, bound)]

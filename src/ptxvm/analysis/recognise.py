@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.placement import place
-from ptxvm.diagnostics import closest, did_you_mean
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
+from ptxvm.isa.opcodes import OPCODES
 from ptxvm.isa.operand_types import Shape, problem
 from ptxvm.isa.targets import Target, Version, gives
+
+Words = tuple[str, ...]
+Values = tuple[int | None, ...]
+UNFIT = frozenset({"P0302", "P0303", "P0304", "P0306", "P0307"})
+"""The codes of problems with the operands, the version and the target: what another modifier does not mend."""
 
 BANKS_SINCE, BANKS_UNTIL = (1, 5), (2, 2)
 """From the one version to before the other there were `.const[1]` to `.const[10]`, and always `.const[0]` (PTX 5.1.3)."""
@@ -26,7 +32,7 @@ class Verdict:
 
     `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or
     address.  `asked` tells that the values of constants took part,
-    `undeclared` that an operand names what is not declared.
+    `undeclared` that an operand names what is not declared, `unknown` that there is no such instruction.
     """
 
     decoded: Decoded | None
@@ -34,6 +40,7 @@ class Verdict:
     problems: tuple[Problem, ...] = ()
     asked: bool = False
     undeclared: bool = False
+    unknown: bool = False
 
 
 class Recogniser:
@@ -44,9 +51,7 @@ class Recogniser:
         self.version, self.target, self.options = version, target, options
         self.known: dict[object, Verdict] = {}
 
-    def recognise(
-        self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]
-    ) -> Verdict:
+    def recognise(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """The verdict on an instruction; `values` has the operands that are integer constants."""
         key = (opcode, words, shapes)
         verdict = self.known.get(key)
@@ -60,15 +65,54 @@ class Recogniser:
                 verdict = self.known[key, values] = self.judge(opcode, words, shapes, values)
         return verdict
 
-    def judge(self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]) -> Verdict:
+    def judge(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """The verdict, worked out."""
         verdict = self.best(opcode, words, shapes, values)
-        return replace(verdict, undeclared=True) if any(mentions_unknown(shape) for shape in shapes) else verdict
+        if any(mentions_unknown(shape) for shape in shapes):
+            return replace(verdict, undeclared=True)
+        if verdict.problems and verdict.decoded is not None:
+            return replace(verdict, problems=self.advised(verdict.decoded, verdict.problems, words, shapes, values))
+        return verdict
 
-    def best(self, opcode: str, words: tuple[str, ...], shapes: tuple[Shape, ...], values: tuple[int | None, ...]) -> Verdict:
+    def advised(
+        self, decoded: Decoded, problems: tuple[Problem, ...], words: Words, shapes: tuple[Shape, ...], values: Values
+    ) -> tuple[Problem, ...]:
+        """The problems of an instruction, each mistake once, with ways out."""
+
+        def accepts(other: Words, order: tuple[Shape, ...]) -> bool:
+            return self.accepts(decoded.form.opcode, other, order, values)
+
+        operands = [p for p in problems if p.code == "P0304"]
+        if len(operands) > 1 or problems[0].code == "P0303":
+            ways = (repairs.other_type, repairs.reordered) if operands else (repairs.reordered,)
+            for way in ways:
+                if (one := way(decoded, words, shapes, accepts)) is not None:
+                    return (one, *(p for p in problems if p not in operands and p.code != "P0303"))
+        return tuple(
+            p if p.help or p.operand else replace(p, help=repairs.rule_help(p, decoded, words, shapes, accepts))
+            for p in problems
+        )
+
+    def misfit(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Problem:
+        """What is wrong with modifiers that no form takes."""
+
+        def accepts(other: Words, order: tuple[Shape, ...]) -> bool:
+            return self.accepts(opcode, other, order, values)
+
+        def takes(other: Words, order: tuple[Shape, ...]) -> bool:
+            fitting = (self.fit(decoded, order, values) for decoded in candidates(opcode, other))
+            return any(not any(p.code in UNFIT for p in verdict.problems) for verdict in fitting)
+
+        return repairs.misfit(opcode, words, shapes, accepts, takes)
+
+    def accepts(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> bool:
+        """Is the instruction right?"""
+        return any(not self.fit(decoded, shapes, values).problems for decoded in candidates(opcode, words))
+
+    def best(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """That of the form with the fewest problems."""
         if opcode not in ISA.by_opcode:
-            return Verdict(None, problems=(unknown_opcode(opcode),))
+            return Verdict(None, problems=(repairs.unknown_opcode(opcode),), unknown=opcode not in OPCODES)
         for bank in (word for word in words if word.startswith("const[")):
             if self.version >= BANKS_UNTIL:
                 return Verdict(None, problems=(banks_are_gone(bank),))
@@ -78,15 +122,15 @@ class Recogniser:
             words = tuple("const" if word == bank else word for word in words)  # the variable knows its bank
         fitting = candidates(opcode, words)
         if not fitting:
-            return Verdict(None, problems=(misfit(opcode, words),))
+            return Verdict(None, problems=(self.misfit(opcode, words, shapes, values),))
         verdicts = [self.fit(decoded, shapes, values) for decoded in fitting]
         asked = any(v.asked for v in verdicts)
         best = min(verdicts, key=lambda v: sum(weight(p) for p in v.problems))
         return replace(best, asked=asked)
 
-    def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: tuple[int | None, ...]) -> Verdict:
+    def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """How the operands fit one form."""
-        placed = place(decoded.form, shapes)
+        placed = place(decoded.form, shapes, repairs.written(decoded))
         if isinstance(placed, Problem):
             return Verdict(decoded, problems=(placed,))
         named, at = placed.named, placed.at
@@ -146,6 +190,12 @@ def weight(p: Problem) -> int:
     return {"P0302": 1000, "P0303": 100, "P0306": 1, "P0307": 1}.get(p.code, 10)
 
 
+def full_opcode(decoded: Decoded) -> str:
+    """The opcode with the words that belong to it, as ptxas names it: `mul.wide`."""
+    form = decoded.form
+    return ".".join([form.opcode, *(decoded.bound[s.name] for s in form.slots[: form.fixed] if s.name in decoded.bound)])
+
+
 # ── operands ────────────────────────────────────────────────────────────────────────────
 
 
@@ -154,44 +204,8 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
     problems = []
     destinations = decoded.destinations()
     for name, shape in named.items():
-        said = problem(shape, decoded.type_of(name), decoded.operand_type(name), destination=name in destinations)
-        if said:
-            problems.append(
-                Problem("P0304", said, operand=name, ptxas=f"Arguments mismatch for instruction '{decoded.form.opcode}'")
-            )
+        type = decoded.type_of(name)
+        if said := problem(shape, type, decoded.operand_type(name), destination=name in destinations):
+            ptxas = f"Arguments mismatch for instruction '{full_opcode(decoded)}'"
+            problems.append(Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas))
     return problems
-
-
-# ── heads ───────────────────────────────────────────────────────────────────────────────
-
-
-def unknown_opcode(opcode: str) -> Problem:
-    """No such instruction: misspelt, or one that PTX has and we lack."""
-    from ptxvm.isa.opcodes import OPCODES  # noqa: PLC0415 - only on the way out
-
-    if opcode in OPCODES:
-        return Problem("P0309", f"'{opcode}' is not supported yet", help="ptxvm lacks this instruction of PTX")
-    return Problem("P0301", f"unknown instruction '{opcode}'", help=did_you_mean(opcode, ISA.by_opcode),
-                   ptxas=f"Not a name of any known instruction: '{opcode}'")  # fmt: skip
-
-
-def misfit(opcode: str, words: tuple[str, ...]) -> Problem:
-    """No form takes these modifiers: say which is too much, or which is missing."""
-    from ptxvm.isa.opcodes import LACKING  # noqa: PLC0415 - only on the way out
-
-    for word in words:
-        if word in LACKING.get(opcode, ()):
-            return Problem("P0309", f"'{opcode}.{word}' is not supported yet", word=word, help="ptxvm lacks this form of PTX")
-    matches = [(form, form.match(words)) for _, form in ISA.by_opcode[opcode]]
-    form, match = min(matches, key=lambda fm: (len(fm[1].extra) + len(fm[1].missing), len(fm[1].missing)))
-    if match.extra:
-        word = words[match.extra[0]]
-        allowed = sorted({c for _, f in ISA.by_opcode[opcode] for s in f.slots for c in s.choices})
-        near = closest(word, [a for a in allowed if a not in words])
-        help = f"did you mean `.{near}`?" if near else f"the form nearest to this is `{form.text};`"
-        said = f"'.{word}' does not fit here in '{opcode}'"
-        return Problem("P0305", said, word=word, help=help, ptxas=f"Illegal modifier '.{word}' for instruction '{opcode}'")
-    slot = match.missing[0]
-    choices = ", ".join(f".{c}" for c in slot.order)
-    return Problem("P0308", f"'{opcode}' lacks a modifier: one of {choices}", help=f"the form is `{form.text};`",
-                   ptxas=f"Unexpected instruction types specified for '{opcode}'")  # fmt: skip

@@ -134,6 +134,24 @@ class Scope:
         self.registers.append(register)
         return register
 
+    def declares(self, name: str) -> bool:
+        """Does the name stand for something here?  No register is made, as `find` may do."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names or scope.family_of(name) is not None:
+                return True
+            scope = scope.outer
+        return False
+
+    def family(self, prefix: str) -> Family | None:
+        """The family `%r<100>` of that prefix that is in sight."""
+        scope: Scope | None = self
+        while scope is not None:
+            if prefix in scope.families:
+                return scope.families[prefix]
+            scope = scope.outer
+        return None
+
     def spellings(self) -> set[str]:
         """Every name in sight, for suggestions."""
         own = set(self.names) | {f"{p}0" for p in self.families}

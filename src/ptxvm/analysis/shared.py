@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptxvm.analysis import codes
 from ptxvm.analysis.program import Function, Program
@@ -15,20 +15,23 @@ from ptxvm.isa.targets import Target
 
 
 def check_shared(program: Program, report: Report) -> None:
-    """Warn of kernels that ptxas makes no code for, unless the module is linked later (`ptxas -c`)."""
-    most = most_static(program.target)
-    if sum(variable.size for variable in declared(program)) <= most:
-        return
-    for kernel in program.kernels:
-        size = static_shared(kernel)
-        if size > most:
-            report.warning(
-                codes.SHARED_SPACE,
-                f"'{kernel.name}' declares {size:,} bytes of shared memory, and {program.target} has {most:,} for that",
-                name_of(kernel.node),
-                help="declare an `.extern .shared` array without a size, whose bytes the launch gives",
-                ptxas=f"Entry function '{kernel.name}' uses too much shared data (0x{size:x} bytes, 0x{most:x} max)",
-            )
+    """Refuse kernels that ptxas makes no code for."""
+    if sum(variable.size for variable in declared(program)) > most_static(program.target):
+        for kernel in program.kernels:
+            check_kernel(kernel, static_shared(kernel), program.target, report)
+
+
+def check_kernel(kernel: Function, size: int, target: Target, report: Report) -> None:
+    """May a kernel declare so much shared memory?"""
+    most = most_static(target)
+    if size > most:
+        report.error(
+            codes.SHARED_SPACE,
+            f"'{kernel.name}' declares {size:,} bytes of shared memory, and {target} has {most:,} for that",
+            name_of(kernel.node),
+            help="declare an `.extern .shared` array without a size, whose bytes the launch gives",
+            ptxas=f"Entry function '{kernel.name}' uses too much shared data (0x{size:x} bytes, 0x{most:x} max)",
+        )
 
 
 def declared(program: Program) -> Iterator[Variable]:
@@ -42,17 +45,35 @@ def most_static(target: Target) -> int:
     return CHIP_SHARED_BYTES if target.suffix else STATIC_SHARED_BYTES
 
 
-def static_shared(kernel: Function) -> int:
+def itself(function: Function) -> Function:
+    """The definition of a function, where no other modules are linked."""
+    return function
+
+
+def static_shared(kernel: Function, definition: Callable[[Function], Function] = itself) -> int:
     """Bytes of the `.shared` variables that a kernel and the functions that it names use: the module's lie first."""
     size = 0
-    for variable in sorted(dict.fromkeys(shared_variables(kernel, set())), key=lambda each: bool(each.function)):
+    for variable in sorted(dict.fromkeys(shared_variables(kernel, definition)), key=lambda each: bool(each.function)):
         size = -(-size // variable.alignment) * variable.alignment + variable.size
     return size
 
 
-def shared_variables(function: Function, seen: set[Function]) -> Iterator[Variable]:
-    """The shared variables of the functions that the code of one names, and those that it declares or names itself."""
-    seen.add(function)
+def shared_variables(kernel: Function, definition: Callable[[Function], Function]) -> Iterator[Variable]:
+    """The shared variables that a kernel uses, those of the functions that it names where it names them."""
+    seen, work = {kernel}, [uses(kernel)]
+    while work:
+        each = next(work[-1], None)
+        if each is None:
+            work.pop()
+        elif isinstance(each, Variable):
+            yield each
+        elif (function := definition(each)) not in seen:
+            seen.add(function)
+            work.append(uses(function))
+
+
+def uses(function: Function) -> Iterator[Function | Variable]:
+    """The functions and shared variables that the code of one names, in its order, then the variables that it declares."""
     for bound in function.instructions:
         for operand in bound.node.operands:
             for name in names_in(operand):
@@ -60,6 +81,6 @@ def shared_variables(function: Function, seen: set[Function]) -> Iterator[Variab
                 if isinstance(symbol, Variable) and symbol.space == "shared":
                     yield symbol
                 for each in symbol.targets if isinstance(symbol, Table) else [symbol]:
-                    if isinstance(each, Function) and each not in seen:
-                        yield from shared_variables(each, seen)
+                    if isinstance(each, Function):
+                        yield each
     yield from (variable for variable in function.variables if variable.space == "shared")

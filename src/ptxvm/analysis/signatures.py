@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.analysis.spaces import Where, is_open
 from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.diagnostics import Span
-from ptxvm.isa.directives import MOST_PARAMETER_BYTES, PARAMETER_BYTES
+from ptxvm.isa.directives import MOST_PARAMETER_BYTES, OPAQUE, PARAMETER_BYTES
 from ptxvm.syntax import tree
 
 Formal = Register | Variable
@@ -77,6 +77,8 @@ def formals(checks: Checks, results: Sequence[tree.Variable], parameters: Sequen
         declaration(checks, node, where)
         if node.pointer is not None:
             checks.needs(".ptr", node.pointer)
+            if node.pointer.space in OPAQUE:
+                checks.needs(".ptr to opaque", node.pointer)
         if where is Where.FUNCTION:
             no_kernel_attributes(checks, node)
     if len(results) > 1 and any(r.space != "reg" for r in results):

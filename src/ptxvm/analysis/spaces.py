@@ -7,10 +7,9 @@ from enum import Enum
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.isa.directives import LAST_BANK
+from ptxvm.isa.special_registers import WARP
 from ptxvm.syntax import tree
 from ptxvm.syntax.lexer import integer
-
-WARP_SIZE = 32
 
 
 class Where(Enum):
@@ -30,7 +29,7 @@ def size_of(node: tree.Operand | None) -> int | None:
     """A literal size, or WARP_SZ."""
     if isinstance(node, tree.Integer):
         return node.value
-    return WARP_SIZE if isinstance(node, tree.Name) and node.text == "WARP_SZ" else None
+    return WARP if isinstance(node, tree.Name) and node.text == "WARP_SZ" else None
 
 
 def first_name(node: tree.Variable) -> str:

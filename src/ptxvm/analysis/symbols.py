@@ -10,6 +10,8 @@ from ptxvm.algebra.types import Type
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
 
+LONGEST = 48  # characters of a name that is shown as it is
+
 
 @dataclass(eq=False, slots=True)
 class Register:
@@ -110,3 +112,18 @@ class SpecialRegister:
     component: str | None
     type: Type
     shape: Shape = Shape("special")
+
+
+def spelling(declared: Register | Variable) -> str:
+    """How a declaration says the type: `.u32`, `.b8[16]`, `.v4.f32`; of an opaque variable `.texref`."""
+    if isinstance(declared, Register):
+        return f"{declared.type}"
+    vector = f".v{declared.vector}" if declared.vector > 1 else ""
+    held = f".{declared.opaque}" if declared.opaque else f"{declared.type}"
+    return f"{vector}{held}" + "".join(f"[{size if size is not None else ''}]" for size in declared.dimensions)
+
+
+def short(name: str) -> str:
+    """The name of a parameter, without the mangled name of its kernel in front."""
+    stem, mark, number = name.rpartition("_param_")
+    return f"{mark[1:]}{number}" if mark and len(stem) > LONGEST else name

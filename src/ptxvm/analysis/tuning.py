@@ -75,6 +75,18 @@ def company(checks: Checks, node: tree.Directive, given: set[str]) -> None:
         )
 
 
+def used_bytes(node: tree.Directive) -> int | None:
+    """The mask of `.pragma "used_bytes_mask 0x7";`: which bytes of the load that follows are used (PTX 12.2)."""
+    for string in node.arguments if node.name == "pragma" else ():
+        word, _, argument = string.text.partition(" ") if isinstance(string, tree.String) else ("", "", "")
+        if word == "used_bytes_mask":
+            try:
+                return int(argument, 0)
+            except ValueError:
+                return None
+    return None
+
+
 def pragma(checks: Checks, node: tree.Directive, where: str) -> None:
     """`.pragma "nounroll";`: `where` is `entry` or `func` within a body, or empty."""
     checks.needs(".pragma", node)

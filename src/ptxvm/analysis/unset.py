@@ -2,7 +2,8 @@
 
 The analysis goes forward over the segments of a function; what a guard lets some lanes write counts as not written, so what
 it finds *may* be unset.  Who watches follows those registers, and tells which are.  A `mov` reads nothing: it passes on what
-is undefined, for compilers write one where a value does not matter.
+is undefined, for compilers write one where a value does not matter; so do the loads and stores of parameters.  With `memory`
+what comes from the stack, from an argument or from a result may be unset too.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from dataclasses import dataclass
 
 from ptxvm.analysis.flow import Segment, registers_in
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register
 from ptxvm.syntax import tree
 
 PASSING = frozenset({"mov", "call"})  # what an argument is worth, the callee finds out
+PARAMETERS = frozenset({"param", "param::func"})
+STACK = frozenset({"param", "local"})
+SPACES = STACK | {"const", "global", "shared"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,26 @@ def use(bound: Bound) -> Use:
         (writes if written else reads).extend(found)
     guard = bound.guard()
     guards = (guard[0],) if guard is not None and single(guard[0]) else ()
-    if bound.node.opcode in PASSING:
+    if bound.node.opcode in PASSING or (bound.node.opcode == "st" and not PARAMETERS.isdisjoint(bound.node.words)):
         return Use((), tuple(writes), tuple(reads), guards)
     return Use(tuple(reads), tuple(writes), (), guards)
+
+
+def passes_memory(bound: Bound) -> bool:
+    """Does it load what may have no value: from the stack, or by a generic address?  A kernel's parameters have values."""
+    if bound.node.opcode != "ld":
+        return False
+    space = next((word.partition("::")[0] for word in bound.node.words if word.partition("::")[0] in SPACES), "")
+    return space in STACK if space and not kernel_parameter(bound) else not space
+
+
+def kernel_parameter(bound: Bound) -> bool:
+    """Does it name a parameter that the host gave to a kernel?"""
+    function = bound.function
+    if function is None or not function.entry:
+        return False
+    names = [name.text for node in bound.operands.values() for name in names_in(node)]
+    return not {bound.scope.find(name) for name in names}.isdisjoint(function.signature.parameters)
 
 
 def single(register: Register) -> bool:
@@ -49,11 +71,9 @@ def single(register: Register) -> bool:
     return register.count == 1 and not register.of_module
 
 
-def may_be_unset(function: Function, segments: list[Segment]) -> frozenset[Register]:
-    """The registers to follow; none where no instruction can read one that is unset."""
-    if any(0 in segment.successors for segment in segments):
-        return frozenset()  # the beginning of the function is in a loop
-    given = {each for each in function.signature.parameters if isinstance(each, Register)}
+def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = False) -> frozenset[Register]:
+    """The registers to follow; none where no instruction can read one that is unset, nor give it to another function."""
+    given = set() if memory else {each for each in function.signature.parameters if isinstance(each, Register)}
     start = frozenset(each for each in function.registers if single(each) and each not in given)
     if not start:
         return frozenset()
@@ -63,45 +83,52 @@ def may_be_unset(function: Function, segments: list[Segment]) -> frozenset[Regis
     seen = {0}
     while work:
         n = work.pop()
-        leaving = after(function, segments[n], entry[n])
+        leaving = after(function, segments[n], entry[n], memory=memory)
         for successor in segments[n].successors:
             if successor not in seen or not leaving <= entry[successor]:
                 seen.add(successor)
                 entry[successor] |= leaving
                 work.append(successor)
-    found = [each for n in seen for each in met(function, segments[n], entry[n])]
+    found = [each for n in seen for each in met(function, segments[n], entry[n], memory=memory)]
     if not any(certain for _, certain in found):
         return frozenset()
     return frozenset(register for register, _ in found)
 
 
-def after(function: Function, segment: Segment, unset: frozenset[Register]) -> frozenset[Register]:
+def after(function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool) -> frozenset[Register]:
     """What may be unset at the end of a segment."""
     left = set(unset)
     for bound in function.instructions[segment.start : segment.end]:
-        step(bound, left)
+        step(bound, left, memory=memory)
     return frozenset(left)
 
 
-def step(bound: Bound, unset: set[Register]) -> Use:
+def step(bound: Bound, unset: set[Register], *, memory: bool) -> Use:
     """Past one instruction."""
     used = use(bound)
-    passed_on = any(each in unset for each in used.passes) and bound.node.opcode != "call"
-    if passed_on:
+    called = bound.node.opcode == "call"
+    passed_on = any(each in unset for each in used.passes) and not called
+    partly = any(each in unset for each in used.reads)  # of which some bytes may be picked
+    if passed_on or (memory and (called or partly or passes_memory(bound))):
         unset.update(used.writes)
     elif bound.node.guard is None:
         unset.difference_update(used.writes)
     return used
 
 
-def met(function: Function, segment: Segment, unset: frozenset[Register]) -> Iterator[tuple[Register, bool]]:
-    """The registers that may be unset where they are read, which is certain, or passed on; with what they become."""
+def met(function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool) -> Iterator[tuple[Register, bool]]:
+    """The registers that may be unset where they are read, which is certain, or passed on; with what they become.
+
+    What is given to another function, as an argument or as a result, may be read there.
+    """
     left = set(unset)
     for bound in function.instructions[segment.start : segment.end]:
         before = set(left)
-        used = step(bound, left)
+        used = step(bound, left, memory=memory)
         yield from ((each, True) for each in (*used.reads, *used.guards) if each in before)
         passed = [each for each in used.passes if each in before]
-        yield from ((each, False) for each in passed)
-        if passed:
-            yield from ((each, False) for each in used.writes)
+        away = bound.node.opcode in ("call", "st")
+        yield from ((each, away) for each in passed)
+        yield from ((each, False) for each in used.writes if each in left)
+    if not segment.successors:
+        yield from ((each, True) for each in function.signature.results if each in left and isinstance(each, Register))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ptxvm.analysis import instruction_codes as _codes  # noqa: F401 - enters its codes
 from ptxvm.analysis.calls import check_calls
+from ptxvm.analysis.naming import report_unknown
 from ptxvm.analysis.parameters import check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shapes import constant, names_in, shape_of
-from ptxvm.diagnostics import Span, did_you_mean
+from ptxvm.diagnostics import Span
 from ptxvm.isa.model import Problem
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
@@ -38,11 +40,11 @@ def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:
     verdict = known.recognise(node.opcode, node.words, shapes, values)
     bound.decoded = verdict.decoded
     bound.places = verdict.at
-    if node.guard is not None:
+    if node.guard is not None and not verdict.unknown:
         check_guard(bound, report)
     if verdict.decoded is not None and verdict.decoded.form.fixed:
         check_opcode_words(node, verdict.decoded.form.fixed, report)
-    if verdict.undeclared:
+    if verdict.undeclared and verdict.decoded is not None:  # else the head is wrong, whatever its operands are
         report_undeclared(bound, report)
     elif verdict.problems:
         for found in verdict.problems:
@@ -56,7 +58,7 @@ def check_guard(bound: Bound, report: Report) -> None:
         return
     symbol = bound.scope.find(guard.name.text)
     if symbol is None:
-        unknown_name(guard.name, bound, report)
+        report_unknown(guard.name, bound, report)
     elif symbol.shape.kind != "register" or symbol.shape.type is None or symbol.shape.type.name != "pred":
         report.error("P0310", f"the guard '{guard.name.text}' is not a predicate register", guard.name,
                      ptxas="Predicate register expected")  # fmt: skip
@@ -71,34 +73,36 @@ def check_opcode_words(node: tree.Instruction, fixed: int, report: Report) -> No
 
 
 def report_undeclared(bound: Bound, report: Report) -> None:
-    """Each name that stands for nothing."""
+    """Each name that stands for nothing, once."""
+    said = set()
     for operand in bound.node.operands:
         for name in names_in(operand):
-            if shape_of(name, bound.scope).kind == "unknown":
-                unknown_name(name, bound, report)
-
-
-def unknown_name(name: tree.Name, bound: Bound, report: Report) -> None:
-    """A name that is not declared, with one that is like it."""
-    full = name.text + (f".{name.component}" if name.component else "")
-    if bound.scope.declares_later(name.text):
-        help = "it is declared further down: a declaration stands above what uses it"
-    else:
-        help = did_you_mean(name.text, bound.scope.spellings())
-    report.error("P0201", f"'{full}' is not declared", name, help=help, ptxas=f"Unknown symbol '{full}'")
+            if (name.text, name.component) not in said and shape_of(name, bound.scope).kind == "unknown":
+                said.add((name.text, name.component))
+                report_unknown(name, bound, report)
 
 
 def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Report) -> None:
     """Turn a problem into a diagnostic at the operand or modifier that it is about."""
-    node = bound.node
-    place: tree.Node | Span = Span(node.head_start, node.head_end)
-    if found.operand in bound.operands:
-        place = bound.operands[found.operand]
-    elif found.word and (word := found.word.lstrip(".")) in node.words:
-        place = word_span(node, report.source.text, word)
+    place = place_of(found, bound, verdict, report.source.text)
     section = f"PTX ISA {verdict.decoded.of.section}" if verdict.decoded else ""
-    report.error(found.code, found.message, place, help=found.help, note=f"see {section}" if section else "",
+    help = found.help
+    if not isinstance(help, str):
+        help = help(report.source.text[place.start : place.end])
+    report.error(found.code, found.message, place, help=help, note=f"see {section}" if section else "",
                  ptxas=found.ptxas or found.message)  # fmt: skip
+
+
+def place_of(found: Problem, bound: Bound, verdict: Verdict, text: str) -> tree.Node | Span:
+    """The operand, the modifier, or else the head; of an unknown instruction its opcode."""
+    node = bound.node
+    if found.number is not None:
+        return node.operands[found.number]
+    if found.operand in bound.operands:
+        return bound.operands[found.operand]
+    if found.word and (word := found.word.lstrip(".")) in node.words:
+        return word_span(node, text, word)
+    return Span(node.head_start, node.head_start + len(node.opcode) if verdict.unknown else node.head_end)
 
 
 def word_span(node: tree.Instruction, text: str, word: str) -> Span:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.analysis.program import Bound
-from ptxvm.machine.events import Scene, Threads
-
-WARP = 32
+from ptxvm.isa.cta_barrier import reduction
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.events import Masks, Scene, Threads
+from ptxvm.machine.faults import plural
 
 
 def aligned(bound: Bound) -> bool:
@@ -44,7 +45,14 @@ class Expected:
 
     count: int | None
     line: int
+    how: str
     come: set[int] = field(default_factory=set)
+
+
+def described(bound: Bound) -> str:
+    """What comes to a barrier."""
+    operation = reduction(bound.i)
+    return f"a reduction (.red.{operation})" if operation else "no reduction"
 
 
 class BarrierCounts:
@@ -53,41 +61,87 @@ class BarrierCounts:
     def __init__(self) -> None:
         self._expected: dict[Any, Expected] = {}
 
-    def joined(self, key: Any, line: int, threads: Threads, count: int | None, size: int) -> Iterator[str]:
-        """Threads of a CTA of some size come to a barrier: what is wrong with their count."""
-        first = self._expected.setdefault(key, Expected(count, line))
+    def joined(
+        self, key: Any, how: str, line: int, threads: Threads, count: int | None, size: int
+    ) -> Iterator[tuple[str, str]]:
+        """Threads of a CTA of some size come to a barrier: what is wrong with how they do, and with their count."""
+        first = self._expected.setdefault(key, Expected(count, line, how))
         again = not first.come.isdisjoint(threads.tolist())
         first.come.update(threads.tolist())
+        if how != first.how:
+            yield "invalid-barrier", f"{how} here and {first.how} at line {first.line} meet at barrier {key[1]} in one phase"
+        if said := self._miscounted(first, key[1], count, size, again=again):
+            yield "barrier-count", said
+
+    def _miscounted(self, first: Expected, number: int, count: int | None, size: int, *, again: bool) -> str:
         come = WARP * len({thread % size // WARP for thread in first.come})
         room = -(-size // WARP) * WARP
         if count is not None and count % WARP:
-            yield f"{count} threads are expected at this barrier, which is no multiple of {WARP}"
-        elif count is not None and count > room:
-            yield f"{count} threads are expected at this barrier, and the CTA has {size}"
-        elif (count or room) != (first.count or room):
-            yield (
-                f"{count or size} threads are expected at barrier {key[1]} here, and {first.count or size} at line {first.line}"
+            return f"{count} threads are expected at this barrier, which is no multiple of {WARP}"
+        if count is not None and count > room:
+            return f"{count} threads are expected at this barrier, and the CTA has {size}"
+        if (count or room) != (first.count or room):
+            return (
+                f"{count or size} threads are expected at barrier {number} here, and {first.count or size} at line {first.line}"
             )
-        elif come > (count or room):
-            yield f"{come} threads come to barrier {key[1]} in one phase, and {count or size} are expected"
-        elif again:
-            yield f"a warp comes twice to barrier {key[1]} in one phase, before the others have come"
+        if come > (count or room):
+            return f"{come} threads come to barrier {number} in one phase, and {count or size} are expected"
+        return f"a warp comes twice to barrier {number} in one phase, before the others have come" if again else ""
 
-    def opened(self, key: Any) -> None:
-        """The next phase begins."""
-        self._expected.pop(key, None)
+    def opened(self, key: Any, size: int) -> str:
+        """The next phase begins: what is to be said where some threads had ended of a CTA all of which the barrier is for."""
+        first = self._expected.pop(key, None)
+        if first is None or first.count is not None or len(first.come) >= size:
+            return ""
+        return (
+            f"{plural(size - len(first.come), 'thread')} of the CTA ended before this barrier, which is for all {size}: "
+            "the hardware does not wait for them, and the manual does not promise that"
+        )
 
 
-def misnamed(
-    bound: Bound, masks: npt.NDArray[np.uint32], lanes: npt.NDArray[np.int64], gone: npt.NDArray[np.uint32]
-) -> Iterator[tuple[int, str]]:
-    """What is wrong with the masks of lanes that come to a collective: the position of a lane, and what.
+def misnamed(bound: Bound, masks: Masks, lanes: npt.NDArray[np.int64], gone: Masks) -> Iterator[tuple[str, int, str]]:
+    """What is wrong with the masks of lanes that come to a collective: its kind, the position of a lane, and what.
 
     `gone` has a bit for each lane of the warp that has ended, which `bar.warp.sync` must not name (PTX 9.7.13.2).
     """
     own = masks >> lanes.astype(np.uint32) & np.uint32(1)
     for n in np.flatnonzero(own == 0).tolist()[:1]:
-        yield n, f"lane {lanes[n]} is not in the mask {int(masks[n]):#010x} that it gives"
+        yield "invalid-mask", n, f"lane {lanes[n]} is not in the mask {int(masks[n]):#010x} that it gives"
     if bound.node.opcode == "bar":
         for n in np.flatnonzero(masks & gone).tolist()[:1]:
-            yield n, f"the mask {int(masks[n]):#010x} names lanes that ended before: {int(masks[n] & gone[n]):#010x}"
+            yield (
+                "invalid-mask",
+                n,
+                f"the mask {int(masks[n]):#010x} names lanes that ended before: {int(masks[n] & gone[n]):#010x}",
+            )
+
+
+def needs_whole_warps(bound: Bound) -> bool:
+    """Does a collective name all lanes by itself, as those on matrices do (PTX 9.7.14)?"""
+    return "membermask" not in bound.operands
+
+
+def whole(masks: Masks, threads: Threads, gone: Masks, size: int) -> Iterator[tuple[str, int, str]]:
+    """What is wrong with lanes, of a CTA of some size, that come to a collective for whole warps."""
+    missing = masks & (gone | ~present(threads, size))
+    for n in np.flatnonzero(missing).tolist()[:1]:
+        said = f"this needs all {WARP} lanes of the warp, and some have ended or are none of the CTA: {int(missing[n]):#010x}"
+        yield "incomplete-warp", n, said
+
+
+def present(threads: Threads, size: int) -> Masks:
+    """The lanes that the warps of some threads of a CTA have."""
+    lanes = np.minimum(size - threads // WARP * WARP, WARP)
+    return ((np.int64(1) << lanes) - 1).astype(np.uint32)
+
+
+def absent(threads: Threads, lanes: Masks, members: Masks, gone: Masks, size: int) -> str:
+    """Why the first of some threads of a CTA must not read what a lane gave."""
+    lane, bit = int(lanes[0]) % WARP, 1 << int(lanes[0]) % WARP
+    if not int(present(threads, size)[0]) & bit:
+        why = f"which is none of the {size} threads of the CTA"
+    elif int(gone[0]) & bit:
+        why = "which has ended"
+    else:
+        why = f"which is not among the lanes that take part: {int(members[0]):#010x}"
+    return f"lane {int(threads[0]) % WARP} reads from lane {lane}, {why}; what it gets is not defined"

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ptxvm.analysis.program import Bound
-from ptxvm.checkers.barriers import BarrierCounts, diverged, misnamed
+from ptxvm.checkers.barriers import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.initialised import InitialisedBytes
-from ptxvm.checkers.launches import Clash, Footprint, compare_with_others
+from ptxvm.checkers.launches import Clash, Footprint, Marks, compare_with_others
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarriers import Mbarriers
 from ptxvm.checkers.race import HAZARDS, Race, RaceDetector
 from ptxvm.checkers.strength import WIDE, Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Finding, Masks, Offsets, Party, Scene, Scenes, Threads, Words
+from ptxvm.machine.events import (
+    ENDED_BEFORE,
+    EQUAL_VALUES,
+    UNDEFINED_LANE,
+    Access,
+    Bits,
+    Finding,
+    Left,
+    Masks,
+    Offsets,
+    Party,
+    Scene,
+    Scenes,
+    Threads,
+    Words,
+)
 from ptxvm.machine.faults import plural
 from ptxvm.machine.streams import Turn
 
-WARP = 32
+ALLOW = re.compile(r"//\s*ptxvm:\s*allow\s+([\w-]+(?:\s*,\s*[\w-]+)*)")
 WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
 CHECKS = ("memory", "init", "sync", "race")
 
@@ -29,14 +46,17 @@ CHECKS = ("memory", "init", "sync", "race")
 class Checker:
     """Watches the runs of a launch, for some of `CHECKS`."""
 
-    def __init__(self, checks: Collection[str], turn: Turn | None = None, others: Sequence[Turn] = ()) -> None:
-        """`turn` is the launch among those on streams, `others` are those under way."""
-        self.checks = frozenset(checks)
+    def __init__(
+        self, checks: Collection[str], turn: Turn | None = None, others: Sequence[Turn] = (), allowed: Collection[str] = ()
+    ) -> None:
+        """`turn` is the launch among those on streams, `others` are those under way, `allowed` the codes to say nothing of."""
+        self.checks, self.allowed = frozenset(checks), frozenset(allowed)
         self.turn, self.others = turn, list(others)
         self._footprint: Footprint | None = None
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
         self._seen: set[tuple[Any, ...]] = set()
+        self._equal: dict[tuple[Any, ...], Finding] = {}  # races of equal values, by their places
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
         self._mbarriers: Mbarriers | None = None
@@ -49,15 +69,37 @@ class Checker:
         return "init" in self.checks
 
     @property
+    def follows_values(self) -> bool:
+        """A race of writes that store the same value is told apart."""
+        return "race" in self.checks
+
+    @property
     def follows_variables(self) -> bool:
         """Their bounds are part of `memory`."""
         return "memory" in self.checks
 
-    def unset(self, bound: Bound, threads: Threads, register: str) -> None:
-        """Threads have read a register that has no value."""
+    def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int]) -> None:
+        """Threads have read a register, or another value, that has no value."""
         place = self.scenes.place(bound, int(threads[0]))
-        party = Party("read", place, where=f"register {register}")
-        self._add("uninitialised-read", f"reading register {register}, to which this thread has given no value", bound, party)
+        what = "a value" if not register else f"register {register}" if register[0] != "'" else f"the argument {register}"
+        said = f"reading {what}, " + (
+            f"whose {listed(missing)} no value" if missing else "to which this thread has given no value"
+        )
+        self._add("uninitialised-read", said, bound, Party("read", place, where=what))
+
+    def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
+        """Which bytes have no value."""
+        return self._init.missing(allocation, offsets, size) if self._init is not None else None
+
+    def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
+        """Bytes have a value, or have none."""
+        if self._init is not None:
+            self._init.lost(allocation, offsets, missing)
+
+    def given(self, source: Allocation, target: Allocation) -> None:
+        """The parameters of a grid are what its parent has left in a buffer."""
+        if self._init is not None:
+            self._init.given(source, target)
 
     def launched(self, fresh: Collection[Allocation]) -> None:
         """The launch begins; `fresh` is the memory that nobody has given a value."""
@@ -70,7 +112,7 @@ class Checker:
         if "race" in self.checks:
             self._race = RaceDetector(scene, self._raced)
             if self.turn is not None and self.turn.followed and self._footprint is None:
-                self._footprint = self.turn.left = Footprint(self.turn, self.scenes)
+                self._footprint = self.turn.left = Footprint(self.turn, self.scenes, report=self._freed_in_use)
         if self._footprint is not None:
             self._footprint.scenes = self.scenes  # those of the last run, in which grids have the same numbers
         if "init" in self.checks:
@@ -91,14 +133,16 @@ class Checker:
         if self._footprint is not None:
             self._footprint.note(access, threads, allocation, offsets, "read")
 
-    def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+    def wrote(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: Left | None = None
+    ) -> None:
         """Threads have written."""
         if self._mbarriers is not None:
             self._mbarriers.wrote(access, threads, allocation, offsets)
         if self._init is not None:
             self._init.wrote(access, allocation, offsets)
         if self._race is not None:
-            self._race.wrote(access, threads, allocation, offsets)
+            self._race.wrote(access, threads, allocation, offsets, left)
         if self._footprint is not None:
             self._footprint.note(access, threads, allocation, offsets, "write")
 
@@ -131,6 +175,11 @@ class Checker:
             self._mbarriers.phase_over(allocation, offsets)
         if self._race is not None:
             self._race.phase_over(access, threads, allocation, offsets)
+
+    def asked(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, states: Words) -> None:
+        """Threads ask whether a phase of an mbarrier is over, by the states that arrivals gave."""
+        if self._mbarriers is not None:
+            self._mbarriers.asked(access, threads, allocation, offsets, states)
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
         """Threads have started an asynchronous copy."""
@@ -174,25 +223,44 @@ class Checker:
         if self._race is not None:
             self._race.opened(key, groups)
         if "sync" in self.checks:
-            self._counts.opened(key)
             scene = self.scenes.of(int(groups[0][1][0])) if groups else self._running[0]
-            for bound, thread, said in diverged(groups, scene):
+            apart = list(diverged(groups, scene))
+            for bound, thread, said in apart:
                 self._add("barrier-divergence", said, bound, Party("barrier", scene.place(bound, thread)))
+            said = self._counts.opened(key, scene.shape.threads)
+            if said and groups and not apart:
+                bound, threads = groups[0]
+                self._add(ENDED_BEFORE, said, bound, Party("barrier", scene.place(bound, int(threads[0]))))
 
     def joined(self, key: Any, bound: Bound, threads: Threads, count: int | None) -> None:
         """Threads come to a barrier."""
         if "sync" in self.checks:
             scene = self.scenes.of(int(threads[0]))
             place = scene.place(bound, int(threads[0]))
-            for said in self._counts.joined(key, place.line, threads - scene.first, count, scene.shape.threads):
-                self._add("barrier-count", said, bound, Party("barrier", place))
+            for kind, said in self._counts.joined(
+                key, described(bound), place.line, threads - scene.first, count, scene.shape.threads
+            ):
+                self._add(kind, said, bound, Party("barrier", place))
 
     def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
         """Lanes come to a collective of their warp."""
         if "sync" in self.checks:
             scene = self.scenes.of(int(threads[0]))
-            for position, said in misnamed(bound, masks, (threads - scene.first) % scene.shape.threads % WARP, gone):
-                self._add("invalid-mask", said, bound, Party("collective", scene.place(bound, int(threads[position]))))
+            within = (threads - scene.first) % scene.shape.threads
+            found = (
+                whole(masks, within, gone, scene.shape.threads)
+                if needs_whole_warps(bound)
+                else misnamed(bound, masks, within % WARP, gone)
+            )
+            for kind, position, said in found:
+                self._add(kind, said, bound, Party("collective", scene.place(bound, int(threads[position]))))
+
+    def meant(self, bound: Bound, threads: Threads, lanes: Masks, members: Masks, gone: Masks) -> None:
+        """Lanes read what some lanes gave that take no part."""
+        if "sync" in self.checks:
+            scene = self.scenes.of(int(threads[0]))
+            said = absent((threads - scene.first) % scene.shape.threads, lanes, members, gone, scene.shape.threads)
+            self._add(UNDEFINED_LANE, said, bound, Party("collective", scene.place(bound, int(threads[0]))))
 
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
         """Lanes that meet at a collective gave different masks."""
@@ -249,6 +317,16 @@ class Checker:
         """Threads have got blocks of the heap."""
         self._leaks.allocated(bound, threads, blocks)
 
+    def unlaunched(self, bound: Bound, threads: Threads, buffers: Sequence[Allocation]) -> None:
+        """Buffers of launches were not used."""
+        if "memory" in self.checks:
+            count, size = len(buffers), sum(buffer.size for buffer in buffers)
+            what = f"{plural(count, 'buffer')} for the parameters of a launch ({plural(size)} in all)"
+            place = self.scenes.place(bound, int(threads[0]))
+            party = Party("allocation", place, buffers[0].start, where="the heap")
+            said = f"{what} from here {'is' if count == 1 else 'are'} not launched"
+            self._add("leak", said, bound, party, "global")
+
     def finished(self, allocations: Sequence[Allocation]) -> None:
         """The grid has ended: compare it with those beside it; what it has not freed and lost is leaked."""
         if self._footprint is not None:
@@ -269,7 +347,7 @@ class Checker:
         if bound is not None:
             party = Party("access", self.scenes.place(bound, thread), fault.address or 0)
             self._add(fault.kind, fault.message, bound, party)
-        else:
+        elif not any(each.kind == fault.kind and each.span == fault.place.span for each in self.findings):
             scene = self._running[-1]
             place = replace(fault.place, grid=scene.grid, launched=scene.launched)
             self._keep((fault.kind, place.span), Finding(
@@ -280,8 +358,9 @@ class Checker:
     # ── what is found ───────────────────────────────────────────────────────────────────
 
     def _raced(self, race: Race) -> None:
-        key = ("race", *sorted(id(site.bound) for site in race.sites), race.allocation.space)
-        if key in self._seen:
+        bounds = [site.bound for site in race.sites]
+        key = ("race", *sorted(map(id, bounds)), race.allocation.space)
+        if key in self._seen or (race.equal_values and (*key, EQUAL_VALUES) in self._seen):
             return
         parties = [
             self._party(site, thread, race.allocation, offset)
@@ -293,11 +372,29 @@ class Checker:
         said = (
             f"{race.hazard} race{sizes} on .{race.allocation.space} memory: "
             f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} {wrong}"
+            + (", and store the same value" if race.equal_values else "")
         )
-        self._keep(key, Finding(
+        finding = Finding(
             "race", said, (earlier, later), race.hazard, race.allocation.space, self._missing(race), race.mixed_size,
-            span=span(race.sites[1].bound), related=span(race.sites[0].bound), column=column(race.sites[1].bound),
-        ))  # fmt: skip
+            race.equal_values, span=span(bounds[1]), related=span(bounds[0]), column=column(bounds[1]),
+        )  # fmt: skip
+        if race.equal_values:
+            self._equal[key] = finding
+            key = (*key, EQUAL_VALUES)
+        elif (milder := self._equal.pop(key, None)) is not None:  # in another step the values differ
+            self.findings = [each for each in self.findings if each.message != milder.message]
+        self._keep(key, finding, bounds)
+
+    def _freed_in_use(self, marks: Marks, site: Site, thread: int, address: int) -> None:
+        """The host frees what the launch may still use."""
+        place = self.scenes.place(site.bound, thread)
+        offset = address - marks.allocation.start
+        party = Party(site.described, place, address, offset, site.size, marks.where, site.strength)
+        said = (
+            f"freed while in use: the host frees {marks.where}, and has not waited for {self.turn}, which may still use it; "
+            "wait for the stream, or for an event behind the launch, before"
+        )
+        self._add("freed-in-use", said, site.bound, party, "global")
 
     def _clashed(self, clash: Clash) -> None:
         """Two launches race."""
@@ -321,7 +418,7 @@ class Checker:
             "race", said, (earlier, later), hazard, "global", missing, clash.sites[0].size != clash.sites[1].size,
             span=span(ours), related=span(clash.sites[0].bound) if same else Span(0, 0),
             column=column(ours),
-        ))  # fmt: skip
+        ), [clash.sites[0].bound, ours])  # fmt: skip
 
     def _missing(self, race: Race) -> str:
         """What would order two accesses."""
@@ -365,23 +462,28 @@ class Checker:
         place = self.scenes.place(access.bound, thread)
         self._add("invalid-mbarrier", said, access.bound, Party("mbarrier", place))
 
-    def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int) -> None:
+    def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int, missing: list[int]) -> None:
         size = access.type.bytes * access.count
         scene = self.scenes.of(thread)
         where, within = self._located(scene, allocation, offset)
-        said = f"reading {plural(size)} at byte {within} of {where}, which nobody has written"
+        which = "which nothing has written"
+        if len(missing) < size:
+            which = f"of which {listed([within + n for n in missing])} not been written"
+        said = f"reading {plural(size)} at byte {within} of {where}, {which}"
         place = scene.place(access.bound, thread)
         party = Party("read", place, allocation.origin + offset, within, size, where)
         self._add("uninitialised-read", said, access.bound, party, allocation.space)
 
     def _add(self, kind: str, said: str, bound: Bound, party: Party, space: str = "") -> None:
         finding = Finding(kind, said, (party,), space=space, span=span(bound), column=column(bound))
-        self._keep((kind, id(bound)), finding)
+        self._keep((kind, id(bound)), finding, [bound])
 
-    def _keep(self, key: tuple[Any, ...], finding: Finding) -> None:
-        """Once for each pair of places."""
+    def _keep(self, key: tuple[Any, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:
+        """Once for each pair of places, unless it is allowed, or a comment at one of them allows it."""
         if key not in self._seen:
             self._seen.add(key)
+            if finding.code in self.allowed or any(finding.code in allowed_at(bound) for bound in bounds):
+                return
             number = self.turn.number if self.turn is not None else 0
             made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self._running[0].kernel, grid=number)
             self.findings.append(made)
@@ -399,6 +501,30 @@ class Checker:
         where, within = self._located(scene, allocation, offset)
         place = scene.place(site.bound, thread)
         return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Some bytes and their verb: `byte 3 has`, `bytes 1 to 3 have`, `bytes 1, 4 to 7 have`."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and runs[-1][-1] == n - 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    said = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    return f"bytes {said} have" if len(numbers) > 1 else f"byte {said} has"
+
+
+def allowed_at(bound: Bound) -> frozenset[str]:
+    """The codes that a comment `// ptxvm: allow CODE` names, on a line of the instruction or alone on the line above."""
+    program = bound.function.program if bound.function is not None else None
+    if program is None:
+        return frozenset()
+    source = program.source
+    first, last = (source.location(place)[0] for place in (bound.node.start, bound.node.end))
+    above = source.line(first - 1).strip() if first > 1 else ""
+    lines = [above if above.startswith("//") else "", *(source.line(line) for line in range(first, last + 1))]
+    return frozenset(word for line in lines for found in ALLOW.findall(line) for word in re.split(r"[,\s]+", found) if word)
 
 
 def span(bound: Bound) -> Span:

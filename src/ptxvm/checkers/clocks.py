@@ -14,12 +14,13 @@ import numpy.typing as npt
 from ptxvm.checkers.grids import Grids
 from ptxvm.checkers.shadow import Packing
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Threads
 
 Ints = npt.NDArray[np.int64]
-Knowledge = dict[int, Ints]  # by the first thread of a CTA: the last clock known of each of its; never changed once made
-
-WARP = 32
+FENCED, OFFERED = "fenced", "offered"  # what `fence_order` lets threads carry with them
+Key = int | tuple[str, int, int]
+Knowledge = dict[Key, Ints]  # by the first thread of a CTA: the last clock known of each of its; never changed once made
 
 
 def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
@@ -47,6 +48,7 @@ class Clocks:
         self.warps_used = False
         self._which = np.zeros(ctas * threads, np.int64)  # what else each thread knows, by number; 0 is nothing
         self._held: dict[int, Knowledge] = {}
+        self._parts: dict[tuple[int, str], list[tuple[int, int, Ints]]] = {}
         self._last, self._most = 0, 64
 
     def grow(self, grid: int, ctas: int, threads: int) -> Threads:
@@ -123,7 +125,7 @@ class Clocks:
         """What the threads of a grid know together, all their accesses included."""
         threads = self.grids.of(grid)
         size = self.grids.size(threads.start)
-        own = {cta: self.now[cta : cta + size].copy() for cta in threads[::size]}
+        own: Knowledge = {cta: self.now[cta : cta + size].copy() for cta in threads[::size]}
         return joined(self._further_of(np.arange(threads.start, threads.stop)), own)
 
     def _further_of(self, threads: Threads) -> Knowledge | None:
@@ -140,10 +142,23 @@ class Clocks:
         for number in np.unique(before).tolist():
             self._which[threads[before == number]] = self._hold(joined(self._held.get(number), knowledge))
 
+    def number(self, thread: int) -> int:
+        """The number of what a thread knows; another one when it learns more."""
+        return int(self._which[thread])
+
+    def part(self, thread: int, kind: str) -> list[tuple[int, int, Ints]]:
+        """What a thread carries of one kind: the group and the CTA of each row."""
+        key = self.number(thread), kind
+        if key not in self._parts:
+            held = self._held.get(key[0], {})
+            self._parts[key] = [(k[1], k[2], row) for k, row in held.items() if isinstance(k, tuple) and k[0] == kind]
+        return self._parts[key]
+
     def _hold(self, knowledge: Knowledge) -> int:
         """The number of something to know; what nobody knows any more is forgotten now and then."""
         if len(self._held) > self._most:
             self._held = {n: self._held[n] for n in np.unique(self._which).tolist() if n}
+            self._parts.clear()
             self._most = 2 * len(self._held) + 64
         self._last += 1
         self._held[self._last] = knowledge

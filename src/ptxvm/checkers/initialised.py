@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Offsets, Threads
+from ptxvm.machine.events import Access, Bits, Offsets, Threads
 
-HEAP_BLOCK = "a block of malloc"  # as `machine.heap` names them
-Report = Callable[[Access, int, Allocation, int], None]  # an access, its thread, and where it reads what has no value
+EMPTY = frozenset({"a block of malloc", "the parameters of a launch"})  # the names that their owners give them
+STACKS = frozenset({"shared", "local"})
+Report = Callable[[Access, int, Allocation, int, list[int]], None]  # an access, its thread, where, and which of its bytes
 
 
 class InitialisedBytes:
     """Which bytes of the memory that begins without a value have one.
 
-    `fresh` is device memory that had none before the launch.
+    `fresh` is device memory that had none before the launch.  Compilers copy a structure in local memory by words, its
+    padding with it: a word there that has some of its bytes may be read, and its value is followed (`missing`).
     """
 
     def __init__(self, fresh: set[Allocation], report: Report) -> None:
@@ -26,37 +28,63 @@ class InitialisedBytes:
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
-        written = self._of(allocation, access)
-        if written is None:
+        if access.space == "param" and allocation.space == "local":  # what an argument is worth, who computes with it finds out
             return
-        for element in range(0, access.type.bytes * access.count, access.type.bytes):
-            good = written[offsets + element]
-            for n in range(element + 1, element + access.type.bytes):
-                more = written[offsets + n]
-                # Compilers copy a structure in local memory by words, its padding with it.
-                good = good | more if allocation.space == "local" else good & more
-            if not good.all():
-                first = int(np.argmin(good))
-                self.report(access, int(threads[first]), allocation, int(offsets[first]))
-                return
+        missing = self.missing(allocation, offsets, access.type.bytes * access.count)
+        if missing is None or not missing.any():
+            return
+        missing = missing & used(access)
+        if allocation.space == "local":
+            elements = missing.reshape(access.count, access.type.bytes, -1).all(1, keepdims=True)
+            missing = np.broadcast_to(elements, (access.count, access.type.bytes, missing.shape[1])).reshape(missing.shape)
+        if (wrong := missing.any(0)).any():
+            first = int(np.argmax(wrong))
+            self.report(
+                access, int(threads[first]), allocation, int(offsets[first]), np.flatnonzero(missing[:, first]).tolist()
+            )
 
     def wrote(self, access: Access, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have written."""
-        written = self._of(allocation, access)
+        written = self._of(allocation)
         if written is not None:
             for n in range(access.type.bytes * access.count):
                 written[offsets + n] = True
+
+    def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
+        """Which of so many bytes have no value."""
+        written = self._of(allocation)
+        return None if written is None else ~written[offsets + np.arange(size)[:, None]]
+
+    def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
+        """Bytes have a value, or have none."""
+        written = self._of(allocation)
+        for n, row in enumerate(missing if written is not None else ()):
+            written[offsets + n] = ~row  # type: ignore[index]
+
+    def given(self, source: Allocation, target: Allocation) -> None:
+        """The parameters of a grid are what its parent has left in a buffer."""
+        written = self._of(source)
+        if written is not None:
+            first = source.start - source.origin
+            held = self._written[target] = np.ones(target.end - target.origin, np.bool_)
+            held[target.start - target.origin :][: source.size] = written[first : first + source.size]
 
     def ended(self, allocation: Allocation) -> None:
         """Some memory is no more."""
         self._written.pop(allocation, None)
 
-    def _of(self, allocation: Allocation, access: Access) -> npt.NDArray[np.bool_] | None:
+    def _of(self, allocation: Allocation) -> npt.NDArray[np.bool_] | None:
         """The bytes of an allocation; None where all have a value."""
-        begins_without = allocation.space in ("shared", "local") or allocation.name == HEAP_BLOCK or allocation in self.fresh
-        if not begins_without or access.space == "param":  # arguments of calls are copied, not stored
-            return None
         found = self._written.get(allocation)
         if found is None:
+            if allocation.space not in STACKS and allocation.name not in EMPTY and allocation not in self.fresh:
+                return None
             found = self._written[allocation] = np.zeros(allocation.end - allocation.origin, np.bool_)
         return found
+
+
+def used(access: Access) -> Bits:
+    """Which bytes of a load count, a row for each: all, where no pragma says which (PTX 12.2)."""
+    size, mask = access.type.bytes * access.count, access.bound.used_bytes
+    rows = [mask is None or access.bound.node.opcode != "ld" or bool(mask >> n & 1) for n in range(size)]
+    return np.array(rows, np.bool_)[:, None]

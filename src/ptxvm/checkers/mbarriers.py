@@ -12,6 +12,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Threads, Words
 
 Report = Callable[[Access, int, str], None]  # an access, its thread, and what is wrong
+Place = tuple[Allocation, int]
 SIZE = 8
 
 
@@ -21,7 +22,9 @@ class Mbarriers:
     def __init__(self, report: Report) -> None:
         self.report = report
         self._held: dict[Allocation, set[int]] = {}
-        self._unseen: set[tuple[Allocation, int]] = set()  # those whose last phase nobody has found over
+        self._unseen: set[Place] = set()  # those whose last phase nobody has found over
+        self._phases: dict[Place, int] = {}  # how many phases are over
+        self._states: dict[int, dict[Place, int]] = {}  # by what an arrival gave: the last phase of each mbarrier that gave it
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read: a test of an mbarrier, or an ordinary read."""
@@ -50,6 +53,7 @@ class Mbarriers:
                 self.report(access, thread, f"an mbarrier is for 1 to {COUNT:,} arrivals")
             (held.add if how == "init" else held.discard)(offset)
             self._unseen.discard((allocation, offset))
+            self._forget_states({(allocation, offset)})
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have executed atomics."""
@@ -78,12 +82,48 @@ class Mbarriers:
             for n in np.flatnonzero(before == after).tolist()[:1]:
                 self.report(access, int(threads[n]), f"an arrival counts as 1 to {COUNT:,}")
             self._arrive_in_turn(access, threads, allocation, offsets, turned)
+            self._give_states(allocation, offsets, before)
             if "noComplete" in access.bound.node.words:
                 for n in np.flatnonzero(turned).tolist()[:1]:
                     self.report(access, int(threads[n]), "the arrival ends the phase, which .noComplete rules out")
         elif turned.any():
             self._unseen |= {(allocation, offset) for offset in offsets[turned].tolist()}
+        for offset in offsets[turned].tolist():
+            self._phases[allocation, offset] = self._phases.get((allocation, offset), 0) + 1
         self._count_transactions(access, threads, words)
+
+    def asked(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, states: Words) -> None:
+        """A state is one that this mbarrier gave, in its current phase or in the one before (PTX 9.7.13.15.16)."""
+        pairs, first = np.unique(np.stack([offsets.view(np.uint64), states]), axis=1, return_index=True)
+        for thread, offset, state in zip(threads[first].tolist(), *pairs.tolist(), strict=True):
+            given, place = self._states.get(state, {}), (allocation, offset)
+            over = self._phases.get(place, 0) - given.get(place, 0)
+            if place not in given:
+                whose = "of another mbarrier" if given else "that no arrival has given"
+                self.report(access, thread, f"the state is one {whose}")
+            elif over > 1:
+                self.report(
+                    access, thread, f"since the arrival that gave the state {over} phases have ended, and only 1 may have"
+                )
+
+    def _give_states(self, allocation: Allocation, offsets: Offsets, states: Words) -> None:
+        """Arrivals give states, of one phase after the other."""
+        over: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for offset, state in zip(offsets.tolist(), states.tolist(), strict=True):
+            if last.get(offset, state) >> PHASE != state >> PHASE:
+                over[offset] = over.get(offset, 0) + 1
+            last[offset] = state
+            place = allocation, offset
+            self._states.setdefault(state, {})[place] = self._phases.get(place, 0) + over.get(offset, 0)
+
+    def _forget_states(self, places: set[Place]) -> None:
+        """What these gave is of no use any more."""
+        for place in places:
+            self._phases.pop(place, None)
+        for given in self._states.values():
+            for place in places & given.keys():
+                del given[place]
 
     def _arrive_in_turn(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, turned: npt.NDArray[np.bool_]
@@ -111,6 +151,7 @@ class Mbarriers:
         """Some memory is no more."""
         self._held.pop(allocation, None)
         self._unseen = {place for place in self._unseen if place[0] is not allocation}
+        self._forget_states({place for given in self._states.values() for place in given if place[0] is allocation})
 
     def _expect(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """There must be an mbarrier."""

@@ -41,14 +41,16 @@ class Patterns:
         self._pending: dict[int, Heads] = defaultdict(dict)
         self._pending_at: dict[tuple[int, Location], Heads] = defaultdict(dict)
 
-    def fence(self, thread: int, order: str, scope: str) -> None:
-        """A fence takes in what its thread has collected, and is a head of what it publishes from now on."""
-        rank = SCOPES[scope]
+    def take_in(self, thread: int, order: str, scope: str) -> None:
+        """A fence that acquires takes in what its thread has collected."""
         if order in ACQUIRES and thread in self._pending:
-            self._take_in(thread, rank, self._pending[thread])
+            self._take_in(thread, SCOPES[scope], self._pending[thread])
+
+    def fence(self, thread: int, order: str, scope: str) -> None:
+        """A fence that releases is a head of what its thread publishes from now on."""
         if order in RELEASES:
             self.active = True
-            self._fenced[thread][thread, rank] = self.clocks.snapshot(np.array([thread]))
+            self._fenced[thread][thread, SCOPES[scope]] = self.clocks.snapshot(np.array([thread]))
             self.clocks.tick(thread)
 
     def told_by_fences(self, threads: Threads) -> Knowledge | None:

@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.checkers.communication import Communication, elements
 from ptxvm.checkers.copies import Agents, Begun
-from ptxvm.checkers.crowd import Crowd
-from ptxvm.checkers.patterns import Heads, Patterns
-from ptxvm.checkers.phases import Phases, phases
+from ptxvm.checkers.mbarrier_phases import Phases, phases
+from ptxvm.checkers.overflow_records import Crowd
 from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
-from ptxvm.checkers.strength import ACQUIRES, Site, Sites
+from ptxvm.checkers.strength import Site, Sites
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Offsets, Scene, Threads, Words
+from ptxvm.machine.events import Access, Left, Offsets, Scene, Threads, Words
 
 PRIVATE = frozenset({"local", "param", "const"})
 ORDERING = "bar.warp.sync"
@@ -35,13 +35,22 @@ class Race:
     """Two accesses that race: their sites, threads, and the bytes of each in an allocation.
 
     With `proxy` the threads may be in order, but the accesses go through different proxies: `async` without a fence between
-    the two, or those of `images`, for which there is none.
+    the two, or those of `images`, for which there is none.  With `equal_values` both write, and all that race there have
+    stored the same.
     """
 
     def __init__(
-        self, allocation: Allocation, sites: tuple[Site, Site], threads: tuple[int, int], byte: int, *, proxy: str = ""
+        self,
+        allocation: Allocation,
+        sites: tuple[Site, Site],
+        threads: tuple[int, int],
+        byte: int,
+        *,
+        proxy: str = "",
+        equal_values: bool = False,
     ) -> None:
         self.allocation, self.sites, self.threads, self.proxy = allocation, sites, threads, proxy
+        self.equal_values = equal_values
         self.offsets = tuple(byte & -site.size for site in sites)  # every element is aligned to its size
 
     @property
@@ -64,9 +73,10 @@ class RaceDetector:
         self.clocks = Clocks(shape.ctas, shape.threads, self.packing)
         self.grids = self.clocks.grids
         self._check_size()
-        self.patterns = Patterns(self.clocks)
         self.phases = Phases()
         self.sites = Sites()
+        self.communication = Communication(self.clocks, self.packing, self.sites)
+        self.patterns = self.communication.patterns
         self.report = report
         self.proxied = np.zeros(len(self.clocks.now), np.int64)  # the clock of each thread at its last proxy fence
         self.proxy_known: dict[int, Knowledge] = {}  # and what it knew then
@@ -98,10 +108,12 @@ class RaceDetector:
         if shadow.writers is not None and shadow.writers.any_of(cells):
             self._compare_further(shadow, shadow.writers, site, cells, wide)
         if self.sites.scope[site] and "mbarrier" not in access.attributes:
-            self._collect(shadow, site, threads, offsets)
+            self.communication.collect(shadow, site, *elements(access, threads, offsets))
         self._record_reads(shadow, cells, every, wide)
 
-    def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+    def wrote(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: Left | None = None
+    ) -> None:
         """Threads have written."""
         if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
@@ -109,14 +121,40 @@ class RaceDetector:
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        self._note_values(shadow, cells, wide, left)
         self._write(shadow, site, cells, wide, every)
         if "mbarrier" in access.attributes:
             for offset in offsets.tolist():
                 self.phases.forget((shadow.number, offset))
         if self.sites.scope[site]:
-            order, rank = self.sites[site].order, int(self.sites.scope[site])
-            for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
-                self.patterns.publish(thread, (shadow.number, offset), each, order, rank)
+            self.communication.publish(shadow, site, *elements(access, threads, offsets, records))
+
+    def _note_values(self, shadow: Shadow, cells: Cells, threads: Threads, left: Left | None) -> None:
+        """Tell the cells apart in which writes that nothing orders have stored different values."""
+        last = shadow.wrote[cells]
+        other = last != 0
+        if other.any():
+            writers = self.packing.thread_of(last)
+            other &= (writers != threads) & self.clocks.unknown(threads, writers, self.packing.stamp_of(last))
+        if shadow.writers is not None and shadow.writers.any_of(cells):
+            other |= np.isin(cells, self._unordered(shadow.writers, cells, threads))
+        if left is None:  # nothing is known of the values
+            shadow.differ[cells] = True
+            return
+        bits = left.bits.view(shadow.held.dtype).ravel()
+        same = (shadow.held[cells] == bits) & self.sites.plain[self.packing.site_of(last)]
+        differ = other & (shadow.differ[cells] | ~same) | ~np.repeat(left.kept, len(cells) // len(left.kept))
+        shadow.held[cells], shadow.differ[cells] = bits, False
+        shadow.differ[cells[differ]] = True
+
+    def _unordered(self, crowd: Crowd, cells: Cells, threads: Threads) -> Cells:
+        """The cells that have further records which the threads do not know."""
+        apart = self.clocks.differing(threads, cells)
+        where, held, (which, asking) = crowd.of(cells[apart], taking=False)
+        others, mine = self.packing.thread_of(held[which]), threads[apart][asking]
+        loose = (others != mine) & self.clocks.unknown(mine, others, self.packing.stamp_of(held[which]))
+        found: Cells = where[which[loose]]
+        return found
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read and written in one step, one after the other."""
@@ -128,9 +166,8 @@ class RaceDetector:
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         before = shadow.wrote[offsets >> shadow.shift]
         self._write(shadow, site, cells, wide, every, observes=True)
-        order = self.sites[site].order
-        if self.patterns.active or order in ("release", "acq_rel", "sc"):
-            self._pass_on(shadow, site, threads, offsets, before, records)
+        if self.communication.passes_on(site):
+            self.communication.pass_on(shadow, site, threads, offsets, before, records)
 
     # ── asynchronous copies, mbarriers ──────────────────────────────────────────────────
 
@@ -329,12 +366,15 @@ class RaceDetector:
             unseen = [n for n in racing.tolist() if not self._seen(shadow, cells[n], records[n], threads[n])]
             racing = np.array(unseen, np.int64)
         if len(racing):
+            equal = self.sites.plain[others] & self.sites.plain[site] & ~shadow.differ[cells]
+            equal &= self.sites.size[others] == self.sites.size[site]
+            racing = racing[np.argsort(equal[racing], kind="stable")]  # of each pair of sites what differs, if anything does
             _, first = np.unique(others[racing], return_index=True)
             for n in racing[first].tolist():
                 pair = self.sites[int(others[n])], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
                 earlier = int(self.packing.thread_of(records[n])) % self.grids.agents  # of an agent: the thread that has it
-                self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte))
+                self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte, equal_values=bool(equal[n])))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
     def _seen(self, shadow: Shadow, cell: int, record: int, thread: int) -> bool:
@@ -408,44 +448,6 @@ class RaceDetector:
 
     # ── release and acquire ─────────────────────────────────────────────────────────────
 
-    def _collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
-        """Strong reads observe the writes that they are morally strong with."""
-        writes = shadow.wrote[offsets >> shadow.shift]
-        strong = (writes != 0) & self.sites.morally_strong(site, self.packing.site_of(writes), self._same_cta(writes, threads))
-        acquires, rank = self.sites[site].order in ACQUIRES, int(self.sites.scope[site])
-        for n in np.flatnonzero(strong).tolist():
-            thread, location, write = int(threads[n]), (shadow.number, int(offsets[n])), int(writes[n])
-            self.patterns.observe(thread, location, write)
-            self.patterns.collect(thread, location, write)
-            if acquires:
-                self.patterns.acquire(thread, location, rank)
-
-    def _pass_on(
-        self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, before: Records, records: Records
-    ) -> None:
-        """Read-modify-writes, one after the other, observe and publish."""
-        order, rank, reads = self.sites[site].order, int(self.sites.scope[site]), self.sites[site].bound.node.opcode != "red"
-        last: dict[int, int] = {}
-        for thread, offset, old, mine in zip(
-            threads.tolist(), offsets.tolist(), before.tolist(), records.tolist(), strict=True
-        ):
-            location, write = (shadow.number, offset), last.get(offset, old)
-            observed: Heads = {}
-            if write and self._strong_pair(site, write, thread):
-                observed = self.patterns.heads(location, write)
-                if reads and observed:
-                    self.patterns.collect(thread, location, write)
-                    if order in ACQUIRES:
-                        self.patterns.acquire(thread, location, rank)
-            published = self.patterns.publish(thread, location, mine, order, rank)
-            self.patterns.pass_on(location, mine, published, observed)
-            last[offset] = mine
-
-    def _strong_pair(self, site: int, write: int, thread: int) -> bool:
-        other = self.packing.thread_of(write)
-        same = np.array([self.clocks.home(other) == self.clocks.home(thread)])
-        return other == thread or bool(self.sites.morally_strong(site, np.array([self.packing.site_of(write)]), same)[0])
-
     def fenced(self, threads: Threads, order: str, scope: str) -> None:
         """Threads have executed a fence."""
         if order == "async":  # between the proxies
@@ -455,7 +457,7 @@ class RaceDetector:
             self.clocks.tick(threads)
             return
         for thread in threads.tolist():
-            self.patterns.fence(thread, order, scope)
+            self.communication.fence(thread, order, scope)
 
     def ended(self, allocation: Allocation) -> None:
         """Some memory is no more."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.checkers.crowd import Covers, Crowd
+from ptxvm.checkers.overflow_records import Covers, Crowd
 from ptxvm.machine.allocation import Allocation
 
 Records = npt.NDArray[np.int64]
@@ -75,6 +75,8 @@ class Shadow:
         self.shift = MAX_GRAIN.bit_length() - 1
         cells = -(-(allocation.end - allocation.origin) // MAX_GRAIN)
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+        self.held = np.zeros(cells, np.uint32)  # what the last store has left, where that is told
+        self.differ = np.zeros(cells, np.bool_)  # have writes that nothing orders stored different values?
         self.writers: Crowd | None = None  # made when they are first needed
         self.readers: Crowd | None = None
 
@@ -88,6 +90,7 @@ class Shadow:
         while self.grain > size:
             self.shift -= 1
             self.wrote, self.read = np.repeat(self.wrote, 2), np.repeat(self.read, 2)
+            self.held, self.differ = self.held.view(f"u{self.grain}"), np.repeat(self.differ, 2)
             for crowd in (self.writers, self.readers):
                 if crowd is not None:
                     crowd.halve()

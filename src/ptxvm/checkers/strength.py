@@ -41,7 +41,7 @@ class Site:
     @property
     def described(self) -> str:
         """What it does."""
-        if self.proxy == "texture" and self.bound.node.opcode == "ld":
+        if self.proxy == "texture" and "texture" not in self.bound.summary.spaces:
             return "non-coherent read"
         kind = "asynchronous" if self.asynchronous else self.proxy
         return f"{kind} {self.operation}".lstrip()
@@ -62,6 +62,7 @@ class Sites:
         self.scope = np.zeros(64, np.int64)
         self.size = np.zeros(64, np.int64)
         self.proxy = np.zeros(64, np.int64)  # by PROXIES
+        self.plain = np.zeros(64, np.bool_)  # does it store what the thread says, at once?
 
     def __getitem__(self, number: int) -> Site:
         site = self._sites[number]
@@ -83,10 +84,18 @@ class Sites:
             site = Site(access.bound, operation, access.space, access.type.bytes, order, scope, late, proxy)
             self._sites.append(site)
             if found >= len(self.scope):
-                self.scope, self.size, self.proxy = (
-                    np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size, self.proxy)
+                self.scope, self.size, self.proxy, self.plain = (
+                    np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size, self.proxy, self.plain)
                 )
             self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
+            self.plain[found] = operation == "write" and not late and not proxy
+        return found
+
+    def numbers_of(self, others: Sites) -> npt.NDArray[np.int64]:
+        """The numbers here of the sites of others, by their numbers there; -1 where there are none."""
+        found = np.full(len(others._sites), -1, np.int64)
+        for key, number in others._numbers.items():
+            found[number] = self._numbers.get(key, -1)
         return found
 
     def morally_strong(

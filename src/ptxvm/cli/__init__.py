@@ -5,32 +5,33 @@ Exit codes: 0 all is well, 1 the module or the kernel is wrong, 2 the call is wr
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Sequence
 
-from ptxvm.cli.failures import report
-
-TRACEBACK = "--traceback"
+from ptxvm.cli.failures import TRACEBACK, report
+from ptxvm.cli.streams import watched
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; what goes wrong becomes a line on stderr and the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a character gets a `?`
     words = list(sys.argv[1:] if arguments is None else arguments)
     before = words[: words.index("--")] if "--" in words else words
     if wants_traceback := TRACEBACK in before:
         words.remove(TRACEBACK)
-    try:
-        from ptxvm.cli.app import command
+    with watched():
+        try:
+            return perform(words)
+        except Exception as wrong:  # noqa: BLE001 - the last line of defence: every failure is reported by its kind
+            return report(wrong, words, traceback=wants_traceback or bool(os.environ.get("PTXVM_TRACEBACK")))
+        except KeyboardInterrupt:
+            return 130
 
-        result = command().main(words, prog_name="ptxvm", standalone_mode=False)
-        sys.stdout.flush()
-    except Exception as wrong:  # noqa: BLE001 - the last line of defence: every failure is reported by its kind
-        return report(wrong, words, traceback=wants_traceback or bool(os.environ.get("PTXVM_TRACEBACK")))
-    except KeyboardInterrupt:
-        return 130
+
+def perform(words: list[str]) -> int:
+    """Run one command, which raises what goes wrong."""
+    from ptxvm.cli.app import command
+
+    result = command().main(words, prog_name="ptxvm", standalone_mode=False)
+    sys.stdout.flush()
     return result if isinstance(result, int) else 0

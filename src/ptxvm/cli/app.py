@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ptxvm.cli import TRACEBACK
+from ptxvm.cli.failures import TRACEBACK
 
 app = typer.Typer(
     add_completion=False,
@@ -86,11 +86,17 @@ def run(
         str,
         typer.Option("--check", metavar="NAME,...", help="What to look for: memory init sync race; none trusts every access."),
     ] = "",
+    allow: Annotated[str, typer.Option(metavar="CODE,...", help="Findings that are meant, such as race-of-equal-values.")] = "",
     schedules: Annotated[
         int, typer.Option(metavar="N", min=1, help="Check it so often: as usual, then in random schedules.")
     ] = 1,
-    form: Annotated[str, typer.Option("--format", metavar="text|json|sarif", help="How findings are printed.")] = "text",
-    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop a kernel that runs longer.")] = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="text|json|sarif", help="How all of it is printed; sarif has findings only.")
+    ] = "text",
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop where the threads have executed more than N instructions.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop a kernel that runs longer.")] = None,
     time: Annotated[bool, typer.Option("--time", help="Print how long it took.")] = False,
     threads: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Threads of the host on the JIT; 1 runs CTAs in their order.")
@@ -132,9 +138,11 @@ def run(
             seed=seed,
             engine=engine,
             checks=checks,
+            allow=allow,
             schedules=schedules,
             form=form,
             steps=steps,
+            timeout=timeout,
             time=time,
             threads=threads,
             numerics=numerics,

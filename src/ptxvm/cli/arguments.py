@@ -69,7 +69,7 @@ def from_hexadecimal(word: str) -> bytes:
 
 
 def from_file(path: str) -> NDArray[Any]:
-    """The array in a file of NumPy."""
+    """The array in a file of NumPy, in the byte order of the host."""
     try:
         loaded = np.load(path, allow_pickle=False)
     except FileNotFoundError:
@@ -80,7 +80,7 @@ def from_file(path: str) -> NDArray[Any]:
         raise WrongCall(f"'{path}' is not an .npy file that numpy.save wrote") from None
     if not isinstance(loaded, np.ndarray):
         raise WrongCall(f"'{path}' holds several arrays; save each in an .npy file of its own")
-    return np.ascontiguousarray(loaded)
+    return np.ascontiguousarray(loaded, loaded.dtype.newbyteorder("="))
 
 
 def array(word: str, type: str, shape: str, fill: str | None, random: Random) -> NDArray[Any]:

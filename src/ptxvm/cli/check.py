@@ -9,7 +9,7 @@ from ptxvm.analysis.check import analyse
 from ptxvm.cli.failures import FINDINGS, WrongCall
 from ptxvm.cli.terminal import has_color, width, working
 from ptxvm.diagnostics import FORMATS, Diagnostic, Severity, did_you_mean, render, summary
-from ptxvm.isa.targets import parse_target
+from ptxvm.isa.targets import device_target
 from ptxvm.syntax.source import Source
 
 Found = tuple[Source, list[Diagnostic]]
@@ -50,7 +50,7 @@ def known_target(target: str | None) -> None:
     """Refuse what is not the name of a target."""
     if target is not None:
         try:
-            parse_target(target)
+            device_target(target)
         except ValueError as wrong:
             raise WrongCall(f"{wrong}; targets are written as sm_75 or sm_100a") from None
 

@@ -12,7 +12,7 @@ from ptxvm.algebra.types import pred
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.isa import isa, unknown
 from ptxvm.cli.terminal import console, filled, has_color, labelled, width
-from ptxvm.diagnostics import did_you_mean, render
+from ptxvm.diagnostics import KINDS, did_you_mean, render
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.isa.targets import Target
@@ -44,7 +44,7 @@ JIT = """\
 The JIT, which engine="auto" takes, runs every kernel that the interpreter runs, with the same bits and the same faults.
 
 What PTX leaves open may differ: the order of threads that nothing orders, which CTAs run at once, when asynchronous copies \
-end, addresses and clocks. A number of steps bounds the turns of loops; on the interpreter, those of its schedule.
+end, addresses and clocks; and which NaN comes out of an f64 instruction that has several.
 
 numerics="fast" gives up the bits of what the manual has only a bound for. A check of what compiled code cannot clear runs on \
 the interpreter."""
@@ -56,7 +56,7 @@ Rows = list[tuple[str, ...]]
 def explain(what: str, values: Sequence[str]) -> int:
     """Print the page of a code, a special register or an opcode, or explain an instruction."""
     what = what.strip()
-    if CODE.fullmatch(what):
+    if CODE.fullmatch(what) or what in KINDS:
         return explain_code(what)
     if register := REGISTER.fullmatch(what):
         return explain_register(register[1], register[2])
@@ -119,6 +119,8 @@ def explain_register(name: str, component: str | None) -> int:
     out.print(Text.assemble((full, "bold"), f", a special register, {vector}.{found.type.name}; PTX ISA {found.section}"))
     out.print(Text(f"\n{found.meaning}\n"))
     out.print(labelled("needs", [(found.needs,)]))
+    if found.always is not None:
+        out.print(labelled("in ptxvm", [(f"always {found.always}: {found.because}",)]))
     return 0
 
 

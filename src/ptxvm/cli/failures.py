@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
+from ptxvm.cli.streams import OutputLost, complain
 from ptxvm.diagnostics import Diagnostic, Severity, Span, render, summary
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, Unsupported
 from ptxvm.syntax.source import Source
 
 FINDINGS, WRONG_CALL, OUR_BUG = 1, 2, 3
+TRACEBACK = "--traceback"
 
 
 class WrongCall(Exception):  # noqa: N818 - it says what happened
@@ -32,17 +35,17 @@ def report(wrong: Exception, words: Sequence[str], *, traceback: bool = False) -
     if format_message := getattr(wrong, "format_message", None):  # the command line library's
         known = command if type(wrong).__name__ != "UsageError" else "ptxvm"
         return say(f"{known}: {tidy(format_message())}; see '{known} --help'", WRONG_CALL)
+    if isinstance(wrong, OutputLost):
+        return FINDINGS if wrong.quiet else say(f"{command}: {wrong}", WRONG_CALL)
     if isinstance(wrong, InFile):
-        sys.stderr.write(rendered(wrong.source, wrong.cause))
+        complain(rendered(wrong.source, wrong.cause))
         return FINDINGS
     if isinstance(wrong, Unsupported):
         return say(f"{command}: {one_line(str(wrong))}", FINDINGS)
-    if isinstance(wrong, BrokenPipeError):  # whoever read our output has seen enough
-        return FINDINGS
     if traceback:
         import traceback as tracebacks
 
-        tracebacks.print_exception(wrong)
+        complain("".join(tracebacks.format_exception(wrong)))
     how = "" if traceback else "; PTXVM_TRACEBACK=1 shows where"
     kind = type(wrong).__name__
     said = one_line(str(wrong)) if kind == "Crash" else f"{kind}: {one_line(str(wrong))}".rstrip(": ")
@@ -51,8 +54,9 @@ def report(wrong: Exception, words: Sequence[str], *, traceback: bool = False) -
 
 def say(line: str, code: int) -> int:
     """One line on stderr; gives the exit code back."""
-    sys.stdout.flush()
-    sys.stderr.write(f"{line}\n")
+    with suppress(OutputLost):
+        sys.stdout.flush()
+    complain(f"{line}\n")
     return code
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ptxvm.cli.failures import InFile, WrongCall
 from ptxvm.diagnostics.errors import Fault, InvalidPTX
 from ptxvm.litmus import State, machines, observe, read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
 from ptxvm.model.conditions import CannotSolve, place_of
+from ptxvm.model.deadline import OutOfTime, patience
 from ptxvm.model.graph import svg
 from ptxvm.model.judge import SOLVERS, SolverMissing
-from ptxvm.model.patience import OutOfTime, patience
 from ptxvm.model.report import report, shown as states
 from ptxvm.model.translate import Untranslatable
 from ptxvm.syntax.source import Source
@@ -44,10 +46,11 @@ def litmus(
     for name, test in [(file, test) for file in files for test in tests_of(file)]:
         with patience(limit):
             judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
+        shown = seen(judgement, name, runs) if runs else None
         if form == "json":
-            print(json.dumps(judgement.as_json() | {"file": name}))
+            print(json.dumps(judgement.as_json() | {"file": name} | (shown.as_json() if shown else {})))
         else:
-            print("\n".join([*report(judgement, every=witnesses), *(seen(judgement, name, runs) if runs else [])]) + "\n")
+            print("\n".join([*report(judgement, every=witnesses), *(shown.lines() if shown else [])]) + "\n")
         if drawings:
             draw(judgement, Path(drawings))
     return 0
@@ -66,26 +69,66 @@ def judged(file: str, test: Test, model: str, solver: str, *, witnesses: bool) -
         raise InFile(Source.read(file), wrong) from wrong
 
 
-def seen(judgement: Judgement, file: str, runs: int) -> Iterator[str]:
-    """What the interpreter shows in so many random schedules, part by part of the outcomes that it can tell."""
-    yield ""
+@dataclass(frozen=True)
+class Seen:
+    """What so many runs of the interpreter showed, part by part of the outcomes that they can tell apart."""
+
+    runs: int
+    times: Mapping[State | None, int]
+    """Of each final state, and of not coming to an end."""
+    allowed: frozenset[State]
+    untold: str = ""
+    """Why no kernel can say the test."""
+
+    @property
+    def sorted(self) -> list[tuple[State | None, int]]:
+        """The final states in their order, no end last."""
+        return sorted(self.times.items(), key=lambda each: (each[0] is None, each[0] or ()))
+
+    def lines(self) -> Iterator[str]:
+        """A table."""
+        yield ""
+        if self.untold:
+            yield f"  no kernel can say this test: {self.untold}"
+            return
+        yield f"  seen in {self.runs} runs of the interpreter"
+        for state, times in self.sorted:
+            wrong = "" if state is None or state in self.allowed else "   which the model forbids"
+            yield f"    {times:>5}  {'no end' if state is None else states(state)}{wrong}"
+        if missing := len(self.allowed - self.times.keys()):
+            yield f"    {0:>5}  of {missing} more that the model allows"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; the state of a run that does not end is null."""
+        if self.untold:
+            return {"runs": 0, "untold": self.untold}
+        unseen = [(state, 0) for state in sorted(self.allowed - self.times.keys())]
+        return {
+            "runs": self.runs,
+            "seen": [
+                {
+                    "state": None if state is None else dict(state),
+                    "count": times,
+                    "allowed": state is None or state in self.allowed,
+                }
+                for state, times in [*self.sorted, *unseen]
+            ],
+        }
+
+
+def seen(judgement: Judgement, file: str, runs: int) -> Seen:
+    """Run the interpreter in so many random schedules."""
     try:
         shown = observe(machines(judgement.test, file), runs)
     except Untranslatable as why:
-        yield f"  no kernel can say this test: {why}"
-        return
+        return Seen(runs, {}, frozenset(), str(why))
     known = {name for state in shown if state is not None for name, _ in state}
-    allowed = {tuple(pair for pair in state if pair[0] in known) for state in judgement.outcomes}
+    allowed = frozenset(tuple(pair for pair in state if pair[0] in known) for state in judgement.outcomes)
     named = {name for state in allowed for name, _ in state}
     counts = Counter[State | None]()
     for state, times in shown.items():
         counts[None if state is None else tuple(pair for pair in state if pair[0] in named)] += times
-    yield f"  seen in {runs} runs of the interpreter"
-    for state, times in sorted(counts.items(), key=lambda each: (each[0] is None, each[0] or ())):
-        wrong = "" if state is None or state in allowed else "   which the model forbids"
-        yield f"    {times:>5}  {'no end' if state is None else states(state)}{wrong}"
-    if missing := len(allowed - counts.keys()):
-        yield f"    {0:>5}  of {missing} more that the model allows"
+    return Seen(runs, counts, allowed)
 
 
 def tests_of(file: str) -> list[Test]:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from rich.text import Text
 
 import ptxvm
-from ptxvm.api import DUMPS, wanted
+from ptxvm.api import allowed, wanted
 from ptxvm.cli import arguments
 from ptxvm.cli.check import known_target, read
 from ptxvm.cli.failures import FINDINGS, InFile, WrongCall, one_line
+from ptxvm.cli.run_report import Report, short_name
 from ptxvm.cli.terminal import console, has_color, tabulated, width, working
+from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.launch import LaunchShape, pack_arguments
+from ptxvm.machine.options import DUMPS, Check, Dump, EngineName, Numerics
 from ptxvm.syntax.source import Source
 
 Extent = tuple[int, ...]
@@ -44,9 +49,11 @@ class Request:
     seed: int | None = None
     engine: str = "auto"
     checks: str = ""
+    allow: str = ""
     schedules: int = 1
     form: str = "text"
     steps: int | None = None
+    timeout: float | None = None
     time: bool = False
     threads: int | None = None
     numerics: str = "exact"
@@ -61,31 +68,55 @@ def run(request: Request) -> int:
     cluster = extent("cluster", request.cluster) if request.cluster else None
     named = tuple(name for name in request.checks.split(",") if name not in ("", "none"))
     checks = named if request.checks else None  # and for `none` nothing at all
+    if request.timeout is not None and not request.timeout > 0:
+        raise WrongCall(f"--timeout takes a number of seconds above 0, not {request.timeout:g}")
     known_target(request.target)
     known_format(request.form)
+    allow = known_findings(request.allow)
     source = read(request.file)
-    began = time.perf_counter()
+    report, began = Report(source), time.perf_counter()
     try:
-        kernel = find_kernel(load(request.file, source, request.target), request.entry)
+        kernel = report.kernel = find_kernel(load(request.file, source, request.target), request.entry)
         loaded = time.perf_counter()
         random = cache(lambda: np.random.default_rng(request.seed or 0))
-        args = [arguments.parse(word, random) for word in request.arguments]
+        args = report.args = [arguments.parse(word, random) for word in request.arguments]
         refuse_wrong_launch(kernel, grid, block, args, (request.engine, named, cluster, request.threads, request.numerics))
         saved = [which_to_save(kernel, args, each) for each in request.save]
-        with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"):
-            result = kernel.launch(
-                grid, block, args, shared=request.shared, cluster=cluster, engine=request.engine, check=checks,
-                schedules=request.schedules, seed=request.seed, steps=request.steps, threads=request.threads,
-                numerics=request.numerics,
+        with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"), printing(report, request.form):
+            result = report.result = kernel.launch(
+                grid, block, args, shared=request.shared, cluster=cluster, engine=cast("EngineName", request.engine),
+                check=cast("tuple[Check, ...] | None", checks), allow=allow, schedules=request.schedules, seed=request.seed,
+                steps=request.steps, timeout=request.timeout, threads=request.threads,
+                numerics=cast("Numerics", request.numerics),
             )  # fmt: skip
-    except (ptxvm.InvalidPTX, ptxvm.Fault) as wrong:
+    except (ptxvm.InvalidPTX, ptxvm.Fault, ptxvm.Unsupported) as wrong:
+        if request.form != "text":
+            report.wrong = wrong
+            return print_report(report, request.form)
+        if isinstance(wrong, ptxvm.Unsupported):
+            raise
         raise InFile(source, wrong) from wrong
     for number, path in saved:
-        arguments.save(path, args[number])  # type: ignore[arg-type]
-    if request.form == "text":
-        print_arrays(kernel, args)
-        print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
-    return print_findings(source, result, request.form)
+        arguments.save(path, args[number])
+    if request.form != "text":
+        report.saved, report.compiling = saved, kernel.module.compiling
+        return print_report(report, request.form)
+    print_arrays(kernel, args)
+    print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
+    return print_findings(source, result)
+
+
+@contextmanager
+def printing(report: Report, form: str) -> Iterator[None]:
+    """Around the launch: what the kernel prints is a field of the report, where it would stand in the midst of JSON."""
+    if form == "text":
+        yield
+        return
+    with redirect_stdout(io.StringIO()) as printed:
+        try:
+            yield
+        finally:
+            report.output = printed.getvalue()
 
 
 # ── what may be wrong with the call ─────────────────────────────────────────────────────
@@ -140,14 +171,25 @@ def which_to_save(kernel: ptxvm.Kernel, args: Sequence[Any], text: str) -> tuple
     """The argument and the file of `I=out.npy`."""
     which, _, path = text.partition("=")
     names = [parameter.name for parameter in kernel.function.signature.parameters]
-    number = int(which) if which.isdigit() else names.index(which) if which in names else -1
+    shown = [short_name(kernel, number) for number in range(len(names))]
+    number = next((known.index(which) for known in (names, shown) if which in known), int(which) if which.isdecimal() else -1)
     if not path:
         raise WrongCall(f"--save takes I=FILE.npy, not '{text}'")
     if not 0 <= number < len(args):
-        raise WrongCall(f"--save {text}: there is no argument {which}; they are numbered from 0 to {len(args) - 1}")
+        named = f"; they are called {', '.join(shown)}" if shown and not which.isdecimal() else ""
+        numbered = f"they are numbered from 0 to {len(args) - 1}" if args else "the kernel has none"
+        raise WrongCall(f"--save {text}: there is no argument {which}; {numbered}{named}")
     if not isinstance(args[number], np.ndarray):
         raise WrongCall(f"--save {text}: argument {which} is no array")
     return number, path
+
+
+def known_findings(text: str) -> frozenset[str]:
+    """The codes of findings to say nothing of."""
+    try:
+        return allowed([code for code in text.split(",") if code])
+    except ValueError as wrong:
+        raise WrongCall(f"--allow {text}: {wrong}") from None
 
 
 def known_format(form: str) -> None:
@@ -162,25 +204,36 @@ def known_format(form: str) -> None:
 def print_arrays(kernel: ptxvm.Kernel, args: Sequence[Any]) -> None:
     """A line for each array."""
     rows = []
-    for number, (parameter, value) in enumerate(zip(kernel.function.signature.parameters, args, strict=True)):
+    for number, value in enumerate(args):
         if isinstance(value, np.ndarray):
-            name = parameter.name.removeprefix(f"{kernel.name}_")
-            rows.append((str(number), name, arguments.described(value), arguments.glimpse(value), *arguments.statistics(value)))
+            rows.append(
+                (
+                    str(number),
+                    short_name(kernel, number),
+                    arguments.described(value),
+                    arguments.glimpse(value),
+                    *arguments.statistics(value),
+                )
+            )
     if rows:
         headings = ("", "argument", "array", "values", "min", "max", "sum")
         console().print(tabulated(headings, rows, {0, 4, 5, 6}), soft_wrap=True)
 
 
-def print_findings(source: Source, result: ptxvm.LaunchResult, form: str) -> int:
-    """What the checks found, text on the standard error and the other formats on the output; the exit code."""
+def print_report(report: Report, form: str) -> int:
+    """All of it on the output, for tools; the exit code."""
+    print(report.rendered(form), end="")
+    return report.exit_code
+
+
+def print_findings(source: Source, result: ptxvm.LaunchResult) -> int:
+    """What the checks found, on the standard error; the exit code, which warnings leave at 0."""
     findings = [each.diagnostic() for each in result.findings]
-    if form != "text":
-        print(render([(source, findings)], form), end="")
-    elif findings:
+    if findings:
         sys.stdout.flush()
         shown = render([(source, findings)], width=width(), color=has_color(sys.stderr))
         sys.stderr.write(f"{shown}\n{summary(findings)} in {source.name}\n")
-    return FINDINGS if findings else 0
+    return FINDINGS if any(each.severity is Severity.ERROR for each in findings) else 0
 
 
 def print_counters(result: ptxvm.LaunchResult, before: tuple[float, float] | None) -> None:
@@ -207,7 +260,8 @@ def print_dump(request: Request) -> int:
     source = read(request.file)
     try:
         kernel = find_kernel(load(request.file, source, request.target), request.entry)
-        print(kernel.dump(request.dump, block, shared=request.shared, numerics=request.numerics).rstrip())
+        what, numerics = cast("Dump", request.dump), cast("Numerics", request.numerics)
+        print(kernel.dump(what, block, shared=request.shared, numerics=numerics).rstrip())
     except ptxvm.InvalidPTX as wrong:
         raise InFile(source, wrong) from wrong
     except ValueError as wrong:

@@ -5,13 +5,16 @@ people, as ptxas's lines, as JSON or as SARIF.  This package needs nothing but t
 colours come from `rich`, imported when somebody asks for them.
 """
 
-from ptxvm.diagnostics.codes import Code, all_codes, explain, register
+from ptxvm.diagnostics.code import Code
+from ptxvm.diagnostics.codes import all_codes, explain, register, register_lookup
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity, Span
+from ptxvm.diagnostics.kinds import KINDS
 from ptxvm.diagnostics.render import FORMATS, render, summary
-from ptxvm.diagnostics.suggest import closest, did_you_mean
+from ptxvm.diagnostics.suggest import closest, did_you_mean, listed, slips
 
 __all__ = [
     "FORMATS",
+    "KINDS",
     "Code",
     "Diagnostic",
     "Severity",
@@ -20,7 +23,10 @@ __all__ = [
     "closest",
     "did_you_mean",
     "explain",
+    "listed",
     "register",
+    "register_lookup",
     "render",
+    "slips",
     "summary",
 ]

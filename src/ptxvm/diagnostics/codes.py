@@ -8,28 +8,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+
+from ptxvm.diagnostics.code import Code
+from ptxvm.diagnostics.kinds import KINDS
 
 _FORM = re.compile(r"P\d{4}")
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A kind of finding: its number, its name in a few words, and the page that explains it.
-
-    `stops_ptxas` tells that ptxas gives up at such an error, whatever follows in the module.
-    """
-
-    code: str
-    title: str
-    explanation: str
-    stops_ptxas: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.title}\n\n{self.explanation}\n"
-
-
 _CODES: dict[str, Code] = {}
+_LOOKUPS: list[Callable[[str], Code | None]] = []
 
 
 def register(code: str, title: str, explanation: str, *, stops_ptxas: bool = False) -> str:
@@ -47,9 +35,15 @@ def register(code: str, title: str, explanation: str, *, stops_ptxas: bool = Fal
     return code
 
 
+def register_lookup(lookup: Callable[[str], Code | None]) -> None:
+    """Let a room above answer for codes of its own: those that instructions declare with their rules."""
+    _LOOKUPS.append(lookup)
+
+
 def explain(code: str) -> Code | None:
-    """The entry of a code, in either case of its letter; None if there is none."""
-    return _CODES.get(code.upper())
+    """The entry of a code, in either case of its letter, or of a kind of fault; None if there is none."""
+    entry = _CODES.get(code.upper()) or KINDS.get(code.lower())
+    return entry or next((found for lookup in _LOOKUPS if (found := lookup(code.upper()))), None)
 
 
 def all_codes() -> list[Code]:

@@ -24,7 +24,7 @@ class Span:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnostic:
     """One finding.
 
@@ -49,3 +49,6 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
+
+    def __repr__(self) -> str:
+        return f"<Diagnostic {self}>"

@@ -50,12 +50,18 @@ class Place:
 
     @property
     def lineage(self) -> str:
-        """Of a grid that a kernel launched: its number, and who launched it."""
-        if self.launched is None:
-            return ""
-        by = self.launched
-        who = f"CTA {by.cta}, thread {by.thread} of '{by.kernel}' launched it at line {by.line} ({by.text})"
-        return f"grid {self.grid} ('{self.kernel}'; {who}{', in ' + by.lineage if by.launched else ''})"
+        """Of a grid that a kernel launched: its number, and who launched it, up to some of those before."""
+        found: list[str] = []
+        at = self
+        while at.launched is not None and len(found) < MOST_LAUNCHES:
+            by = at.launched
+            who = f"CTA {by.cta}, thread {by.thread} of '{by.kernel}' launched it at line {by.line} ({by.text})"
+            found.append(f"grid {at.grid} ('{at.kernel}'; {who}")
+            at = by
+        return ", in ".join(found) + ")" * len(found)
+
+
+MOST_LAUNCHES = 24  # launches of grids by grids that a finding tells: as deep as the device runtime synchronises
 
 
 class Fault(PTXVMError):  # noqa: N818

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ptxvm.diagnostics.diagnostic import Diagnostic, Span
-from ptxvm.diagnostics.render import Findings, Text
+from ptxvm.diagnostics.findings import Findings, Text
 
 
 def render(findings: Findings) -> str:
@@ -14,8 +14,12 @@ def render(findings: Findings) -> str:
 
     What a checker found has its details as `finding`.
     """
-    objects = [_object(diagnostic, source) for source, diagnostics in findings for diagnostic in diagnostics]
-    return json.dumps(objects, indent=2) + "\n"
+    return json.dumps(objects(findings), indent=2) + "\n"
+
+
+def objects(findings: Findings) -> list[dict[str, Any]]:
+    """The list, before it is text."""
+    return [_object(diagnostic, source) for source, diagnostics in findings for diagnostic in diagnostics]
 
 
 def _object(diagnostic: Diagnostic, source: Text) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxvm.diagnostics.codes import explain
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity
-from ptxvm.diagnostics.render import Findings, Text
+from ptxvm.diagnostics.findings import Findings, Text
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 

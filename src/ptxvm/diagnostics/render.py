@@ -4,38 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Protocol
 
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity
+from ptxvm.diagnostics.findings import Findings
 
 FORMATS = ("text", "ptxas", "json", "sarif")
 """The names of the formats."""
-
-
-class Text(Protocol):
-    """What a renderer asks of a source; `ptxvm.syntax.Source` is one."""
-
-    @property
-    def name(self) -> str:
-        """The file, as the user named it."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """All of it."""
-        ...
-
-    def line(self, number: int) -> str:
-        """A line without its end, counted from 1; empty past the last."""
-        ...
-
-    def location(self, offset: int) -> tuple[int, int]:
-        """The line and column of a character, both from 1."""
-        ...
-
-
-Findings = Sequence[tuple[Text, Sequence[Diagnostic]]]
-"""Sources, each with what was found in it."""
 
 
 def render(findings: Findings, form: str = "text", *, width: int = 80, color: bool = False) -> str:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from importlib import metadata
 from typing import Any
 from urllib.parse import quote
 
+from ptxvm.diagnostics.code import Code
 from ptxvm.diagnostics.codes import explain
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity, Span
-from ptxvm.diagnostics.render import Findings, Text
+from ptxvm.diagnostics.findings import Findings, Text
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+_FINGERPRINT = "primaryLocationLineHash"
+"""The fingerprint that code hosts know: of the text of a line, so that a finding is the same where lines move."""
+
+Pairs = Sequence[tuple[Text, Diagnostic]]
 
 
 def render(findings: Findings) -> str:
     """A log with one run."""
     pairs = [(source, diagnostic) for source, diagnostics in findings for diagnostic in diagnostics]
     codes = sorted({diagnostic.code for _, diagnostic in pairs})
-    driver = {"name": "ptxvm", "version": _version(), "rules": [_rule(code) for code in codes]}
+    driver = {"name": "ptxvm", "version": _version(), "rules": [_rule(code, pairs) for code in codes]}
+    prints = _fingerprints(pairs)
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "artifacts": [{"location": {"uri": uri}} for uri in sorted({_uri(source) for source, _ in findings})],
-        "results": [_result(diagnostic, source, codes) for source, diagnostic in pairs],
+        "results": [_result(diagnostic, source, codes, mark) for (source, diagnostic), mark in zip(pairs, prints, strict=True)],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -37,19 +45,36 @@ def _version() -> str:
         return "0"
 
 
-def _rule(code: str) -> dict[str, Any]:
-    entry = explain(code)
-    if entry is None:
-        return {"id": code}
+def _rule(code: str, pairs: Pairs) -> dict[str, Any]:
+    """The page of a code; of one that has none, what its first finding says."""
+    first = next(diagnostic for _, diagnostic in pairs if diagnostic.code == code)
+    entry = explain(code) or Code(code, code.replace("-", " "), first.message)
+    text = f"{entry.explanation or entry.title}\n\n`ptxvm explain {code}` prints this page."
     return {
         "id": code,
+        "name": "".join(word.capitalize() for word in entry.title.split() if word.isalnum()) or code,
         "shortDescription": {"text": entry.title},
-        "fullDescription": {"text": entry.explanation},
-        "help": {"text": entry.explanation},
+        "fullDescription": {"text": entry.explanation or entry.title},
+        "help": {"text": text, "markdown": text},
+        "helpUri": entry.link,
+        "defaultConfiguration": {"level": _LEVELS[first.severity]},
     }
 
 
-def _result(diagnostic: Diagnostic, source: Text, codes: list[str]) -> dict[str, Any]:
+def _fingerprints(pairs: Pairs) -> list[str]:
+    """A mark for each finding: of its code, its file and the text of its line, and its number among those of the same."""
+    seen = Counter[str]()
+    marks = []
+    for source, diagnostic in pairs:
+        line, _ = source.location(diagnostic.span.start)
+        text = " ".join(source.line(line).split())
+        mark = sha256("\0".join([diagnostic.code, _uri(source), text]).encode()).hexdigest()[:16]
+        seen[mark] += 1
+        marks.append(f"{mark}:{seen[mark]}")
+    return marks
+
+
+def _result(diagnostic: Diagnostic, source: Text, codes: list[str], mark: str) -> dict[str, Any]:
     remarks = _sentences([diagnostic.message, diagnostic.label, diagnostic.note, diagnostic.help])
     result: dict[str, Any] = {
         "ruleId": diagnostic.code,
@@ -57,6 +82,7 @@ def _result(diagnostic: Diagnostic, source: Text, codes: list[str]) -> dict[str,
         "level": _LEVELS[diagnostic.severity],
         "message": {"text": remarks},
         "locations": [{"physicalLocation": _physical(diagnostic.span, source)}],
+        "partialFingerprints": {_FINGERPRINT: mark},
     }
     if diagnostic.related:
         result["relatedLocations"] = [
@@ -88,4 +114,4 @@ def _physical(span: Span, source: Text) -> dict[str, Any]:
 
 def _uri(source: Text) -> str:
     """The name of a source as a URI reference, in the characters that one may have."""
-    return quote(source.name.replace("\\", "/"), safe="/:._-~")
+    return quote(source.name.replace("\\", "/"), safe="/._-~")

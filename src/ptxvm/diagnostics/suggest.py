@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _LONGEST = 64
 
@@ -47,3 +47,13 @@ def _slips(one: str, other: str) -> int:
             row.append(cost)
         before, last = last, row
     return last[-1]
+
+
+def slips(one: str, other: str) -> int:
+    """How many slips of the keyboard lie between two words, in either case of their letters."""
+    return _slips(one.lower(), other.lower())
+
+
+def listed(words: Sequence[str], last: str = "or") -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""

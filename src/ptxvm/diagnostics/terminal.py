@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxvm.diagnostics.diagnostic import Diagnostic, Span
-from ptxvm.diagnostics.render import Findings, Text
+from ptxvm.diagnostics.findings import Findings, Text
 
 _TAB = 4
 _ELLIPSIS = "..."

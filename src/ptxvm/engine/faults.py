@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Place
+from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import plural
 
-WARP = 32  # lanes
 Extent = tuple[int, int, int]
 
 
@@ -68,7 +68,7 @@ def deadlock(found: Iterable[Waiting]) -> tuple[str, Waiting]:
 
 
 def _missing(collectives: list[Waiting]) -> int:
-    """The lanes of the first warp that waits which those who wait there name, and which did not come."""
+    """The lanes that the first waiting warp names and that did not come."""
     pairs = [pair for each in collectives for pair in zip(each.threads, each.masks, strict=True)]
     warp = min((thread // WARP for thread, _ in pairs), default=0)
     wanted = came = 0

@@ -60,6 +60,7 @@ def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
     if np.count_nonzero(easy & (result != 0)) == np.size(result):
         return result
     plain = rounded(rounding, lambda: a * b + c)
+    plain = np.where(np.isnan(c) & ~np.isnan(a) & ~np.isnan(b), c + c, plain)  # its NaN, quiet, even where 0 * inf is one too
     finite = np.isfinite(a) & np.isfinite(b)
     plain = np.where(finite & np.isinf(c), c, plain)[()]  # where the product alone overflows
     trivial = (a == 0) | (b == 0) | ~finite | ~np.isfinite(c)

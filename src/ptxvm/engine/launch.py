@@ -4,65 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.analysis.program import Function
-from ptxvm.diagnostics.errors import Fault, Place
-from ptxvm.machine.builtins import Library
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.engine.limits import Limits
 from ptxvm.machine.device_array import DeviceArray
-from ptxvm.machine.image import Image
+from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.launch import LaunchShape, check_shared, launch_shape
-from ptxvm.machine.opaque import HANDLES
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
     from ptxvm.engine.watching import Watch
 
 BYTE = np.dtype(np.uint8)
-
-
-class Counters:
-    """What a launch did: instructions of groups, of threads, and turns of the schedule."""
-
-    __slots__ = ("instructions", "thread_instructions", "turns")
-
-    def __init__(self, instructions: int = 0, thread_instructions: int = 0, turns: int = 0) -> None:
-        self.instructions, self.thread_instructions, self.turns = instructions, thread_instructions, turns
-
-
-class Budget(NamedTuple):
-    """How many turns a launch may take, and how many other grids of it took before."""
-
-    turns: int
-    spent: int = 0
-
-    def left(self, taken: int) -> int:
-        """Turns that remain for a grid that has taken some."""
-        return self.turns - self.spent - taken
-
-    def overrun(self, kernel: str) -> Fault:
-        """What is raised when none remain."""
-        return Fault("step-budget", f"the grid did not end within {self.turns} steps", place=Place(kernel))
-
-
-class Engine(Protocol):
-    """What runs the kernels of an image."""
-
-    @property
-    def image(self) -> Image:
-        """The program in memory."""
-        ...
-
-    @property
-    def library(self) -> Library:
-        """The functions of the device, and what they printed."""
-        ...
-
-    def launch(self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None) -> Counters:
-        """Run a grid to its end; `parameters` is the address of the parameter bank, `budget` bounds the turns."""
-        ...
 
 
 def launch(
@@ -74,37 +32,54 @@ def launch(
     *,
     shared: int = 0,
     steps: int | None = None,
+    timeout: float | None = None,
     watch: Watch | None = None,
     how: Mapping[str, Any] | None = None,
 ) -> LaunchResult:
-    """Run a kernel to its end: on an `Engine`, or a `WatchedEngine` where somebody watches.
+    """Run a kernel to its end: on an `Engine`, or a `WatchedEngine` with a watcher.
 
     `how` is what the JIT is told beside; the interpreter has no such options.
     """
-    if shared < 0:
-        raise ValueError(f"shared is how many bytes of dynamic shared memory a CTA gets, not {shared}")
-    if steps is not None and steps < 1:
-        raise ValueError(f"steps is how many steps the launch may take, not {steps}")
+    limits = Limits(steps, timeout) if steps is not None or timeout is not None else None
+    with DefaultEnvironment():
+        return _launch(engine, kernel, (grid, block), args, shared, limits, watch, how)
+
+
+def _launch(
+    engine: Any,
+    kernel: Function,
+    extents: tuple[Any, Any],
+    args: Sequence[Any],
+    shared: int,
+    limits: Limits | None,
+    watch: Watch | None,
+    how: Mapping[str, Any] | None,
+) -> LaunchResult:
     memory, printed = engine.image.memory, engine.library.output
     if not engine.image.resolve(kernel).defined:
         raise ValueError(f"the kernel '{kernel.name}' has no body")
-    shape = launch_shape(grid, block)
+    shape = launch_shape(*extents)
     shape.check(kernel)
     check_shared(kernel, engine.image.declared_shared(kernel), shared)
     printed.clear()
-    packed, bank = engine.image.bank(kernel).pack(args, memory), None
+    try:
+        packed, bank = engine.image.bank(kernel).pack(args, memory), None
+    except Fault as fault:
+        if watch is None:
+            raise
+        return not_run(kernel, shape, watch, fault)
     try:
         bank = memory.lend(max(len(packed.data), 1), "param", "the parameters")
         began = time.perf_counter()
         bank.view(BYTE, 1).data[: len(packed.data)] = packed.data
         if watch is not None:
-            from ptxvm.engine.watching import fresh, watched  # noqa: PLC0415 - only who is watched needs it
+            from ptxvm.engine.watching import fresh, watched  # noqa: PLC0415 - only watched launches need it
 
-            counters = watched(engine, kernel, shape, bank.start, (shared, steps), watch, fresh(memory.table.items, args))
+            counters = watched(engine, kernel, shape, bank.start, (shared, limits), watch, fresh(memory.table.items, args))
         elif how is None:
-            counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps)
+            counters = engine.launch(kernel, shape, bank.start, shared=shared, limits=limits)
         else:
-            counters = engine.launch(kernel, shape, bank.start, shared=shared, budget=steps, given=packed.allocations, **how)
+            counters = engine.launch(kernel, shape, bank.start, shared=shared, limits=limits, given=packed.allocations, **how)
         seconds = time.perf_counter() - began
     finally:
         hand_over(args)
@@ -120,8 +95,18 @@ def launch(
         seconds=seconds,
         output="".join(printed),
         schedules=watch.schedules if watch is not None else 1,
-        findings=list(watch.watcher.findings) if watch is not None else [],
+        findings=watch.watcher.findings if watch is not None else [],
     )
+
+
+def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) -> LaunchResult:
+    """What is known of a watched launch whose arguments are a fault: that, and nothing else; raises what is no finding."""
+    from ptxvm.machine.events import Scene  # noqa: PLC0415 - only watched launches need it
+
+    watch.watcher.begin(Scene(kernel.name, shape, ()), 0, watch.seed)
+    if not watch.watcher.refused(fault, None, 0):
+        raise fault
+    return LaunchResult(shape.grid, shape.block, schedules=watch.schedules, findings=watch.watcher.findings)
 
 
 def hand_over(args: Sequence[Any]) -> None:

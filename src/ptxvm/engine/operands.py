@@ -19,11 +19,10 @@ from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.isa.special_registers import COMPONENTS, SPECIAL
+from ptxvm.isa.special_registers import COMPONENTS, SPECIAL, WARP
 from ptxvm.syntax import tree
 
 SPACES = {"global", "shared", "local", "const", "param"}
-WARP_SIZE = 32
 
 
 class Operands:
@@ -125,7 +124,7 @@ class Operands:
         if node.text == "_":
             return None
         if node.text == "WARP_SZ":
-            return Value(self.alg, type or u32, self.alg.const(type or u32, WARP_SIZE))
+            return Value(self.alg, type or u32, self.alg.const(type or u32, WARP))
         return self.special(bound, node, type)
 
     def register(self, register: Register, component: str | None, type: Type | None) -> Any:
@@ -237,10 +236,13 @@ class Operands:
 
 
 def fitting(value: Value, type: Type) -> Value:
-    """A result as the type of the register that it goes to."""
+    """A result as the type of the register that it goes to: a wider one gets the sign of an integer, else zeros (PTX 9.4.1)."""
+    if value.type is pred:
+        return value
     if value.type.bits != type.bits:
-        value = value.to(type.as_bits if type.is_float else type)
-    return value.view(type) if value.type is not pred else value
+        whole = value if value.type.is_signed else value.view(value.type.as_bits)
+        value = whole.to(type.as_bits)
+    return value.view(type)
 
 
 def float_bits(node: tree.Float, type: Type) -> int:

@@ -1,4 +1,4 @@
-"""A launch that is watched: by checkers, in several schedules, or by nobody where a sieve knows that all is well."""
+"""Watched launches: checkers follow a grid, in several schedules, unless a prefilter has cleared it."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from typing import Any, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.engine.launch import Counters, Engine
+from ptxvm.engine.limits import Limits
+from ptxvm.engine.protocol import Counters, Engine
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.events import Scene, Watcher
+from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
-from ptxvm.machine.opaque import HANDLES
 
 
 class WatchedEngine(Engine, Protocol):
     """An engine that can be watched."""
 
     def watched(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None, watcher: Watcher,
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None, watcher: Watcher,
         seed: int | None,
     ) -> Counters:  # fmt: skip
         """Run a grid to its end and tell a watcher what it does; `seed` shuffles the schedule."""
         ...
 
 
-class Sieve(Protocol):
-    """What finds out quickly that a watcher would find nothing."""
+class Prefilter(Protocol):
+    """A quick test whether a watcher would find anything."""
 
     def clears(
-        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None,
+        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None,
         new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
         """Run the grid: what it did and printed; None, and memory is as before, where the watcher has to look at it.
 
-        `new` is the memory that nobody has given a value.
+        `new` is the memory that has no value yet.
         """
         ...
 
 
 @dataclass(slots=True)
 class Watch:
-    """Who watches a launch, and how often it is run: once as usual, then in random schedules from a seed on.
+    """A watcher of a launch, and how often the grid is run: once as usual, then in random schedules from a seed on.
 
-    `checks` is what the watcher looks for; `sieve` may clear a kernel before anybody watches it, if it has `least` threads.
+    `checks` is what the watcher looks for; `prefilter` may clear a kernel of at least `least` threads before it is watched.
     """
 
     watcher: Watcher
     schedules: int = 1
     seed: int | None = None
     checks: frozenset[str] = frozenset()
-    sieve: Sieve | None = None
+    prefilter: Prefilter | None = None
     least: int = 0
 
     @property
@@ -68,13 +69,13 @@ class Watch:
 
 
 def watched(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch,
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Limits | None], watch: Watch,
     new: list[Allocation],
 ) -> Counters:  # fmt: skip
-    """Run a grid for a watcher, unless a sieve knows that there is nothing to see."""
-    if watch.sieve is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
-        shared, steps = how
-        cleared = watch.sieve.clears(watch, kernel, shape, parameters, shared=shared, budget=steps, new=new)
+    """Run a grid for a watcher, unless the prefilter clears it."""
+    if watch.prefilter is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
+        shared, limits = how
+        cleared = watch.prefilter.clears(watch, kernel, shape, parameters, shared=shared, limits=limits, new=new)
         if cleared is not None:
             counters, printed = cleared
             if printed:
@@ -85,28 +86,30 @@ def watched(
 
 
 def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
-    """The memory of the device arrays, arguments or of images, that nobody, host or kernel, has given a value."""
+    """The memory of the device arrays, arguments or of images, that neither host nor kernel has given a value."""
     arrays = [*args, *(image.source for image in list(HANDLES.values()))]
     addresses = {each.address for each in arrays if isinstance(each, DeviceArray) and not each.given}
     return [each for each in allocations if each.start in addresses]
 
 
 def rehearse(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, int | None], watch: Watch
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Limits | None], watch: Watch
 ) -> Counters:
     """Run the grid again and again from the same memory; leave what the first run did."""
     memory, printed = engine.image.memory, engine.library.output
-    (shared, steps), counted, output = how, Counters(), 0
+    (shared, limits), counted, output = how, Counters(), 0
     before = Snapshot(memory.table.items) if watch.schedules > 1 else None
     after: Snapshot | None = None
     for number, seed in enumerate(watch.seeds):
         if number and before is not None:
             before.restore()
+        if limits is not None:
+            limits.renew()
         watch.watcher.begin(Scene(kernel.name, shape, shared_variables(engine.image, kernel)), number, seed)
         try:
             with nullcontext() if not number else engine.library.silent():
                 counters = engine.watched(
-                    kernel, shape, parameters, shared=shared, budget=steps, watcher=watch.watcher, seed=seed
+                    kernel, shape, parameters, shared=shared, limits=limits, watcher=watch.watcher, seed=seed
                 )
         except Fault as fault:  # of which nothing can go on
             if not watch.watcher.refused(fault, None, 0):

@@ -59,6 +59,7 @@ FEATURES = _features("""
     kernel parameters    | kernel parameter list                         | PTX 1.4         |     | 11.2.1
     kernel prototype     | kernel function prototype                     | PTX 3.0         |     | 11.2.1
     .ptr                 | kernel parameter pointer attribute            | PTX 2.2         |     | 5.1.6.3
+    .ptr to opaque       | kernel parameter pointers to opaque types     | PTX 4.3         |     | 5.1.6.3
     large parameters     | Kernel parameter size larger than 4352 bytes  | PTX 8.1, sm_70  |     | 5.1.6.1
     .param of functions  | Parameters of functions in .param space       | PTX 2.0, sm_20  |     | 5.1.6.4
     unsized parameter    | Unsized Array Parameter                       | PTX 6.0, sm_30  |     | 7.2
@@ -112,6 +113,9 @@ LAST_BANK = 10
 
 SYSTEM_FUNCTIONS = frozenset("malloc free vprintf __assertfail".split())
 """What every device has: ptxas asks for neither `.extern` nor a definition."""
+
+DEVICE_RUNTIME = ("cuda", "__cudaCDP2")
+"""How the names of the device runtime's functions begin, which is linked to every module; before CUDA 12, and since."""
 
 # ── parameters of kernels (PTX 5.1.6.1) ─────────────────────────────────────────────────
 

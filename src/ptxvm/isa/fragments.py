@@ -18,11 +18,11 @@ from functools import cache
 from typing import Any
 
 from ptxvm.algebra.types import Type, bf16, f16, f32
+from ptxvm.isa.special_registers import WARP
 
 Layout = Callable[[Any, int], tuple[Any, Any]]
 """Where an element of a lane stands: `(lane, element) -> (row, column)`."""
 
-LANES = 32
 HEIGHT = 8  # of a tile
 NARROW = frozenset({"e2m1", "e2m3", "e3m2"})  # which stand in a byte each
 
@@ -207,7 +207,7 @@ def quarter_fragment(matrix: str, type: Type, order: str = "row") -> Fragment:
 
 
 __all__ = [
-    "LANES",
+    "WARP",
     "Fragment",
     "Layout",
     "Product",

@@ -21,10 +21,11 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from ptxvm.algebra.types import Type
+from ptxvm.diagnostics import Code, register_lookup
 from ptxvm.isa.exactness import DEFINED, Exactness
 from ptxvm.isa.notation import Form, Operand, Slot, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
@@ -37,16 +38,18 @@ PORTS = frozenset({"cc", "mem", "warp", "cta", "flow", "tasks", "tex", "clock"})
 class Problem:
     """What a rule found wrong.
 
-    `message` is in our words; `operand` names the operand it is about, `word` the modifier;
-    `help` a way out; `ptxas` what ptxas prints, where that differs.
+    `message` is in our words; `operand` names the operand it is about, or `number` counts to it where it has no name yet,
+    `word` is the modifier; `help` a way out, or makes one of the text of the operand; `ptxas` what ptxas prints, where
+    that differs.
     """
 
     code: str
     message: str
     operand: str = ""
     word: str = ""
-    help: str = ""
+    help: str | Callable[[str], str] = ""
     ptxas: str = ""
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,19 @@ class Registry:
 
 
 ISA = Registry()
+
+
+@cache
+def rule_page(code: str) -> Code | None:
+    """The page of a code that instructions declare with rules: their sentences; None where there is no such rule."""
+    found = dict.fromkeys(rule.sentence for each in ISA.instructions for rule in each.rules if rule.code == code)
+    if not found:
+        return None
+    title, *rest = found
+    return Code(code, title.partition("\n")[0], "\n".join([title, *rest] if not rest or "\n" in title else rest))
+
+
+register_lookup(rule_page)
 
 
 def instruction(

@@ -59,6 +59,8 @@ IN_WORDS = {
 
 def in_words(shape: Shape) -> str:
     """How a message calls the operand."""
+    if is_vector_register(shape):
+        return f"a register of {shape.detail} elements"
     if shape.kind in ("register", "special") and shape.type is not None:
         return f"a {shape.type} register"
     return IN_WORDS.get(shape.kind, shape.kind)
@@ -92,7 +94,8 @@ def problem(shape: Shape, type: Type | None, spec: OperandType, *, destination: 
     """What is wrong with an operand of this shape where that type is expected; empty where nothing is."""
     check = CHECKS.get(shape.kind)
     if "plain" in spec.marks and not plain(shape, spec):
-        return f"{in_words(shape)} stands where one register or constant is needed"
+        what = "a special register" if shape.kind == "special" else in_words(shape)
+        return f"{what} stands where one register or constant is needed"
     if check is None:
         return ""
     return check(shape, type, spec, destination)
@@ -106,7 +109,12 @@ def plain(shape: Shape, spec: OperandType) -> bool:
         return bool(shape.detail == "offset")
     if shape.kind == "special":
         return "special" in spec.marks and not shape.items
-    return shape.kind != "vector"
+    return shape.kind != "vector" and not is_vector_register(shape)
+
+
+def is_vector_register(shape: Shape) -> bool:
+    """Is it a vector register as a whole, which stands for its elements in braces (PTX 6.4.3)?"""
+    return shape.kind == "register" and isinstance(shape.detail, int)
 
 
 def _mismatch(shape: Shape, type: Type | None) -> str:
@@ -120,8 +128,9 @@ def _register(shape: Shape, type: Type | None, spec: OperandType, destination: b
         return ""
     if type is None or "imm" in marks or shape.type is None:
         return _mismatch(shape, type) if "imm" not in marks else f"{in_words(shape)} stands where a constant is needed"
-    if shape.detail:  # a vector register as a whole
-        return ""
+    if is_vector_register(shape):
+        element = shape._replace(detail=None)
+        return _vector(Shape("vector", items=(element,) * shape.detail), type, spec, destination)
     if shape.type.is_packed and spec.type in Type.named and type.kind != "b":  # not of the instruction's type
         return _mismatch(shape, type)
     if holds(shape.type, type, wide="wide" in marks, bits="bits" in marks):
@@ -193,6 +202,8 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         type = Type.named[f"b{bits}"]
     if "packed" in spec.marks:
         return ""
+    if nested := next((item for item in shape.items if is_vector_register(item)), None):
+        return f"{in_words(nested)} stands within braces"
     items = numbers(shape.items, type) if "coordinates" in spec.marks else shape.items
     if wrong := disparity(items):
         return wrong
@@ -250,7 +261,7 @@ def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bo
 
 def is_address_register(shape: Shape) -> bool:
     """May the register hold an address?  It may have any width up to 64 bits."""
-    return shape.type is not None and shape.type.kind in "bsu" and shape.type.bits <= 64 and not isinstance(shape.detail, int)
+    return shape.type is not None and shape.type.kind in "bsu" and shape.type.bits <= 64 and not is_vector_register(shape)
 
 
 def _not(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:

@@ -9,6 +9,9 @@ from functools import cache
 from ptxvm.algebra.types import Type, b32, pred, u16, u32, u64
 from ptxvm.isa.targets import Need, Target, Version, parse_need
 
+WARP = 32
+"""The lanes of a warp, `WARP_SZ` (PTX 4.3)."""
+
 COMPONENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 """The selectors of a vector, and which element each picks."""
 
@@ -18,8 +21,10 @@ class SpecialRegister:
     """A special register, or one component of one.
 
     `type` is that of an element; `count` is 4 for a vector read as a whole.  `legacy` are the other types under which
-    16-bit and 32-bit code of old versions may read the low bits.  `volatile` ones change from read to read.
-    `component` is the element that was selected, `value` that of a constant.
+    16-bit and 32-bit code of old versions may read the low bits.  `volatile` ones change from read to read,
+    `scheduled` ones tell where the hardware has put the thread.
+    `component` is the element that was selected, `value` that of a constant of the language; `always` is what the machine
+    gives in every launch, where that is one number, and `because` why.
     """
 
     name: str
@@ -30,8 +35,11 @@ class SpecialRegister:
     count: int = 1
     legacy: tuple[Type, ...] = ()
     volatile: bool = False
+    scheduled: bool = False
     component: int | None = None
     value: int | None = None
+    always: int | None = None
+    because: str = ""
 
     @property
     def need(self) -> Need:
@@ -57,12 +65,13 @@ def _lookup(name: str, component: str | None) -> SpecialRegister | None:
 CLUSTERS = "PTX 7.8, sm_90"
 RESERVED = "PTX 7.6, sm_80"
 
-# name, type, section, needs, meaning; `<n>` makes n registers, a * marks one that changes from read to read.
+# name, type, section, needs, meaning; `<n>` makes n registers, a * marks one that changes from read to read, a ^ one that
+# tells where the hardware has put the thread.
 TABLE = (
     ("laneid", u32, "10.3", "PTX 1.3", "The number of this lane in its warp."),
-    ("warpid", u32, "10.4", "PTX 1.3", "The number of this warp in its CTA; the hardware may change it."),
+    ("warpid^", u32, "10.4", "PTX 1.3", "The number of this warp in its CTA; the hardware may change it."),
     ("nwarpid", u32, "10.5", "PTX 2.0, sm_20", "The greatest number of warps."),
-    ("smid", u32, "10.8", "PTX 1.3", "The multiprocessor that runs the thread; the hardware may change it."),
+    ("smid^", u32, "10.8", "PTX 1.3", "The multiprocessor that runs the thread; the hardware may change it."),
     ("nsmid", u32, "10.9", "PTX 2.0, sm_20", "The number of multiprocessor identifiers, which may have gaps."),
     ("is_explicit_cluster", pred, "10.11", CLUSTERS, "Did the launch ask for clusters?"),
     ("cluster_ctarank", u32, "10.16", CLUSTERS, "The place of this CTA in its cluster, counted over all dimensions."),
@@ -100,14 +109,42 @@ VECTORS = (
     ("cluster_nctaid", "10.15", CLUSTERS, "The size of the cluster in CTAs."),
 )
 
+# What the machine gives in every launch, and why; `<n>` as above.
+ALWAYS = (
+    ("smid", 0, "the machine is one multiprocessor"),
+    ("nsmid", 1, "the machine is one multiprocessor"),
+    ("is_explicit_cluster", 0, "a cluster is one CTA"),
+    ("cluster_ctarank", 0, "a cluster is one CTA"),
+    ("cluster_nctarank", 1, "a cluster is one CTA"),
+    ("cluster_ctaid", 0, "a cluster is one CTA"),
+    ("cluster_nctaid", 1, "a cluster is one CTA"),
+    ("envreg<32>", 0, "no driver sets it"),
+    ("pm<8>", 0, "the machine has no performance counters"),
+    ("pm<8>_64", 0, "the machine has no performance counters"),
+    ("current_graph_exec", 0, "kernels are not launched by device graphs"),
+    ("reserved_smem_offset_begin", 0, "the machine keeps no shared memory for itself"),
+    ("reserved_smem_offset_end", 0, "the machine keeps no shared memory for itself"),
+    ("reserved_smem_offset_cap", 0, "the machine keeps no shared memory for itself"),
+    ("reserved_smem_offset_<2>", 0, "the machine keeps no shared memory for itself"),
+)
+WORKSPACE = ("envreg1", "envreg2")
+"""These hold the address of the workspace of `grid.sync()`, as CUDA's runtime leaves it."""
+
 LAUNCH = {"tid", "ntid", "ctaid", "nctaid"}  # `.v4.u16` before PTX 2.0
+
+
+def _names(pattern: str) -> list[str]:
+    """The names that a pattern stands for."""
+    stem, _, rest = pattern.partition("<")
+    count, _, end = rest.partition(">")
+    return [f"{stem}{n}{end}" for n in range(int(count))] if count else [stem]
 
 
 def _registers() -> Iterator[SpecialRegister]:
     for pattern, type, section, needs, meaning in TABLE:
-        stem, _, count = pattern.rstrip("*>").partition("<")
-        for name in [f"{stem}{n}" for n in range(int(count))] if count else [stem]:
-            yield SpecialRegister(name, type, meaning, section, needs, volatile=pattern.endswith("*"))
+        for name in _names(pattern.rstrip("*^")):
+            volatile, scheduled = pattern.endswith("*"), pattern.endswith("^")
+            yield SpecialRegister(name, type, meaning, section, needs, volatile=volatile, scheduled=scheduled)
     for name, section, needs, meaning in VECTORS:
         yield SpecialRegister(name, u32, meaning, section, needs, count=4, legacy=(u16,) if name in LAUNCH else ())
     # 16 bits until PTX 1.3, 32 until 3.0
@@ -117,10 +154,13 @@ def _registers() -> Iterator[SpecialRegister]:
         yield SpecialRegister(f"pm{n}", u32, "A performance counter.", "10.25", needs, volatile=True)
         needs = "PTX 4.0, sm_50"
         yield SpecialRegister(f"pm{n}_64", u64, "A performance counter.", "10.26", needs, volatile=True)
-    yield SpecialRegister("WARP_SZ", u32, "The number of lanes of a warp, a constant.", "4.3", value=32)
+    yield SpecialRegister("WARP_SZ", u32, "The number of lanes of a warp, a constant.", "4.3", value=WARP)
 
 
-SPECIAL: dict[str, SpecialRegister] = {r.name: r for r in _registers()}
+KNOWN = {name: (value, why) for pattern, value, why in ALWAYS for name in _names(pattern) if name not in WORKSPACE}
+SPECIAL: dict[str, SpecialRegister] = {
+    r.name: replace(r, always=KNOWN[r.name][0], because=KNOWN[r.name][1]) if r.name in KNOWN else r for r in _registers()
+}
 """All special registers, by name without the `%`."""
 
 

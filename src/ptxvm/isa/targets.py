@@ -107,3 +107,11 @@ LOWEST = {
 """Every target, with the lowest version that has it (ptxas 13.5; the manual gives sm_70 to 6.0, PTX 11.1.2).
 
 sm_101 is the name that sm_110 had before 9.0."""
+
+
+def device_target(text: str) -> Target:
+    """The target to compile for; ValueError where there is none of that name."""
+    found = parse_target(text)
+    if found not in LOWEST:
+        raise ValueError(f"there is no target '{text}'")
+    return found

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -24,7 +25,8 @@ Addresses: TypeAlias = "npt.NDArray[np.uint64]"
 NEAR = 64  # so close to what is allocated an access is out of its bounds, whatever host array lay there before
 NULL_LIMIT = 1 << 16  # no host maps anything below
 FREED_REMEMBERED = 4096
-FAR = 1 << 30  # from here on a distance to the next allocation explains nothing
+FAR = 1 << 62  # no address is so far from another
+CLOSE = 4096  # a distance to an allocation that explains something, however small that is
 GRAIN = 16
 START = attrgetter("start")
 
@@ -44,16 +46,20 @@ class Allocation:
     """A range of addresses that a kernel may use.
 
     `detail` says more than the name (`argument 2`).  Where it is cut in windows (of CTAs, of threads), `window` is the
-    size of one and `home` the offset of the window of every lane of the cohort.  `host` is the array that a 32-bit
-    module works on a copy of.  `uses` counts how often a host array was adopted; `fate` is what became of it at last;
-    `guard` is how many bytes on both sides belong to nobody; `hidden` tells that it has been out of the table once.
+    size of one and `home` the offset of the window of every lane of the cohort.  `foreign` is above 0 while a grid runs that
+    the owner of the windows has launched and waits for.  `host` is the array that a 32-bit module works on a copy of.  `uses`
+    counts how often a host array was adopted; `fate` is what became of it at last; `guard` is how many bytes on both sides
+    are unused; `hidden` tells that it has been out of the table once.  `heap` is that of a block of `malloc`: as long as it
+    lives, no other than the heap gives the place of the block to another one.
     """
 
     host: Bytes | None = None
     window = 0
     home: npt.NDArray[np.int64] | None = None
+    foreign = 0
     uses = 1
     hidden = False
+    heap: ReferenceType[Any] | None = None
     successor: Allocation | None = None
 
     def __init__(
@@ -103,6 +109,13 @@ class Allocation:
             found = bytes_at(self.origin, (self.end - self.origin) // row * row).view(dtype)
             self._views[dtype, count] = found = found.reshape(-1, count) if count > 1 else found
         return found
+
+    @property
+    def ghost(self) -> Allocation:
+        """What messages need of it, which keeps no memory: it may come back, or be given up without a word."""
+        if not self.owners:
+            return self
+        return Allocation(self.start, self.size, self.space, self.name, detail=self.detail, fate=self.fate, live=False)
 
     def retire(self) -> None:
         """It is no more: keep its place for messages, let its memory go."""
@@ -158,7 +171,7 @@ class Columns:
 
 def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: Lanes) -> npt.NDArray[np.bool_]:
     """Is each lane in its own window?"""
-    if allocation.home is None or allocation.window < size:
+    if allocation.home is None or allocation.window < size or allocation.foreign:
         return np.zeros(len(offset), np.bool_)
     return offset - allocation.home[lanes].view(np.uint64) <= allocation.window - size
 
@@ -166,7 +179,7 @@ def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: Lane
 class AllocationTable:
     """The live allocations in the order of their addresses, none overlapping, and the last ones that were freed.
 
-    Of most launches nobody asks where their memory is: those that are `expected` insert it when somebody does.
+    The memory of most launches is never looked up: launches that are `expected` insert it when it is.
     """
 
     def __init__(self, lock: AbstractContextManager[Any]) -> None:
@@ -203,13 +216,13 @@ class AllocationTable:
 
     def _remember(self, allocation: Allocation) -> None:
         extent = allocation.start, allocation.end
-        self._freed[extent] = allocation
+        self._freed[extent] = allocation.ghost
         self._freed.move_to_end(extent)
         if len(self._freed) > FREED_REMEMBERED:
             self._freed.popitem(last=False)
 
     def expect(self, come: Callable[[], None]) -> None:
-        """Somebody comes with allocations when they are asked for: `come` inserts them."""
+        """A launch has allocations that it inserts by `come` when the table is asked."""
         with self._lock:
             self._expected.append(come)
 
@@ -239,9 +252,14 @@ class AllocationTable:
         return [allocation for allocation in candidates if allocation.end > start]
 
     def freed(self, address: int, size: int) -> Allocation | None:
-        """The allocation that had these bytes, where it was freed not long ago."""
+        """The allocation that had these bytes, where it was freed not long ago; not of a heap that is no more itself."""
         end = address + size
-        return next((gone for gone in reversed(self._freed.values()) if gone.start < end and address < gone.end), None)
+        found = (gone for gone in reversed(self._freed.values()) if gone.start < end and address < gone.end)
+        return next((gone for gone in found if gone.heap is None or gone.heap() is not None), None)
+
+    def _keeps_its_place(self, gone: Allocation, address: int) -> bool:
+        """Was a byte in a block of the heap, and is no other block there yet?  Then an access means what was freed."""
+        return gone.heap is not None and gone.start <= address < gone.end and not self.overlapping(gone.start, gone.end)
 
     @property
     def columns(self) -> Columns:
@@ -284,7 +302,7 @@ class AllocationTable:
     def _reason(self, address: int, size: int, space: str, *, writing: bool) -> tuple[str, str]:
         inside = self.find(address)
         if inside is None:
-            return self._nothing_there(address, size)
+            return self._nothing_there(address, size, space)
         if inside.space not in REACHES[space]:
             return "wrong-space", f"that is {inside}, in .{inside.space}, and the access is to .{space}"
         offset = address - inside.start
@@ -294,9 +312,11 @@ class AllocationTable:
             return "out-of-bounds", f"the last {plural(address + size - inside.end)} are past the end of {inside}"
         if writing and not inside.writable:
             return "read-only", f"{inside} may be read only"
+        if inside.foreign:
+            return "out-of-bounds", f"that is {inside} of a grid that launched this one, and of no other grid"
         return "out-of-bounds", f"that is outside the part of {inside} that belongs to this thread"
 
-    def _nothing_there(self, address: int, size: int) -> tuple[str, str]:
+    def _nothing_there(self, address: int, size: int, space: str) -> tuple[str, str]:
         if address < NULL_LIMIT:
             return "null-pointer", "a null pointer" if not address else f"{plural(address)} from a null pointer"
         items = self.items
@@ -304,14 +324,25 @@ class AllocationTable:
         before, after = items[at - 1] if at else NOWHERE, items[at] if at < len(items) else NOWHERE
         past = address - before.end if before is not NOWHERE else FAR
         short = after.start - address if after is not NOWHERE else FAR
-        far = past >= max(before.guard, NEAR) and short > max(after.guard, NEAR)
-        gone = self.freed(address, size) if far else None
-        if gone is not None:
+        gone = self.freed(address, size)
+        near = 0 if gone is not None and self._keeps_its_place(gone, address) else NEAR
+        far = past >= max(before.guard, near) and short > max(after.guard, near)
+        if far and gone is not None:
             return "use-after-free", f"that was byte {address - gone.start} of {gone}, which {gone.fate}"
         if address % size:
             return "misaligned", f"the address must be a multiple of {size}, and nothing is allocated there"
-        if min(past, short) >= FAR:
-            return "out-of-bounds", "nothing is allocated there"
-        if past <= short:
-            return "out-of-bounds", f"that is {plural(past) if past else 'just'} past the end of {before}"
-        return "out-of-bounds", f"that is {plural(short)} before the start of {after}"
+        return "out-of-bounds", self._neighbour(at, address, space)
+
+    def _neighbour(self, at: int, address: int, space: str) -> str:
+        """How far it is to the nearest allocation of those that the access reaches, if that explains anything."""
+        meant = REACHES[space] - ({"param"} if space != "param" else set())  # no address is computed from the parameter bank
+        before = next((each for each in reversed(self.items[:at]) if each.space in meant), NOWHERE)
+        after = next((each for each in self.items[at:] if each.space in meant), NOWHERE)
+        past, short = address - before.end, after.start - address
+        is_past = before is not NOWHERE and (after is NOWHERE or past <= short)
+        nearest, distance = (before, past) if is_past else (after, short)
+        if nearest is NOWHERE or distance > max(CLOSE, nearest.size):
+            return "nothing is allocated there"
+        if is_past:
+            return f"that is {plural(past) if past else 'just'} past the end of {before}"
+        return f"that is {plural(short)} before the start of {after}"

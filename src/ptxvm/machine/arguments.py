@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.analysis.symbols import Register, Variable, short, spelling
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
-from ptxvm.machine.device_array import DeviceArray
+from ptxvm.machine.device_array import DeviceArray, is_usable
 from ptxvm.machine.initialise import number_bits
 from ptxvm.machine.layout import parameter_bank
 from ptxvm.machine.memory import Adopted, Memory
@@ -23,12 +25,14 @@ from ptxvm.syntax import tree
 RAW = (
     bytes,
     bytearray,
-    memoryview,
     ctypes.Structure,
     ctypes.Union,
     ctypes.Array,
     ctypes._SimpleCData,  # noqa: SLF001 - documented as the base of c_int and the like
 )
+SWAPPED = ">" if sys.byteorder == "little" else "<"  # how the format of a buffer says that it has the other byte order
+POINTED = ("global", "const", "shared", "local")  # what `.ptr` may name beside opaque types
+MANY_DIGITS = 10**40
 
 
 class Arguments:
@@ -62,9 +66,10 @@ class Bank:
     def pack(self, args: Sequence[Any], memory: Memory) -> Arguments:
         """The bytes for these arguments; see `pack_arguments`."""
         if len(args) != len(self.slots):
-            listed = ", ".join(f"{each.parameter.name} {_spelling(each.parameter)}" for each in self.slots) or "none"
-            said = f"takes {len(self.slots)} arguments ({listed}), and {len(args)} were given"
-            raise TypeError(f"{self.kernel} {said}")
+            parameters = [(each.parameter.name, spelling(each.parameter)) for each in self.slots]
+            from ptxvm.machine.argument_count import wrong_count  # noqa: PLC0415 - few launches are wrong
+
+            raise TypeError(wrong_count(self.kernel, parameters, len(args)))
         packed = Arguments(memory, bytearray(self.size))
         try:
             for slot, value in zip(self.slots, args, strict=True):
@@ -81,9 +86,11 @@ def pack_arguments(
 ) -> Arguments:
     """The parameter bank for these arguments.
 
-    NumPy arrays (and what shares its memory with one) are pointers to memory that the kernel uses in place; NumPy
-    scalars, `bytes` and ctypes are passed as their bytes; Python numbers are converted to the type of the parameter; a
-    tuple or list fills an array or vector; None is a null pointer.  TypeError and ValueError name the parameter.
+    NumPy arrays, and what shares its memory with one (`__array_interface__`, DLPack, buffers such as `array.array`), are
+    pointers to memory that the kernel uses in place; NumPy scalars, `bytes` and ctypes are passed as their bytes, and a
+    `memoryview` where no pointer can be; Python numbers are converted to the type of the parameter; a tuple or list fills
+    an array or vector; None is a null pointer.  All have the byte order of the host.  TypeError and ValueError name the
+    parameter; a `DeviceArray` that has been freed is a Fault.
     """
     return Bank(parameters, kernel).pack(args, memory)
 
@@ -97,10 +104,10 @@ class Slot:
         self.count = parameter.vector * prod(d or 0 for d in parameter.dimensions)
         self.pointer_bits = parameter.type.bits if self.count == 1 and not parameter.type.is_float else 0
         pointer = parameter.pointer
-        self.space = pointer.space if pointer is not None and pointer.space else "global"
+        self.space = pointer.space if pointer is not None and pointer.space in POINTED else "global"
         alignment = pointer.alignment if pointer is not None else None
         self.alignment = alignment.value if isinstance(alignment, tree.Integer) else None
-        self.name, self.detail = f"`{parameter.name}`", f"argument {number}"  # what messages about its memory say
+        self.name, self.detail = f"`{short(parameter.name)}`", f"argument {number}"  # what messages about its memory say
 
     def encode(self, value: Any, packed: Arguments) -> bytes:
         """The bytes of an argument."""
@@ -116,28 +123,31 @@ class Slot:
             case np.ndarray():
                 return self._array(value, packed)
             case np.generic():
-                return self._exactly(value.tobytes(), value)
+                return self._scalar(value)
             case bool() | int() | float():
                 return self._number(value, self.parameter.type, self.count)
             case tuple() | list():
                 return self._sequence(value)
-        if isinstance(value, RAW):
-            return self._exactly(bytes(value), value)
+        if isinstance(value, RAW) or (isinstance(value, memoryview) and not self._is_pointer(packed.memory)):
+            return self._raw(value)
         return self._array(self._array_like(value), packed)
 
     def _array_like(self, value: Any) -> np.ndarray[Any, Any]:
-        """What shares its memory with a NumPy array: a tensor of a CPU."""
-        if hasattr(value, "__array_interface__"):
-            return np.asarray(value)
-        if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
-        raise TypeError(
-            f"{self} cannot be of type {type(value).__name__}: "
-            "pass a NumPy array or scalar, a Python number, bytes, a ctypes structure, a DeviceArray, or None"
-        )
+        """What shares its memory with a NumPy array: a tensor of a CPU, a buffer."""
+        reason = ""
+        if not isinstance(value, type):
+            try:
+                if hasattr(value, "__array_interface__"):
+                    return np.asarray(value)
+                if hasattr(value, "__dlpack__"):
+                    return np.from_dlpack(value)
+                return np.asarray(memoryview(value))
+            except (TypeError, ValueError, BufferError, RuntimeError) as wrong:
+                reason = f"NumPy cannot share its memory ({wrong}); " if hasattr(value, "__dlpack__") else ""
+        raise TypeError(f"{self} cannot be of type {_named(value)}: {reason}{_way_out(value)}")
 
     def __str__(self) -> str:
-        return f"argument {self.number} (`{self.parameter.name}`, {_spelling(self.parameter)})"
+        return f"argument {self.number} (`{short(self.parameter.name)}`, {spelling(self.parameter)})"
 
     def _handle(self, value: Opaque) -> bytes:
         """The handle of a texture or surface: of an opaque parameter, or as 64 bits."""
@@ -151,8 +161,8 @@ class Slot:
     # ── pointers ────────────────────────────────────────────────────────────────────────
 
     def _array(self, array: np.ndarray[Any, Any], packed: Arguments) -> bytes:
-        if array.dtype.hasobject:
-            raise TypeError(f"{self} is an array of Python objects, which no kernel can read; convert it to a numeric dtype")
+        if not is_usable(array.dtype):
+            raise TypeError(f"{self} {_unusable(array)}")
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
             raise TypeError(f"{self} is not contiguous in memory; pass np.ascontiguousarray(x), or the array it is a view of")
         self._must_be_pointer("an array", packed.memory)
@@ -164,6 +174,8 @@ class Slot:
         return self._pointer(adopted.address, packed.memory)
 
     def _device_array(self, array: DeviceArray, packed: Arguments) -> bytes:
+        if not array.live:
+            raise Fault("use-after-free", f"{self} is {array.allocation}, which has been freed", address=array.address)
         if array.memory is not packed.memory:  # host memory like any other
             return self._array(array.array, packed)
         packed.allocations.append(array.allocation)
@@ -179,16 +191,33 @@ class Slot:
         return address.to_bytes(self.size, "little")
 
     def _must_be_pointer(self, what: str, memory: Memory) -> None:
-        if self.pointer_bits != memory.address_bits:
+        if not self._is_pointer(memory):
             hint = "bytes or a structured NumPy scalar" if self.count > 1 else "a NumPy scalar or a Python number"
             raise TypeError(f"{self} is passed by value and cannot take {what}; pass {hint}")
 
+    def _is_pointer(self, memory: Memory) -> bool:
+        return self.pointer_bits == memory.address_bits
+
     # ── values ──────────────────────────────────────────────────────────────────────────
+
+    def _scalar(self, value: np.generic) -> bytes:
+        if isinstance(value, np.str_):
+            raise TypeError(f"{self} cannot be of type str: {_way_out(value)}")
+        if not is_usable(value.dtype):
+            raise TypeError(f"{self} {_unusable(value)}")
+        return self._exactly(value.tobytes(), value)
+
+    def _raw(self, value: Any) -> bytes:
+        held = memoryview(value).format
+        if SWAPPED in held:
+            raise TypeError(
+                f"{self} is a {_named(value)} ({held}), which has not the byte order of the host; pass a native one"
+            )
+        return self._exactly(bytes(value), value)
 
     def _exactly(self, raw: bytes, value: Any) -> bytes:
         if len(raw) != self.size:
-            what = f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
-            raise TypeError(f"{self} has {self.size} bytes, and {what} has {len(raw)}")
+            raise TypeError(f"{self} has {self.size} bytes, and {_named(value)} has {len(raw)}")
         return raw
 
     def _sequence(self, values: Sequence[Any]) -> bytes:
@@ -203,16 +232,46 @@ class Slot:
                 f"{self} takes {self.parameter.size} bytes, not one number; pass bytes or a structured NumPy scalar"
             )
         if element.is_float or (isinstance(value, float) and element.name in ("b32", "b64")):
-            return number_bits(float(value), element).to_bytes(element.bytes, "little")
+            return number_bits(self._float(value), element).to_bytes(element.bytes, "little")
         if isinstance(value, float):
             raise TypeError(f"{self} is no floating-point number: {value!r} does not fit; pass an integer or a NumPy scalar")
         least, most = -(1 << element.bits - 1), (1 << element.bits) - 1
         if not least <= value <= most:
-            raise ValueError(f"{self} has {element.bits} bits, and {value} does not fit: {least} to {most} do")
+            raise ValueError(f"{self} has {element.bits} bits, and {_number_named(value)} does not fit: {least} to {most} do")
         return (int(value) & most).to_bytes(element.bytes, "little")
 
+    def _float(self, value: float) -> float:
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{self} is a floating-point number, and {_number_named(value)} is too large for one") from None
 
-def _spelling(parameter: Variable) -> str:
-    """How the declaration says the type: `.u32`, `.b8[16]`, `.v4.f32`."""
-    vector = f".v{parameter.vector}" if parameter.vector > 1 else ""
-    return f"{vector}{parameter.type}" + "".join(f"[{d if d is not None else ''}]" for d in parameter.dimensions)
+
+def _number_named(value: float) -> str:
+    """A number as a message has room for it."""
+    return str(value) if abs(value) < MANY_DIGITS else f"an integer of {int(value).bit_length()} bits"
+
+
+def _unusable(values: np.ndarray[Any, Any] | np.generic) -> str:
+    """What is wrong with values that no kernel can read, and the way out."""
+    what = "an array" if isinstance(values, np.ndarray) else "a scalar"
+    if values.dtype.hasobject:
+        return f"is {what} of Python objects, which no kernel can read; convert it to a numeric dtype"
+    return (
+        f"is {what} of {values.dtype}, which has not the byte order of the host; pass x.astype(x.dtype.newbyteorder('=')), "
+        "and take the results from there"
+    )
+
+
+def _named(value: Any) -> str:
+    """The type of a value."""
+    return f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
+
+
+def _way_out(value: Any) -> str:
+    """What can be passed in the place of a value."""
+    if hasattr(value, "__cuda_array_interface__"):
+        return "it is memory of a GPU (`__cuda_array_interface__`); copy it to the host, and pass the NumPy array"
+    if hasattr(value, "__array__") and not isinstance(value, type | np.generic):
+        return "`__array__` may make a copy; pass np.asarray(x), in which the kernel leaves its results"
+    return "pass a NumPy array or scalar, a Python number, bytes, a ctypes structure, a DeviceArray, or None"

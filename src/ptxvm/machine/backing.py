@@ -44,7 +44,7 @@ def address_of(array: npt.NDArray[Any]) -> int:
 
 
 def bytes_at(address: int, size: int, writable: bool = True) -> Bytes:  # noqa: FBT001, FBT002
-    """The `size` bytes at a host address; whoever asks keeps them alive."""
+    """The `size` bytes at a host address; the caller keeps them alive."""
     if not size:
         return np.empty(0, np.uint8)
     found: Bytes = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(address)), np.uint8)

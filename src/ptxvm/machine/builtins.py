@@ -105,15 +105,22 @@ class Library:
         taken = np.full(len(lanes), -1, np.int64)
         for address in np.unique(formats[formats != 0]):
             mine = np.flatnonzero(formats == address)
-            pieces = printf.parse(self.memory.read_string(int(address), int(lanes[mine[0]])))
+            pieces = printf.parse(self._string(int(address), lanes, int(mine[0])))
             places = printf.layout(pieces)
             columns = [self._column(buffers[mine] + np.uint64(at), size, lanes[mine], mine) for at, size in places]
             taken[mine] = len(places)
             for row, position in enumerate(mine.tolist()):
-                read = partial(self.memory.read_string, lane=int(lanes[position]))
+                read = partial(self._string, lanes=lanes, position=position)
                 texts[position] = printf.render(pieces, iter([column[row] for column in columns]), read)
         self.print("".join(texts))
         return taken
+
+    def _string(self, address: int, lanes: Lanes, position: int) -> str:
+        """The string that a lane points to; the fault is that lane's."""
+        try:
+            return self.memory.read_string(address, int(lanes[position]))
+        except AccessFault as fault:
+            raise fault.at_lane(position) from None
 
     def _column(self, address: Addresses, size: int, lanes: Lanes, positions: Lanes) -> list[int]:
         """One argument of all lanes."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.memory import Memory, default_memory
+from ptxvm.machine.streams import DEVICE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -16,38 +19,40 @@ if TYPE_CHECKING:
 class DeviceArray:
     """An array on the device: aligned to 256 bytes, kept from launch to launch, freed with the object.
 
-    Device memory is memory of this process, so `array` is a view and costs nothing; `copy_to_host` copies.
+    Device memory is memory of this process, so `array` is a view and costs nothing; `copy_to_host` copies.  Of an array
+    that has been freed every use is a `Fault`; the views that were taken before keep their values.
     """
 
     def __init__(
         self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32, *, memory: Memory | None = None
     ) -> None:
-        self.memory = memory or default_memory()
-        self.dtype = np.dtype(dtype)
-        if self.dtype.hasobject:
-            raise TypeError("Python objects cannot be on the device")
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if not isinstance(memory, Memory | None):
+            raise TypeError(f"memory is a Memory, not {memory!r}")
+        self.memory = default_memory() if memory is None else memory
+        self.dtype, self.shape = _on_device(np.dtype(dtype)), _sizes(shape)
         self.given = False  # may the host, or a kernel, have given it a value?
         self.allocation = self.memory.allocate(self.nbytes, name="a DeviceArray", detail=f"{self.dtype.name}{list(self.shape)}")
 
     @classmethod
     def from_host(cls, array: npt.ArrayLike, *, memory: Memory | None = None) -> DeviceArray:
-        """A copy of a host array."""
+        """A copy of a host array, in the byte order of the host."""
         host = np.asarray(array)
-        made = cls(host.shape, host.dtype, memory=memory)
+        made = cls(host.shape, host.dtype.newbyteorder("="), memory=memory)
         made.array[...] = host
         return made
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """A view of the values, valid as long as this object is."""
+        """A view of the values, which keeps the memory; a Fault where that has been freed."""
         self.given = True
         return self.as_is
 
     @property
     def as_is(self) -> npt.NDArray[Any]:
-        """The same view, for who gives no values."""
-        return self.allocation.bytes.view(self.dtype).reshape(self.shape)
+        """The same view, where no values are given."""
+        if not self.allocation.live:
+            raise Fault("use-after-free", f"{self.allocation} has been freed", address=self.address)
+        return self.allocation.lasting.view(self.dtype).reshape(self.shape)
 
     @property
     def live(self) -> bool:
@@ -81,8 +86,12 @@ class DeviceArray:
         self.array[...] = array
 
     def free(self) -> None:
-        """Free the memory; a kernel that uses it from now on faults."""
+        """Free the memory; what uses it from now on faults.  Of an array that has been freed nothing is left to free.
+
+        A launch that used it, and that nothing has waited for, gets the finding `freed-in-use`.
+        """
         if self.allocation.live:
+            DEVICE.freed(self.allocation)
             self.memory.release(self.allocation)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: FBT001
@@ -95,8 +104,37 @@ class DeviceArray:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"DeviceArray({list(self.shape)}, {self.dtype.name}, at {self.address:#x})"
+        where = f"at {self.address:#x}" if self.live else "freed"
+        return f"DeviceArray({list(self.shape)}, {self.dtype.name}, {where})"
 
     def __del__(self) -> None:
         if hasattr(self, "allocation"):
             self.free()
+
+
+def _sizes(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """A shape, as NumPy takes it."""
+    try:
+        sizes = tuple(map(operator.index, shape if isinstance(shape, tuple | list) else (shape,)))
+    except TypeError:
+        raise TypeError(f"the shape of a DeviceArray is an integer or a tuple of integers, not {shape!r}") from None
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"the shape of a DeviceArray has no negative sizes, and {shape!r} was given")
+    return sizes
+
+
+def is_usable(dtype: np.dtype[Any]) -> bool:
+    """Can a kernel read such values?  They are no Python objects, and have the byte order of the host.
+
+    NumPy's own `isnative` does not look into the arrays of a structure.
+    """
+    return dtype.isnative and not dtype.hasobject and (dtype.kind != "V" or dtype == dtype.newbyteorder("="))
+
+
+def _on_device(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A dtype that kernels can read."""
+    if dtype.hasobject:
+        raise TypeError("Python objects cannot be on the device")
+    if not is_usable(dtype):
+        raise TypeError(f"a DeviceArray has the byte order of the host, and {dtype} does not; pass dtype.newbyteorder('=')")
+    return dtype

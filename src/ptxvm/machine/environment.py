@@ -9,13 +9,6 @@ from ptxvm.machine.memory import Memory
 
 LAUNCHES = count(1)
 WORKSPACE = 64  # bytes; CUDA's cooperative groups count the CTAs that have come to a barrier of the grid in the second word
-ZEROS = (
-    "is_explicit_cluster",
-    "current_graph_exec",
-    *(f"envreg{n}" for n in range(32)),
-    *(f"pm{n}{width}" for n in range(8) for width in ("", "_64")),  # nobody counts
-    *(f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")),  # the machine keeps none of it
-)
 
 
 def allocation_unit(architecture: int) -> int:
@@ -49,7 +42,7 @@ class Environment:
                 return self.workspace.start >> 32
             case "envreg2":
                 return self.workspace.start & 0xFFFF_FFFF
-        return 0 if name in ZEROS else self._known.get(name)
+        return self._known.get(name)
 
     @property
     def workspace(self) -> Allocation:

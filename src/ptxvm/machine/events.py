@@ -1,4 +1,4 @@
-"""What an engine tells those who watch a launch, and what they find.
+"""Events of a launch, which an engine reports to watchers, and the findings of these.
 
 Threads are numbered through the whole grid: CTA by CTA, and by their linear number in it; those of a grid that a kernel
 launches have the numbers after all that were there before.  A place in memory is an
@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +20,37 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.diagnostic import Span
-from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.diagnostics.errors import MOST_LAUNCHES, Fault, Place
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
 
 Threads = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Bits = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.uint32]
+Flags = npt.NDArray[np.bool_]
+
+EQUAL_VALUES = "race-of-equal-values"
+"""The code of a race of writes that all store the same value."""
+ENDED_BEFORE = "ended-before-barrier"
+UNDEFINED_LANE = "undefined-lane"
+WARNINGS = frozenset({EQUAL_VALUES, ENDED_BEFORE, UNDEFINED_LANE})
+"""The codes of findings that may be meant."""
+
+
+class Left(NamedTuple):
+    """What a store has left in memory: the bits of each element, a row for each thread, and which threads' values are there.
+
+    They differ where several threads store to one place in one step.
+    """
+
+    bits: npt.NDArray[np.unsignedinteger[Any]]
+    kept: Flags
+
+    def of(self, position: Any) -> Left:
+        """That of some of the threads."""
+        return Left(self.bits[position], self.kept[position])
 
 
 class Access(Protocol):
@@ -101,14 +125,18 @@ class Party:
 
 
 def child(place: Place) -> dict[str, Any] | None:
-    """The grid of a place, where a kernel launched it: its number, and where that was, for tools."""
-    by = place.launched
-    if by is None:
-        return None
-    return {
-        "grid": place.grid, "kernel": by.kernel, "file": by.file, "line": by.line, "text": by.text, "cta": by.cta,
-        "thread": by.thread, "child": child(by),
-    }  # fmt: skip
+    """The grid of a place, where a kernel launched it: its number, and where that was, for tools; so for those before."""
+    found: list[dict[str, Any]] = []
+    while place.launched is not None and len(found) < MOST_LAUNCHES:
+        by = place.launched
+        found.append({
+            "grid": place.grid, "kernel": by.kernel, "file": by.file, "line": by.line, "text": by.text, "cta": by.cta,
+            "thread": by.thread, "child": None,
+        })  # fmt: skip
+        place = by
+    for inner, outer in pairwise(found):
+        inner["child"] = outer
+    return found[0] if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +145,9 @@ class Finding:
 
     `kind` is `race`, `uninitialised-read`, `barrier-divergence`, `deadlock`, or that of a fault (`out-of-bounds`, …).  Of a
     race, `hazard` is RAW, WAR or WAW, `accesses` are the earlier and the later one of the run that showed it, `missing`
-    says what would order them, and `mixed_size` that they do not cover the same bytes (PTX 8.7.1).  `schedule` is the
-    number of that run, and `seed` repeats its schedule; None is the usual schedule.
+    says what would order them, `mixed_size` that they do not cover the same bytes (PTX 8.7.1), and `equal_values` that all
+    of the writes store the same value, which makes it a warning.  `schedule` is the number of that run, and `seed` repeats
+    its schedule; None is the usual schedule.
     """
 
     kind: str
@@ -128,6 +157,7 @@ class Finding:
     space: str = ""
     missing: str = ""
     mixed_size: bool = False
+    equal_values: bool = False
     schedule: int = 0
     seed: int | None = None
     kernel: str = ""
@@ -135,6 +165,16 @@ class Finding:
     span: Span = field(default=Span(0, 0), repr=False)
     related: Span = field(default=Span(0, 0), repr=False)
     column: int = 1
+
+    @property
+    def code(self) -> str:
+        """What `--allow` calls it: the kind, or that of a race that is a warning."""
+        return EQUAL_VALUES if self.equal_values else self.kind
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return Severity.WARNING if self.code in WARNINGS else Severity.ERROR
 
     @property
     def line(self) -> int:
@@ -149,7 +189,7 @@ class Finding:
         if self.seed is not None:
             notes.append(f"the schedule of seed {self.seed} shows it")
         return Diagnostic(
-            Severity.ERROR, self.kind, self.message, self.span, last.line if last else 0, self.column,
+            self.severity, self.code, self.message, self.span, last.line if last else 0, self.column,
             note="; ".join(notes), help=self.missing,
             related=((f"the earlier {earlier.operation}", self.related),) if earlier and self.related.end else (),
             details=self.details,
@@ -160,6 +200,7 @@ class Finding:
         """All of it, for tools."""
         return {
             "kind": self.kind, "hazard": self.hazard, "space": self.space, "mixed_size": self.mixed_size,
+            "equal_values": self.equal_values,
             "missing": self.missing, "kernel": self.kernel, "grid": self.grid, "schedule": self.schedule, "seed": self.seed,
             "accesses": [each.details for each in self.accesses],
         }  # fmt: skip
@@ -225,7 +266,7 @@ def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 class Watcher(Protocol):
-    """Who watches a launch.  Every method is called after the fact, by threads of one or more CTAs at once."""
+    """A watcher of a launch.  Every method is called after the fact, by threads of one or more CTAs at once."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -238,15 +279,30 @@ class Watcher(Protocol):
         ...
 
     @property
+    def follows_values(self) -> bool:
+        """Does it want to know what stores leave in memory?"""
+        ...
+
+    @property
     def follows_variables(self) -> bool:
         """Is an access that leaves the variable which its address comes from wrong?"""
         ...
 
-    def unset(self, bound: Bound, threads: Threads, register: str) -> None:
-        """Threads have read a register that has no value."""
+    def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int]) -> None:
+        """Threads have read a register, or another value, that has no value: all of it, or the bytes that are `missing`."""
+
+    def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
+        """Which of so many bytes from some offsets on have no value: a row for each byte; None where all have one."""
+        ...
+
+    def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
+        """Bytes from some offsets on have a value, or have none: a row for each byte tells whether it is `missing`."""
+
+    def given(self, source: Allocation, target: Allocation) -> None:
+        """A grid finds as its parameters what its parent has left in a buffer."""
 
     def launched(self, fresh: Collection[Allocation]) -> None:
-        """The launch begins; `fresh` is the memory that nobody has given a value."""
+        """The launch begins; `fresh` is the memory that has no value yet."""
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
         """A run of the grid begins."""
@@ -254,8 +310,10 @@ class Watcher(Protocol):
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
 
-    def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads have written."""
+    def wrote(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: Left | None = None
+    ) -> None:
+        """Threads have written; `left` is what is there now, where that is told."""
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read and written in one step, one after the other."""
@@ -267,6 +325,9 @@ class Watcher(Protocol):
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have found that a phase of an mbarrier is over."""
+
+    def asked(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, states: Words) -> None:
+        """Threads ask whether the phase of an mbarrier is over in which an arrival gave a state."""
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
         """Threads have started an asynchronous copy: what it is going to `read` or `write`."""
@@ -295,11 +356,14 @@ class Watcher(Protocol):
     def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
         """Lanes come to a collective of their warp with masks; `gone` are the lanes of each one's warp that have ended."""
 
+    def meant(self, bound: Bound, threads: Threads, lanes: Masks, members: Masks, gone: Masks) -> None:
+        """Lanes read what some lanes of their warps gave, which take no part: `members` do, and `gone` have ended."""
+
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
         """Lanes that meet at a collective gave masks that do not agree."""
 
     def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
-        """A barrier of a CTA lets those go on who wait there, by the instruction at which they do."""
+        """A barrier of a CTA releases its threads, by the instruction at which they wait."""
 
     def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, group by group."""
@@ -312,6 +376,9 @@ class Watcher(Protocol):
 
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
         """Threads have got blocks of the heap."""
+
+    def unlaunched(self, bound: Bound, threads: Threads, buffers: Sequence[Allocation]) -> None:
+        """Threads have asked for memory for the parameters of launches, and launched nothing with it."""
 
     def finished(self, allocations: Sequence[Allocation]) -> None:
         """The run of the grid has ended, with these allocations live."""

@@ -1,4 +1,4 @@
-"""What goes wrong in an access, before the engine knows whose it was."""
+"""Faults of accesses, before the engine adds the instruction and the thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AccessFault(Exception):  # noqa: N818 - it becomes a `Fault`
         self.kind, self.message, self.address, self.size, self.lane_index = kind, message, address, size, lane_index
 
     def at_lane(self, lane_index: int) -> AccessFault:
-        """The same fault, of another lane: for who looks at one lane at a time."""
+        """The same fault, of another lane; used where lanes are tested one at a time."""
         return AccessFault(self.kind, self.message, self.address, self.size, lane_index)
 
     def placed(self, bound: Bound, lane: int) -> PlacedFault:

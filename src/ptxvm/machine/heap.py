@@ -6,6 +6,7 @@ CUDA C++ Programming Guide, Dynamic Global Memory Allocation and Operations.
 from __future__ import annotations
 
 from collections import deque
+from weakref import ref
 
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.faults import AccessFault, plural
@@ -45,6 +46,7 @@ class Heap:
             return 0
         # A block outlives the heap, whose module may be dropped while others still see the memory: it owns the range too.
         block = Allocation(start, size, "global", "a block of malloc", owners=list(self._arena.owners), guard=HEADER)
+        block.heap = ref(self)
         self.memory.table.insert(block)
         self._blocks[start] = block
         self._gone.pop(start, None)

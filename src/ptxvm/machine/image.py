@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.constants import Address, ConstantError, evaluate
+from ptxvm.analysis.linking import definition, linked_functions, linked_variables
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.shared import static_shared
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 
 CONST_BANK = 1 << 16  # bytes of a bank of .const[n] (PTX 5.1.3.1)
 FUNCTION_SIZE = 16  # functions have addresses this far apart
-# Which of several declarations of a name is meant: .visible first, .extern last (PTX 11.6).
-STRENGTH = {"visible": 4, "common": 3, "weak": 2, None: 1, "extern": 0}
 
 B128 = np.dtype([("lo", "<u8"), ("hi", "<u8")])
 
@@ -46,8 +46,8 @@ class Image:
     def __init__(self, programs: Program | Sequence[Program], memory: Memory) -> None:
         self.programs = [programs] if isinstance(programs, Program) else list(programs)
         self.memory = memory
-        self.variables = self._link_variables()
-        self.functions = self._link_functions()
+        self.variables = linked_variables(self.programs)
+        self.functions = linked_functions(self.programs)
         self.allocations: dict[Variable, Allocation] = {}
         self.bound: dict[Variable, Opaque] = {}
         self._banks: dict[int, Allocation] = {}
@@ -56,14 +56,15 @@ class Image:
         self._declared_shared: dict[Function, int] = {}
         self._banks_of: dict[Function, Layout] = {}
         self._packers: dict[Function, Bank] = {}
-        self.shared: SharedLayout = shared_memory(self.programs)
+        self.shared: SharedLayout = shared_memory(self.programs, self.variables)
         self.module_local = module_local(self.programs)
         self._allocate_functions()
         for variable in self._stored():
             self._allocate(variable)
-        for program in self.programs:
-            for variable in self._stored_of(program):
-                self._initialise(variable, program)
+        with usual_arithmetic():
+            for program in self.programs:
+                for variable in self._stored_of(program):
+                    self._initialise(variable, program)
 
     @cached_property
     def library(self) -> Library:
@@ -125,7 +126,7 @@ class Image:
     def declared_shared(self, kernel: Function) -> int:
         """Bytes of the shared variables that a kernel uses."""
         if kernel not in self._declared_shared:
-            self._declared_shared[kernel] = static_shared(kernel)
+            self._declared_shared[kernel] = static_shared(kernel, self.resolve)
         return self._declared_shared[kernel]
 
     # ── functions ───────────────────────────────────────────────────────────────────────
@@ -176,16 +177,17 @@ class Image:
         return self._numbers[definition], 0
 
     def resolve(self, function: Function) -> Function:
-        """The definition of a function that this one stands for; itself where there is none (or the machine has it)."""
-        if function.defined:
-            return function
-        program = function.program
-        if program is not None:
-            own: Function | None = program.function(_aliased(program, function.name))
-            if own is not None and own.defined:
-                return own
-        found = self.functions.get(function.name, function)
-        return found if found.defined and found.linkage in ("visible", "weak") else function
+        """The definition of a function that this one stands for; itself where there is none (or the machine has it).
+
+        Another module's definition takes the place of a `.weak` one.
+        """
+        own = function
+        if not function.defined and function.program is not None:
+            own = function.program.function(function.name) or function
+        if own.defined and own.linkage != "weak":
+            return own
+        found = self.functions.get(own.name, own)
+        return found if found.defined and found.linkage in ("visible", "weak") else own
 
     # ── variables as the host sees them ─────────────────────────────────────────────────
 
@@ -210,43 +212,14 @@ class Image:
             if allocation.live:
                 self.memory.release(allocation)
 
-    # ── linking (PTX 11.6) ──────────────────────────────────────────────────────────────
-
-    def _link_variables(self) -> dict[str, Variable]:
-        """For every name the variable that is meant."""
-        found: dict[str, Variable] = {}
-        for program in self.programs:
-            for name, variable in program.variables.items():
-                other = found.get(name)
-                if other is None or _prevails(variable, other):
-                    found[name] = variable
-                elif variable.linkage == other.linkage == "visible":
-                    raise _defined_twice(name)
-        return found
-
-    def _link_functions(self) -> dict[str, Function]:
-        found: dict[str, Function] = {}
-        for program in self.programs:
-            for name, function in program.functions.items():
-                other = found.get(name)
-                if other is None or _rank(function) > _rank(other):
-                    found[name] = function
-                elif function.defined and other.defined and function.linkage == other.linkage == "visible":
-                    raise _defined_twice(name)
-        for program in self.programs:
-            for alias in program.aliases:
-                definition = program.function(_aliased(program, alias))
-                if definition is not None:
-                    found[alias] = definition
-        return found
-
     def _definition(self, variable: Variable) -> Variable:
         """The variable that a declaration means."""
-        if variable.linkage not in ("extern", "weak", "common"):
-            return variable
-        found = self.variables[variable.name]
-        if found.linkage in ("visible", "weak", "common") or (found.space == "const" and found.is_unsized):
+        found = definition(variable, self.variables)
+        if found is not None:
             return found
+        declared = self.variables[variable.name]
+        if declared.space == "const" and declared.is_unsized:
+            return declared
         raise InvalidPTX(f"'{variable.name}' is declared .extern and defined nowhere; link the module that defines it")
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
@@ -340,30 +313,6 @@ def _names(program: Program) -> Iterator[str]:
 
 def _variables(scope: Any) -> Iterator[Variable]:
     yield from scope.variables.values() if isinstance(scope.variables, dict) else scope.variables
-
-
-def _defined_twice(name: str) -> InvalidPTX:
-    return InvalidPTX(f"'{name}' is defined by several of the linked modules, and one may define it")
-
-
-def _aliased(program: Program, name: str) -> str:
-    """The name at the end of a chain of aliases."""
-    seen = set[str]()
-    while name in program.aliases and name not in seen:
-        seen.add(name)
-        name = program.aliases[name]
-    return name
-
-
-def _rank(function: Function) -> tuple[bool, int]:
-    return function.defined, STRENGTH.get(function.linkage, 1)
-
-
-def _prevails(variable: Variable, other: Variable) -> bool:
-    """Does a definition take the place of one of an earlier module?"""
-    if variable.linkage == other.linkage == "common":
-        return (variable.size, variable.initial is not None) > (other.size, other.initial is not None)
-    return STRENGTH.get(variable.linkage, 1) > STRENGTH.get(other.linkage, 1)
 
 
 def _held(type: Type) -> tuple[np.dtype[Any], tuple[int, ...]]:

@@ -12,6 +12,7 @@ from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES
 from ptxvm.isa.targets import Target
 from ptxvm.machine.arguments import Arguments, pack_arguments
+from ptxvm.machine.options import extent
 from ptxvm.syntax import tree
 
 Extent = tuple[int, int, int]
@@ -22,11 +23,10 @@ MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 
 
 class LaunchShape(NamedTuple):
-    """CTAs of a grid and threads of a CTA, as (x, y, z); `multiprocessors` is what `%nsmid` tells."""
+    """CTAs of a grid and threads of a CTA, as (x, y, z)."""
 
     grid: Extent
     block: Extent
-    multiprocessors: int = 1
 
     @classmethod
     def of(
@@ -66,10 +66,7 @@ def _known_shape(grid: Any, block: Any) -> LaunchShape:
 
 def launch_shape(grid: Any, block: Any) -> LaunchShape:
     """`LaunchShape.of`, which remembers the last ones."""
-    try:
-        return _known_shape(grid, block)
-    except TypeError:  # a list cannot be looked up
-        return LaunchShape.of(grid, block)
+    return _known_shape(extent("grid", grid), extent("block", block))
 
 
 def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
@@ -91,10 +88,8 @@ def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
 
 def _extent(what: str, given: SupportsIndex | tuple[SupportsIndex, ...], limits: Extent) -> Extent:
     """Three sizes; those left out are 1."""
-    try:
-        sizes = tuple(size.__index__() for size in (given if isinstance(given, tuple | list) else (given,)))
-    except (AttributeError, TypeError):
-        raise ValueError(f"{what} is an integer or up to three of them, not {given!r}") from None
+    found = extent(what, given)
+    sizes = found if isinstance(found, tuple) else (found,)
     if not 1 <= len(sizes) <= len(limits):
         raise ValueError(f"{what} has one to three sizes (x, y, z), not {len(sizes)}")
     for axis, size, limit in zip("xyz", sizes, limits, strict=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ptxvm.analysis.linking import definition
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.syntax import tree
@@ -110,17 +111,25 @@ class SharedLayout:
         self.dynamic = 0
 
 
-def shared_memory(programs: Iterable[Program]) -> SharedLayout:
-    """Variables of modules and of `.func` come first; those of kernels share the place after them."""
+def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> SharedLayout:
+    """Variables of modules and of `.func` come first; those of kernels share the place after them.
+
+    A declaration of what another module defines lies where the definition lies; `linked` has the definition of each name.
+    """
     programs = list(programs)
     common, alignment, waiting = Layout(), STACK_ALIGNMENT, []
+    elsewhere: dict[Variable, Variable] = {}
     kernels = [function for program in programs for function in program.functions.values() if function.entry]
     for variable in _common_shared(programs):
-        if variable.is_unsized or (variable.linkage == "extern" and not variable.size):
+        meant = definition(variable, linked)
+        if meant is not None and meant is not variable:
+            elsewhere[variable] = meant
+        elif variable.is_unsized or (variable.linkage == "extern" and not variable.size):
             waiting.append(variable)
             alignment = max(alignment, variable.alignment)
         else:
             common.add(variable)
+    common.offsets.update({variable: common.offsets[meant] for variable, meant in elsewhere.items()})
     result = SharedLayout(common.offsets)
     for kernel in kernels:
         own = Layout(dict(common.offsets), common.size)
@@ -128,7 +137,7 @@ def shared_memory(programs: Iterable[Program]) -> SharedLayout:
             if variable.space == "shared":
                 own.add(variable)
         result.offsets.update(own.offsets)
-        result.static[kernel.name] = own.size
+        result.static[kernel.name] = max(own.size, result.static.get(kernel.name, 0))  # .weak ones share a name
     result.dynamic = align(max(result.static.values(), default=common.size), alignment)
     result.offsets.update(dict.fromkeys(waiting, result.dynamic))
     return result

@@ -30,7 +30,7 @@ Address: TypeAlias = "Addresses | np.uint64"
 SHIFTS = {1 << n: np.uint64(n) for n in range(8)}  # from the size of an access to that of an index
 WINDOWS = frozenset({"const", "shared", "local"})  # what is elsewhere is .global (PTX 6.4.1.1)
 ADOPTED = "was an argument of a launch that has ended"
-GUARD = 256  # bytes that belong to nobody, on both sides of our own allocations
+GUARD = 256  # unused bytes on both sides of our own allocations
 
 
 class Adopted(NamedTuple):
@@ -50,7 +50,7 @@ class Memory:
 
     def __init__(self, address_bits: int = 64) -> None:
         self.address_bits = address_bits
-        self.lock = RLock()  # held by who changes what is allocated, or looks it up beside other threads
+        self.lock = RLock()  # held while allocations change, or are looked up beside other threads
         self.table = AllocationTable(self.lock)
         self._lent: dict[tuple[int, str, str], list[Allocation]] = {}
         self._last = NOWHERE
@@ -94,8 +94,7 @@ class Memory:
         with self.lock:
             for other in self.table.overlapping(start, allocation.end):
                 if other.start <= start and allocation.end <= other.end and (other.writable or not writable):
-                    other.uses += 1
-                    other.owners.append(array)
+                    other.uses += 1  # its owners keep these bytes too
                     return Adopted(start, other)
                 allocation = self._join(allocation, other)
             self.table.insert(allocation)
@@ -111,8 +110,8 @@ class Memory:
                 return
             if allocation.host is not None and allocation.writable:
                 allocation.host[:] = allocation.bytes
-            self.table.remove(allocation)
             allocation.retire()
+            self.table.remove(allocation)
             self._last = NOWHERE
 
     def lend(self, size: int, space: str, name: str) -> Allocation:
@@ -125,7 +124,7 @@ class Memory:
         return allocation
 
     def take_back(self, allocation: Allocation) -> None:
-        """What was lent, for the next one who wants it."""
+        """What was lent, ready to be lent again."""
         self.hide(allocation)
         self._lent.setdefault((allocation.size, allocation.space, allocation.name), []).append(allocation)
 
@@ -241,6 +240,8 @@ class Memory:
         if allocation is None or allocation.space not in REACHES["generic"]:
             raise self.table.explain(address, size, "generic")
         end = allocation.end
+        if allocation.foreign:
+            raise self.table.explain(address, size, "generic")
         if allocation.home is not None and lane is not None:
             start = allocation.start + int(allocation.home[lane])
             end = start + allocation.window if address >= start else address
@@ -342,6 +343,8 @@ def _at_home(offset: Address, allocation: Allocation, size: int, lanes: Lanes | 
     home = allocation.home
     if home is None:
         return True
+    if allocation.foreign:
+        return False
     mine = (home if lanes is None else home[lanes]).view(np.uint64)
     return int((offset - mine).max()) <= allocation.window - size
 

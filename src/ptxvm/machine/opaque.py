@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import count
-from weakref import WeakValueDictionary
-
 import numpy as np
 
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.handles import HANDLES, NUMBERS
 from ptxvm.machine.memory import Memory
-
-NUMBERS = count(0x7E00_0000_0000_0000)  # no address of a host looks like these
-HANDLES: WeakValueDictionary[int, Opaque] = WeakValueDictionary()
 
 
 class Opaque:
@@ -36,7 +31,7 @@ class Unbound(Opaque):
 
 def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
     """What a handle stands for, or the address of a variable that holds one; an AccessFault where that is not `wanted`."""
-    found = HANDLES.get(handle)
+    found: Opaque | None = HANDLES.get(handle)
     if found is None:
         try:
             found = HANDLES.get(int(memory.load(np.dtype(np.uint64), np.uint64(handle))))

@@ -17,6 +17,7 @@ SPECIFIER = re.compile(
     re.DOTALL,
 )
 BITS = {"hh": 8, "h": 16, "": 32, "l": 64, "ll": 64, "q": 64, "j": 64, "z": 64, "t": 64, "L": 64}
+MOST = 1 << 16  # characters of a conversion; C asks for 4095 at least (C17 7.21.6.1)
 INTEGERS, FLOATS, WORDS = "diuoxXc", "eEfFgGaA", "sp"
 
 ReadString = Callable[[int], str]
@@ -74,12 +75,15 @@ def render(pieces: list[Piece], arguments: Iterator[int], read_string: ReadStrin
 
 
 def _convert(piece: Piece, arguments: Iterator[int], read_string: ReadString) -> str:
+    """A conversion as text; one of more characters than there may be stays as it is written."""
     flags = piece.flags
-    width = _signed(next(arguments), 32) if piece.width == "*" else int(piece.width or 0)
+    width = _number(piece.width, arguments)
     if width < 0:  # as a `-` flag
         flags, width = flags + "-", -width
     precision = _precision(piece.precision, arguments)
     value, kind = next(arguments), piece.conversion
+    if width > MOST or (kind not in "csp" and precision is not None and precision > MOST):
+        return piece.text
     zeros = "0" in flags and "-" not in flags
     if kind in FLOATS:
         sign, body = _float(value, kind, precision, "#" in flags)
@@ -100,8 +104,17 @@ def _precision(written: str | None, arguments: Iterator[int]) -> int | None:
     """A negative one counts as none."""
     if written is None:
         return None
-    precision = _signed(next(arguments), 32) if written == "*" else int(written or 0)
+    precision = _number(written, arguments)
     return precision if precision >= 0 else None
+
+
+def _number(written: str, arguments: Iterator[int]) -> int:
+    """A width or precision, `*` being the next argument; more than `MOST` where it has too many digits."""
+    if written == "*":
+        return _signed(next(arguments), 32)
+    digits = written.lstrip("-0") or "0"
+    size = int(digits) if len(digits) <= len(str(MOST)) else MOST + 1
+    return -size if written.startswith("-") else size
 
 
 def _pad(sign: str, body: str, width: int, *, zeros: bool, left: bool) -> str:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.events import Finding
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class LaunchResult:
     """The counters and the findings of a launch that has ended well.
 
@@ -27,3 +27,10 @@ class LaunchResult:
     output: str = ""
     schedules: int = 1
     findings: list[Finding] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        said = [f"{self.instructions:,} instructions of groups", f"{self.thread_instructions:,} of threads"]
+        said += [f"{self.seconds:.3g} s"] + ([f"{self.schedules} schedules"] if self.schedules > 1 else [])
+        said += [f"{len(self.output)} characters printed"] if self.output else []
+        said += [f"findings: {', '.join(each.kind for each in self.findings)}"] if self.findings else []
+        return f"<LaunchResult grid {self.grid}, block {self.block}: {', '.join(said)}>"

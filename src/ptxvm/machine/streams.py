@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from ptxvm.machine.handles import HANDLES
+
 NUMBERS = count(1)
 
 
@@ -32,6 +34,10 @@ class Turn:
     followed: bool = True  # is it on a stream, so that others may run beside it?
     left: Any = None
 
+    def supersedes(self, earlier: Turn) -> bool:
+        """Is nothing to be remembered of an earlier launch, since this one came after it and did the same?"""
+        return earlier.number in self.before and bool(self.left.supersedes(earlier.left))
+
     def __str__(self) -> str:
         return f"launch {self.number} ('{self.kernel}' on {self.stream})"
 
@@ -46,8 +52,13 @@ class Device:
         """The host waits for some launches."""
         self.under_way = [turn for turn in self.under_way if turn.number not in launches]
 
+    def freed(self, allocation: Any) -> None:
+        """The host frees memory of the device, for which it waits, as `cudaFree` does; what used it says so."""
+        for turn in self.under_way:
+            turn.left.freed(allocation)
+
     def waited(self) -> None:
-        """A launch for which the host waits, and that nobody follows."""
+        """A launch for which the host waits; later checks do not follow it."""
         self.under_way = []
         next(NUMBERS)
 
@@ -58,13 +69,12 @@ class Device:
             self.under_way = []
             yield Turn(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
             return
-        from ptxvm.machine.opaque import HANDLES  # noqa: PLC0415 - NumPy comes with the first launch
-
         stream.known &= {turn.number for turn in self.under_way}
         turn = Turn(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
         yield turn
         if turn.left is not None:
             stream.known |= {turn.number}
+            self.under_way = [each for each in self.under_way if not turn.supersedes(each)]
             self.under_way.append(turn)
 
 
@@ -90,11 +100,15 @@ class Stream:
     """Launches that run one after the other; those of different streams may run at once."""
 
     def __init__(self, name: str = "") -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a stream is a word, not {name!r}")
         self.name = f"stream '{name}'" if name else f"stream {next(NAMES)}"
         self.known: frozenset[int] = frozenset()
 
     def record(self, event: Event | None = None) -> Event:
         """Let an event, a new one unless it is given, be what the stream does up to here."""
+        if not isinstance(event, Event | None):
+            raise TypeError(f"a stream records a ptxvm.Event, not {event!r}")
         event = Event() if event is None else event
         event.known, event.recorded = self.known, True
         return event
@@ -102,8 +116,10 @@ class Stream:
     def wait(self, other: Event | Stream) -> None:
         """Let what follows on this stream come after an event, or after all that is on another stream now.
 
-        An event that nobody has recorded is over.
+        An event that was never recorded is over.
         """
+        if not isinstance(other, Event | Stream):
+            raise TypeError(f"a stream waits for a ptxvm.Event or ptxvm.Stream, not for {other!r}")
         self.known |= other.known
 
     def sync(self) -> None:

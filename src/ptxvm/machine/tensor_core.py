@@ -66,8 +66,10 @@ UNITS: dict[str, dict[Architecture, Unit]] = {
     "f16": {V: Unit(4, 23), T: Unit(8, 24), H: Unit(16, 25)},
     "bf16": {A: Unit(8, 24), H: Unit(16, 25)},
     "tf32": {A: Unit(4, 24), H: Unit(8, 25)},
-    # Hopper and the Blackwell of data centres have no fp8 here: ptxas converts it to f16 (sm_90, sm_100).
-    "fp8": {L: Unit(16, 13, kept=13), H: Unit(16, 25, converted=True), R: Unit(32, 25)},
+    # Recorded dot products of Hopper (32 products, added to f32) are one sum, as those of wgmma are.  Sums in f16, and
+    # those of the Blackwell of data centres, are what ptxas makes of them: it converts fp8 to f16 (sm_90, sm_100).
+    "fp8": {L: Unit(16, 13, kept=13), H: Unit(32, 13, kept=13), B: Unit(16, 25, converted=True), R: Unit(32, 25)},
+    "fp8 in f16": {L: Unit(16, 13, kept=13), H: Unit(16, 25, converted=True), R: Unit(32, 25)},
 }
 
 
@@ -78,9 +80,16 @@ def unit_of(product: Product, architecture: Architecture) -> Unit:
     """
     if product.a.matrices > 1:
         architecture = min(architecture, Architecture.TURING)
-    since = UNITS[product.a.type.name if product.a.type.name in UNITS else "fp8"]
+    since = UNITS[kind_of(product)]
     first = max((a for a in since if a <= architecture), default=min(since))
     return since[first]
+
+
+def kind_of(product: Product) -> str:
+    """The row of `UNITS` for a product."""
+    if product.a.type.name in UNITS:
+        return product.a.type.name
+    return "fp8 in f16" if product.d.type is f16 else "fp8"
 
 
 def multiply(product: Product, architecture: Architecture, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> Any:

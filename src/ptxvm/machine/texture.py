@@ -9,7 +9,7 @@ finds the handle there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.opaque import Opaque
+from ptxvm.machine.options import count
 
 Array = npt.NDArray[Any]
 Filter = Literal["nearest", "linear"]
@@ -27,6 +28,7 @@ Read = Literal["element", "normalized_float"]
 FILTERS = ("nearest", "linear")
 ADDRESSES = ("wrap", "mirror", "clamp", "border")
 READS = ("element", "normalized_float")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne", "always", "never")
 CHANNELS = (1, 2, 4)
 
 # The enumerations of OpenCL (PTX 5.3.3, tables 11 and 12), by the dtype, and by the count of channels.
@@ -58,6 +60,7 @@ class Sampling:
     def __post_init__(self) -> None:
         _one_of("filter", self.filter, FILTERS)
         _one_of("mipmap_filter", self.mipmap_filter, FILTERS)
+        _one_of("compare", self.compare, COMPARISONS)
         for mode in self.address:
             _one_of("address", mode, ADDRESSES)
             if mode in ("wrap", "mirror") and not self.normalized:
@@ -100,19 +103,27 @@ class Sampler(Opaque):
         return made
 
 
-def _one_of(what: str, given: str, allowed: Sequence[str]) -> None:
-    if given not in allowed:
+def _one_of(what: str, given: Any, allowed: Sequence[str]) -> None:
+    if not isinstance(given, str) or given not in allowed:
         raise ValueError(f"{what} is one of {', '.join(allowed)}, not {given!r}")
 
 
-def _axes(address: str | Sequence[str]) -> tuple[str, str, str]:
+def _axes(address: Any) -> tuple[str, str, str]:
     """A mode for each of the three directions."""
+    if not isinstance(address, Sequence) or not (isinstance(address, str) or 1 <= len(address) <= 3):
+        raise ValueError(f"address is one of {', '.join(ADDRESSES)}, or one to three of them, not {address!r}")
     modes = [address] * 3 if isinstance(address, str) else [*address, *["clamp"] * 3][:3]
     return modes[0], modes[1], modes[2]
 
 
 def _four(border: Sequence[float]) -> tuple[float, ...]:
-    return tuple([*border, 0, 0, 0, 0][:4])
+    try:
+        found = [float(each) for each in border]
+    except (TypeError, ValueError):
+        found = [0.0] * 5
+    if len(found) > 4:
+        raise TypeError(f"border is up to four numbers, not {border!r}")
+    return tuple([*found, 0, 0, 0, 0][:4])
 
 
 # ── images ──────────────────────────────────────────────────────────────────────────────
@@ -154,6 +165,9 @@ class Image:
         host = array.as_is if isinstance(array, DeviceArray) else np.asarray(array)
         if host.dtype.name not in CHANNEL_DATA_TYPE:
             raise TypeError(f"elements are one of {', '.join(CHANNEL_DATA_TYPE)}, not {host.dtype.name}")
+        if not host.dtype.isnative:
+            raise TypeError(f"elements have the byte order of the host, and {host.dtype} has not; pass x.astype(x.dtype.name)")
+        channels, samples = count("channels", channels), count("samples", samples)
         if channels not in CHANNELS:
             raise ValueError(f"an element has 1, 2 or 4 channels, not {channels}")
         if channels > 1 and (not host.ndim or host.shape[-1] != channels):
@@ -255,6 +269,8 @@ class Texture(Opaque):
         self.sampling = Sampling(filter, _axes(address), normalized, _four(border), mipmap_filter, compare)
         self.read, self.srgb = read, srgb
         self.levels = [self.image.level]
+        if isinstance(mipmaps, str) or not isinstance(mipmaps, Iterable):
+            raise TypeError(f"mipmaps is a list of arrays, the levels after the first, not {mipmaps!r}")
         for number, each in enumerate(mipmaps, 1):
             self.levels.append(Image.of(each, channels, layered=layered, cubemap=cubemap).level)
             _check_level(self.levels, number, volume=self.image.geometry == "3d")
@@ -324,6 +340,8 @@ class Surface(Opaque):
         self, array: npt.NDArray[Any] | DeviceArray, *, channels: int = 1, layered: bool = False, cubemap: bool = False
     ) -> None:
         super().__init__(array)
+        if not isinstance(array, DeviceArray | np.ndarray):
+            raise TypeError(f"a surface is a contiguous NumPy array or a DeviceArray, not {type(array).__name__}")
         self.array = array.as_is if isinstance(array, DeviceArray) else array
         if not self.array.flags.c_contiguous:
             raise TypeError("a surface is a contiguous NumPy array, since kernels write to it in place")

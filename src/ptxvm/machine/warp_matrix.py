@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxvm.isa.fragments import LANES, Fragment, Product
+from ptxvm.isa.fragments import Fragment, Product
+from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import tensor_core
 from ptxvm.machine.tensor_core import Architecture, FusedMultiplyAdd
 
@@ -30,7 +31,7 @@ def multiply(
 def matrices(fragment: Fragment, registers: Registers) -> Any:
     """The bits of the matrices that the lanes of whole warps hold: `(matrices, rows, columns)`."""
     lanes = np.stack(registers, axis=-1)
-    flat = split(fragment.width, lanes.view(np.uint8)).reshape(-1, LANES * fragment.packed * fragment.registers)
+    flat = split(fragment.width, lanes.view(np.uint8)).reshape(-1, WARP * fragment.packed * fragment.registers)
     return flat[:, where(fragment)].reshape(-1, *fragment.shape)
 
 
@@ -54,7 +55,7 @@ def split(width: int, bytes_: Any) -> Any:
 def where(fragment: Fragment) -> Any:
     """For each element of the matrices of a warp its place among the elements that the lanes hold."""
     table = np.full((fragment.matrices, *fragment.shape), -1)
-    for lane in range(LANES):
+    for lane in range(WARP):
         for element in range(fragment.elements):
             matrix = lane // 4 % fragment.matrices
             table[matrix, *fragment.layout(lane, element)] = lane * fragment.packed * fragment.registers + element
@@ -65,8 +66,8 @@ def where(fragment: Fragment) -> Any:
 def whence(fragment: Fragment) -> Any:
     """For each lane and place of its registers the element of the matrices of the warp."""
     rows, columns = fragment.shape
-    table = np.empty((LANES, fragment.packed * fragment.registers), np.int64)
-    for lane in range(LANES):
+    table = np.empty((WARP, fragment.packed * fragment.registers), np.int64)
+    for lane in range(WARP):
         for place in range(table.shape[1]):
             row, column = fragment.layout(lane, fragment.element(place))
             table[lane, place] = (lane // 4 % fragment.matrices * rows + row) * columns + column

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 Offset: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64 | np.uint32"
 
 GRAIN = 256
+
+
+@contextmanager
+def elsewhere(windows: Iterable[Window]) -> Iterator[None]:
+    """While the grids run that a thread waits for: they have no part in the windows of the CTA that launched them."""
+    allocations = [window.allocation for window in windows]
+    for allocation in allocations:
+        allocation.foreign += 1
+    try:
+        yield
+    finally:
+        for allocation in allocations:
+            allocation.foreign -= 1
 
 
 class Window:

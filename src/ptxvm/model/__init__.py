@@ -8,7 +8,7 @@ from pathlib import Path
 from ptxvm.model.conditions import NotALitmusTest
 from ptxvm.model.judge import MODELS, Judgement, judge
 from ptxvm.model.litmus_syntax import read_litmus
-from ptxvm.model.program import Test
+from ptxvm.model.litmus_test import Test
 from ptxvm.model.templates import read_template
 
 __all__ = ["MODELS", "Judgement", "NotALitmusTest", "Test", "judge", "read_litmus", "read_template", "read_tests"]

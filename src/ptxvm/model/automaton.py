@@ -14,9 +14,9 @@ from typing import Any
 
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.machine.alone import Enough, Holder, Meeting, Payload, Script, Stage, Touch
+from ptxvm.machine.single_thread import Enough, Holder, Meeting, Payload, Script, Stage, Touch
+from ptxvm.model.path_run import Locate
 from ptxvm.model.program import Thread
-from ptxvm.model.walk import Locate
 
 TURNS = 10_000
 """A loop that asks nothing, and goes round so often, is one that does not end."""

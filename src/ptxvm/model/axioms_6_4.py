@@ -52,8 +52,12 @@ class PTX64(Execution):
 
     @cached_property
     def data_race(self) -> Relation:
-        """8.6.1: they conflict, neither precedes the other in causality order, and they are not morally strong."""
-        return self.conflict - self.causality - self.causality.inverse - self.morally_strong
+        """8.6.1: they conflict, neither precedes the other in causality order, and they are not morally strong.
+
+        An atomic operation is one operation (8.4): what comes after its write comes after its read.
+        """
+        ordered = self.causality | self.read_modify_write.then(self.causality)
+        return self.conflict - ordered - ordered.inverse - self.morally_strong
 
     @cached_property
     def mixed_size_race(self) -> Relation:
@@ -270,8 +274,9 @@ BEFORE_COHERENCE = (
     Axiom("No Thin Air", 4, "acyclic", lambda x: x.value_flow),
     Axiom("Fence-SC", 2, "empty", lambda x: x.fence_sc_against_causality),
 )
+COHERENCE = Axiom("Coherence", 1, "irreflexive", lambda x: x.coherence_against_itself)
 WITH_COHERENCE = (
-    Axiom("Coherence", 1, "irreflexive", lambda x: x.coherence_against_itself),
+    COHERENCE,
     Axiom("Causality", 6, "irreflexive", lambda x: x.communication_against_causality),
     Axiom("Single-Copy Atomicity", 3, "empty", lambda x: x.torn_reads),
     Axiom("Atomicity of RMW", 3, "empty", lambda x: x.split_atomics),

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
 
+from ptxvm.model.barrier_generations import phase_orders
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import Execution
-from ptxvm.model.phases import phase_orders
 from ptxvm.model.program import DEPTH, Barrier, Thread
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import Key, evaluate

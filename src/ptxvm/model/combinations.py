@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ptxvm.machine.alone import Payload
+from ptxvm.machine.single_thread import Payload
+from ptxvm.model.deadline import seconds_left
 from ptxvm.model.events import Kind
 from ptxvm.model.histories import History
 from ptxvm.model.paths import FOREVER, Encounter, Path
-from ptxvm.model.patience import seconds_left
 from ptxvm.model.program import Location
+from ptxvm.model.search import flattened
 from ptxvm.model.values import Key, Read, Value
 
 Held = tuple[Location, Value]
@@ -132,17 +133,17 @@ def has_a_history(location: Location, chosen: Sequence[End], initial: int) -> bo
 def met(ends: Sequence[Sequence[End]]) -> Iterator[tuple[End, ...]]:
     """A way for each thread, so that each takes from the others what they give."""
 
-    def further(n: int, said: Mapping[Offer, Payload | None], given: int) -> Iterator[tuple[End, ...]]:
-        if n == len(ends):
+    def further(before: tuple[End, ...], said: Mapping[Offer, Payload | None], given: int) -> Iterator[Any]:
+        if len(before) == len(ends):
             if given == len(said) - list(said.values()).count(None):  # whoever is met has come
-                yield ()
+                yield before
             return
-        for end in ends[n]:
+        for end in ends[len(before)]:
             if all(said.get(one, payload) == payload for one, payload in (*end.given.items(), *end.taken.items())):
                 more = {**said, **end.given, **end.taken} if end.given else said
-                yield from ((end, *rest) for rest in further(n + 1, more, given + len(end.given)))
+                yield further((*before, end), more, given + len(end.given))
 
-    return further(0, {}, 0)
+    return flattened(further((), {}, 0))
 
 
 def with_others(paths: Sequence[Path]) -> tuple[Path, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from ptxvm.model.values import COMPARISONS
@@ -55,10 +55,10 @@ class Condition:
 def condition(text: str) -> Condition:
     """Read a condition: disjunctions of conjunctions of comparisons, `~` and parentheses."""
     reader = _Reader(text)
-    holds = reader.disjunction()
+    steps = reader.steps()
     if reader.tokens:
-        raise NotALitmusTest(f"`{reader.tokens[0]}` cannot follow in the condition `{text}`")
-    return Condition(text, holds, frozenset(reader.names), frozenset(reader.numbers))
+        raise NotALitmusTest(f"`{reader.tokens[-1]}` cannot follow in the condition `{text}`")
+    return Condition(text, partial(_holds, steps), frozenset(reader.names), frozenset(reader.numbers))
 
 
 def both(truths: Iterable[Any]) -> Any:
@@ -82,52 +82,82 @@ def negated(truth: Any) -> Any:
     return not truth if isinstance(truth, bool) else ~truth
 
 
+Comparison = Callable[[State], Any]
+Step = Comparison | tuple[str, int]
+"""A comparison, or an operator with the number of truths that it takes."""
+
+
+def _holds(steps: Sequence[Step], state: State) -> Any:
+    """What the steps of a condition come to, in postfix order."""
+    truths: list[Any] = []
+    for step in steps:
+        if not isinstance(step, tuple):
+            truths.append(step(state))
+            continue
+        operator, count = step
+        taken = truths[-count:]
+        del truths[-count:]
+        truths.append(negated(taken[0]) if operator == "~" else both(taken) if operator == "/\\" else either(taken))
+    return truths[0]
+
+
+PRECEDENCE = {"\\/": 1, "/\\": 2, "~": 3}
+
+
 class _Reader:
-    """Recursive descent; each method takes the tokens of one rule."""
+    """Reads a condition by the precedence of its operators; the tokens that are left are in reverse order."""
 
     def __init__(self, text: str) -> None:
         self.text, self.names, self.numbers = text, set[str](), set[int]()
         self.tokens: list[str] = []
         at = 0
-        while text[at:].strip():
+        while at < len(text.rstrip()):
             if not (match := TOKEN.match(text, at)):
                 raise NotALitmusTest(f"`{text[at:].strip()}` cannot be read in the condition `{text}`")
             self.tokens.append(SYNONYMS.get(match[1], match[1]))
             at = match.end()
+        self.tokens.reverse()
 
     def next(self) -> str:
         if not self.tokens:
             raise NotALitmusTest(f"the condition `{self.text}` ends too early")
-        return self.tokens.pop(0)
+        return self.tokens.pop()
 
-    def take(self, token: str) -> bool:
-        if self.tokens[:1] == [token]:
-            self.tokens.pop(0)
-            return True
-        return False
+    def take(self, *tokens: str) -> str:
+        """Step over one of some tokens; returns it, or nothing."""
+        return self.tokens.pop() if self.tokens and self.tokens[-1] in tokens else ""
 
-    def disjunction(self) -> Callable[[State], bool]:
-        parts = [self.conjunction()]
-        while self.take("\\/"):
-            parts.append(self.conjunction())
-        return parts[0] if len(parts) == 1 else lambda state: either(part(state) for part in parts)
+    def steps(self) -> list[Step]:
+        """The condition in postfix order, up to what cannot follow."""
+        steps: list[Step] = []
+        waiting: list[list[Any]] = []  # operators, each with how many truths it has; a parenthesis has none
+        while True:
+            while token := self.take("~", "("):
+                waiting.append([token, 1])
+            steps.append(self.comparison())
+            self._settle(steps, waiting, PRECEDENCE["~"])
+            while any(each[0] == "(" for each in waiting) and self.take(")"):
+                self._settle(steps, waiting, 0)
+                waiting.pop()
+                self._settle(steps, waiting, PRECEDENCE["~"])
+            token = self.take("/\\", "\\/")
+            if not token:
+                break
+            self._settle(steps, waiting, PRECEDENCE[token] + 1)
+            if waiting and waiting[-1][0] == token:
+                waiting[-1][1] += 1
+            else:
+                waiting.append([token, 2])
+        self._settle(steps, waiting, 0)
+        if waiting:
+            raise NotALitmusTest(f"a `)` is missing in the condition `{self.text}`")
+        return steps
 
-    def conjunction(self) -> Callable[[State], bool]:
-        parts = [self.negation()]
-        while self.take("/\\"):
-            parts.append(self.negation())
-        return parts[0] if len(parts) == 1 else lambda state: both(part(state) for part in parts)
-
-    def negation(self) -> Callable[[State], bool]:
-        if self.take("~"):
-            inner = self.negation()
-            return lambda state: negated(inner(state))
-        if self.take("("):
-            inner = self.disjunction()
-            if not self.take(")"):
-                raise NotALitmusTest(f"a `)` is missing in the condition `{self.text}`")
-            return inner
-        return self.comparison()
+    def _settle(self, steps: list[Step], waiting: list[list[Any]], least: int) -> None:
+        """Write the operators that bind at least so strongly, back to the last parenthesis."""
+        while waiting and PRECEDENCE.get(waiting[-1][0], -1) >= least:
+            token, count = waiting.pop()
+            steps.append((token, count))
 
     def comparison(self) -> Callable[[State], bool]:
         left, sign, right = self.value(), self.next(), self.value()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ptxvm.analysis.flow import registers_in
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
-from ptxvm.machine.alone import Holder, Touch
+from ptxvm.machine.single_thread import Holder, Touch
 from ptxvm.model.values import Key
 from ptxvm.syntax import tree
 
@@ -124,7 +124,7 @@ class Dependencies:
         """An instruction that does not touch memory, or was guarded away."""
         self.now = bound
         sources = self._of_sources(bound)
-        if bound.node.opcode == "call":  # arguments and results are handed on one by one; a pointer says where it goes
+        if bound.calls:  # arguments and results are handed on one by one; a pointer says where it goes
             self.control |= self.of_operands("fptr") | self.of_guard(bound)
             self.now = None
             return

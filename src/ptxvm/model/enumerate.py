@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
 from ptxvm.model.barriers import barrier_orders
+from ptxvm.model.deadline import seconds_left
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import WHOLE, Cell, Execution
+from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path, Taken, paths
-from ptxvm.model.patience import seconds_left
-from ptxvm.model.program import Location, Test
+from ptxvm.model.program import Location
 from ptxvm.model.relations import Relation
+from ptxvm.model.search import flattened
 from ptxvm.model.values import COMPARISONS, Key, evaluate
 
 LOOPS = 1
@@ -35,6 +38,8 @@ class Candidate:
     known: Mapping[Key, int]
     registers: Mapping[str, int]
     broken: Axiom | None = None
+    last: Mapping[Cell, int] = field(default_factory=dict)
+    """The writes with which some cells end, if that is not for coherence order to say."""
 
     def states(self) -> Iterator[dict[str, int]]:
         """The final states: memory has the value of any write that is last in coherence order."""
@@ -43,9 +48,15 @@ class Candidate:
         for cell, writes in x.memory.items():
             following = x.writers[cell]
             last[cell] = [w for w in writes if not x.coherence.rows[w] & following & ~(1 << w)] or writes
+        last |= {cell: [write] for cell, write in self.last.items()}
         for chosen in product(*last.values()):
             values = _memory(x, dict(zip(last, chosen, strict=True)), self.known)
             yield {**self.registers, **x.test.shown(values)}
+
+
+def may_take(x: PTX64, read: int, write: int) -> bool:
+    """No atomic operation reads what it writes itself; the rest is the model's."""
+    return (read, write) not in x.read_modify_write and x.may_read(read, write)
 
 
 @dataclass
@@ -59,6 +70,8 @@ class Search:
     with_coherence: tuple[Axiom, ...] = WITH_COHERENCE
     on_broken: Callable[[Candidate], None] = field(default=lambda _: None)
     on_stuck: Callable[[Candidate], None] = field(default=lambda _: None)
+    takes: Callable[[PTX64, int, int], bool] = may_take
+    """What a read may take; what no axiom lets it take can be left out from the start."""
 
     def run(self) -> Iterator[Candidate]:
         """Every execution that keeps all axioms.
@@ -80,7 +93,7 @@ class Search:
         for name in self.model.known_from_the_start:
             getattr(start, name)
         taken = [one for path in chosen for one in path.taken]
-        for sources, known in reads(start, taken):
+        for sources, known in reads(start, taken, self.takes):
             registers = {name: 0 for thread in self.test.threads for name in register_names(thread)} | {
                 f"{path.thread.name}:{register}": evaluate(value, known) or 0
                 for path in chosen
@@ -104,10 +117,10 @@ class Search:
                 x.__dict__["coherence"] = x.required_coherence
                 now = Candidate(x, candidate.known, candidate.registers)
                 if not self.breaks(now, self.before_coherence):
-                    yield from self.coherent(now, [(a, b) for a, b in x.either_way if a < b])
+                    yield from flattened(self.coherent(now, [(a, b) for a, b in x.either_way if a < b]))
 
-    def coherent(self, candidate: Candidate, undecided: list[tuple[int, int]]) -> Iterator[Candidate]:
-        """With the pairs of writes that must be ordered put in either order."""
+    def coherent(self, candidate: Candidate, undecided: list[tuple[int, int]]) -> Iterator[Any]:
+        """With the pairs of writes that must be ordered put in either order: steps of a search."""
         seconds_left()
         if self.breaks(candidate, self.with_coherence):
             return
@@ -120,8 +133,8 @@ class Search:
             return
         a, b = undecided[0]
         for first, second in ((a, b), (b, a)):
-            ordered = _without_coherence(x).given(coherence=order.joined(first, second))
-            yield from self.coherent(Candidate(ordered, candidate.known, candidate.registers), undecided[1:])
+            ordered = without_coherence(x).given(coherence=order.joined(first, second))
+            yield self.coherent(Candidate(ordered, candidate.known, candidate.registers), undecided[1:])
 
     def breaks(self, candidate: Candidate, axioms: tuple[Axiom, ...]) -> bool:
         """Does it break one of these?  Then it is shown to `on_broken`."""
@@ -139,7 +152,8 @@ FROM_COHERENCE = frozenset(
 """What has to be worked out anew when the coherence order changes."""
 
 
-def _without_coherence(x: PTX64) -> PTX64:
+def without_coherence(x: PTX64) -> PTX64:
+    """The execution, before its coherence order was known."""
     fresh = x.given()
     for name in FROM_COHERENCE:
         fresh.__dict__.pop(name, None)
@@ -171,26 +185,27 @@ def initial_writes(test: Test, events: list[Event]) -> list[Event]:
     return written
 
 
-def reads(x: PTX64, taken: list[Taken]) -> Iterator[tuple[Sources, dict[Key, int]]]:
+def reads(x: PTX64, taken: list[Taken], takes: Callable[[PTX64, int, int], bool]) -> Iterator[tuple[Sources, dict[Key, int]]]:
     """Every choice of a write for each cell of each read with which all branches are taken as the paths say."""
     slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is Kind.READ for cell in x.cells[i]]
-    choices = {slot: [w for w in x.memory[slot[1]] if may_take(x, slot[0], w)] for slot in slots}
+    choices = {slot: [w for w in x.memory[slot[1]] if takes(x, slot[0], w)] for slot in slots}
 
-    def choose(n: int, sources: Sources, known: dict[Key, int]) -> Iterator[tuple[Sources, dict[Key, int]]]:
+    def choose(n: int, sources: Sources, known: dict[Key, int]) -> Iterator[Any]:
         seconds_left()
         if n == len(slots):
-            yield from ((sources, values) for values in _out_of_thin_air(x, sources, known, taken))
+            for values in flattened(_out_of_thin_air(x, sources, known, taken)):
+                yield sources, values
             return
         for write in choices[slots[n]]:
             more = {**sources, slots[n]: write}
             values = _resolve(x, more, known)
             if all(_as_taken(one, values) for one in taken):
-                yield from choose(n + 1, more, values)
+                yield choose(n + 1, more, values)
 
-    yield from choose(0, {}, {})
+    return flattened(choose(0, {}, {}))
 
 
-def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[Taken]) -> Iterator[dict[Key, int]]:
+def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[Taken]) -> Iterator[Any]:
     """The values of all reads; one that depends on itself may be any that the question asks for, if that is consistent.
 
     No execution that keeps No Thin Air has such a read; these are here for the axiom to refuse.
@@ -204,12 +219,7 @@ def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: l
     for guess in sorted(x.test.condition.numbers):
         values = _resolve(x, sources, {**known, x.events[unknown].key: guess})
         if _value_at(x, unknown, own, values) == guess:
-            yield from _out_of_thin_air(x, sources, values, taken)
-
-
-def may_take(x: PTX64, read: int, write: int) -> bool:
-    """No atomic operation reads what it writes itself; the rest is the model's."""
-    return (read, write) not in x.read_modify_write and x.may_read(read, write)
+            yield _out_of_thin_air(x, sources, values, taken)
 
 
 def _as_taken(one: Taken, known: Mapping[Key, int]) -> bool:

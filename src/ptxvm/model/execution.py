@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Self
 
 from ptxvm.model.events import Event, Kind
-from ptxvm.model.program import Test
+from ptxvm.model.litmus_test import Test
 from ptxvm.model.relations import Events, Relation
 from ptxvm.model.values import Key
 

@@ -31,6 +31,11 @@ class Step:
     edge: str
     second: int
 
+    def as_json(self, candidate: Candidate) -> dict[str, str]:
+        """As plain values."""
+        events = candidate.execution.events
+        return {"first": str(events[self.first]), "edge": self.edge, "second": str(events[self.second])}
+
 
 def edges(x: PTX64) -> dict[str, Relation]:
     """The relations of an execution by their short names, in the order in which a step is named."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxvm.model.path_run import Before, Link, Written
 from ptxvm.model.program import Thread
-from ptxvm.model.walk import Before, Link, Written
 
 MANY = 500
 """In so many ways the atomic operations of others are followed one after the other."""

@@ -10,14 +10,20 @@ from itertools import product
 from math import factorial, prod
 from typing import Any
 
+from ptxvm.machine import options
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
 from ptxvm.model.conditions import CannotSolve, both, negated
-from ptxvm.model.enumerate import LOOPS, Candidate, Search
+from ptxvm.model.deadline import OutOfTime, patience, seconds_left
+from ptxvm.model.ending import Ending
+from ptxvm.model.enumerate import LOOPS, Candidate, Search, may_take
 from ptxvm.model.events import Event
-from ptxvm.model.liveness import Ending, termination
+from ptxvm.model.explain import cycle
+from ptxvm.model.litmus_test import Test
+from ptxvm.model.liveness import termination
+from ptxvm.model.overruled import overruled
 from ptxvm.model.paths import paths
-from ptxvm.model.program import Atomic, Fence, Instruction, Load, Location, Store, Test
+from ptxvm.model.program import Atomic, Fence, Instruction, Load, Location, Store
 
 MODELS: dict[str, type[PTX64]] = {"6.4": PTX64, "9.1": PTX91}
 WORDS = {"exists": ("allowed", "forbidden"), "not_exists": ("allowed", "forbidden"), "forall": ("violated", "holds")}
@@ -30,6 +36,8 @@ MANY = 1_000_000
 """Where there are more choices, z3 is the faster one."""
 OUTCOMES = 256
 """So many are listed where z3 finds them."""
+EXPLAINING = 5.0
+"""Seconds that a search may take for an execution that shows why there is none."""
 TELLING = ("No Thin Air", "Fence-SC", "SC per Location", "Coherence", "Atomicity of RMW", "Single-Copy Atomicity", "Causality")
 """The axioms, the one that explains best last."""
 
@@ -88,6 +96,7 @@ class Judgement:
             "outcomes": [{"state": dict(state), "condition": holds} for state, holds in self.outcomes.items()],
             "races": [vars(race) | {"kind": race.kind} for race in self.races],
             "axiom": self.forbidden.broken.name if self.forbidden and self.forbidden.broken else None,
+            "cycle": [step.as_json(self.forbidden) for step in cycle(self.forbidden)] if self.forbidden else [],
             "seconds": round(self.seconds, 6),
         }
 
@@ -105,7 +114,9 @@ def judge(
     installed, CannotSolve where it cannot), and `auto` is z3 where the choices are many and it can, else the search.
     """
     started = time.perf_counter()
-    axioms = MODELS[model] if isinstance(model, str) else model
+    options.one_of("solver", solver, SOLVERS)
+    bound = options.count("bound", bound)
+    axioms = model if isinstance(model, type) else MODELS[options.one_of("model", model, tuple(MODELS))]
     judgement = Judgement(test, axioms.name)
     inquiry = _Inquiry(judgement, keeps=witnesses)
     if not (solver == "z3" or (solver == "auto" and not witnesses and choices(test) > MANY)) or not solved(
@@ -114,10 +125,34 @@ def judge(
         for candidate in Search(test, axioms, bound, on_broken=inquiry.broken, on_stuck=inquiry.stuck).run():
             inquiry.kept(candidate)
     inquiry.close()
+    explain(inquiry, axioms, bound)
     ending = termination(test) if test.ways is None else inquiry.ends()
     judgement.termination, judgement.why = ending.answer, ending.why
     judgement.seconds = time.perf_counter() - started
     return judgement
+
+
+def explain(inquiry: _Inquiry, axioms: type[PTX64], bound: int) -> None:
+    """Where no execution answers the question, and none that was tried says why: look further for one that would.
+
+    First memory may end with any write; then reads may also take what no axiom lets them take.
+    """
+    judgement, left = inquiry.judgement, seconds_left()
+    inquiry.explains = not inquiry.found and choices(judgement.test) <= MANY
+    try:
+        with patience(EXPLAINING if left is None else min(left, EXPLAINING)):
+            for takes in (may_take, any_write):
+                if inquiry.explains and judgement.forbidden is None:
+                    for candidate in Search(judgement.test, axioms, bound, on_broken=inquiry.broken, takes=takes).run():
+                        inquiry.overrule(candidate)
+    except OutOfTime:
+        return
+
+
+def any_write(x: PTX64, read: int, write: int) -> bool:
+    """All are tried."""
+    del x, read, write
+    return True
 
 
 def choices(test: Test) -> int:
@@ -165,7 +200,7 @@ class _Inquiry:
         self.judgement, self.test, self.keeps = judgement, judgement.test, keeps
         self.told: dict[State, tuple[bool, int]] = {}
         self.found, self.telling, self.races = False, (False, -1), set[Race]()
-        self.hangs = False
+        self.hangs = self.explains = False
 
     def answers(self, state: Mapping[str, Any]) -> Any:
         """Is it the state of which the question asks whether there is one?"""
@@ -192,6 +227,15 @@ class _Inquiry:
             if self.answers(state) and not self.found:
                 self.found, self.judgement.witness = True, candidate
         self.judgement.witness = self.judgement.witness or candidate
+        if self.keeps:
+            self.overrule(candidate)
+
+    def overrule(self, candidate: Candidate) -> None:
+        """An execution that keeps all axioms: what it would be if memory ended with another write."""
+        asked = self.test.condition.names | (self.test.filter.names if self.test.filter else set())
+        names = {self.test.physical(name.partition("[")[0]) for name in asked} if self.explains else self.judgement.touched
+        for each in overruled(candidate, names, initial=self.explains):
+            self.broken(each)
 
     def broken(self, candidate: Candidate) -> None:
         """One that breaks an axiom; kept if it would answer the question, and tells best why it cannot be.

@@ -23,17 +23,18 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.flow import targets
 from ptxvm.analysis.program import Function, Program
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.machine.alone import Stage, Touch
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.single_thread import Stage, Touch
 from ptxvm.model.conditions import Condition, NotALitmusTest, condition
+from ptxvm.model.ending import Ending
+from ptxvm.model.explore import Explorer, Values
+from ptxvm.model.kernel_states import ends
 from ptxvm.model.litmus_syntax import read_question
-from ptxvm.model.liveness import Ending
+from ptxvm.model.litmus_test import Test
 from ptxvm.model.paths import Path
-from ptxvm.model.program import Elements, Test, Thread
-from ptxvm.model.turns import ends
-from ptxvm.model.ways import Explorer, Values
+from ptxvm.model.program import Elements, Thread
 
 LINE = re.compile(r"^\s*//:\s*(litmus|memory|launch|filter|~\s*exists|not\s+exists|exists|forall)\b(.*)$", re.MULTILINE)
 LAUNCH = re.compile(r"(\w+)\s*<<<(.*)>>>\s*\((.*)\)")
@@ -171,7 +172,7 @@ class _Reader:
             for n, bound in enumerate(function.instructions):
                 callee = bound.callee()
                 exchanges = "waits" in bound.i.of.effects and bool(bound.i.destinations())
-                if bound.node.opcode == "call" and (callee is None or callee in called):
+                if bound.calls and (callee is None or callee in called):
                     return True
                 if exchanges or any(at <= n for at in targets(bound)):
                     return True

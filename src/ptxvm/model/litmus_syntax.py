@@ -8,8 +8,9 @@ from typing import Literal, cast
 
 from ptxvm.model.conditions import NotALitmusTest, condition
 from ptxvm.model.instructions import instruction
+from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names, variables_of
-from ptxvm.model.program import Alias, Branch, Instruction, Proxy, Test, Thread
+from ptxvm.model.program import Alias, Branch, Instruction, Proxy, Thread
 
 THREAD = re.compile(r"P(\d+)\s*@\s*cta\s+(\d+)\s*(?:,\s*cluster\s+(\d+)\s*)?,\s*gpu\s+(\d+)")
 QUESTION = re.compile(r"^\s*(filter|exists|~\s*exists|not\s+exists|forall|locations)\b", re.MULTILINE)

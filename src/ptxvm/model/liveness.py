@@ -8,12 +8,13 @@ spin that nobody ends).  A scheduler that leaves out a thread which always could
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ptxvm.model.machine import Machine
-from ptxvm.model.patience import seconds_left
-from ptxvm.model.program import Barrier, Branch, Test, Thread
+from ptxvm.model.deadline import seconds_left
+from ptxvm.model.ending import Ending
+from ptxvm.model.litmus_states import Machine
+from ptxvm.model.litmus_test import Test
+from ptxvm.model.program import Barrier, Branch, Thread
 
 STATES = 20_000
 """After so many, the answer is `unknown`."""
@@ -24,14 +25,6 @@ SOME = 3
 S = TypeVar("S", bound=Hashable)
 Graph = dict[S, dict[int, list[S]]]
 """For each state, what each thread that can go on makes of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """`terminates`, `may_hang`, or `unknown`, and why."""
-
-    answer: str
-    why: tuple[str, ...] = ()
 
 
 class Turns(Protocol[S]):

@@ -91,11 +91,23 @@ class Path:
 
 
 def paths(thread: Thread, bound: int) -> list[Path]:
-    """All ways to the end of a thread that jump back at most so often."""
-    return list(_walk(Path(thread, registers=dict(thread.registers)), bound))
+    """All ways to the end of a thread that jump back at most so often, those first that jump, or whose `cas` fails."""
+    first = Path(thread, registers=dict(thread.registers))
+    found, work = [], [(first, _walk(first, bound))]
+    while work:
+        path, ways = work[-1]
+        other = next(ways, None)
+        if other is not None:
+            work.append((other, _walk(other, bound)))
+        else:
+            work.pop()
+            if path.at == len(path.thread.code):
+                found.append(path)
+    return found
 
 
 def _walk(path: Path, bound: int) -> Iterator[Path]:
+    """Take a path to its end, or to where it must jump; gives the other ways that begin on it."""
     code = path.thread.code
     while path.at < len(code):
         match code[path.at]:
@@ -113,7 +125,7 @@ def _walk(path: Path, bound: int) -> Iterator[Path]:
                 _fail(failed, atom)
                 failed.at += 1
                 failed.done += 1
-                yield from _walk(failed, bound)
+                yield failed
                 _swap(path, atom)
             case Compute(name, register, left, right):
                 path.registers[register] = operation(name, path.value(left), path.value(right))
@@ -121,7 +133,6 @@ def _walk(path: Path, bound: int) -> Iterator[Path]:
                 _perform(path, instruction)
         path.at += 1
         path.done += 1
-    yield path
 
 
 def _known(branch: Branch, left: Value, right: Value) -> bool | None:
@@ -132,7 +143,7 @@ def _known(branch: Branch, left: Value, right: Value) -> bool | None:
 
 
 def _jump(path: Path, branch: Branch, taken: Taken, bound: int) -> Iterator[Path]:
-    """All ways on from the label, unless that were one jump back too many."""
+    """The way on from the label, unless that were one jump back too many."""
     goal = path.thread.labels[branch.label]
     back = path.jumps_back + (goal <= path.at)
     if back <= bound:
@@ -140,7 +151,7 @@ def _jump(path: Path, branch: Branch, taken: Taken, bound: int) -> Iterator[Path
         jumped.taken.append(taken)
         jumped.control |= reads_in(taken.left) | reads_in(taken.right)
         jumped.at, jumped.jumps_back = goal, back
-        yield from _walk(jumped, bound)
+        yield jumped
 
 
 def _perform(path: Path, instruction: Instruction) -> None:

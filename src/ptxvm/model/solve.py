@@ -14,13 +14,13 @@ import z3
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
 from ptxvm.model.barriers import barrier_orders
 from ptxvm.model.conditions import CannotSolve
+from ptxvm.model.deadline import seconds_left
 from ptxvm.model.enumerate import Candidate, initial_writes, may_take
 from ptxvm.model.events import Kind
 from ptxvm.model.execution import Cell
+from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path
-from ptxvm.model.patience import seconds_left
-from ptxvm.model.program import Test
 from ptxvm.model.relations import Relation, members
 from ptxvm.model.symbolic import Symbolic, Truth
 from ptxvm.model.values import COMPARISONS, Key, Read, Value

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ptxvm.isa.special_registers import WARP
 from ptxvm.model.conditions import REGISTER, Condition
+from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names, variables_of
 from ptxvm.model.program import (
     Access,
@@ -25,12 +27,10 @@ from ptxvm.model.program import (
     Operand,
     ProxyFence,
     Store,
-    Test,
     Thread,
 )
 from ptxvm.model.values import COMPARISONS
 
-WARP = 32
 WORD = 4
 """Bytes of a variable of which the test says nothing: all its accesses are whole, so it does not matter."""
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}

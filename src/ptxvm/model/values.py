@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ptxvm.diagnostics.errors import Unsupported
 
 Key = tuple[str, int]
 """The name of an event in all executions: its thread, and how many events that thread had before it."""
@@ -24,9 +26,11 @@ class Operation:
     name: str
     left: Value
     right: Value
+    depth: int = field(default=1, compare=False, repr=False)  # of operations in one another
 
 
 Value = int | Read | Operation
+DEEPEST = 100  # operations in one another: what asks for a value calls itself for its parts
 
 ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -59,7 +63,10 @@ def operation(name: str, left: Value, right: Value) -> Value:
         return right
     if isinstance(left, int) and isinstance(right, int):
         return ARITHMETIC[name](left, right)
-    return Operation(name, left, right)
+    depth = 1 + max(each.depth if isinstance(each, Operation) else 0 for each in (left, right))
+    if depth > DEEPEST:
+        raise Unsupported(f"a value that more than {DEEPEST} operations make of what was read, in a litmus test")
+    return Operation(name, left, right, depth)
 
 
 def reads_in(value: Value) -> frozenset[Key]:

@@ -4,108 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from inspect import cleandoc
 
-from ptxvm.analysis import codes as _analysis_codes  # noqa: F401 - enters its codes
+from ptxvm.analysis import codes as _analysis_codes, instruction_codes as _instruction_codes  # noqa: F401 - enter their codes
 from ptxvm.diagnostics import all_codes, explain
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Instruction
-
-# What is wrong with an instruction beside the rules that it declares: `analysis.recognise` and `validate` find it.
-INSTRUCTIONS = {
-    "P0301": (
-        "unknown instruction",
-        """
-        No instruction of PTX has this name (PTX 9.7).  `ptxvm isa` lists those that there are.
-        """,
-    ),
-    "P0302": (
-        "wrong number of operands",
-        """
-        An instruction has the operands of its syntax line: no more, and no fewer but for those in braces.
-
-            add.u32 %r1, %r2;              // wrong
-            add.u32 %r1, %r2, %r3;         // right
-        """,
-    ),
-    "P0303": (
-        "wrong sort of operand",
-        """
-        What stands there has another form than the syntax line asks for: an address is in brackets, a list of arguments
-        in parentheses, two destinations are written `d|p`, and only some operands can be negated.
-
-            ld.u32 %r1, %rd1;              // wrong
-            ld.u32 %r1, [%rd1];            // right
-        """,
-    ),
-    "P0304": (
-        "wrong type of operand",
-        """
-        A register has the size that the instruction asks for, and its sort: `.b` registers take anything, `.u` and
-        `.s` mix, floating-point registers do not mix with integer ones (PTX 9.2).  Some operands are constants only,
-        or registers only.
-
-            .reg .f32 %f<4>;
-            add.u32 %r1, %r2, %f1;         // wrong: add.f32, or mov.b32 first
-        """,
-    ),
-    "P0305": (
-        "modifier that does not fit",
-        """
-        The instruction has no such modifier, or not together with the others that it has here.  `ptxvm isa OPCODE`
-        shows its syntax lines.
-
-            add.sat.f64 %fd1, %fd2, %fd3;  // wrong: .sat is for .f32 (PTX 9.7.3.3)
-        """,
-    ),
-    "P0306": (
-        "version too old",
-        """
-        The feature came with a later version of PTX than the module names in `.version` (PTX 11.1.1).
-        """,
-    ),
-    "P0307": (
-        "target lacks the feature",
-        """
-        The architecture in `.target`, or the one that `--target` names, does not have the feature (PTX 11.1.2).
-        Architectures are a succession: what `sm_80` has, `sm_90` has too.  Features of `sm_90a` are on that chip
-        alone, those of `sm_100f` in its family.
-        """,
-    ),
-    "P0308": (
-        "modifier missing",
-        """
-        A modifier that the syntax line has without braces is missing: mostly the type.
-
-            add %r1, %r2, %r3;             // wrong
-            add.u32 %r1, %r2, %r3;         // right
-        """,
-    ),
-    "P0309": (
-        "not supported yet",
-        """
-        PTX has the instruction, and ptxvm lacks it so far.  Nothing is skipped or guessed: a module with it can be
-        checked no further there, and is not run.
-        """,
-    ),
-    "P0310": (
-        "guard that is no predicate",
-        """
-        The register behind `@` has type `.pred` (PTX 9.3).
-
-            @%r1 bra L;                    // wrong
-            setp.ne.u32 %p1, %r1, 0;
-            @%p1 bra L;                    // right
-        """,
-    ),
-    "P0312": (
-        "blank inside an opcode",
-        """
-        Some opcodes have words that belong to them, such as `mul.lo`, `brx.idx` and `add.cc`: those follow directly.
-        Before other modifiers a blank may stand.
-        """,
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +23,18 @@ class CodePage:
 
 def page_of(code: str) -> CodePage | None:
     """The page of a code, in either case of its letter; None where there is none."""
-    code = code.upper()
+    code = code.upper() if code[1:].isdigit() else code
+    load_catalog()
     entry = explain(code)
-    if entry is not None:
-        return CodePage(code, entry.title, entry.explanation)
-    if code in INSTRUCTIONS:
-        title, text = INSTRUCTIONS[code]
-        return CodePage(code, title, cleandoc(text))
-    found = [(instruction, sentence) for each, instruction, sentence in _rules() if each == code]
-    if not found:
+    if entry is None:
         return None
-    sentences = list(dict.fromkeys(sentence for _, sentence in found))
-    title, *rest = sentences
-    return CodePage(code, title, "\n".join(rest), tuple(dict.fromkeys(instruction for instruction, _ in found)))
+    instructions = dict.fromkeys(instruction for each, instruction, _ in _rules() if each == code)
+    return CodePage(entry.code, entry.title, "" if entry.explanation == entry.title else entry.explanation, tuple(instructions))
 
 
 def every_code() -> list[str]:
     """All codes that have a page, in order."""
-    return sorted({*(entry.code for entry in all_codes()), *INSTRUCTIONS, *(code for code, _, _ in _rules())})
+    return sorted({*(entry.code for entry in all_codes()), *(code for code, _, _ in _rules())})
 
 
 def _rules() -> Iterator[tuple[str, Instruction, str]]:

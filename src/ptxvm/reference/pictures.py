@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ptxvm.isa.fragments import LANES, Fragment
+from ptxvm.isa.fragments import Fragment
+from ptxvm.isa.special_registers import WARP
 from ptxvm.reference import boolean
 from ptxvm.reference.permutation import picks
 
@@ -171,7 +172,7 @@ def pieces(fragment: Fragment) -> list[Piece]:
     """The matrix as runs of neighbours; of several matrices in a warp, the first."""
     place = {
         fragment.layout(lane, element): (lane, element)
-        for lane in range(LANES)
+        for lane in range(WARP)
         if lane // 4 % fragment.matrices == 0
         for element in range(fragment.elements)
     }
@@ -213,7 +214,7 @@ def matrix_of_fragment(name: str, fragment: Fragment) -> str:
         across, along = (1, piece.count) if down else (piece.count, 1)
         x, y = left + piece.column * wide, top + piece.row * high
         parts += [
-            box(x, y, across * wide, along * high, color(piece.lane / LANES, 0.25)),
+            box(x, y, across * wide, along * high, color(piece.lane / WARP, 0.25)),
             label(x + across * wide / 2, y + along * high / 2, f"T{piece.lane}: {piece.elements}", size=10),
         ]
     step_right, step_down = (1, longest) if down else (longest, 1)

@@ -19,7 +19,7 @@ from ptxvm.analysis.shapes import names_in
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.isa.model import PORTS
-from ptxvm.isa.special_registers import lookup
+from ptxvm.isa.special_registers import WARP, lookup
 from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
@@ -188,7 +188,7 @@ class Evaluator:
             case tree.Unary(op="-") if names_in(node.operand):
                 return -self.value(operand, node.operand, type)
             case tree.Name(text="WARP_SZ"):
-                bits = constants.WARP_SIZE
+                bits = WARP
             case tree.Name():
                 bits = self.given[print_operand(node) if _is_special(node) else node.text]
             case tree.Binary(left=tree.Name() as base) if base.text in self.given:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict, TypeVar, Unpack
 
-from ptxvm.diagnostics import Diagnostic, Severity, Span, codes
+from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, numbers
 from ptxvm.syntax.lexer import END, Tokens
 from ptxvm.syntax.source import Source
 
@@ -24,6 +24,15 @@ NAME_START = frozenset("%$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NUMBER_TAIL = (NAME_START - {"%", "$"}) | frozenset(".0123456789")
 NO_NAME = frozenset(("_", "%", "$"))
 """Tokens that start like a name and are none."""
+
+COMMENTS = "a comment starts with `//`, or stands between `/*` and `*/`"
+"""The help where a comment has another mark."""
+
+OPCODE_FIRST = "an instruction is an opcode and its operands, of which the result is the first: `add.s32 %r1, %r2, %r3;`"
+"""The help where an instruction is written as an assignment."""
+
+PREPROCESSOR = frozenset("define undef include if ifdef ifndef elif else endif error warning pragma line".split())
+"""The words behind the `#` of a line for the C preprocessor."""
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -212,7 +221,7 @@ class Cursor:
         at, text = self.at, self.texts[self.at]
         if self._splits_number(at):
             number = self.texts[at - 1] + text
-            advice = advice or _number_help(number)
+            advice = advice or numbers.help_for(number)
             return self.fail(codes.BAD_NUMBER, f"`{shorten(number)}` is not a number", at - 1, at, noticed=at, help=advice)
         if text[0] == "%" and at and self.touches(at):
             advice = advice or "`%` at the start of a word makes it a name; the remainder is written with blanks: `7 % 3`"
@@ -222,10 +231,21 @@ class Cursor:
             advice = "a modifier follows its dot without a blank"
             return self.fail(codes.SPLIT_MODIFIER, "a dot with nothing after it", help=advice)
         if text == "#":
-            advice = advice or "lines for the C preprocessor are not read: run it first"
+            advice = advice or self._hash_help()
+        if text == "=":
+            advice = advice or OPCODE_FIRST
+        if text == "'":
+            advice = advice or "a character is written as its number: 65 for A"
         if text != END and (not text.isascii() or not text.isprintable() or text in _MEANINGLESS):
             return self.fail(codes.STRAY_CHARACTER, f"{self.describe(at)} has no meaning in PTX", help=advice)
         return self.fail(codes.UNEXPECTED, f"expected {expected}, found {self.describe(at)}", help=advice)
+
+    def _hash_help(self) -> str:
+        """What `#` may have been meant to be: a line of the C preprocessor, a comment, or the mark of a constant."""
+        after = self.texts[self.at + 1]
+        if not self.starts_line(self.at):
+            return f"a constant has no mark in front: `{shorten(after)}`" if after[0].isdigit() else COMMENTS
+        return "lines for the C preprocessor are not read: run it first" if after in PREPROCESSOR else COMMENTS
 
     def _splits_number(self, at: int) -> bool:
         """Whether the token goes on where a number ended: `0xg`, `1u`, `1.0.0`."""
@@ -275,15 +295,3 @@ class Cursor:
                 open_braces = max(0, open_braces - 1)
             at += 1
         self.at = max(at, start + 1) if texts[start] not in {END, "}"} else at
-
-
-def _number_help(number: str) -> str:
-    prefix = number[:2].lower()
-    if prefix in {"0f", "0d"}:
-        digits = 8 if prefix == "0f" else 16
-        return f"`{prefix}` takes exactly {digits} hexadecimal digits"
-    if number[-1] in "uU":
-        return "the suffix of an unsigned integer is a capital `U`"
-    if number[0] == "0" and number.isdigit():
-        return "a leading 0 means octal, with digits up to 7"
-    return ""

@@ -6,7 +6,7 @@ arrays, initialisers, alignment, `%r<100>`, attributes), 7.1 (parameters).
 
 from __future__ import annotations
 
-from ptxvm.diagnostics import codes, did_you_mean
+from ptxvm.diagnostics import codes, did_you_mean, habits, listed
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, NO_NAME, shorten
 from ptxvm.syntax.lexer import integer
@@ -35,7 +35,16 @@ _HOLDERS = {
 
 _AFTER_SPACE = (*sorted(TYPES), ".align", ".attribute", ".v2", ".v4")
 _VECTORS = {".v2": 2, ".v4": 4}
-_POINTER_SPACES = frozenset(".global .const .shared .local".split())
+_POINTED = frozenset(".global .const .shared .local .texref .samplerref .surfref".split())
+
+
+def type_help(text: str) -> str:
+    """The type that a word was meant to be: one without its dot, one of another language, one misspelt."""
+    word = text.lower().removeprefix(".")
+    if f".{word}" in TYPES:
+        return f"did you mean `.{word}`?"
+    meant = [f"`.{each}`" for each in habits.TYPES.get(word, ()) if f".{each}" in TYPES]
+    return f"did you mean {listed(meant)}?" if meant else did_you_mean(text, _AFTER_SPACE)
 
 
 class Declarations(Operands):
@@ -60,7 +69,11 @@ class Declarations(Operands):
         found: list[tree.Variable] = []
         while self.texts[self.at] != ")" or found:
             found.append(self._parameter())
-            if not self.take(","):
+            if self.texts[self.at] == ";" and self.texts[self.at + 1] in {".param", ".reg"}:
+                self.report(codes.UNEXPECTED, "expected `,` or `)`, found `;`", self.span(self.at),
+                            help="parameters are divided by commas")  # fmt: skip
+                self.at += 1
+            elif not self.take(","):
                 break
         self.expect_close(opening, more=True)
         return found
@@ -144,11 +157,11 @@ class Declarations(Operands):
             self.at += 1
             return text[1:]
         if text[0] != "." or text == ".":
-            raise self.unexpected("a type")
+            raise self.unexpected("a type", type_help(text))
         if text in {".align", ".attribute"} | SPACES:
             raise self.fail(codes.UNEXPECTED, f"expected a type, found {self.describe(self.at)}")
         holder = _HOLDERS.get(text)
-        advice = f"its values live in variables of type `{holder}`" if holder else did_you_mean(text, _AFTER_SPACE)
+        advice = f"its values live in variables of type `{holder}`" if holder else type_help(text)
         raise self.fail(codes.BAD_TYPE, f"`{shorten(text)}` is not the type of a variable", help=advice)
 
     def attributes(self, allowed: tuple[str, ...] = (".managed", ".unified")) -> list[tree.Attribute]:
@@ -177,11 +190,11 @@ class Declarations(Operands):
         return found
 
     def _pointer(self) -> tree.Pointer:
-        """`.ptr .global .align 16`: what a kernel parameter points to (PTX 7.1, 5.1.6.2)."""
+        """`.ptr .global .align 16` or `.ptr .texref`: what a kernel parameter points to (PTX 7.1, 5.1.6.2)."""
         at = self.at
         self.at += 1
         space = alignment = None
-        if self.texts[self.at] in _POINTER_SPACES:
+        if self.texts[self.at] in _POINTED:
             space = self.texts[self.at][1:]
             self.at += 1
         if self.take(".align"):
@@ -195,7 +208,8 @@ class Declarations(Operands):
         if text == "_" and not sink:
             raise self.fail(codes.BAD_SINK, "`_` cannot be declared")
         if text[0] not in NAME_START or (text in NO_NAME and text != "_"):
-            raise self.unexpected("a name")
+            advice = "a pointer is an integer of the size of an address: `.u64 name`" if text == "*" else ""
+            raise self.unexpected("a name", advice)
         if "." in text:
             raise self.fail(
                 codes.UNEXPECTED,
@@ -245,6 +259,8 @@ class Declarations(Operands):
     def _initial(self) -> tree.Operand:
         if self.texts[self.at] == "{":
             return self.nested(self._initial_list)
+        if self.texts[self.at] == "[":
+            raise self.unexpected("an initial value", "the values of an array stand in braces: `{1, 2}`")
         return self._initial_scalar()
 
     def _initial_list(self) -> tree.Operand:

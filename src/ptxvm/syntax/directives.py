@@ -82,13 +82,16 @@ class Directives(Declarations):
         text = self.texts[self.at]
         major, dot, minor = text.partition(".")
         if not (dot and major.isdigit() and minor.isdigit()):
-            raise self.unexpected("a version, such as `8.7`")
+            raise self.unexpected("a version, such as `8.7`", f"write `{text}.0`" if text.isdigit() else "")
         return self._finish(first, [self.number()])
 
     def _target(self) -> tree.Directive:
         """`.target sm_90a, debug`"""
         first = self.at
         self.at += 1
+        text = self.texts[self.at]
+        if text.isdigit():
+            raise self.unexpected("a target, such as `sm_90`", f"write `sm_{text}`")
         return self._finish(first, self._names("a target, such as `sm_90`"))
 
     def _address_size(self) -> tree.Directive:
@@ -135,6 +138,8 @@ class Directives(Declarations):
         self.at += 1
         arguments: list[tree.Operand] = []
         if text in _UP_TO_THREE:
+            if self.texts[self.at] == "(":
+                raise self.unexpected(f"an integer after `{text}`", f"its numbers are in no brackets: `{text} 256`")
             arguments = [self._integer(f"an integer after `{text}`")]
             while len(arguments) < 3 and self.take(","):
                 arguments.append(self._integer("an integer"))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from ptxvm.diagnostics import codes
+from ptxvm.diagnostics import codes, habits
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import DEEPEST, NAME_START, Cursor, Recover
+from ptxvm.syntax.cursor import DEEPEST, NAME_START, Cursor, Recover, shorten
 from ptxvm.syntax.lexer import END, LONGEST_NUMBER, float_bits, integer
 
 PRECEDENCE = {
@@ -173,9 +173,29 @@ class Expressions(Cursor):
 
     def _no_constant(self) -> Recover:
         text = self.texts[self.at]
+        if self.texts[self.at - 1] == "(" and self.at > 1 and (wrong := self._wrong_parenthesis()) is not None:
+            return wrong
         if text[0] in NAME_START:
             message = f"{self.describe(self.at)} cannot stand in a constant expression"
             return self.fail(codes.BAD_OPERAND, message, note="the only name that is a constant is `WARP_SZ`")
         if text in {",", ";", ")", "]", "}", END}:
             return self.fail(codes.MISSING_OPERAND, f"expected a constant, found {self.describe(self.at)}")
         return self.unexpected("a constant")
+
+    def _wrong_parenthesis(self) -> Recover | None:
+        """Behind a `(`: a call as C writes it, `f(x)` or `if (p)`, an address `(%rd1)` or a vector `(%r1, %r2)`."""
+        opening, before = self.at - 1, self.texts[self.at - 2]
+        known = self.texts[self.at][0] in NAME_START
+        if self.is_plain_name(opening - 1) and (self.touches(opening) or habits.opcode(before)):
+            said = f"`{shorten(before)}(` does not begin an instruction of PTX"
+            help = habits.in_ptx(before) or "a function is called by `call (result), name, (arguments);`"
+            return self.fail(codes.UNEXPECTED, said, opening - 1, opening, noticed=self.at, help=help)
+        if not known:
+            return None
+        if self.texts[self.at + 1] == ")":
+            said, help = "an address stands in brackets", f"write `[{shorten(self.texts[self.at])}]`"
+        elif self.texts[self.at + 1] == ",":
+            said, help = "a vector stands in braces", f"write `{{{shorten(self.texts[self.at])}, …}}`"
+        else:
+            return None
+        return self.fail(codes.BAD_OPERAND, said, opening, noticed=self.at, help=help)

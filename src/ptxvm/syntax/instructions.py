@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import NAME_START, NO_NAME
+from ptxvm.syntax.cursor import NAME_START, NO_NAME, OPCODE_FIRST, shorten
 from ptxvm.syntax.directives import Directives
 from ptxvm.syntax.lexer import END, integer
 from ptxvm.syntax.source import Source
@@ -117,7 +117,27 @@ class Instructions(Directives):
             self.at = before
             self.missing_semicolon(before, "the instruction")
             return
-        raise self.unexpected("`,` or `;`" if operands else "an operand or `;`")
+        raise self.unexpected("`,` or `;`" if operands else "an operand or `;`", self._line_help(first, operands))
+
+    def _line_help(self, first: int, operands: list[tree.Operand]) -> str:
+        """What a line was meant to be that goes on where an instruction ends."""
+        head, text = self.texts[first], self.texts[self.at]
+        if text in {"=", "+", "-", "*"}:
+            return OPCODE_FIRST
+        if head[0] in "%$" and self.is_name(self.at):
+            return f"a guard starts with `@`: `@{shorten(head)} {shorten(text)} …`"
+        if text == "(":
+            return self._parenthesis_help(first, operands)
+        follows = operands and not self.touches(self.at) and (self.is_name(self.at) or text[0].isdigit())
+        return "operands are divided by commas" if follows else ""
+
+    def _parenthesis_help(self, first: int, operands: list[tree.Operand]) -> str:
+        """`call f(x);`, or the address `4(%rd1)`."""
+        if self.texts[first].startswith("call"):
+            return f"the form is `call (results), {shorten(self.texts[self.at - 1])}, (arguments);`"
+        if operands and isinstance(operands[-1], tree.Integer) and self.is_name(self.at + 1):
+            return f"an address is written `[{shorten(self.texts[self.at + 1])}+{operands[-1].text}]`"
+        return ""
 
     def _looks_like_head(self, at: int) -> bool:
         return "." in self.texts[at] or self.texts[at + 1] == ":"

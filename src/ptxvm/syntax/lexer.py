@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     | \.\w+ (?: ::\w+)*                                    # a directive, type or lone modifier
     | "[^"\n]*"
     | << | >> | <= | >= | == | != | && | \|\|
-    | [^ \t\r\n\f]
+    | [^ \t\r\n\f\x1a]
     )""",
     re.ASCII | re.VERBOSE,
 )
@@ -44,7 +44,7 @@ _SKIPPED = re.compile(
       "[^"\n]*"                                            # a string, whose slashes are its own
     | //[^\n]*
     | /\*.*?(?:\*/|\Z)
-    | \#[ \t]*(?:line[ \t]+)?\d+[ \t]*"[^"\n]*"[^\n]*      # a line that the C preprocessor leaves
+    | \#[ \t]*(?:line[ \t]+)?\d+[ \t]+"[^"\n]*"[ \t\d]*(?=[\r\n])  # a line that the C preprocessor leaves
     """,
     re.DOTALL | re.VERBOSE,
 )

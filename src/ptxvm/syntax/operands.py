@@ -115,6 +115,12 @@ class Operands(Expressions):
         else:
             index = self.constant()
         self.expect_close(opening)
+        if self.texts[self.at] == "[":
+            raise self.fail(
+                codes.UNEXPECTED,
+                f"expected `,` or `;`, found {self.describe(self.at)}",
+                help="an array has one index here; `c[bank][offset]` of SASS is a parameter: `ld.param.u32 d, [name];`",
+            )
         return tree.Index(name, index, start=name.start, end=self.ends[self.at - 1])
 
     def address(self) -> tree.Address:
@@ -173,6 +179,9 @@ class Operands(Expressions):
             )
         if text == ",":
             raise self.unexpected("`]`")
+        if text == "[":
+            name = shorten(self.texts[self.at - 1])
+            raise self.unexpected("`]`", f"write `[{name}+BYTES]`, or `{name}[INDEX]` without the brackets around it")
         self.expect_close(opening)
 
     def vector(self) -> tree.Vector:

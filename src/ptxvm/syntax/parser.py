@@ -14,7 +14,7 @@ import re
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, did_you_mean
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import CLOSING, NAME_START, NO_NAME, Recover, shorten
+from ptxvm.syntax.cursor import CLOSING, COMMENTS, NAME_START, NO_NAME, PREPROCESSOR, Recover, shorten
 from ptxvm.syntax.declarations import LINKAGE, SPACES
 from ptxvm.syntax.directives import FUNCTION_DIRECTIVES, HEADER, KERNEL_DIRECTIVES
 from ptxvm.syntax.instructions import Instructions
@@ -37,6 +37,16 @@ _ALL_DIRECTIVES = [
     ".func",
     ".loc",
 ]
+
+
+def _directive(word: str) -> str:
+    """The directive that a word was meant to be, without its dot or in C; empty where it is none."""
+    bare = word.lower().removeprefix(".")
+    if bare in {"kernel", "__global__", "global__"}:
+        return "a kernel is declared by `.visible .entry name(.param .u64 parameter)`"
+    if bare in {"__device__", "void", "function"}:
+        return "a function is declared by `.func name(.param .u64 parameter)`"
+    return f"a directive starts with a dot: `.{bare}`" if f".{bare}" in _ALL_DIRECTIVES and word[0] != "." else ""
 
 
 def parse(source: Source | str | bytes) -> tuple[tree.Module, list[Diagnostic]]:
@@ -77,10 +87,20 @@ class Parser(Instructions):
                 self._is_outside = False
             except Recover:
                 self.recover(start)
-                if self.texts[self.at] == "}":
-                    self.at += 1
+                self._skip_body()
         self._check_text()
         return tree.Module(found, start=0, end=len(self.source.text))
+
+    def _skip_body(self) -> None:
+        """Step over the body of what was no function, or over a `}` too many: it is part of the same mistake."""
+        if self.texts[self.at] == "}":
+            self.at += 1
+        elif self.texts[self.at] == "{":
+            depth = 0
+            while self.texts[self.at] != END and not (self.texts[self.at] == "}" and depth == 1):
+                depth += {"{": 1, "}": -1}.get(self.texts[self.at], 0)
+                self.at += 1
+            self.take("}")
 
     def _check_text(self) -> None:
         """Report what the lexer met: a comment without an end, a NUL character."""
@@ -129,7 +149,8 @@ class Parser(Instructions):
     def _no_module_statement(self, text: str) -> Recover:
         at = self.at
         if text == ";":
-            return self.fail(codes.UNEXPECTED, "there is no statement before this `;`")
+            help = "the directives at the start of a module take no `;`" if not self._header_over else ""
+            return self.fail(codes.UNEXPECTED, "there is no statement before this `;`", help=help)
         if text == "}":
             self.at += 1
             return self._outside(codes.UNMATCHED, "this `}` closes nothing", at)
@@ -142,15 +163,16 @@ class Parser(Instructions):
                 help=did_you_mean(text, _ALL_DIRECTIVES),
             )
         if self.is_name(at) and (self.texts[at + 1] == ":" or self.is_name(at + 1) or self.texts[at + 1] in {";", "[", "{"}):
-            return self._outside(codes.MISPLACED, f"{self.describe(at)} stands outside of a function", at)
-        return self.unexpected("a directive")
+            return self._outside(codes.MISPLACED, f"{self.describe(at)} stands outside of a function", at, _directive(text))
+        return self.unexpected("a directive", _directive(text))
 
-    def _outside(self, code: str, message: str, at: int) -> Recover:
+    def _outside(self, code: str, message: str, at: int, help: str = "") -> Recover:
         """Statements at module level: mostly the rest of a body that ended too early, so the first stands for all."""
         if self._is_outside:
             return Recover()
         self._is_outside = True
-        return self.fail(code, message, at, note="is there one `}` too many above?")
+        note = "" if help else "is there one `}` too many above?"
+        return self.fail(code, message, at, note=note, help=help)
 
     # ── kernels and functions (PTX 11.2) ────────────────────────────────────────────────
 
@@ -169,7 +191,7 @@ class Parser(Instructions):
                 raise self.fail(codes.MISPLACED, f"`.{linkage}` cannot stand in a function", first, noticed=self.at)
             return self.variable(linkage, first)
         if text not in {".entry", ".func"}:
-            raise self.unexpected("a state space, `.entry` or `.func`", did_you_mean(text, _ALL_DIRECTIVES))
+            raise self.unexpected("a state space, `.entry` or `.func`", _directive(text) or did_you_mean(text, _ALL_DIRECTIVES))
         if linkage == "common":
             raise self.fail(codes.BAD_LINKAGE, f"`.common` is for variables, not for `{text}`", first, noticed=self.at)
         if in_body and text == ".entry":
@@ -275,7 +297,7 @@ class Parser(Instructions):
                 elif text in {"}", END}:
                     return found
                 else:
-                    raise self._no_statement(text)
+                    found.append(self._other_statement(text))
             except Recover:
                 self.recover(start)
 
@@ -295,11 +317,30 @@ class Parser(Instructions):
         return self.texts[at] == "{"
 
     def _no_statement(self, text: str) -> Recover:
+        if text in {";", "#", "-"} and self.starts_line(self.at) and not self.starts_line(self.at + 1):
+            return self._wrong_comment()
         if text == ";":
             return self.fail(codes.UNEXPECTED, "there is no statement before this `;`")
         if text in CLOSING.values():
             return self.fail(codes.UNMATCHED, f"this `{text}` closes nothing")
-        return self.unexpected("an instruction, a label or a directive")
+        label = text.isdigit() and self.texts[self.at + 1] == ":"
+        advice = f"the name of a label starts with a letter, `_`, `$` or `%`: `L{text}:`" if label else ""
+        return self.unexpected("an instruction, a label or a directive", advice)
+
+    def _wrong_comment(self) -> Recover:
+        """A line that starts with the mark of a comment in another assembler; the rest of it is no statement."""
+        first = self.at
+        preprocessor = self.texts[first] == "#" and self.texts[first + 1] in PREPROCESSOR
+        self.at += 1
+        while self.texts[self.at] != END and not self.starts_line(self.at):
+            self.at += 1
+        return self.fail(
+            codes.STRAY_CHARACTER if self.texts[first] == "#" else codes.UNEXPECTED,
+            f"{self.describe(first)} does not begin a statement",
+            first,
+            noticed=first,
+            help="lines for the C preprocessor are not read: run it first" if preprocessor else COMMENTS,
+        )
 
     # ── statements ──────────────────────────────────────────────────────────────────────
 
@@ -332,12 +373,29 @@ class Parser(Instructions):
         if text in _ALL_DIRECTIVES:
             raise self.fail(codes.MISPLACED, f"`{text}` cannot stand in a function")
         if len(text) > 1:
+            label = self.texts[self.at + 1] == ":"
             raise self.fail(
                 codes.UNKNOWN_DIRECTIVE,
                 f"unknown directive `{shorten(text)}`",
-                help=did_you_mean(text, _ALL_DIRECTIVES),
+                help=f"a label has no dot: `{shorten(text[1:])}:`" if label else did_you_mean(text, _ALL_DIRECTIVES),
             )
         raise self.unexpected("a directive")
+
+    def _other_statement(self, text: str) -> tree.Statement:
+        """An instruction behind a backslash, or nothing that stands in a body."""
+        if text != "\\":
+            raise self._no_statement(text)
+        self._backslash()
+        return self.instruction()
+
+    def _backslash(self) -> None:
+        """A backslash before an opcode, which ptxas steps over."""
+        self.at += 1
+        if self.texts[self.at][0] not in NAME_START:
+            raise self.unexpected("an instruction after the backslash")
+        if self.texts[self.at + 1] == ":":
+            self.at += 1
+            raise self.unexpected("operands: no label follows a backslash")
 
     def _guarded(self) -> tree.Statement:
         """`@p` or `@!p`, and the instruction that it guards."""
@@ -346,12 +404,15 @@ class Parser(Instructions):
         negated = self.take("!")
         at = self.at
         if not self.is_name(at):
-            raise self.unexpected("a predicate")
+            wrapped = self.texts[at] == "(" and self.is_name(at + 1)
+            raise self.unexpected("a predicate", f"write `@{shorten(self.texts[at + 1])}`" if wrapped else "")
         self.at += 1
         if "." in self.texts[at]:
             raise self.fail(codes.BAD_GUARD, f"a predicate has no component: {self.describe(at)}", at)
         name = self.plain_name(at)
         guard = tree.Guard(name, negated, start=self.starts[first], end=name.end)
+        if self.texts[self.at] == "\\":
+            self._backslash()
         text = self.texts[self.at]
         if text[0] in NAME_START and self.texts[self.at + 1] != ":":
             return self.instruction(guard)
@@ -361,4 +422,4 @@ class Parser(Instructions):
             if text == "{":
                 return self.nested(self.block)
             raise Recover
-        raise self.unexpected("an instruction after the guard")
+        raise self.unexpected("an instruction after the guard", "no comma follows a guard" if text == "," else "")

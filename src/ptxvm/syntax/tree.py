@@ -220,7 +220,7 @@ class Variable(Node):
 
 @dataclass(slots=True)
 class Pointer(Node):
-    """`.ptr .global .align 16` of a kernel parameter (PTX 5.1.6.2)."""
+    """`.ptr .global .align 16` of a kernel parameter (PTX 5.1.6.2); `space` may be an opaque type: `texref`."""
 
     space: str | None = None
     alignment: Operand | None = None

@@ -21,34 +21,56 @@ SOURCE = """.version 9.0
 """
 
 
-def warnings(target: str) -> list[str]:
-    return [found.ptxas for found in ptxvm.check(SOURCE.format(target=target))]
+SMALL = """.version 9.0
+.target {target}
+.address_size 64
+.shared .align 4 .b8 a[49152];
+.visible .entry small(.param .u64 out) {{ .reg .u32 %r; ld.shared.u32 %r, [a]; ret; }}
+"""
+
+
+def errors(target: str) -> list[str]:
+    return [found.ptxas for found in ptxvm.check(SOURCE.format(target=target)) if found.severity == "error"]
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_120"])
 def test_what_ptxas_makes_no_code_for(target: str) -> None:
-    assert warnings(target) == [
+    assert errors(target) == [
         "Entry function 'named' uses too much shared data (0xc004 bytes, 0xc000 max)",
         "Entry function 'own' uses too much shared data (0xea60 bytes, 0xc000 max)",
         "Entry function 'called' uses too much shared data (0xc00c bytes, 0xc000 max)",
     ]
 
 
+def test_variables_that_no_kernel_uses_take_no_room() -> None:
+    assert ptxvm.check(".version 9.0\n.target sm_90\n.address_size 64\n.shared .b8 s[99999999]; .entry k() { ret; }") == []
+
+
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_code_for_one_chip_has_all_that_it_has(target: str) -> None:
-    assert warnings(target) == []
+    assert errors(target) == []
 
 
-@pytest.mark.parametrize("kernel", ["named", "own", "called"])
-def test_it_is_not_launched(kernel: str) -> None:
-    module = ptxvm.load(SOURCE.format(target="sm_75"))
+def test_it_is_not_loaded() -> None:
     with pytest.raises(ptxvm.InvalidPTX, match="sm_75 has 49,152 for that"):
-        module.kernel(kernel).launch(args=[np.zeros(4, np.uint32)])
-    module.kernel("small").launch(args=[np.zeros(4, np.uint32)])
+        ptxvm.load(SOURCE.format(target="sm_75"))
+
+
+def test_what_linked_modules_use_together_is_not_linked() -> None:
+    """So says nvlink 13.5."""
+    head = ".version 9.0\n.target sm_80\n.address_size 64\n"
+    use = ".shared .b8 {0}[30000]; st.shared.b8 [{0}], 1;"
+    kernel = f"{head}.extern .func f(); .visible .entry k() {{ {use.format('a')} call f, (); ret; }}"
+    function = f"{head}.visible .func f() {{ {use.format('b')} ret; }}"
+    with pytest.raises(ptxvm.InvalidPTX) as caught:
+        ptxvm.link([ptxvm.load(kernel), ptxvm.load(function)])
+    assert [found.ptxas for found in caught.value.diagnostics] == [
+        "Entry function 'k' uses too much shared data (0xea60 bytes, 0xc000 max)"
+    ]
 
 
 def test_no_cta_has_more_than_a_chip() -> None:
-    kernel = ptxvm.load(SOURCE.format(target="sm_90")).kernel("small")
+    kernel = ptxvm.load(SMALL.format(target="sm_90")).kernel()
     kernel.launch(args=[np.zeros(4, np.uint32)], shared=232448 - 49152)
     with pytest.raises(ValueError, match="232,449 bytes of shared memory"):
         kernel.launch(args=[np.zeros(4, np.uint32)], shared=232449 - 49152)

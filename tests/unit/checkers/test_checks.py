@@ -134,7 +134,7 @@ def test_the_registers_of_a_function_have_no_value_at_each_call():
 def test_half_a_warp_at_a_barrier_diverges():
     body = "setp.lt.u32 %p1, %r1, 16; @%p1 ret; bar.sync 0;"
     assert kinds(body, ("sync",)) == ["barrier-divergence"]
-    assert kinds(body.replace("16", "32"), ("sync",), block=64) == []  # a whole warp has ended
+    assert kinds(body.replace("16", "32"), ("sync",), block=64) == ["ended-before-barrier"]  # a whole warp has
 
 
 def test_lanes_of_a_warp_at_two_barriers_diverge():
@@ -353,6 +353,28 @@ def test_misuse_of_the_heap(body, kind):
     assert kind in [each.kind for each in heap(body, block=1)]
 
 
+SECOND = MALLOC.replace("%rd5", "%rd2")
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (MALLOC + SECOND + FREE + "ld.global.u32 %r3, [%rd5];", "use-after-free"),  # a live block is near
+        (MALLOC + FREE + SECOND + "st.global.u32 [%rd5+20], 1;", "use-after-free"),
+        (MALLOC + SECOND + FREE + "ld.global.u32 %r3, [%rd2+32];", "out-of-bounds"),  # in no block at all
+    ],
+)
+def test_a_freed_block_beside_a_live_one(engine, body, kind):
+    """A freed block keeps its place until another takes it: an access there is a use after free (CUDA C++ guide, malloc)."""
+    text = HEAP + body + "\n    ret;\n}\n"
+    found = ptxvm.load(text).kernel().launch(1, 1, [np.zeros(64, np.uint32)], check=("memory",), engine=engine).findings
+    assert [each.kind for each in found if each.kind != "leak"] == [kind]
+    with pytest.raises(ptxvm.Fault) as fault:
+        ptxvm.load(text).kernel().launch(1, 1, [np.zeros(64, np.uint32)], engine=engine)
+    assert fault.value.kind == kind
+
+
 @ENGINES
 def test_all_go_on_behind_a_wrong_free(engine):
     """The thread that frees twice too, and what is wrong later is found."""
@@ -451,7 +473,7 @@ def test_findings_go_to_json_and_sarif(tmp_path, capsys):
     path.write_text(HEAD + "st.shared.u32 [s], %r1;\n    ret;\n}\n")
     words = ["run", str(path), "--grid", "1", "--block", "32", "u32[64]", "--check", "race", "--schedules", "3"]
     assert main([*words, "--format", "json"]) == 1
-    (found,) = json.loads(capsys.readouterr().out)
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
     assert (found["code"], found["line"], found["severity"]) == ("race", HEAD.count("\n") + 1, "error")
     assert (found["finding"]["hazard"], found["finding"]["space"]) == ("WAW", "shared")
     assert [each["line"] for each in found["finding"]["accesses"]] == [found["line"]] * 2

@@ -20,6 +20,8 @@ HEAD = """
     .param .b64 kernel, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
 .extern .func (.param .b32 status) cudaLaunchDeviceV2(.param .b64 buffer, .param .b64 stream);
 .extern .func (.param .b32 status) cudaDeviceSynchronize;
+.extern .func (.param .b32 status) cudaStreamCreateWithFlags(.param .b64 place, .param .b32 flags);
+.extern .func (.param .b32 status) cudaStreamDestroy(.param .b64 stream);
 .extern .func (.param .b64 block) malloc(.param .b64 size);
 .global .texref image;
 
@@ -131,10 +133,18 @@ HEAD = """
     setp.eq.u32 %first, %r1, 0;
     setp.eq.u32 %second, %r1, 1;
 """
+MAKE = """
+    .local .align 8 .b64 place;
+    .reg .b64 %place, %stream;
+    mov.u64 %place, place;
+    cvta.local.u64 %place, %place;
+    call (%r5), cudaStreamCreateWithFlags, (%place, 1);
+    ld.local.u64 %stream, [place];
+"""
 
 
 def found(body, grid=1, block=2, checks=("race",), schedules=3, engine="auto"):
-    module = ptxvm.load(HEAD + body + "\nret;\n}\n")
+    module = ptxvm.load(HEAD + (MAKE if "%stream" in body else "") + body + "\nret;\n}\n")
     data = ptxvm.DeviceArray(64, np.uint32)
     data.copy_from_host(np.zeros(64, np.uint32))
     kernel = module.kernel("parent")
@@ -159,12 +169,12 @@ RACES = {
     "another thread has waited": (launch("write") + SYNC + READ.format("second"), "RAW"),
     "waited before the launch": (SYNC + launch("write") + READ.format("first"), "WAR"),
     # Grids of different streams may run at once; so may those of fire-and-forget.
-    "two streams": (launch("write", 0) + launch("read", 0x5001), "RAW"),
+    "two streams": (launch("write", 0) + launch("read", "%stream"), "RAW"),
     "fire and forget": (launch("write", 4) + launch("read", 4), "RAW"),
-    "a tail after a stream that reads": (launch("read", 0) + launch("write", 0x5001) + launch("read", 3), "WAR"),
+    "a tail after a stream that reads": (launch("read", 0) + launch("write", "%stream") + launch("read", 3), "WAR"),
     # A grid has ended when those have that it launched, and not before.
     "a grandchild": ("mov.u64 %k, launch_and_read;\n" + launch("k"), "WAR"),
-    "a grandchild in another stream": ("mov.u64 %k, launch_write;\n" + launch("k") + launch("read", 0x5001), "RAW"),
+    "a grandchild in another stream": ("mov.u64 %k, launch_write;\n" + launch("k") + launch("read", "%stream"), "RAW"),
 }
 RACE_FREE = {
     "the launching thread writes": WRITE.format("first") + launch("read"),
@@ -175,13 +185,13 @@ RACE_FREE = {
     "waited for, and written again": launch("write") + SYNC + WRITE.format("first") + launch("read"),
     "one stream": launch("write") + launch("read"),
     "one stream of two threads": launch("write") + launch("read", guard="@%second "),
-    "another stream": launch("write", 0x5001) + launch("read", 0x5001),
-    "atomics of two streams": launch("update", 0) + launch("update", 0x5001),
-    "a tail": launch("write", 0x5001) + launch("read", 3),
+    "another stream": launch("write", "%stream") + launch("read", "%stream"),
+    "atomics of two streams": launch("update", 0) + launch("update", "%stream"),
+    "a tail": launch("write", "%stream") + launch("read", 3),
     "a tail after the parent": launch("read", 3) + WRITE.format("second"),
     "two tails": launch("write", 3) + launch("read", 3),
     "a grandchild in one stream": "mov.u64 %k, launch_write;\n" + launch("k") + launch("read"),
-    "a grandchild before a tail": "mov.u64 %k, launch_write;\n" + launch("k", 0x5001) + launch("read", 3),
+    "a grandchild before a tail": "mov.u64 %k, launch_write;\n" + launch("k", "%stream") + launch("read", 3),
     "a grandchild that was waited for": "mov.u64 %k, launch_write;\n" + launch("k") + SYNC + READ.format("first"),
 }
 
@@ -268,7 +278,7 @@ COPIER = """
 def test_copies_in_children(wait, hazards):
     """The copies of the threads of all grids are told apart."""
     text = HEAD.replace(".entry parent(", COPIER.replace("WAIT", wait)).replace("6.4", "7.0").replace("sm_75", "sm_80")
-    text += "mov.u64 %k, copier;\n" + launch("k", threads=96) + launch("k", 0x5001, threads=40) + launch("read", 0x5002)
+    text += MAKE + "mov.u64 %k, copier;\n" + launch("k", threads=96) + launch("k", "%stream", threads=40) + launch("read", 4)
     data = np.zeros(64, np.uint32)
     result = ptxvm.load(text + "\nret;\n}\n").kernel("parent").launch(3, 33, [data], check=("race",), schedules=3, seed=0)
     races = {(each.hazard, each.space) for each in result.findings}
@@ -351,3 +361,115 @@ def test_a_wrong_access_of_a_child_is_a_finding_and_all_others_go_on():
 def test_a_deadlock_names_the_grid():
     (wrong,) = found("mov.u64 %k, alone;\n" + launch("k", threads=64), checks=("memory",), schedules=1)
     assert (wrong.kind, wrong.accesses[0].place.kernel, wrong.accesses[0].place.grid) == ("deadlock", "alone", 1)
+
+
+# ── what does not outlive its grid, or does not exist ───────────────────────────────────
+
+TOUCH = """
+.entry touch(.param .u64 data) {{
+    {own}
+    .reg .b32 %r; .reg .b64 %d;
+    ld.param.u64 %d, [data];
+    {access}
+    ret;
+}}
+"""
+OWN = ".shared .align 8 .b8 mine[64]; .local .align 8 .b8 here[64]; st.shared.u32 [mine], 1; st.local.u32 [here], 1;"
+
+
+def touches(space, access, sync, own, engine, check=("memory",)):
+    """A kernel that gives its child a pointer to its shared or local memory."""
+    child = TOUCH.format(access=access, own=own)
+    body = f"""
+    .{space} .align 8 .b8 lent[64];
+    mov.u64 %e, lent;
+    cvta.{space}.u64 %e, %e;
+    st.u32 [%e], 7;
+    mov.u64 %k, touch;
+    {launch("k", data="%e")} {SYNC if sync else ""}
+    @%first ld.u32 %r4, [%e];
+    @%first st.global.u32 [%d], %r4;
+    """
+    module = ptxvm.load(HEAD.replace(".entry parent", child + ".entry parent") + body + "\nret;\n}\n")
+    data = np.zeros(64, np.uint32)
+    return module.kernel("parent").launch(1, 1, [data], check=check, engine=engine).findings, data
+
+
+@ENGINES
+@pytest.mark.parametrize("own", ["", OWN], ids=["alone", "with memory of its own"])
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("access", ["ld.u32 %r, [%d];", "st.u32 [%d], 1;", "atom.add.u32 %r, [%d], 1;"])
+@pytest.mark.parametrize("space", ["shared", "local"])
+def test_shared_and_local_memory_is_for_one_grid(space, access, sync, own, engine):
+    """CUDA C++ programming guide, "Shared and Local Memory": it is private to a CTA or thread, and not visible to a child."""
+    (finding,), data = touches(space, access, sync, own, engine)
+    assert finding.kind == ("out-of-bounds" if sync else "use-after-free")
+    assert finding.accesses[0].place.text == access.rstrip(";")
+    assert f"the {space} memory" in str(finding)
+    assert data[0] == 7
+
+
+@ENGINES
+@pytest.mark.parametrize("space", ["shared", "local"])
+def test_without_checks_it_is_a_fault(space, engine):
+    with pytest.raises(ptxvm.Fault, match=f"the {space} memory .* of a grid that launched this one"):
+        touches(space, "st.u32 [%d], 1;", sync=True, own=OWN, engine=engine, check=None)
+
+
+@ENGINES
+@pytest.mark.parametrize("stream", [5, 0x5001, 12345, 0x7FFF])
+def test_a_stream_that_does_not_exist(stream, engine):
+    with pytest.raises(ptxvm.Fault, match=f"{stream % (1 << 64):#x} is no stream") as raised:
+        found(launch("write", stream), checks=(), schedules=1, engine=engine)
+    assert raised.value.kind == "invalid-launch"
+
+
+@ENGINES
+def test_a_stream_that_is_no_more(engine):
+    gone = "call (%r5), cudaStreamDestroy, (%stream);\n"
+    with pytest.raises(ptxvm.Fault, match="is no stream"):
+        found(gone + launch("write", "%stream"), checks=(), schedules=1, engine=engine)
+    with pytest.raises(ptxvm.Fault, match="is no stream"):
+        found(gone + gone, checks=(), schedules=1, engine=engine)
+
+
+@ENGINES
+def test_a_stream_of_the_parent(engine):
+    """CUDA C++ programming guide, "Streams and Events": those of the parent mean nothing in a child."""
+    child = """
+    .entry passes(.param .u64 data) {
+        .reg .b64 %k, %s, %d;
+        ld.param.u64 %s, [data];
+        mov.u64 %k, write;
+        call launch, (%k, 0, 1, %s);
+        ret;
+    }
+    """
+    body = MAKE + "mov.u64 %k, passes;\n" + launch("k", data="%stream")
+    module = ptxvm.load(HEAD.replace(".entry parent", child + ".entry parent") + body + "\nret;\n}\n")
+    with pytest.raises(ptxvm.Fault, match="was made by another grid"):
+        module.kernel("parent").launch(1, 1, [np.zeros(64, np.uint32)], engine=engine)
+
+
+ASK = """
+    .reg .b64 %b;
+    {
+        .param .b64 name; .param .align 4 .b8 grid[12]; .param .align 4 .b8 block[12]; .param .b32 shared; .param .b64 buffer;
+        st.param.b64 [name], %write;
+        st.param.b32 [grid], 1; st.param.b32 [grid+4], 1; st.param.b32 [grid+8], 1;
+        st.param.b32 [block], %r3; st.param.b32 [block+4], 1; st.param.b32 [block+8], 1;
+        st.param.b32 [shared], 0;
+        call (buffer), cudaGetParameterBufferV2, (name, grid, block, shared);
+        ld.param.b64 %b, [buffer];
+    }
+"""
+
+
+@ENGINES
+def test_a_buffer_that_is_never_launched(engine):
+    (leak,) = found("mov.u32 %r3, 1;" + ASK, checks=("memory",), schedules=1, engine=engine)
+    assert leak.kind == "leak"
+    assert "2 buffers for the parameters of a launch (16 bytes in all) from here are not launched" in leak.message
+    assert leak.accesses[0].place.text.startswith("call (buffer), cudaGetParameterBufferV2")
+    assert found("mov.u32 %r3, 4096;" + ASK, checks=("memory",), schedules=1, engine=engine) == []  # it got none
+    assert found(launch("write"), checks=("memory",), schedules=1, engine=engine) == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.machine.streams import DEVICE, Turn
 
 TEXT = """
 .version 6.4
@@ -131,3 +132,140 @@ def test_launches_that_touch_other_bytes_do_not_race(module):
 def test_a_stream_without_a_check_only_orders(module, data):
     module.kernel("write").launch(1, 32, [data], stream=ptxvm.Stream())
     assert data.tolist() == list(range(32))
+
+
+# ── what is remembered ──────────────────────────────────────────────────────────────────
+
+
+def test_a_stream_remembers_what_its_last_launches_did(module):
+    """A launch that does again what an earlier one of its stream did takes its place; others stay."""
+    arrays, streams = [np.zeros(32, np.uint32) for _ in range(2)], [ptxvm.Stream() for _ in range(3)]
+    before = len(DEVICE.under_way)
+    for n in range(60):
+        launched(module, ("count", "read")[n % 4 // 2], arrays[n % 2], streams[n % 3])
+    assert len(DEVICE.under_way) - before == 12  # streams, kernels, arrays
+    for stream in streams:
+        stream.sync()
+    assert len(DEVICE.under_way) == before
+
+
+def test_what_is_done_to_other_bytes_is_remembered(module):
+    data, one = np.zeros(80, np.uint32), ptxvm.Stream()
+    for part in (data[:32], data[24:56], data[48:]):
+        launched(module, "write", part, one)
+    for first in (0, 8, 40):
+        (found,) = launched(module, "read", data[first : first + 32], ptxvm.Stream())
+        assert found.hazard == "RAW"
+        assert found.accesses[0].address == data.ctypes.data + 4 * first
+
+
+def test_nothing_is_forgotten_that_finds_a_race(module, rng, monkeypatch):
+    """Random streams, events and waits: the findings are those of a device that remembers everything."""
+    names, data = ("write", "read", "count", "count_in_cta"), np.zeros(96, np.uint32)
+    steps = [(rng.integers(6), rng.integers(3), rng.integers(3), rng.integers(4), rng.integers(3)) for _ in range(60)]
+
+    def play():
+        streams, found = [ptxvm.Stream() for _ in range(3)], []
+        for what, one, other, kernel, part in steps:
+            if what == 0:
+                streams[one].wait(streams[other])
+            elif what == 1 and part == 0:
+                streams[one].sync()
+            else:
+                view = data[16 * part : 16 * part + 32]
+                races = [each for each in launched(module, names[kernel], view, streams[one]) if "launch" in each.message]
+                found.append({(each.hazard, *(party.place.kernel for party in each.accesses)) for each in races})
+        for stream in streams:
+            stream.sync()
+        return found
+
+    forgetting = play()
+    monkeypatch.setattr(Turn, "supersedes", lambda *_: False)
+    assert play() == forgetting
+    assert any(forgetting)
+
+
+# ── memory that is freed, and given to another array ────────────────────────────────────
+
+
+def reused(allocate, used, wait):
+    """Free an array that a launch used, until a new one has its address; the findings of the launch, and the new one."""
+    kept = []
+    for _ in range(50):
+        array = allocate()
+        stream, address = ptxvm.Stream("one"), array.address
+        result = used(array, stream)
+        if wait:
+            stream.sync()
+        array.free()
+        other = allocate()
+        if other.address == address:
+            return result.findings, other
+        kept.append(other)
+    pytest.skip("the host never gave an address twice")
+
+
+def zeros():
+    return ptxvm.DeviceArray.from_host(np.zeros(32, np.uint32))
+
+
+@pytest.mark.parametrize("wait", [False, True], ids=["in use", "waited for"])
+def test_a_new_array_at_the_address_of_a_freed_one_is_another(module, wait):
+    """No launch races with one that used the old array; that it was freed too early is told by the launch that used it."""
+
+    def used(array, stream):
+        return module.kernel("write").launch(1, 32, [array], stream=stream, check=("race",))
+
+    findings, other = reused(zeros, used, wait)
+    assert launched(module, "write", other, ptxvm.Stream("two")) == []
+    if wait:
+        assert findings == []
+        return
+    (finding,) = findings
+    assert finding.kind == "freed-in-use"
+    assert "freed while in use: the host frees a DeviceArray (128 bytes, uint32[32])" in finding.message
+    assert "'write' on stream 'one'), which may still use it" in finding.message
+    assert finding.accesses[0].line == 9
+
+
+def test_an_array_that_no_launch_touched_is_freed_at_any_time(module, data):
+    """It is the accesses that count, not the arguments."""
+    array, stream = zeros(), ptxvm.Stream()
+    result = module.kernel("write").launch(1, 32, [data], stream=stream, check=("race",))
+    array.free()
+    assert result.findings == []
+    stream.sync()
+
+
+def test_other_arrays_still_race(module, data):
+    array, stream = zeros(), ptxvm.Stream()
+    launched(module, "write", array, stream)
+    launched(module, "write", data, stream)
+    array.free()
+    assert [each.hazard for each in launched(module, "read", data, ptxvm.Stream())] == ["RAW"]
+
+
+HEAP = """
+.version 6.4
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 r) malloc (.param .b64 a);
+.extern .func free (.param .b64 a);
+.entry scratch(.param .u64 data) {
+    .reg .b64 %d, %n; .reg .b32 %r; .param .b64 size; .param .b64 block; .param .b64 gone;
+    st.param.b64 [size], 64;
+    call (block), malloc, (size);
+    ld.param.b64 %d, [block];
+    st.u32 [%d], 1;
+    st.param.b64 [gone], %d;
+    call free, (gone);
+    ret;
+}
+"""
+
+
+def test_blocks_of_the_heap_are_one_for_each_launch():
+    """Grids that run at once get different blocks, though here one after the other has the same address."""
+    kernel = ptxvm.load(HEAP).kernel()
+    for name in ("one", "two", "three"):
+        assert kernel.launch(1, 1, [0], stream=ptxvm.Stream(name), check=("race",)).findings == []

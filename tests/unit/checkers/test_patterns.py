@@ -179,3 +179,48 @@ def test_a_finding_says_what_where_and_by_whom():
     assert write.place.text == "@!%p2 st.shared.u32 [s+8], 1"
     assert "bar.warp.sync" in found.missing
     assert found.diagnostic().code == "race"
+
+
+# ── fence.sc, and atomics of another thread behind a barrier ────────────────────────────
+
+LAST_BLOCK = """
+    mad.lo.u32 %r3, %r2, 64, %r1;
+    mul.wide.u32 %rd3, %r3, 4;
+    add.u64 %rd3, %rd3, %rd1;
+    setp.eq.u32 %p1, %r1, 0;
+    st.global.u32 [%rd3], 1;
+    {before}
+    bar.sync 0;
+    @%p1 atom.global.add.u32 %r4, [%rd2], 1;
+    @%p1 st.shared.u32 [s], %r4;
+    bar.sync 0;
+    ld.shared.u32 %r4, [s];
+    setp.ne.u32 %p2, %r4, 1;
+    @%p2 ret;
+    {after}
+    xor.b32 %r5, %r3, 64;
+    mul.wide.u32 %rd3, %r5, 4;
+    add.u64 %rd3, %rd3, %rd1;
+    ld.global.u32 %r6, [%rd3];
+"""
+FENCES = {
+    ("membar.gl;", "membar.gl;"): True,
+    ("fence.sc.gpu;", "membar.sys;"): True,
+    ("fence.sc.gpu;", "@%p1 fence.sc.gpu; bar.sync 0;"): True,  # by the thread that counts, and then a barrier
+    ("bar.sync 0; @%p1 fence.acq_rel.gpu;", "@%p1 fence.acq_rel.gpu; bar.sync 0;"): True,  # both patterns are of thread 0
+    ("fence.acq_rel.gpu;", "fence.acq_rel.gpu;"): False,  # the pattern of the atomic is of another thread
+    ("fence.sc.gpu;", "fence.acq_rel.gpu;"): False,
+    ("membar.cta;", "membar.gl;"): False,
+    ("membar.gl;", ""): False,
+}
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("fences", "ordered"), FENCES.items(), ids=map(" ".join, FENCES))
+def test_the_last_block_reads_what_the_others_wrote(fences, ordered, engine):
+    """8.9.3: the atomics have an order, so the fence.sc before the first comes before the one behind the second."""
+    before, after = fences
+    module = ptxvm.load(HEAD + LAST_BLOCK.format(before=before, after=after) + "\n    ret;\n}\n")
+    args = [np.zeros(128, np.uint32), np.zeros(4, np.uint32)]
+    found = module.kernel().launch(2, 64, args, check=("race",), engine=engine).findings
+    assert bool(found) != ordered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -207,6 +208,15 @@ def test_a_child_may_run_on_several_threads_of_the_host() -> None:
     assert [*out] == [20 * 256 * 2000] * 2
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, although the tests may run where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_a_child_that_its_parent_waits_for(engine: str) -> None:
     """The user's interrupt comes while the child runs; the launch raises it."""
     timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])

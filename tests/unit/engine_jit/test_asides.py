@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engines import same
 
 import ptxvm
 
@@ -148,3 +149,44 @@ def test_all_lanes_may_decide_alike(first: int) -> None:
     assert out.tolist() == (x * 2 + data[1:] if first else x).tolist()
     assert seven.tolist() == [7 * first] * 256
     assert result.thread_instructions == 256 * (ALWAYS + EACH_TURN + 1 + SKIPPED * first)
+
+
+def test_what_a_piece_writes_is_dead_after_it_but_not_in_another_caller_of_the_same_function() -> None:
+    # lanes return from a shared function to all places that call it, so what one of them needs lives in all of them
+    text = """.version 7.8
+.target sm_80
+.address_size 64
+.func (.reg .b32 %out) half(.reg .b32 %in)
+{
+    .reg .b32 %less; .reg .pred %p;
+    shr.u32 %less, %in, 1;
+    mov.u32 %out, 0;
+    setp.ne.u32 %p, %in, 0;
+    @%p call (%out), half, (%less);
+    add.u32 %out, %out, 1;
+    ret;
+}
+.visible .entry k(.param .u64 data)
+{
+    .reg .b32 %r<9>; .reg .b64 %d<3>; .reg .pred %p<3>;
+    ld.param.u64 %d0, [data];
+    mov.u32 %r0, %tid.x;
+    mad.wide.u32 %d0, %r0, 4, %d0;
+    ld.global.u32 %r1, [%d0];
+    setp.gt.u32 %p0, %r1, 40;
+    mov.u32 %r4, 1000;
+    call (%r2), half, (%r1);
+    add.u32 %r2, %r2, %r4;                  // %r4 lives across this call
+    @%p0 bra ON;
+    atom.global.add.u32 %r4, [%d0], 7;      // and is dead after this, but for the other call
+ON:
+    call (%r3), half, (%r2);
+    shl.b32 %r3, %r3, 16;
+    or.b32 %r3, %r3, %r2;
+    st.global.u32 [%d0], %r3;
+    ret;
+}"""
+    data = np.arange(64, dtype=np.uint32)
+    first = np.array([int(n).bit_length() + 1001 for n in data])
+    expected = [int(n).bit_length() + 1 << 16 | int(n) for n in first]
+    assert same(ptxvm.load(text).kernel(), [data], block=64)[0].tolist() == expected

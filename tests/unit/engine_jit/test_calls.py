@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from engines import same, same_fault
 
 import ptxvm
@@ -25,7 +26,7 @@ BODY
 
 def both(functions: str, body: str, block: int = 64) -> np.ndarray:
     """What every engine leaves, which must be the same."""
-    kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", body)).kernel()
+    kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", body)).kernel("k")
     return same(kernel, [np.zeros(block, np.uint32)], block=block)[0]
 
 
@@ -233,3 +234,84 @@ def test_a_loop_notices_that_a_block_is_freed() -> None:
         @%p1 bra LOOP;"""
     kernel = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", body)).kernel()
     assert same_fault(kernel, [np.zeros(1, np.uint32)]).kind == "use-after-free"
+
+
+# ── pointers to what a call may not enter ───────────────────────────────────────────────
+
+POINTED = """
+.func (.reg .b32 r) one(.reg .b32 x) { add.u32 r, x, 1; ret; }
+.func (.reg .b32 r) two(.reg .b32 x) { add.u32 r, x, 2; ret; }
+.func (.param .b32 r) third(.param .align 4 .b8 x[12]) { .reg .b32 %a; ld.param.b32 %a, [x+8]; st.param.b32 [r], %a; ret; }
+.func nothing() { }
+.visible .entry other(.param .u32 x) { ret; }
+"""
+SHAPE = "named: .callprototype (.reg .b32 _) _ (.reg .b32 _);"
+
+
+@pytest.mark.parametrize(
+    ("named", "target", "said"),
+    [
+        ("named: .calltargets one;", "two", "'two', which is not in its list 'named'"),
+        ("named: .calltargets one;", "other", "the kernel 'other'"),
+        (SHAPE, "other", "the kernel 'other'"),
+        (SHAPE, "third", "'third', whose parameters are not those of its prototype 'named'"),
+        (SHAPE, "nothing", "'nothing', whose parameters are not those"),
+    ],
+)
+def test_a_pointer_to_what_the_call_may_not_enter(named: str, target: str, said: str) -> None:
+    # PTX 11.3: a list has all functions that the call may go to, a prototype their parameters; 11.1: a kernel is launched
+    body = f"mov.u64 %d3, one; setp.eq.u32 %p0, %t, 9; @%p0 mov.u64 %d3, {target}; {named} call (%r1), %d3, (%t), named;"
+    kernel = ptxvm.load(HEAD + POINTED + KERNEL.replace("BODY", body)).kernel("k")
+    fault = same_fault(kernel, [np.zeros(64, np.uint32)], block=64, match=said)
+    assert (fault.kind, fault.place.thread) == ("invalid-call", (9, 0, 0))
+
+
+def test_functions_of_other_prototypes_do_not_matter() -> None:
+    body = """
+    .param .b32 answer; .param .align 4 .b8 given[12];
+    mov.u64 %d3, one; mov.u64 %d4, third;
+    named: .callprototype (.param .b32 _) _ (.param .align 4 .b8 _[12]);
+    st.param.b32 [given+8], %t;
+    call (answer), %d4, (given), named;
+    ld.param.b32 %r1, [answer];
+    """
+    assert both(POINTED, body).tolist() == list(range(64))
+
+
+def test_a_pointer_to_a_function_without_instructions() -> None:
+    body = "mov.u64 %d3, nothing; named: .callprototype _ (); call %d3, (), named; add.u32 %r1, %t, 3;"
+    assert both(POINTED, body).tolist() == list(range(3, 67))
+
+
+# ── functions that are called from very many places ─────────────────────────────────────
+
+
+def tree_of_calls(depth: int, body: str = "", room: int = 0) -> str:
+    """Functions each of which calls the next two; the last ones give what they get."""
+    functions = ""
+    for n in reversed(range(depth)):
+        deeper = f"call (%a), f{n + 1}, (x); call (%b), f{n + 2}, (x); add.u32 r, %a, %b;" if n < depth - 2 else "mov.u32 r, x;"
+        local = f".local .align 4 .b8 own[{room}]; st.local.u32 [own+{room - 4}], x;" if room else ""
+        functions += f".func (.reg .b32 r) f{n}(.reg .b32 x) {{ .reg .b32 %a, %b; {local} {body} {deeper} ret; }}\n"
+    return functions
+
+
+@pytest.mark.parametrize(("depth", "room"), [(12, 0), (14, 0), (12, 20_000)])
+def test_calls_that_make_more_frames_than_can_stand_in_the_code(depth: int, room: int) -> None:
+    # the number of leaves is a Fibonacci number; the stack is as deep as the longest chain, however large its frames are
+    leaves = [1, 1]
+    while len(leaves) < depth:
+        leaves.append(leaves[-1] + leaves[-2])
+    out = both(tree_of_calls(depth, room=room), "call (%r1), f0, (%t);")
+    assert out.tolist() == [n * leaves[-1] for n in range(64)]
+
+
+def test_lanes_part_and_meet_at_barriers_in_functions_that_stand_in_the_code_once() -> None:
+    body = ".reg .pred %p; and.b32 %a, x, 1; setp.ne.u32 %p, %a, 0; @%p bra ODD; bar.sync 0; bra MET; ODD: bar.sync 0; MET:"
+    out = both(tree_of_calls(12, body), "call (%r1), f0, (%t);")
+    assert out.tolist() == [n * 144 for n in range(64)]
+
+
+def test_a_uniform_recursion() -> None:
+    out = both(FIBONACCI, "mov.u32 %r2, 7; call (%r1), fibonacci, (%r2);")
+    assert out.tolist() == [13] * 64

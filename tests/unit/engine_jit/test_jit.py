@@ -10,6 +10,7 @@ import pytest
 from engines import same_fault
 
 import ptxvm
+from ptxvm.engine.jit.ir.builder import Unit
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 OFFSET = """
@@ -53,7 +54,7 @@ AGAIN:
 
 @pytest.mark.parametrize("threads", [32, 64, 90, 256])
 @pytest.mark.parametrize("first", [0, 0x7FFF_FFF0, 0xFFFF_FFF0])
-def test_a_linear_value_that_wraps_is_computed_without_shapes(first: int, threads: int) -> None:
+def test_an_affine_value_that_wraps_is_computed_without_shapes(first: int, threads: int) -> None:
     out = np.zeros(threads, np.int64)
     ptxvm.load(HEAD + OFFSET).kernel().launch(block=threads, args=[out, np.uint32(first)], engine="jit")
     assert (out == (np.uint32(first) + np.arange(threads, dtype=np.uint32)).view(np.int32)).all()
@@ -87,3 +88,15 @@ def test_a_kernel_without_an_instruction_does_nothing(check) -> None:
     done = kernel.launch(3, 40, [], engine="jit", check=check)
     assert (done.thread_instructions, done.findings) == (0, [])
     assert kernel.dump("shapes").startswith("k, CTAs of 1 threads")
+
+
+def test_constant_tables_have_names_of_their_own() -> None:
+    unit = Unit(32)  # hash(-1) is hash(-2) in CPython
+    assert unit.table("i32", (7, -1)) != unit.table("i32", (7, -2))
+
+
+def test_nodes_that_do_not_settle_are_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxvm.engine.jit.translate.fixed_point.MOST_ROUNDS", 0)
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { bar.sync 0; ret; }"
+    with pytest.raises(ptxvm.Crash, match="have not settled after 0 rounds"):
+        ptxvm.load(text).kernel().launch(1, 20, engine="jit")

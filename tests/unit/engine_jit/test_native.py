@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit import host
-from ptxvm.engine.jit.flat import Loaded, NotFlat
-from ptxvm.engine.jit.flattening import flatten
-from ptxvm.engine.jit.native import Linked, Tier, assembly, object_code, optimised
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.objects.codegen import Linked, Tier, assembly, object_code, optimised
+from ptxvm.engine.jit.objects.elf import flatten
+from ptxvm.engine.jit.objects.loader import Loaded, NotFlatError
 
 # A constant table, a jump table (absolute or relative, as LLVM likes), a function of the C library, an external address.
 MODULE = """
@@ -50,7 +50,7 @@ def code(request: pytest.FixtureRequest) -> Loaded | Linked:
     data = object_code(MODULE)
     if request.param == "LLVM's linker":
         return Linked(data, ["entry", "clear", "far", "near"])
-    if host.platform.machine() != "x86_64":
+    if cpu.platform.machine() != "x86_64":
         pytest.skip("our loader knows x86-64 only")
     return Loaded(flatten(data))
 
@@ -71,12 +71,12 @@ def test_addresses_of_functions_are_filled_in(code: Loaded | Linked) -> None:
 
 
 def test_what_is_no_object_file_of_this_processor_is_not_flat() -> None:
-    with pytest.raises(NotFlat, match="no object file"):
+    with pytest.raises(NotFlatError, match="no object file"):
         flatten(b"MZ" + bytes(100))
 
 
 def test_memory_that_can_be_written_is_not_flat() -> None:
-    with pytest.raises(NotFlat, match="can be written"):
+    with pytest.raises(NotFlatError, match="can be written"):
         flatten(object_code("@counter = global i32 5\n"))
 
 
@@ -115,6 +115,6 @@ def test_the_host_is_told_apart_by_its_flags(tmp_path: Path, monkeypatch: pytest
     for flags in ("sse2 avx", "sse2 avx avx512f", "sse2 avx"):
         info = tmp_path / "cpuinfo"
         info.write_text(f"processor\t: 0\nmodel name\t: x\nflags\t\t: {flags}\ncpu MHz\t\t: {len(said)}\n\nprocessor\t: 1\n")
-        monkeypatch.setattr(host, "CPUINFO", info)
-        said.append(host.identity.__wrapped__())
+        monkeypatch.setattr(cpu, "CPUINFO", info)
+        said.append(cpu.identity.__wrapped__())
     assert said[0] == said[2] != said[1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit import watched
+from ptxvm.engine.jit.checks import observed_launch
 
 HEAD = """
 .version 7.8
@@ -252,7 +252,7 @@ def test_a_new_device_array_has_no_value(quick):
 
 
 def test_epochs_are_numbered_anew_when_their_numbers_run_out(quick, monkeypatch):
-    monkeypatch.setattr(watched, "FIRST", (1 << 32) - 8 * watched.EPOCH)
+    monkeypatch.setattr(observed_launch, "FIRST", (1 << 32) - 8 * observed_launch.EPOCH)
     assert launched(FINE["loops with barriers"], grid=5)[0] == []
     assert quick()
     assert launched(WRONG["another CTA's"], grid=9)[0] == launched(WRONG["another CTA's"], "interp", grid=9)[0]

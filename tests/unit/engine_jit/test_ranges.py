@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit.shelf import Specialisation
+from ptxvm.engine.jit.abi.specialisation import Specialisation
 
 HEAD = """
 .version 7.8

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit import repeats
-from ptxvm.engine.jit.repeats import Repeat
+from ptxvm.engine.jit.run import relaunch
+from ptxvm.engine.jit.run.relaunch import Relaunch
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
 # out[i] = in[i] * factor, for i below n
@@ -70,14 +70,14 @@ STALE = (
 @pytest.fixture
 def repeated(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many launches have been repeated; on a busy machine they are short too."""
-    count, run = [0], Repeat._run
-    monkeypatch.setattr(repeats, "limit", lambda _: math.inf)
+    count, run = [0], Relaunch._run
+    monkeypatch.setattr(relaunch, "limit", lambda _: math.inf)
 
-    def counting(self: Repeat, *given: Any) -> Any:
+    def counting(self: Relaunch, *given: Any) -> Any:
         count[0] += 1
         return run(self, *given)
 
-    monkeypatch.setattr(Repeat, "_run", counting)
+    monkeypatch.setattr(Relaunch, "_run", counting)
     return lambda: count[0]
 
 
@@ -232,3 +232,18 @@ def test_python_threads_launch_at_once(repeated: Callable[[], int]) -> None:
         thread.join()
     assert not wrong
     assert repeated()
+
+
+def test_what_goes_wrong_in_getting_ready_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise TypeError("broken")
+
+    monkeypatch.setattr("ptxvm.engine.jit.run.relaunch.Relaunch", broken)
+    kernel = ptxvm.load(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }").kernel()
+
+    def often() -> None:
+        for _ in range(100):
+            kernel.launch(1, 1, engine="jit")
+
+    with pytest.raises(TypeError, match="broken"):
+        often()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from pathlib import Path
 
 import pytest
 
-from ptxvm.engine.jit import store
-from ptxvm.engine.jit.store import Store
+from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.engine.jit.objects.disk_cache import DiskCache
 
 
 def test_what_was_put_is_found_by_another_store(tmp_path: Path) -> None:
-    Store(tmp_path / "new" / "folder").put("a", b"code")
-    assert Store(tmp_path / "new" / "folder").get("a") == b"code"
-    assert Store(tmp_path / "new" / "folder").get("b") is None
+    DiskCache(tmp_path / "new" / "folder").put("a", b"code")
+    assert DiskCache(tmp_path / "new" / "folder").get("a") == b"code"
+    assert DiskCache(tmp_path / "new" / "folder").get("b") is None
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_what_was_put_is_found_by_another_store(tmp_path: Path) -> None:
 def test_a_damaged_entry_is_none_and_can_be_made_again(
     tmp_path: Path, damage: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = Store(tmp_path)
+    kept = DiskCache(tmp_path)
     kept.put("a", b"some code")
     (path,) = tmp_path.iterdir()
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
@@ -38,8 +39,106 @@ def test_a_damaged_entry_is_none_and_can_be_made_again(
     assert kept.get("a") == b"new code"
 
 
+def left(path: Path) -> Path:
+    """What another store has left of an entry, to be replaced by something else."""
+    DiskCache(path).put("a", b"some code")
+    (entry,) = path.iterdir()
+    entry.unlink()
+    return entry
+
+
+def elsewhere(entry: Path) -> Path:
+    """The same entry, in another folder of this user."""
+    other = entry.parent.parent / "other"
+    DiskCache(other).put("a", b"other code")
+    return next(other.iterdir())
+
+
+def filled(entry: Path) -> None:
+    """A folder with a file somewhere in it."""
+    (entry / "deep").mkdir(parents=True)
+    (entry / "deep" / "file").write_bytes(b"x")
+
+
+def writable(entry: Path) -> None:
+    """An entry that other users may write to."""
+    DiskCache(entry.parent).put("a", b"their code")
+    entry.chmod(0o666)
+
+
+INSTEAD = {
+    "pipe": (os.mkfifo, "is no file"),
+    "folder": (Path.mkdir, "is no file"),
+    "filled folder": (filled, "is no file"),
+    "link": (lambda entry: entry.symlink_to(elsewhere(entry)), "cannot be read"),
+    "dangling link": (lambda entry: entry.symlink_to("nowhere"), "cannot be read"),
+    "writable by others": (writable, "may be written by other users"),
+}
+
+
+@pytest.mark.parametrize("way", INSTEAD)
+def test_what_is_no_entry_of_this_user_is_made_again(tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is neither waited for, nor read, nor followed; and where it stood is an entry afterwards."""
+    make, said = INSTEAD[way]
+    entry = left(tmp_path / "kept")
+    make(entry)
+    kept = DiskCache(tmp_path / "kept")
+    with caplog.at_level(logging.WARNING):
+        assert kept.get("a") is None
+    assert f"{entry} {said}" in caplog.text
+    kept.put("a", b"new code")
+    assert DiskCache(tmp_path / "kept").get("a") == b"new code"
+    assert stat.S_IMODE(entry.lstat().st_mode) == 0o600
+    if way == "link":
+        assert DiskCache(tmp_path / "other").get("a") == b"other code"
+
+
+@pytest.mark.parametrize("way", INSTEAD)
+def test_an_entry_takes_the_place_of_whatever_is_there(tmp_path: Path, way: str) -> None:
+    entry = left(tmp_path / "kept")
+    INSTEAD[way][0](entry)
+    DiskCache(tmp_path / "kept").put("a", b"new code")  # which did not look before
+    assert DiskCache(tmp_path / "kept").get("a") == b"new code"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o722, 0o1777])
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "kept"
+    DiskCache(folder).put("a", b"code")
+    folder.chmod(mode)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):  # one for each module
+            kept = DiskCache(folder)
+            assert kept.get("a") is None
+            kept.put("b", b"code")
+    assert caplog.text.count(f"cannot be kept in {folder}: the folder may be written by other users; `chmod go-w`") == 1
+    folder.chmod(0o755)
+    assert DiskCache(folder).get("b") is None
+    assert DiskCache(folder).get("a") == b"code"
+
+
+def test_what_belongs_to_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    DiskCache(tmp_path / "kept").put("a", b"code")
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    with caplog.at_level(logging.WARNING):
+        assert DiskCache(tmp_path / "kept").get("a") is None
+        DiskCache(tmp_path / "kept").put("b", b"code")
+    assert f"the folder belongs to user {mine}" in caplog.text
+    monkeypatch.undo()
+    assert [path.stem for path in (tmp_path / "kept").iterdir()] == ["a"]
+
+
+def test_a_link_to_a_folder_of_this_user_is_one(tmp_path: Path) -> None:
+    DiskCache(tmp_path / "kept").put("a", b"code")
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    assert DiskCache(tmp_path / "link").get("a") == b"code"
+
+
 def test_those_used_longest_ago_go_first(tmp_path: Path) -> None:
-    kept = Store(tmp_path, limit=10_000)
+    kept = DiskCache(tmp_path, limit=10_000)
     for n in range(8):
         kept.put(f"k{n}", bytes(1000))
         (entry,) = tmp_path.glob(f"k{n}.*")
@@ -55,7 +154,7 @@ def test_what_a_dead_process_left_goes_after_a_day(tmp_path: Path) -> None:
     for path in (old, new):
         path.write_bytes(b"half of an entry")
     os.utime(old, (1, 1))
-    Store(tmp_path).put("b", b"code")
+    DiskCache(tmp_path).put("b", b"code")
     assert not old.exists()
     assert new.exists()
 
@@ -63,12 +162,12 @@ def test_what_a_dead_process_left_goes_after_a_day(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
-    kept = Store(file / "inside")
+    kept = DiskCache(file / "inside")
     with caplog.at_level(logging.WARNING):
         kept.put("a", b"code")
         kept.put("b", b"code")
     assert caplog.text.count("cannot be kept") == 1
-    assert Store(file / "inside").get("a") is None
+    assert DiskCache(file / "inside").get("a") is None
 
 
 def test_many_threads_may_write_and_read_one_entry(tmp_path: Path) -> None:
@@ -76,7 +175,7 @@ def test_many_threads_may_write_and_read_one_entry(tmp_path: Path) -> None:
     seen: list[bytes | None] = []
 
     def work(n: int) -> None:
-        kept = Store(tmp_path, limit=120_000)
+        kept = DiskCache(tmp_path, limit=120_000)
         for _ in range(20):
             kept.put("a", contents[n])
             kept.put(f"own{n}", contents[n])
@@ -88,22 +187,25 @@ def test_many_threads_may_write_and_read_one_entry(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert {each for each in seen if each is not None} <= set(contents)
-    assert {path.suffix for path in tmp_path.iterdir()} == {store.SUFFIX}  # nothing half written is left
+    assert {path.suffix for path in tmp_path.iterdir()} == {disk_cache.SUFFIX}  # nothing half written is left
 
 
 def test_the_environment_places_it_sizes_it_and_turns_it_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXVM_CACHE", "off")
-    assert store.from_environment() is None
+    assert disk_cache.from_environment() is None
     monkeypatch.setenv("PTXVM_CACHE", str(tmp_path))
     monkeypatch.setenv("PTXVM_CACHE_SIZE", "3")
-    placed = store.from_environment()
+    placed = disk_cache.from_environment()
     assert placed is not None
     assert (placed.folder, placed.limit) == (tmp_path, 3 << 20)
     monkeypatch.delenv("PTXVM_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    usual = store.from_environment()
+    usual = disk_cache.from_environment()
     assert usual is not None
     assert "ptxvm" in str(usual.folder)
     monkeypatch.setenv("PTXVM_CACHE_SIZE", "many")
     with pytest.raises(ValueError, match="PTXVM_CACHE_SIZE is a number of MiB, not 'many'"):
-        store.from_environment()
+        disk_cache.from_environment()
+    monkeypatch.setenv("PTXVM_CACHE", "~no-such-user/x")
+    with pytest.raises(ValueError, match="PTXVM_CACHE is a folder, and there is no home directory for '~no-such-user/x'"):
+        disk_cache.from_environment()

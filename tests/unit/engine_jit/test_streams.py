@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit import host, runner
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.run import runner
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
 NEXT = """
@@ -92,7 +93,7 @@ def kept(arguments: list[object]) -> int:
     return int(used.record[runner.AT["kept"]])
 
 
-@pytest.mark.skipif(not host.has("sse2"), reason="these stores are the x86's")
+@pytest.mark.skipif(not cpu.has("sse2"), reason="these stores are the x86's")
 def test_stores_to_large_memory_that_is_only_written_go_past_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     given, out, count = lines(8192, 0), lines(8192, 0), np.int32(8192)
     assert "!nontemporal" in ptxvm.load(HEAD + NEXT).kernel().dump("llvm", 256)
@@ -104,14 +105,14 @@ def test_stores_to_large_memory_that_is_only_written_go_past_the_caches(monkeypa
     assert kept([given, out, count]) == runner.EVERY
 
 
-@pytest.mark.skipif(not host.has("sse2"), reason="these stores are the x86's")
+@pytest.mark.skipif(not cpu.has("sse2"), reason="these stores are the x86's")
 @pytest.mark.parametrize(("fence", "settles"), [("fence.acq_rel.gpu;", 2), ("membar.gl;", 2), ("membar.cta;", 1), ("", 1)])
 def test_a_fence_waits_for_them(fence: str, settles: int) -> None:
     text = ptxvm.load(HEAD + FLAG.replace("FENCE", fence)).kernel().dump("asm", 128)
     assert text.count("\tsfence\n") == settles  # the last one is at the end of the grid
 
 
-@pytest.mark.skipif(not host.has("sse2"), reason="these stores are the x86's")
+@pytest.mark.skipif(not cpu.has("sse2"), reason="these stores are the x86's")
 def test_a_launch_that_is_repeated_goes_past_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "LARGE", 4 * 8192)
     kernel = ptxvm.load(HEAD + NEXT).kernel()

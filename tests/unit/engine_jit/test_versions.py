@@ -7,9 +7,11 @@ import pytest
 from engines import same
 
 import ptxvm
-from ptxvm.engine.jit import native, tiers
-from ptxvm.engine.jit.kernel import Kernel
-from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.objects import codegen
+from ptxvm.engine.jit.objects.code_cache import CodeCache
+from ptxvm.engine.jit.run import tiering
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -83,7 +85,7 @@ LOOP:
 
 def width_of(module: ptxvm.Module, block: tuple[int, int, int]) -> int:
     """How many lanes run abreast at first; 0 where lanes may part from the start."""
-    kernel = Shelf(module.image).translation(Specialisation(module.kernel().function, block)).versions.kernel
+    kernel = CodeCache(module.image).translation(Specialisation(module.kernel().function, block)).versions.kernel
     return kernel.width if kernel.straight else 0
 
 
@@ -160,9 +162,9 @@ SKIP{n}:
 def test_many_barriers_share_how_a_warp_waits(n: int, *, long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The values are those of the same steps in NumPy."""
     monkeypatch.setenv("PTXVM_CACHE", "off")
-    monkeypatch.setattr(tiers, "first", lambda _=None: Tier.QUICK)
+    monkeypatch.setattr(tiering, "first", lambda _=None: Tier.QUICK)
     if long:
-        monkeypatch.setattr(native, "LONG", 0)
+        monkeypatch.setattr(codegen, "LONG", 0)
     out, thread = np.zeros(64, np.uint32), np.arange(64, dtype=np.uint32)
     ptxvm.load(barriers(20)).kernel().launch(1, 64, [out, n], engine="jit")
     wanted = thread.copy()
@@ -172,22 +174,22 @@ def test_many_barriers_share_how_a_warp_waits(n: int, *, long: bool, monkeypatch
 
 
 def test_a_long_module_is_written_down_where_somebody_waits() -> None:
-    text = "\n" * (native.LONG + 1)
-    assert native.recipe(text, Tier.QUICK) is native.WRITTEN_DOWN
-    assert native.recipe(text[1:], Tier.QUICK) is native.RECIPES[Tier.QUICK]
-    assert native.recipe(text, Tier.BEST) is native.RECIPES[Tier.BEST]
+    text = "\n" * (codegen.LONG + 1)
+    assert codegen.recipe(text, Tier.QUICK) is codegen.WRITTEN_DOWN
+    assert codegen.recipe(text[1:], Tier.QUICK) is codegen.RECIPES[Tier.QUICK]
+    assert codegen.recipe(text, Tier.BEST) is codegen.RECIPES[Tier.BEST]
 
 
 def test_places_without_room_for_distances_are_checked_lane_by_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel may have more accesses than a record has room for: then those of all versions and widths share one."""
-    monkeypatch.setattr(Kernel, "SPANS", 0)
+    monkeypatch.setattr(KernelContext, "SPANS", 0)
     test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread()
     test_a_loop_of_several_warps_abreast(0, np.random.default_rng(5))
     test_lanes_that_part_go_on_in_the_masked_version((48, 5, 1), 45)
 
 
 def test_a_register_of_many_parts_waits_at_a_barrier() -> None:
-    """A sum of 150 words, each times some bits of the thread's number: linear in 150 patterns of 256 lanes."""
+    """A sum of 150 words, each times some bits of the thread's number: affine in 150 patterns of 256 lanes."""
     terms = "".join(
         f"ld.param.u32 %r0, [words+{4 * n}]; and.b32 %r1, %t, {n + 1}; mad.lo.u32 %r2, %r0, %r1, %r2;\n" for n in range(150)
     )

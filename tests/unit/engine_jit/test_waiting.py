@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engines import same, same_fault
+from engines import ENGINES, each, same, same_fault
 
 import ptxvm
-from ptxvm.engine.jit.spinning import spins
+from ptxvm.engine.jit.cfg.spin_loops import spins
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -91,6 +91,154 @@ END:
     )
     lanes = np.arange(64) % 32
     assert (out == np.where(lanes < 16, (lanes ^ 2) + 21, (lanes ^ 1) + 15)).all()
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+@pytest.mark.parametrize("block", [20, 32, 64])
+def test_parts_of_a_warp_vote_by_the_same_instruction_and_other_masks(rounds: int, block: int) -> None:
+    # PTX 9.7.13.9: who votes waits for threads that vote with the same mask, not for those that vote with another one
+    out = results(
+        kernel(f"""
+    mul.lo.u32 %r0, %t, 7;
+    and.b32 %r0, %r0, 12;
+    setp.lt.u32 %p0, %r0, 8;
+    and.b32 %r1, %t, 2;
+    setp.ne.u32 %p1, %r1, 0;
+    mov.u32 %r9, 0;
+    mov.u32 %r8, {rounds};
+AGAIN:
+    vote.sync.ballot.b32 %r2, %p0, 0xffffffff;
+    @!%p0 bra OTHERS;
+    shfl.sync.up.b32 %r3, %t, 1, 0, %r2;
+    add.u32 %r9, %r9, %r3;
+    bra MET;
+OTHERS:
+    not.b32 %r2, %r2;
+    vote.sync.ballot.b32 %r3, %p1, %r2;
+    mad.lo.u32 %r9, %r9, 3, %r3;
+MET:
+    sub.u32 %r8, %r8, 1;
+    setp.ne.u32 %p2, %r8, 0;
+    @%p2 bra AGAIN;
+    st.global.u32 [%out], %r9;
+"""),
+        block,
+    )
+    threads = np.arange(block)
+    chosen, odd = threads * 7 & 12 < 8, (threads & 2) != 0
+    for t in threads:
+        warp = threads[threads // 32 == t // 32]
+        others = sum(1 << int(n % 32) for n in warp if odd[n] and not chosen[n])
+        before = t - 1 if t % 32 and chosen[t - 1] else t  # a lane that takes no part gives nothing: the own value stays
+        expected = 0
+        for _ in range(rounds):
+            expected = expected + before if chosen[t] else expected * 3 + others
+        assert out[t] == expected & 0xFFFF_FFFF
+
+
+def test_pairs_of_lanes_meet_along_a_stair() -> None:
+    # each lane meets the lane before it, then the one after it, by the same instruction: PTX 9.7.9.6 pairs equal masks
+    out = results(
+        kernel("""
+    mov.u32 %r1, 3;
+    sub.u32 %r2, %lane, 1;
+    shl.b32 %r2, %r1, %r2;                  // lanes n-1 and n first
+    shl.b32 %r1, %r1, %lane;
+    mov.u32 %r9, 1;
+    mov.u32 %r8, 0;
+    setp.eq.u32 %p1, %lane, 0;
+    @%p1 bra NEXT;
+    bra PAIR;
+NEXT:
+    mov.u32 %r2, %r1;                       // then lanes n and n+1
+    setp.eq.u32 %p2, %lane, 31;
+    @%p2 bra END;
+    add.u32 %r8, %r8, 1;
+PAIR:
+    clz.b32 %r3, %r2;
+    sub.u32 %r3, 31, %r3;
+    add.u32 %r4, %r3, %r3;
+    sub.u32 %r4, %r4, 1;
+    sub.u32 %r4, %r4, %lane;                // the partner
+    shfl.sync.idx.b32 %r5, %r9, %r4, 31, %r2;
+    add.u32 %r9, %r9, %r5;
+    add.u32 %r8, %r8, 1;
+    setp.eq.u32 %p3, %r8, 1;
+    @%p3 bra NEXT;
+END:
+    st.global.u32 [%out], %r9;
+"""),
+        32,
+    )
+    held = [1] * 32
+    for n in range(31):  # the only order that there is
+        held[n], held[n + 1] = held[n] + held[n + 1], held[n] + held[n + 1]
+    assert out.tolist() == held
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_a_stair_of_lanes_that_come_together(fair: bool) -> None:
+    # all lanes are at one instruction, and an even one names the lane before it, which names the lane before that
+    spin = """
+WAIT:
+    ld.volatile.global.u32 %r15, [%base+128];
+    setp.ne.u32 %p9, %r15, 0;
+    @%p9 bra WAIT;
+"""
+    body = kernel(f"""
+{spin if fair else ""}
+    and.b32 %r0, %lane, 3;
+    sub.u32 %r1, %lane, 1;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 mov.u32 %r1, %lane;                // 0 and 1 meet, 1 and 2, then 2 and 3
+    mov.u32 %r2, 3;
+    shl.b32 %r2, %r2, %r1;
+    setp.eq.u32 %p1, %r0, 1;
+    setp.eq.u32 %p2, %r0, 2;
+    or.pred %p1, %p1, %p2;
+    mov.u32 %r9, %lane;
+    mov.u32 %r8, 0;
+AGAIN:
+    clz.b32 %r3, %r2;
+    sub.u32 %r3, 61, %r3;
+    add.u32 %r3, %r3, %r3;
+    sub.u32 %r3, %r3, 61;
+    sub.u32 %r3, %r3, %lane;
+    shfl.sync.idx.b32 %r5, %r9, %r3, 31, %r2;
+    mad.lo.u32 %r9, %r9, 2, %r5;
+    shl.b32 %r2, %r2, 1;
+    add.u32 %r8, %r8, 1;
+    setp.eq.u32 %p3, %r8, 1;
+    and.pred %p3, %p3, %p1;
+    @%p3 bra AGAIN;
+    st.global.u32 [%out], %r9;
+""")
+    out = results(body, 32, 64)
+    held = list(range(32))
+    for first in range(0, 32, 4):
+        for n in range(first, first + 3):
+            held[n], held[n + 1] = 2 * held[n] + held[n + 1], 2 * held[n + 1] + held[n]
+    assert out[:32].tolist() == held
+    ran = {result.thread_instructions for result, _ in each(body, [np.zeros(64, np.uint32)], 1, 32, {})}
+    assert len(ran) == 1
+
+
+def test_lanes_that_never_agree_on_a_mask_meet_where_nothing_else_can_happen() -> None:
+    # PTX leaves it open; the check `sync` says that they do not agree
+    text = """
+    setp.lt.u32 %p0, %lane, 16;
+    @%p0 bra LOW;
+    vote.sync.ballot.b32 %r1, 1, 0xffffffff;
+    bra END;
+LOW:
+    vote.sync.ballot.b32 %r1, 1, 0x0001ffff;
+END:
+    st.global.u32 [%out], %r1;
+"""
+    out = results(kernel(text), 32)
+    assert (out == np.where(np.arange(32) < 16, 0x1FFFF, 0xFFFF_FFFF)).all()
+    findings = kernel(text).launch(1, 32, [np.zeros(32, np.uint32)], check=("sync",)).findings
+    assert ["name different lanes" in each.message for each in findings] == [True]
 
 
 def test_who_has_ended_is_not_waited_for() -> None:
@@ -407,6 +555,74 @@ END:
     assert results(body, 32, 5, grid=4, steps=STEPS).tolist() == [5] * 5
 
 
+POLLS = {
+    "asks": ".func (.reg .b32 r) poll(.reg .b64 p) { ld.relaxed.gpu.global.u32 r, [p]; ret; }",
+    "atomic": ".func (.reg .b32 r) poll(.reg .b64 p) { atom.global.or.b32 r, [p], 0; ret; }",
+    "looks": ".func (.reg .b32 r) poll(.reg .b64 p) { ld.global.u32 r, [p]; ret; }",
+    "deep": """
+.func (.reg .b32 r) look(.reg .b64 p) { ld.u32 r, [p]; ret; }
+.func (.reg .b32 r) poll(.reg .b64 p) { .local .u32 own; st.local.u32 [own], 0; call (r), look, (p); and.b32 r, r, 15; ret; }
+""",
+}
+PARAMETERS = """
+.func (.param .b32 r) poll(.param .b64 p)
+{
+    .reg .b64 %p; .reg .b32 %r;
+    ld.param.u64 %p, [p]; WORK [%p]; st.param.b32 [r], %r;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("how", [*POLLS, "ld.volatile.global.u32 %r,", "ld.global.u32 %r,"])
+def test_a_function_waits_for_others(how: str) -> None:
+    # PTX 3.1: lanes of a warp run independently, and so do warps: those that poll must not starve the one that answers
+    turn = "call (%r1), poll, (%base);"
+    if how not in POLLS:
+        turn = "{ .param .b32 a; .param .b64 b; st.param.b64 [b], %base; call (a), poll, (b); ld.param.b32 %r1, [a]; }"
+    body = f"""
+    setp.eq.u32 %p0, %t, 63;
+    @%p0 bra SIGNAL;
+WAIT:
+    {turn}
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra WAIT;
+    st.global.u32 [%out+4], %r1;
+    bra END;
+SIGNAL:
+    st.global.u32 [%base], 5;
+END:
+"""
+    functions = POLLS.get(how) or PARAMETERS.replace("WORK", how)
+    assert results(kernel(body, shared=functions), 64, 65, steps=STEPS)[:64].tolist() == [5] * 64
+
+
+def test_a_surface_load_waits_for_others() -> None:
+    body = kernel(
+        """
+    ld.param.u64 %d1, [surface];
+    mov.u32 %r0, 0;
+    setp.eq.u32 %p0, %t, 40;
+    @%p0 bra SIGNAL;
+WAIT:
+    suld.b.1d.b32.trap %r1, [%d1, {%r0}];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra WAIT;
+    st.global.u32 [%out], %r1;
+    bra END;
+SIGNAL:
+    mov.u32 %r2, 6;
+    sust.b.1d.b32.trap [%d1, {%r0}], %r2;
+END:
+""",
+        ".param .u64 out, .param .u64 surface",
+    )
+    for engine in ENGINES:
+        out, surface = np.zeros(64, np.uint32), ptxvm.Surface(np.zeros(4, np.uint32))
+        body.launch(1, 64, [out, surface], engine=engine, steps=STEPS)
+        assert out.tolist() == [6 * (n != 40) for n in range(64)]
+
+
 @pytest.mark.parametrize(
     "turn",
     [
@@ -420,10 +636,23 @@ END:
         """ld.global.u32 %r1, [%base]; setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
         add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9; @%p1 bra AGAIN;""",
         "ld.const.u32 %r1, [table]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;",  # nobody writes there
+        "call (%r2), draw, (%base); setp.ne.u32 %p1, %r2, 0; @%p1 bra AGAIN;",  # what a function changes itself
+        # a function of what it counts
+        """{ .param .b32 a; .param .b32 b; add.u32 %r2, %r2, 1; st.param.b32 [b], %r2;
+        call (a), at, (b); ld.param.b32 %r3, [a]; } setp.ne.u32 %p1, %r3, 0; @%p1 bra AGAIN;""",
     ],
 )
 def test_loops_that_end_by_themselves_need_not_be_fair(turn: str) -> None:
-    body = kernel(f"mov.u32 %r2, 0; AGAIN: {turn}\nEND:", shared=".const .u32 table = 1;")
+    functions = """
+.func (.reg .b32 r) draw(.reg .b64 p) { ld.global.u32 r, [p]; mul.lo.u32 r, r, 5; st.global.u32 [p], r; ret; }
+.func (.param .b32 r) at(.param .b32 n)
+{
+    .reg .b32 %n; .reg .b64 %p;
+    ld.param.u32 %n, [n]; mov.u64 %p, list; mad.wide.u32 %p, %n, 4, %p; ld.global.u32 %n, [%p]; st.param.b32 [r], %n;
+    ret;
+}
+"""
+    body = kernel(f"mov.u32 %r2, 0; AGAIN: {turn}\nEND:", shared=f".const .u32 table = 1; .global .u32 list[9];{functions}")
     assert spins(body.module.image, body.function) is None
 
 

@@ -11,8 +11,9 @@ from ptxvm.algebra.types import named_type, u32
 from ptxvm.algebra.value import Value
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.isa.catalog import mma, wmma
-from ptxvm.isa.fragments import LANES, mma_fragment, quarter_fragment, wmma_fragment
+from ptxvm.isa.fragments import mma_fragment, quarter_fragment, wmma_fragment
 from ptxvm.isa.matrix import shapes_of
+from ptxvm.isa.special_registers import WARP
 
 
 def kinds(table):
@@ -52,7 +53,7 @@ def test_each_element_has_one_place(fragment):
     rows, columns = fragment.shape
     places = Counter(
         (lane // 4 % fragment.matrices, *fragment.layout(lane, element))
-        for lane in range(LANES)
+        for lane in range(WARP)
         for element in range(fragment.elements)
     )
     assert set(places.values()) == {1}
@@ -67,12 +68,10 @@ def test_the_registers_hold_the_elements(fragment):
 
 @pytest.mark.parametrize("fragment", FRAGMENTS.values(), ids=FRAGMENTS)
 def test_a_layout_reckons_with_values_too(fragment):
-    lanes = Value(EAGER, u32, np.arange(LANES, dtype=np.uint32))
+    lanes = Value(EAGER, u32, np.arange(WARP, dtype=np.uint32))
     for element in (0, fragment.elements - 1):
-        row, column = (
-            part.raw if isinstance(part, Value) else np.full(LANES, part) for part in fragment.layout(lanes, element)
-        )
-        places = [fragment.layout(lane, element) for lane in range(LANES)]
+        row, column = (part.raw if isinstance(part, Value) else np.full(WARP, part) for part in fragment.layout(lanes, element))
+        places = [fragment.layout(lane, element) for lane in range(WARP)]
         assert list(zip(row.tolist(), column.tolist(), strict=True)) == places
 
 

@@ -1,5 +1,6 @@
 """The functions of the device: vprintf, malloc, free, __assertfail."""
 
+import gc
 import re
 
 import numpy as np
@@ -136,6 +137,18 @@ def test_a_freed_block_is_not_used_again_at_once(memory, library):
     with pytest.raises(AccessFault) as caught:
         memory.load(U32, block)
     assert caught.value.kind == "use-after-free"
+
+
+def test_blocks_of_a_heap_that_is_no_more_are_forgotten(memory):
+    """Its memory goes back to the host, which may give it to any array."""
+    heap = Heap(memory, 1 << 16)
+    block = heap.malloc(64)
+    heap.free(block)
+    del heap
+    gc.collect()
+    with pytest.raises(AccessFault) as caught:
+        memory.load(U32, np.uint64(block))
+    assert caught.value.kind == "out-of-bounds"
 
 
 @pytest.mark.parametrize("what", ["double-free", "invalid-free"])

@@ -267,13 +267,6 @@ def test_a_private_variable_defines_nothing_for_others():
         image(".extern .global .u32 x; .global .u64 p = x;", ".global .u32 x = 2;")
 
 
-def test_two_definitions_of_a_name_are_refused():
-    with pytest.raises(InvalidPTX, match="'x' is defined by several"):
-        image(".visible .global .u32 x;", ".visible .global .u32 x;")
-    with pytest.raises(InvalidPTX, match="'f' is defined by several"):
-        image(".visible .func f() { ret; }", ".visible .func f() { ret; }")
-
-
 def test_functions_are_found_in_other_modules_and_through_aliases():
     made = image(
         ".extern .func g(); .func f(); .extern .func vprintf(); .visible .entry k() { ret; } .func f() { ret; }",

@@ -6,6 +6,7 @@ import struct
 import pytest
 from hypothesis import given, strategies as st
 
+import ptxvm
 from ptxvm.machine import printf
 
 C = ctypes.CDLL(None)
@@ -91,3 +92,61 @@ def test_what_is_said(text, bits, said):
 def test_the_buffer_has_every_argument_at_a_multiple_of_its_size():
     pieces = printf.parse("%d %f %c %s %hd %lld %*d %%")
     assert printf.layout(pieces) == [(0, 4), (8, 8), (16, 4), (24, 8), (32, 4), (40, 8), (48, 4), (52, 4)]
+
+
+# More characters than a conversion may have: it stays as it is written, and takes its arguments.
+TOO_WIDE = [
+    ("%999999999999d|%d", (1, 2), "%999999999999d|2"),
+    ("%65537u|", (1,), "%65537u|"),
+    (f"%{'9' * 5000}d|%d", (1, 2), f"%{'9' * 5000}d|2"),
+    ("%.999999999999d|%d", (1, 2), "%.999999999999d|2"),
+    ("%.999999999999f|%d", (bits_of(1.5), 2), "%.999999999999f|2"),
+    ("%*d|%d", (0x7FFF_FFFF, 1, 2), "%*d|2"),
+    ("%*d|%d", (0x8000_0000, 1, 2), "%*d|2"),
+    ("%.*f|%d", (0x7FFF_FFFF, bits_of(0.5), 2), "%.*f|2"),
+    ("%-2147483648s|%d", (0, 2), "%-2147483648s|2"),
+    ("%n%d", (2,), "%n2"),
+]
+
+
+@pytest.mark.parametrize(("text", "bits", "said"), TOO_WIDE)
+def test_a_conversion_without_end_stays_as_it_is_written(text, bits, said):
+    assert we_say(text, *bits) == said
+
+
+@pytest.mark.parametrize("text", ["%4095d", "%-4095x|", "%.4000d", "%04095d", "%.000000000000000003f"])
+def test_long_conversions_are_those_of_c(text):
+    value = ctypes.c_double(1.5) if text.endswith("f") else ctypes.c_int(77)
+    bits = bits_of(1.5) if text.endswith("f") else 77
+    assert we_say(text, bits)[:4095] == c_says(text, value)
+
+
+def test_the_precision_of_a_string_may_be_any():
+    assert we_say("%.999999999999s|", 8, strings={8: "abc"}) == "abc|"
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("which", ["format", "string"])
+def test_a_wild_pointer_is_the_fault_of_its_thread(engine, which):
+    wild = {which: "0x7f0000000000"}
+    source = """
+.version 6.5
+.target sm_75
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+.global .b8 text[4] = {37, 115, 10, 0};
+.visible .entry k()
+{
+    .local .align 8 .b8 args[8];
+    .reg .u64 a, f; .reg .u32 t; .reg .pred p;
+    mov.u64 a, text; mov.u32 t, %tid.x; setp.eq.u32 p, t, 7; @p mov.u64 a, WILD_STRING; st.local.u64 [args], a;
+    mov.u64 f, text; @p mov.u64 f, WILD_FORMAT; mov.u64 a, args; cvta.local.u64 a, a;
+    { .param .b32 r; .param .b64 x; .param .b64 y; st.param.b64 [x], f; st.param.b64 [y], a;
+    call (r), vprintf, (x, y); }
+    ret;
+}
+"""
+    source = source.replace("WILD_STRING", wild.get("string", "text")).replace("WILD_FORMAT", wild.get("format", "text"))
+    with pytest.raises(ptxvm.Fault, match="out-of-bounds: reading 1 byte at 0x7f0000000000") as raised:
+        ptxvm.load(source).kernel().launch(1, 32, engine=engine)
+    assert raised.value.place.thread == (7, 0, 0)

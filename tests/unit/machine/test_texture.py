@@ -10,8 +10,9 @@ import pytest
 
 import ptxvm
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.memory import Memory
-from ptxvm.machine.opaque import HANDLES, find, is_a
+from ptxvm.machine.opaque import find, is_a
 from ptxvm.machine.texture import Sampler, Surface, Texture
 
 

@@ -271,7 +271,9 @@ def ftoi(a: Any, held: np.dtype[Any]) -> Any:
 
 
 def ftof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
-    """Float to float, rounded once."""
+    """Float to float, rounded once; a signalling NaN becomes a quiet one with the same payload."""
+    if a.dtype == F16 and held == F64:  # NumPy would copy the bits of a NaN
+        a = a.astype(F32)
     if held in (F64, a.dtype):
         return a.astype(held)
     if held == F32:

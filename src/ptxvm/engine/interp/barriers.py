@@ -1,8 +1,8 @@
-"""Who waits for whom: warps at collectives, CTAs at barriers (PTX 9.7.13)."""
+"""Barriers and collectives: which threads wait for which others (PTX 9.7.13)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.cohort import Cohort
-from ptxvm.engine.interp.lanes import WARP
+from ptxvm.isa.special_registers import WARP
 
 Key = tuple[int, int, int]  # minus the depth of calls, the routine, the segment
 
@@ -24,7 +24,7 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class Barrier:
-    """One barrier of one CTA in one phase: who came, and how many must."""
+    """One barrier of one CTA in one phase: the threads that came, and how many must."""
 
     threads: int | None = None
     waiting: list[Waiting] = field(default_factory=list)
@@ -47,30 +47,65 @@ class WarpWaits:
         yield from self.settle(mnemonic)
 
     def settle(self, mnemonic: str) -> list[Waiting]:
-        """Who of a pool has all its partners."""
-        pool = self.pools[mnemonic]
-        if not pool:
-            return []
-        cohort = self.cohort
-        here = np.zeros(cohort.size, np.bool_)
-        for waiting in pool:
-            here[waiting.lanes] = True
-        present = cohort.layout.warp_bits(here, None)
-        wanted = cohort.members & cohort.layout.warp_bits(cohort.alive, None)
-        ready = here & (wanted & ~present == 0)
+        """Release the lanes of a pool all of whose partners have come with the same mask (PTX 9.7.13.9)."""
+        here = self._here([self.pools[mnemonic]])
+        wanted, ready = self._complete(here)
+        lanes = np.flatnonzero(ready)
+        if lanes.size:
+            ready[lanes] = self.agree(lanes, wanted[lanes])
+        return self._release(mnemonic, ready, wanted)
+
+    def settle_stuck(self) -> list[Waiting]:
+        """Release lanes with different masks in warps that could never go on otherwise; what they get is open."""
+        layout = self.cohort.layout
+        alive = layout.warp_bits(self.cohort.alive, None)
+        stuck = alive & ~layout.warp_bits(self._here(self.pools.values()), None) == 0
+        found = []
+        for mnemonic, pool in self.pools.items():
+            wanted, ready = self._complete(self._here([pool]))
+            found += self._release(mnemonic, ready & stuck, wanted)
+        return found
+
+    def _here(self, pools: Iterable[list[Waiting]]) -> Any:
+        """The lanes of some pools, as predicates of all."""
+        here = np.zeros(self.cohort.size, np.bool_)
+        for pool in pools:
+            for waiting in pool:
+                here[waiting.lanes] = True
+        return here
+
+    def _complete(self, here: Any) -> tuple[Any, Any]:
+        """The live lanes that the lanes wait for; and the lanes here for which all of them are here."""
+        layout = self.cohort.layout
+        wanted = self.cohort.members & layout.warp_bits(self.cohort.alive, None)
+        return wanted, here & (wanted & ~layout.warp_bits(here, None) == 0)
+
+    def agree(self, lanes: Any, wanted: Any) -> Any:
+        """Which of some lanes wait only for those that wait for the same: a predicate of each, or of all."""
+        if not np.ndim(wanted) or (wanted == wanted[0]).all():
+            return True
+        layout = self.cohort.layout
+        _, which = np.unique(layout.warp[lanes].astype(np.int64) << 32 | wanted, return_inverse=True)
+        same = np.zeros(int(which.max()) + 1, np.uint32)
+        np.bitwise_or.at(same, which, np.uint32(1) << layout.lane[lanes].astype(np.uint32))
+        return wanted & ~same[which] == 0
+
+    def _release(self, mnemonic: str, ready: Any, wanted: Any) -> list[Waiting]:
+        """Take lanes out of a pool."""
         if not ready.any():
             return []
         released: dict[Key, list[Any]] = {}
         left = []
-        for waiting in pool:
+        for waiting in self.pools[mnemonic]:
             go = ready[waiting.lanes]
             if go.any():
                 released.setdefault(waiting.key, []).append(waiting.lanes[go])
             if not go.all():
                 left.append(Waiting(waiting.key, waiting.lanes[~go]))
         self.pools[mnemonic] = left
-        cohort.members[ready] = wanted[ready]
-        cohort.warps_met(mnemonic, np.flatnonzero(ready))
+        self.cohort.lanes_missed(mnemonic, np.flatnonzero(ready & (wanted != self.cohort.members)))
+        self.cohort.members[ready] = wanted[ready]
+        self.cohort.warps_met(mnemonic, np.flatnonzero(ready))
         return [Waiting(key, together(parts)) for key, parts in released.items()]
 
     def __bool__(self) -> bool:

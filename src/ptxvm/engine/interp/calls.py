@@ -6,28 +6,54 @@ of the function that declares them; a call copies the caller's arguments into th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.engine import passing, targets
 from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp.barriers import Key
+from ptxvm.engine.interp.cohort import Cohort
+from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import at
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import put
-from ptxvm.machine.faults import AccessFault
+from ptxvm.engine.interp.shadow import Place
+from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.window import Window
-from ptxvm.syntax import tree
-
-if TYPE_CHECKING:
-    from ptxvm.engine.interp.barriers import Key
-    from ptxvm.engine.interp.schedule import Schedule
 
 FRAME_ALIGNMENT = 16
 SITE = 1 << 24  # a return site is routine * SITE + segment
+
+
+class Schedule(Protocol):
+    """What calls ask of the schedule of a cohort (`schedule`)."""
+
+    cohort: Cohort
+    code: Executable
+    kernel: Routine
+
+    def push(self, key: Key, lanes: Any) -> None:
+        """Lanes stand at a segment."""
+
+    def file(self, routine: Routine, depth: int) -> list[Any]:
+        """The registers of a routine at a depth of calls."""
+
+    def where(self, lanes: Any, values: Any, value: Any) -> Any:
+        """The lanes that have a value."""
+
+    def refuse(self, kind: str, message: str, bound: Bound, lanes: Any) -> Fault:
+        """The fault of lanes that cannot go on."""
+
+    def fault(self, fault: PlacedFault) -> Fault:
+        """The same for an access."""
+
+    def abandon(self, kind: str, message: str, bound: Bound, lanes: Any) -> None:
+        """Lanes cannot go on."""
 
 
 class Calls:
@@ -36,6 +62,7 @@ class Calls:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.cohort, self.code = schedule, schedule.cohort, schedule.code
         self.sites: list[Any] = [np.int64(-1)]
+        self.refusals: dict[tuple[int, Bound], str | None] = {}  # of calls to addresses
         image, begin = self.code.image, self.code.image.module_local.size
         self.cohort.frames[0] = np.uint64(begin)
         self.cohort.ends[0] = np.uint64(begin + image.frame_size(schedule.kernel.function))
@@ -47,12 +74,20 @@ class Calls:
             return
         for each in np.unique(address):
             some = self.schedule.where(lanes, address, each)
-            function = self.code.image.function_at(int(each))
-            if function is None:
-                said = f"the call goes to {int(each):#x}, where no function is"
-                self.schedule.abandon("invalid-call", said, bound, some)
-                continue
-            self.enter(function, action, key, some, bound)
+            function = self.target(int(each), bound, some)
+            if function is not None:
+                self.enter(function, action, key, some, bound)
+
+    def target(self, address: int, bound: Bound, lanes: Any) -> Function | None:
+        """The function that lanes call by its address; None where they may not."""
+        image = self.code.image
+        if (address, bound) not in self.refusals:
+            self.refusals[address, bound] = targets.refusal(image, bound, address)
+        said = self.refusals[address, bound]
+        if said is not None:
+            self.schedule.abandon("invalid-call", said, bound, lanes)
+            return None
+        return image.function_at(address)
 
     def enter(self, function: Function, action: Action, key: Key, lanes: Any, bound: Bound) -> None:
         """One function for some lanes."""
@@ -76,7 +111,29 @@ class Calls:
                 self.actual(actual, bound, formal, depth, self.code.routines[key[1]], caller, lanes),
                 formal, routine, callee, frame, lanes,
             )  # fmt: skip
+        if self.cohort.shadow is not None:
+            self.shadow_arguments(key, lanes, list(zip(formals, arguments or [], strict=False)), routine, frame)
         self.schedule.push((-(depth + 1), routine.number, 0), lanes)
+
+    def shadow_arguments(self, key: Key, lanes: Any, pairs: list[tuple[Any, Any]], routine: Routine, frame: Any) -> None:
+        """A function begins with a frame and registers that have no value, but what its arguments gave them."""
+        depth, cohort = -key[0], self.cohort
+        file = self.schedule.file(routine, depth + 1)
+        cohort.shadow.start(routine, file, lanes)
+        cohort.shadow.stale(lanes, frame, self.code.image.frame_size(routine.function))
+        above, upper = self.code.routines[key[1]], at(cohort.frames[depth], lanes)
+        for formal, actual in pairs:
+            source = self.place(actual, above, self.schedule.file(above, depth), upper)
+            cohort.shadow.passed(source, self.place(formal, routine, file, frame), lanes)
+        for _, actual in pairs:
+            if isinstance(actual, Variable):  # whose value belongs to this call (PTX 7.1)
+                cohort.shadow.stale(lanes, upper + np.uint64(self.offset(actual, above)), actual.size)
+
+    def place(self, symbol: Any, routine: Routine, file: list[Any], frame: Any) -> Place | None:
+        """Where an argument or a result is; None for a constant."""
+        if isinstance(symbol, Variable):
+            return Place(symbol, routine, file, frame + np.uint64(self.offset(symbol, routine)))
+        return Place(symbol, routine, file) if isinstance(symbol, Register) else None
 
     def grow(self, routine: Routine, depth: int, lanes: Any, bound: Bound) -> Any:
         """A frame for the callee; returns where it begins, None where there is no room."""
@@ -103,12 +160,15 @@ class Calls:
             frame = at(self.cohort.frames[depth], lanes)
             return pieces(self.cohort.local, frame + np.uint64(self.offset(node, routine)), node, alignment_of(formal), lanes)
         if isinstance(node, Register):
-            return at(self.register(file, routine.slots.of(node)), lanes)
-        if isinstance(node, tree.Integer):
-            return arrays.const(formal.type.as_bits, node.value)
-        if isinstance(node, tree.Float):
-            return arrays.const(Type.named[f"b{node.width}"], node.bits)
+            return self.parts(node, routine, file, lanes)
+        if (known := passing.constant(node, formal, bound)) is not None:
+            return arrays.const(*known)
         raise self.schedule.refuse("invalid-call", "an argument of the call is of no known kind", bound, lanes)
+
+    def parts(self, register: Register, routine: Routine, file: list[Any], lanes: Any) -> Any:
+        """What a register holds; of a vector a list of its elements."""
+        held = [at(self.register(file, routine.slots.of(register, part)), lanes) for part in range(register.count)]
+        return held if register.count > 1 else held[0]
 
     def register(self, file: list[Any], slot: int) -> Any:
         """What a register holds, of a function or of the module."""
@@ -117,8 +177,11 @@ class Calls:
     def pass_on(self, value: Any, formal: Any, routine: Routine, file: list[Any], frame: Any, lanes: Any) -> None:
         """Give a parameter of the callee its value."""
         if isinstance(formal, Register):
-            slot = routine.slots.of(formal)
-            set_register(file if slot >= 0 else self.cohort.own, max(slot, ~slot), lanes, value, self.cohort.size)
+            slots = [routine.slots.of(formal, part) for part in range(formal.count)]
+            if formal.count > 1 or isinstance(value, list):
+                value = regrouped(value if isinstance(value, list) else [value], [formal.type.bytes] * formal.count)
+            for slot, word in zip(slots, value if isinstance(value, list) else [value], strict=True):
+                set_register(file if slot >= 0 else self.cohort.own, max(slot, ~slot), lanes, word, self.cohort.size)
         else:
             place = frame + np.uint64(self.offset(formal, routine))
             store_pieces(self.cohort.local, place, value, lanes)
@@ -127,15 +190,19 @@ class Calls:
         """Where a variable lies in the frame of its function."""
         return int(self.code.image.place(variable, routine.function)[1])
 
-    def leave(self, key: Key, lanes: Any) -> None:
-        """Lanes return, each to where it was called."""
+    def leave(self, key: Key, lanes: Any) -> list[tuple[Key, Any]]:
+        """Lanes return, each to where it was called; gives these places."""
+        found = []
         depth, routine = -key[0], self.code.routines[key[1]]
         sites = at(self.sites[depth], lanes)
         for site in np.unique(sites):
             some = self.schedule.where(lanes, sites, site)
             number, segment = divmod(int(site), SITE)
             self.hand_back(routine, self.code.routines[number], segment, depth, some)
-            self.schedule.push((-(depth - 1), number, segment + 1), some)
+            if self.cohort.shadow is not None:
+                self.cohort.shadow.returned(depth, some)
+            found.append(((-(depth - 1), number, segment + 1), some))
+        return found
 
     def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Any) -> None:
         """Copy the results to where the call wants them."""
@@ -150,11 +217,14 @@ class Calls:
             if target is None:  # `_`
                 continue
             if isinstance(formal, Register):
-                value = at(self.register(file, routine.slots.of(formal)), lanes)
+                value = self.parts(formal, routine, file, lanes)
             else:
                 place = frame + np.uint64(self.offset(formal, routine))
                 value = pieces(cohort.local, place, formal, alignment_of(target), lanes)
             self.pass_on(value, target, caller, above, upper, lanes)
+            if cohort.shadow is not None:
+                source = self.place(formal, routine, file, frame)
+                cohort.shadow.passed(source, self.place(target, caller, above, upper), lanes)
 
     # ── the library ─────────────────────────────────────────────────────────────────────
 
@@ -174,6 +244,7 @@ class Calls:
             words = value if isinstance(value, list) else [value]
             given += [np.broadcast_to(np.asarray(word), count).astype(np.uint64) for word in words]
         numbers = cohort.layout.numbers if lanes is None else lanes
+        self.demand(function, arguments, key, lanes, bound)
         cohort.calling = bound
         try:
             answer = cohort.ask(function.name, handler, numbers, given)
@@ -188,7 +259,19 @@ class Calls:
             if isinstance(results[0], Variable):
                 value = [value]
             self.pass_on(value, results[0], routine, file, frame, lanes)
+            if cohort.shadow is not None and (target := self.place(results[0], routine, file, frame)) is not None:
+                cohort.answered(function.name, target, numbers, answer)
         self.schedule.push((key[0], key[1], key[2] + 1), lanes)
+
+    def demand(self, function: Function, arguments: list[Any], key: Key, lanes: Any, bound: Bound) -> None:
+        """A function of the device reads its arguments."""
+        shadow, routine = self.cohort.shadow, self.code.routines[key[1]]
+        if shadow is None:
+            return
+        file, frame = self.schedule.file(routine, -key[0]), at(self.cohort.frames[-key[0]], lanes)
+        for formal, node in zip(function.signature.parameters, arguments, strict=False):
+            if (source := self.place(node, routine, file, frame)) is not None:
+                shadow.demand(source, f"'{formal.name}' of '{function.name}'", bound, lanes)
 
 
 def function_signature(routine: Routine) -> Any:
@@ -207,13 +290,25 @@ def assign(held: Any, lanes: Any, value: Any, size: int) -> Any:
 
 def set_register(file: list[Any], slot: int, lanes: Any, value: Any, size: int) -> None:
     """Write a register of a file that is not the running function's, as its own type."""
-    value = value[0] if isinstance(value, list) else value
     held = file[slot].dtype
     fitting = value.view(held) if value.dtype.itemsize == held.itemsize else value.astype(held)
     if lanes is None:
         file[slot] = fitting.copy()
     else:
         put(file, slot, lanes, fitting, size)
+
+
+def regrouped(words: list[Any], sizes: list[int]) -> list[Any]:
+    """The same bytes, in their order, as words of other sizes."""
+    if [word.dtype.itemsize for word in words] == sizes:
+        return words
+    pieces = np.broadcast_arrays(*(np.asarray(word) for word in words))
+    octets = [np.ascontiguousarray(piece)[..., None].view(np.uint8) for piece in pieces]
+    made = []
+    for parts in passing.partition([octet.shape[-1] for octet in octets], sizes):
+        joined = np.concatenate([octets[number][..., first : first + count] for number, first, count in parts], axis=-1)
+        made.append(np.ascontiguousarray(joined).view(np.dtype(f"u{joined.shape[-1]}"))[..., 0])
+    return made
 
 
 def words(variable: Variable, alignment: int) -> list[tuple[int, Any]]:

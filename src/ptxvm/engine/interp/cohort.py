@@ -17,8 +17,9 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.copies import Copies
-from ptxvm.engine.interp.lanes import WARP, Layout, at, spread
+from ptxvm.engine.interp.lanes import Layout, at, spread
 from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess, Update
+from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault, PlacedFault
@@ -30,7 +31,9 @@ MAX_WINDOW = 1 << 32
 
 
 class Cohort:
-    """The state that the traced code of all lanes shares."""
+    """The state that the traced code of all lanes shares; `shadow` is what is known of values where they are followed."""
+
+    shadow: Any = None
 
     def __init__(
         self,
@@ -70,11 +73,20 @@ class Cohort:
             self._local = Window(self.memory, "local", self.stack_size, np.arange(self.size))
         return self._local
 
+    @property
+    def has_local(self) -> bool:
+        """Has local memory been touched?"""
+        return self._local is not None
+
+    @property
+    def windows(self) -> dict[str, Window]:
+        """Its windows, by their spaces."""
+        return {"shared": self.shared} | ({"local": self._local} if self._local is not None else {})
+
     def release(self) -> None:
         """Give the windows back."""
-        self.shared.release()
-        if self._local is not None:
-            self._local.release()
+        for window in self.windows.values():
+            window.release()
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
@@ -290,6 +302,10 @@ class Cohort:
         kept = self.payload[number, held]
         if not kept.ndim:
             return kept
+        return self.of_peer(lanes, kept, lane)
+
+    def of_peer(self, lanes: Any, kept: Any, lane: Any) -> Any:
+        """What an array of all lanes has for a lane of the same warp; the own value where it takes no part."""
         own = self.layout.numbers if lanes is None else lanes
         takes_part = (at(self.members, lanes) >> (lane & np.uint32(31)) & np.uint32(1)).astype(np.bool_)
         return kept.take(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own))
@@ -315,18 +331,21 @@ class Cohort:
         whole = np.bincount(layout.warp[numbers], minlength=layout.warps)[layout.warp[numbers]] == WARP
         return None if whole.all() else int(np.argmin(whole))
 
+    def lanes_meant(self, bound: Bound, lanes: Any, guard: Any, lane: Any) -> None:
+        """Lanes of a collective read what others gave."""
+
     def members_of(self, lanes: Any) -> Any:
-        """Who takes part."""
+        """The lanes that take part."""
         return at(self.members, lanes)
 
     def active(self, lanes: Any, guard: Any) -> Any:
-        """Who runs this now."""
+        """The lanes that run this now."""
         here = np.zeros(self.size, np.bool_)
         here[slice(None) if lanes is None else lanes] = True if guard is None else guard
         return self.layout.warp_bits(here, lanes)
 
     def gather_active(self, lanes: Any, guard: Any, values: Sequence[Any]) -> None:
-        """A collective of those who are here."""
+        """A collective of the lanes that are here."""
         members = self.active(lanes, guard)
         if lanes is None:
             self.members = members
@@ -358,10 +377,13 @@ class Cohort:
         """Lanes cannot go on: is it enough that they end?"""
         return False
 
-    # ── what only those who watch want to know ──────────────────────────────────────────
+    # ── what only watched cohorts report ──────────────────────────────────────────
 
     def phase_over(self, access: Access, lanes: Any, guard: Any, address: Any, over: Any) -> None:
         """Lanes have found that a phase of an mbarrier is over, where that is so."""
+
+    def state_asked(self, access: Access, lanes: Any, guard: Any, address: Any, state: Any) -> None:
+        """Lanes ask whether the phase of an mbarrier is over in which an arrival gave a state."""
 
     def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
         """Lanes have started to copy."""
@@ -384,14 +406,20 @@ class Cohort:
     def allocated(self, bound: Bound, lanes: Any, addresses: Any) -> None:
         """Lanes have got blocks of the heap, or null."""
 
+    def answered(self, name: str, target: Any, lanes: Any, answer: Any) -> None:
+        """A function of the device has given a result, which is at some place."""
+
     def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
         """Lanes of a CTA come to a barrier where so many threads are expected, or all."""
 
     def collective(self, bound: Bound, lanes: Any, masks: Any) -> None:
-        """Lanes come to a collective of their warps, and name those with whom they meet."""
+        """Lanes come to a collective of their warps, and name their partners."""
+
+    def lanes_missed(self, mnemonic: str, lanes: Any) -> None:
+        """Lanes go on from a collective without some that their masks name, which are gone."""
 
     def barrier_opened(self, cta: int, number: int, waiting: Sequence[Any]) -> None:
-        """Those who wait at a barrier go on."""
+        """The threads that wait at a barrier go on."""
 
     def warps_met(self, mnemonic: str, lanes: Any) -> None:
         """Lanes have met those of their warps that `members` names; None for all lanes."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ptxvm.engine.interp.lanes import spread
+from ptxvm.engine.interp.lanes import Layout, spread
 from ptxvm.engine.interp.ports import Access, Copying, Update
 from ptxvm.machine.bulk import pieces
 from ptxvm.machine.faults import AccessFault
-
-if TYPE_CHECKING:
-    from ptxvm.engine.interp.cohort import Cohort
 
 
 @dataclass(slots=True)
@@ -53,6 +51,37 @@ class Arrival:
     def of(self, positions: Any) -> Arrival:
         """Some of them."""
         return Arrival(self.access, self.update, self.lanes[positions], self.address[positions])
+
+
+class Cohort(Protocol):
+    """What copies ask of the lanes that start them (`cohort`)."""
+
+    size: int
+    layout: Layout
+
+    def load(self, access: Access, lanes: Any, guard: Any, address: Any) -> Any:
+        """Gather."""
+
+    def store(self, access: Access, lanes: Any, guard: Any, address: Any, values: Sequence[Any]) -> None:
+        """Scatter."""
+
+    def reachable(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
+        """The positions of the lanes whose access is in bounds."""
+
+    def arrive_late(self, access: Access, lanes: Any, address: Any, update: Update, *operands: Any) -> None:
+        """The copies of lanes have ended: tell their mbarriers."""
+
+    def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
+        """Lanes have started to copy."""
+
+    def copies_grouped(self, lanes: Any, kind: str) -> None:
+        """Lanes have made groups of their copies."""
+
+    def copies_awaited(self, lanes: Any, groups: int, kind: str, *, reading: bool) -> None:
+        """Lanes have waited for groups of copies."""
+
+    def arrival_posted(self, lanes: Any) -> None:
+        """The end of the copies of lanes will be told to an mbarrier."""
 
 
 class Copies:
@@ -122,7 +151,7 @@ class Copies:
         self.cohort.copies_grouped(lanes, kind)
 
     def wait(self, lanes: Any, guard: Any, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
-        """End the groups of some lanes but the last few; whoever waits for the `reading` only is told so."""
+        """End the groups of some lanes but the last few; with `reading`, only the reads of their sources have ended."""
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
         waits[lanes] = True

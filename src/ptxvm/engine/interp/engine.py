@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.call_graph import callees_first
+from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
-from ptxvm.engine.interp.family import Family
+from ptxvm.engine.interp.grid_tree import Family
 from ptxvm.engine.interp.images import Images
+from ptxvm.engine.interp.objects import Objects
+from ptxvm.engine.interp.random_schedule import RandomSchedule
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.watched import RandomSchedule, WatchedCohort
-from ptxvm.engine.launch import Budget, Counters
+from ptxvm.engine.interp.watched import WatchedCohort, Watching
+from ptxvm.engine.limits import Limits
+from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import shared_variables
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
@@ -37,16 +41,23 @@ class Interpreter:
 
     def __init__(self, image: Image) -> None:
         self.image = image
+        self._following: dict[tuple[bool, bool], Executable] = {}
 
     @cached_property
     def executable(self) -> Executable:
         """The routines of the image."""
         return Executable(self.image)
 
-    @cached_property
-    def following(self) -> Executable:
-        """The same, which tell which registers they read that nobody has written."""
-        return Executable(self.image, self.executable)
+    def following(self, *, registers: bool, variables: bool) -> Executable:
+        """The same, which follow registers that have no value, or addresses of which only a run tells what they are of."""
+        addresses = variables and any(each.several for each in self.executable.provenance.values())
+        if not registers and not addresses:
+            return self.executable
+        found = self._following.get((registers, addresses))
+        if found is None:
+            found = Executable(self.image, self.executable, registers=registers, addresses=addresses)
+            self._following[registers, addresses] = found
+        return found
 
     @property
     def library(self) -> Library:
@@ -54,40 +65,40 @@ class Interpreter:
         return self.executable.library
 
     def launch(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, budget: int | None = None
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, limits: Limits | None = None
     ) -> Counters:
         """Run a grid, and those that it launches, to their end.
 
-        `parameters` is the address of the parameter bank, `budget` bounds the turns.
+        `parameters` is the address of the parameter bank.
         """
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            limit = None if budget is None else Budget(budget, self.executable.children.counters.turns)
-            return self._run(self.executable, kernel, shape, parameters, (shared, limit), begin)
+            return self._run(self.executable, kernel, shape, parameters, (shared, limits), begin)
 
         return self.executable.children.grid(run, kernel, shape, parameters, shared)
 
     def watched(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, budget: int | None, watcher: Watcher,
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None, watcher: Watcher,
         seed: int | None,
     ) -> Counters:  # fmt: skip
         """The same, telling a watcher what the grid does; `seed` shuffles the schedule."""
         family = Family(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
         images = Images(self.image.memory)
-        code = self.following if watcher.follows_registers else self.executable
+        variables = watcher.follows_variables
+        code = self.following(registers=watcher.follows_registers, variables=variables)
+        following = Watching(watcher, images, Objects(self.image), self.executable.provenance if variables else {})
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            limit = None if budget is None else Budget(budget, code.children.counters.turns)
-            begin = partial(begin_watched, (watcher, images), family.scene, seed)
-            return self._run(code, kernel, shape, parameters, (shared, limit), begin)
+            begin = partial(begin_watched, following, family.scene, seed)
+            return self._run(code, kernel, shape, parameters, (shared, limits), begin)
 
         return code.children.grid(run, kernel, shape, parameters, shared, family)
 
     def _run(
-        self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Budget | None],
+        self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Limits | None],
         begin: Begin,
     ) -> Counters:  # fmt: skip
-        shared, budget = how
+        shared, limits = how
         routine = code.routine(kernel)
         if routine is None:
             raise ValueError(f"the kernel '{kernel.name}' has no body")
@@ -102,47 +113,48 @@ class Interpreter:
         )
         try:
             with np.errstate(all="ignore"):
-                return run_all(schedules, kernel.name, budget)
+                return run_all(schedules, limits)
         finally:
             environment.release()
 
     def stack_size(self, kernel: Routine) -> int:
         """Bytes of local memory for each thread: the deepest chain of calls, where it has an end."""
-        deepest = self._deepest(kernel, ())
+        deepest = self._deepest(kernel)
         return self.image.module_local.size + (UNBOUNDED_STACK if deepest is None else deepest)
 
-    def _deepest(self, routine: Routine, above: tuple[Routine, ...]) -> int | None:
-        """The most that a function and what it calls need; None where nobody knows: recursion, pointers, alloca."""
-        if routine in above:
+    def _deepest(self, kernel: Routine) -> int | None:
+        """The most that a function and what it calls need; None where there is no known bound: recursion, pointers, alloca."""
+        order = callees_first([kernel], lambda routine: [callee for _, callee in self._calls(routine)])
+        if order is None or any(_grows(bound) for routine in order for bound in routine.function.instructions):
             return None
-        below = 0
-        for bound in routine.function.instructions:
-            if bound.node.opcode == "alloca":
-                return None
-            if bound.node.opcode != "call":
-                continue
-            callee = bound.callee()
-            if callee is None:
-                return None
-            called = self.executable.routine(callee)
-            if called is not None:
-                need = self._deepest(called, (*above, routine))
-                if need is None:
-                    return None
-                below = max(below, need + open_argument_size(called.function, bound))
-        return -(-self.image.frame_size(routine.function) // 16) * 16 + 32 + below
+        needs: dict[Routine, int] = {}
+        for routine in order:
+            below = (needs[callee] + open_argument_size(callee.function, bound) for bound, callee in self._calls(routine))
+            needs[routine] = -(-self.image.frame_size(routine.function) // 16) * 16 + 32 + max(below, default=0)
+        return needs[kernel]
+
+    def _calls(self, routine: Routine) -> list[tuple[Bound, Routine]]:
+        """The calls of functions that the code names, with the functions."""
+        named = ((bound, bound.callee()) for bound in routine.function.instructions if bound.calls)
+        found = ((bound, self.executable.routine(callee)) for bound, callee in named if callee is not None)
+        return [(bound, callee) for bound, callee in found if callee is not None]
+
+
+def _grows(bound: Bound) -> bool:
+    """Does the instruction take memory of the stack as it goes, or call a function that it does not name?"""
+    return bound.summary.grows_stack or bound.summary.indirect
 
 
 Begin = Callable[[tuple[Any, ...], Executable, Routine], Schedule]  # from what a cohort is made of
 
 
 def begin(cohort_of: tuple[Any, ...], code: Executable, routine: Routine) -> Schedule:
-    """The schedule of a cohort that nobody watches."""
+    """The schedule of a cohort without a watcher."""
     return Schedule(Cohort(*cohort_of), code, routine)
 
 
 def begin_watched(
-    watched: tuple[Watcher, Images],
+    watching: Watching,
     scene: Scene,
     seed: int | None,
     cohort_of: tuple[Any, ...],
@@ -156,8 +168,7 @@ def begin_watched(
     else:
         number = int(cohort.layout.ctas[0])
         schedule = RandomSchedule(cohort, code, routine, [seed, number, *([scene.grid] if scene.grid else [])])
-    watcher, images = watched
-    cohort.watch(watcher, schedule, scene, images)
+    cohort.watch(watching, schedule, scene)
     return schedule
 
 
@@ -169,7 +180,7 @@ def cohorts(shape: LaunchShape, stack: int) -> Iterator[range]:
         yield range(first, min(first + together, shape.ctas))
 
 
-def run_all(waiting: Iterator[Schedule], kernel: str, budget: Budget | None) -> Counters:
+def run_all(waiting: Iterator[Schedule], limits: Limits | None) -> Counters:
     """Run cohorts in turn until all have ended: one that is not done lets a new one, or the one that waited longest, run."""
     counters = Counters()
     running: deque[Schedule] = deque()
@@ -177,20 +188,19 @@ def run_all(waiting: Iterator[Schedule], kernel: str, budget: Budget | None) -> 
         while True:
             fresh = next(waiting, None) if len(running) < RESIDENT else None
             if fresh is not None:
+                fresh.limits = limits
                 running.appendleft(fresh)
             if not running:
                 return counters
             schedule = running[0]
             before = schedule.turn
-            finished = schedule.run(TURNS if budget is None else min(TURNS, budget.left(counters.turns)))
+            finished = schedule.run(TURNS)
             counters.turns += schedule.turn - before
             if finished:
                 running.popleft()
                 counters.instructions += schedule.instructions
                 counters.thread_instructions += schedule.thread_instructions
                 schedule.cohort.release()
-            elif budget is not None and budget.left(counters.turns) <= 0:
-                raise budget.overrun(kernel)
             else:
                 running.rotate(-1)
     finally:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from ptxvm.analysis.program import Function
-from ptxvm.engine.children import Children
+from ptxvm.analysis.provenance import Provenance, of_program
+from ptxvm.engine.dynamic_parallelism import Children
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Slots
 from ptxvm.machine.builtins import Function as DeviceFunction, Library
@@ -13,17 +16,29 @@ from ptxvm.machine.image import Image
 class Executable:
     """The routines of an image in the order of their code; `module` places the registers that they share.
 
-    One that follows `other` has its functions of the device, and tells which registers it reads that nobody has written.
+    One that follows values has the functions of the device of `other`: it tells which `registers` it reads that have no
+    value, or holds accesses to the objects that their `addresses` come from.
     """
 
-    def __init__(self, image: Image, other: Executable | None = None) -> None:
-        self.image, following = image, other is not None
+    def __init__(
+        self, image: Image, other: Executable | None = None, *, registers: bool = False, addresses: bool = False
+    ) -> None:
+        self.image = image
         self.library: Library = image.library
         self.children: Children = other.children if other is not None else Children(image)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
-        self.routines = [Routine(function, n, image, self.module, following=following) for n, function in enumerate(defined)]
+        known = other.provenance if other is not None and addresses else {}
+        self.routines = [
+            Routine(function, n, image, self.module, registers=registers, provenance=known.get(function))
+            for n, function in enumerate(defined)
+        ]
         self._of = {routine.function: routine for routine in self.routines}
+
+    @cached_property
+    def provenance(self) -> dict[Function, Provenance]:
+        """Where the addresses of accesses come from, function by function."""
+        return of_program(routine.function for routine in self.routines)
 
     def routine(self, function: Function) -> Routine | None:
         """The routine of the function that this one stands for; None for one without a body."""

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.isa.special_registers import SPECIAL, WARP
 from ptxvm.machine.launch import LaunchShape
-
-WARP = 32
 
 
 def at(value: Any, lanes: Any) -> Any:
@@ -63,11 +62,14 @@ class Layout:
         return self.ctas[self.cta] if len(self.ctas) > 1 else self.ctas[0]
 
     def special(self, name: str) -> Any:
-        """The special registers that follow from the place of a lane; None for another."""
+        """The special registers that follow from the place of a lane, or that are always the same; None for another."""
         if name not in self._known:
             register, _, component = name.partition(".")
-            how = PLACES.get(register)
-            self._known[name] = None if how is None else how(self, "xyzw".find(component) if component else 0)
+            how, always = PLACES.get(register), SPECIAL[register].always
+            if always is not None:
+                self._known[name] = np.uint64(always)
+            else:
+                self._known[name] = None if how is None else how(self, "xyzw".find(component) if component else 0)
         return self._known[name]
 
 
@@ -109,12 +111,6 @@ PLACES: dict[str, Callable[[Layout, int], Any]] = {
     "lanemask_le": lambda at, _: _mask(at, lambda bit: bit * TWO - ONE),
     "lanemask_gt": lambda at, _: _mask(at, lambda bit: ALL - (bit * TWO - ONE)),
     "lanemask_ge": lambda at, _: _mask(at, lambda bit: ALL - (bit - ONE)),
-    "smid": lambda at, _: at.cta_number.astype(np.uint64) % np.uint64(at.shape.multiprocessors),
-    "nsmid": lambda at, _: np.uint64(at.shape.multiprocessors),
     "clusterid": lambda at, axis: _coordinate(at.cta_number, at.shape.grid, axis),
     "nclusterid": lambda at, axis: _of(at.shape.grid, axis),
-    "cluster_ctaid": lambda _, axis: np.uint64(0),
-    "cluster_nctaid": lambda _, axis: np.uint64(1),
-    "cluster_ctarank": lambda at, _: np.uint64(0),
-    "cluster_nctarank": lambda at, _: np.uint64(1),
 }

@@ -130,11 +130,13 @@ class Port:
 
 
 class Memory(Port):
-    """`mem`."""
+    """`mem`; `access` is the name of the last access that was written."""
+
+    access = ""
 
     def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
         """A gather."""
-        access = self.code.refer(Access(self.bound, space.partition("::")[0], type, count, attributes))
+        self.access = access = self.code.refer(Access(self.bound, space.partition("::")[0], type, count, attributes))
         text = f"C.load({access}, L, {self.guard}, {address.raw})"
         if count == 1:
             return [self.value(type, text)]
@@ -143,7 +145,7 @@ class Memory(Port):
 
     def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
         """A scatter."""
-        access = self.code.refer(Access(self.bound, space.partition("::")[0], type, len(values), attributes))
+        self.access = access = self.code.refer(Access(self.bound, space.partition("::")[0], type, len(values), attributes))
         raws = ", ".join(v.raw for v in values)
         self.code.run(f"C.store({access}, L, {self.guard}, {address.raw}, ({raws},))")
 
@@ -152,19 +154,21 @@ class Memory(Port):
         **attributes: Any,
     ) -> Value:  # fmt: skip
         """Read, update, write, in the order of the lanes where they conflict."""
-        access = self.code.refer(Access(self.bound, space.partition("::")[0], type, 1, attributes))
+        self.access = access = self.code.refer(Access(self.bound, space.partition("::")[0], type, 1, attributes))
         types = (type, *(o.type for o in operands))
         how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
         raws = "".join(f"{o.raw}, " for o in operands)
         return self.value(type, f"C.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))")
 
     def fence(self, order: str, scope: str) -> None:
-        """One lane's accesses are in order as it is; who watches is told."""
+        """One lane's accesses are in order anyway; watchers are told."""
         self.code.run(f"C.fence({self.code.refer(self.bound)}, L, {self.guard}, {order!r}, {scope!r})")
 
-    def phase_over(self, space: str, address: Value, over: Value, **attributes: Any) -> None:
-        """Nothing to do; who watches is told."""
+    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
+        """Nothing to do; watchers are told."""
         access = self.code.refer(Access(self.bound, space.partition("::")[0], b64, 1, attributes))
+        if state is not None:
+            self.code.run(f"C.state_asked({access}, L, {self.guard}, {address.raw}, {state.raw})")
         self.code.run(f"C.phase_over({access}, L, {self.guard}, {address.raw}, {over.raw})")
 
     def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
@@ -202,9 +206,11 @@ class Peers(Port):
         super().__init__(alg, bound, guard)
         self.types = types
 
-    def at(self, lane: Value, payload: int = 0) -> Value:
+    def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
         """What another lane gave."""
         type = self.types[payload]
+        if meant:
+            self.code.run(f"C.lanes_meant({self.code.refer(self.bound)}, L, {self.guard}, {lane.raw})")
         held = self.code.refer(arrays.dtype(type))
         return self.value(type, f"C.peer(L, {payload}, {held}, {lane.raw})")
 
@@ -225,7 +231,7 @@ class Peers(Port):
 
     @property
     def members(self) -> Value:
-        """Who takes part."""
+        """The lanes that take part."""
         return self.value(u32, "C.members_of(L)")
 
 
@@ -238,7 +244,7 @@ class Warp(Port):
         return Value(self.alg, u32, self.code.emit("C.special('laneid', L)"))
 
     def active(self) -> Value:
-        """Who runs this now."""
+        """The lanes that run this now."""
         return self.value(u32, f"C.active(L, {self.guard})")
 
     def converge(self, members: Value, *payload: Value) -> Request:
@@ -246,7 +252,7 @@ class Warp(Port):
         return Request("warp", (members.raw, *(p.raw for p in payload)), tuple(p.type for p in payload))
 
     def together(self, *payload: Value) -> Peers:
-        """Those who are here."""
+        """The lanes that are here."""
         raws = ", ".join(p.raw for p in payload)
         self.code.run(f"C.gather_active(L, {self.guard}, ({raws},))")
         return Peers(self.alg, self.bound, self.guard, tuple(p.type for p in payload))
@@ -313,11 +319,11 @@ class Flow(Port):
         self.action = Action("trap")
 
     def breakpoint(self) -> None:
-        """Nobody debugs."""
+        """Nothing happens: no debugger is attached."""
         self.action = Action("next")
 
     def event(self, number: Value | None = None, mask: Value | None = None) -> None:
-        """Nobody counts."""
+        """Nothing happens: there are no performance counters."""
         self.action = Action("next")
 
 

@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ptxvm.analysis.flow import Segment, segments
-from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.provenance import origins
-from ptxvm.analysis.symbols import Variable
+from ptxvm.analysis.program import Function
+from ptxvm.analysis.provenance import NUMBER, Provenance
 from ptxvm.analysis.unset import may_be_unset
-from ptxvm.engine.interp.segment import Compiled, Slots, trace
+from ptxvm.engine.interp.segment import Compiled, Slots, Tracer, trace
+from ptxvm.engine.interp.tracked import Following, Planes, TrackedTracer
 
 
 class Routine:
     """The traced code of a function; `number` orders the routines of a program.
 
-    Where it is `following`, the code tells which registers that may be unset it reads.
+    The code follows registers that may be unset where `registers` says so, and addresses where `provenance` is given.
     """
 
-    def __init__(self, function: Function, number: int, image: Any, module: Slots, *, following: bool = False) -> None:
+    def __init__(
+        self, function: Function, number: int, image: Any, module: Slots, *, registers: bool = False,
+        provenance: Provenance | None = None,
+    ) -> None:  # fmt: skip
         self.function, self.number, self.image = function, number, image
         self.slots = Slots(function.registers, module)
         self.segments: list[Segment] = segments(function)
         self.at = {segment.start: n for n, segment in enumerate(self.segments)}
         self.end = len(self.segments)
         self.lengths = [segment.end - segment.start for segment in self.segments]
-        self.followed = may_be_unset(function, self.segments) if following else frozenset()
+        following = Following(
+            may_be_unset(function, self.segments, memory=True) if registers else frozenset(),
+            frozenset(provenance.followed) if provenance is not None else frozenset(),
+            frozenset(provenance.several) if provenance is not None else frozenset(),
+            provenance is not None and provenance.left.memory != NUMBER,
+            provenance is not None and provenance.left.parameters != NUMBER,
+            registers,
+        )
+        self.planes = None if following.nothing else Planes(self.slots, following)
+        self.unset: list[tuple[int, np.uint32]] = list(self.planes.unset()) if self.planes is not None else []
         self._whole: list[Compiled | None] = [None] * self.end
         self._some: list[Compiled | None] = [None] * self.end
-
-    @cached_property
-    def variables(self) -> dict[Bound, Variable]:
-        """The variable of shared or local memory to which each access is held, where that is known."""
-        return origins(self.function, self.segments)
 
     def segment_at(self, index: int) -> int:
         """The segment that begins at an instruction; the end of the code is one too."""
         return self.at.get(index, self.end)
+
+    def fresh_file(self) -> list[Any]:
+        """Registers of zeros, and their shadows."""
+        return self.slots.fresh_file() + (self.planes.zeros() if self.planes is not None else [])
 
     def compiled(self, n: int, *, whole: bool) -> Compiled:
         """The code of a segment for all lanes, or for some."""
         kept = self._whole if whole else self._some
         found = kept[n]
         if found is None:
-            found = kept[n] = trace(
-                self.function, self.segments[n], self.slots, self.image, whole=whole, followed=self.followed
-            )
+            found = kept[n] = trace(self.function, self.segments[n], lambda: self._tracer(whole=whole))
         return found
+
+    def _tracer(self, *, whole: bool) -> Tracer:
+        if self.planes is None:
+            return Tracer(self.function, self.slots, self.image, whole)
+        return TrackedTracer(self.function, self.slots, self.image, whole, planes=self.planes)

@@ -22,6 +22,7 @@ from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Compiled
+from ptxvm.engine.limits import Limits
 from ptxvm.machine.faults import PlacedFault
 
 FAIR = 61  # every so many turns, the group that has waited longest
@@ -39,6 +40,7 @@ class Schedule:
         self.warps = WarpWaits(cohort)
         self.barriers = CtaBarriers(cohort)
         self.calls = Calls(self)
+        self.limits: Limits | None = None
         self.turn = 0
         self.instructions = 0
         self.thread_instructions = 0
@@ -49,7 +51,7 @@ class Schedule:
         """Run for so many turns; true when all lanes have ended."""
         last = self.turn + turns
         cohort = self.cohort
-        while self.ready:
+        while self.ready or self.go_on_stuck():
             if self.turn >= last or cohort.gives_way:
                 cohort.gives_way = False
                 return False
@@ -59,13 +61,38 @@ class Schedule:
             key = self.choose()
             lanes = self.take(key)
             self.step(key, lanes)
+            if self.limits is not None:
+                self.hold_to_limits(self.limits, key, lanes)
         self.end_copies()
         if self.warps or self.barriers:
             raise self.deadlock()
         return True
 
+    def hold_to_limits(self, limits: Limits, key: Key, lanes: Any) -> None:
+        """A group has run a segment: refuse its first instruction that was one too many, or any where the time is up."""
+        routine, count = self.code.routines[key[1]], self.cohort.size if lanes is None else len(lanes)
+        segment = routine.segments[key[2]]
+        if limits.counts:
+            length = routine.lengths[key[2]]
+            left = limits.spend(length * count)
+            if left < 0:
+                at = min(segment.start + (length * count + left) // count, segment.end - 1)
+                raise limits.overrun(self.place(routine.function.instructions[at], self.first(lanes)))
+        if limits.late:
+            raise limits.timed_out(self.place(routine.function.instructions[segment.start], self.first(lanes)))
+
+    def first(self, lanes: Any) -> int:
+        """The first of some lanes."""
+        return 0 if lanes is None else int(lanes[0])
+
+    def go_on_stuck(self) -> bool:
+        """No group can run: release lanes that name each other by different masks, which PTX leaves open; did some go?"""
+        if self.warps:
+            self.resume(self.warps.settle_stuck())
+        return bool(self.ready)
+
     def go_on_with_copies(self) -> None:
-        """Asynchronous copies are late: nobody who does not wait for them finds them done, but they do end."""
+        """Asynchronous copies are late: no thread finds them done unless it waits for them, but they do end."""
         if self.turn % FAIR == 0:
             self.end_copies()
 
@@ -97,15 +124,18 @@ class Schedule:
         return lanes
 
     def push(self, key: Key, lanes: Any) -> None:
-        """Lanes stand at a segment; past the last one they return."""
-        if lanes is not None and not len(lanes):
-            return
-        if key[2] >= self.code.routines[key[1]].end:
-            self.leave(key, lanes)
-        elif key in self.ready:
-            self.ready[key].append(lanes)
-        else:
-            self.ready[key] = [lanes]
+        """Lanes stand at a segment; past the last one they return, and their caller may end there too."""
+        work = [(key, lanes)]
+        while work:
+            key, lanes = work.pop()
+            if lanes is not None and not len(lanes):
+                continue
+            if key[2] >= self.code.routines[key[1]].end:
+                work += reversed(self.returned(key, lanes))
+            elif key in self.ready:
+                self.ready[key].append(lanes)
+            else:
+                self.ready[key] = [lanes]
 
     def step(self, key: Key, lanes: Any) -> None:
         """Run one segment for a group."""
@@ -132,7 +162,7 @@ class Schedule:
         """The registers of a routine at a depth of calls."""
         found = self.files.get((routine.number, depth))
         if found is None:
-            found = self.files[routine.number, depth] = routine.slots.fresh_file()
+            found = self.files[routine.number, depth] = routine.fresh_file()
         return found
 
     # ── where lanes go ──────────────────────────────────────────────────────────────────
@@ -202,10 +232,15 @@ class Schedule:
 
     def leave(self, key: Key, lanes: Any) -> None:
         """Return from a function; from the kernel, end."""
-        if key[0] == 0:
-            self.exit(lanes)
-        else:
-            self.calls.leave(key, lanes)
+        for caller, some in self.returned(key, lanes):
+            self.push(caller, some)
+
+    def returned(self, key: Key, lanes: Any) -> list[tuple[Key, Any]]:
+        """Where lanes go on that return from a function."""
+        if key[0] != 0:
+            return self.calls.leave(key, lanes)
+        self.exit(lanes)
+        return []
 
     def exit(self, lanes: Any) -> None:
         """Lanes end; others may have waited for them."""
@@ -240,6 +275,8 @@ class Schedule:
         cohort.collective(self.last(key), lanes, raws[0])
         for n, value in enumerate(raws[1:]):
             cohort.keep_payload(n, value.dtype, lanes, value)
+        if lanes is None and not np.all(self.warps.agree(cohort.layout.numbers, raws[0])):
+            lanes = cohort.layout.numbers
         if lanes is None:
             cohort.members = raws[0] & cohort.layout.warp_bits(cohort.alive, None)
             cohort.warps_met(self.last(key).i.mnemonic, None)
@@ -312,10 +349,10 @@ class Schedule:
 
     def refuse(self, kind: str, message: str, bound: Bound, lanes: Any) -> Fault:
         """A fault of the first of some lanes."""
-        return Fault(kind, message, place=self.place(bound, 0 if lanes is None else int(lanes[0])))
+        return Fault(kind, message, place=self.place(bound, self.first(lanes)))
 
     def abandon(self, kind: str, message: str, bound: Bound, lanes: Any) -> None:
-        """Lanes cannot go on: that is a fault, or where somebody watches the end of these lanes only."""
+        """Lanes cannot go on: that is a fault, or, in a watched launch, the end of these lanes only."""
         fault = self.refuse(kind, message, bound, lanes)
         if not self.cohort.abandoned(fault, bound, lanes):
             raise fault
@@ -326,7 +363,7 @@ class Schedule:
         return faults.place(self.kernel.function.name, bound, *self.cohort.layout.coordinates(lane))
 
     def deadlock(self) -> Fault:
-        """Nobody can run, and some have not ended."""
+        """No group can run, and some have not ended."""
         pools = [w for pool in self.warps.pools.values() for w in pool]
         found = [*self.standing(pools, masks=True)]
         found += self.standing([w for b in self.barriers.barriers.values() for w in b.waiting], masks=False)
@@ -334,7 +371,7 @@ class Schedule:
         return self.refuse("deadlock", said, first.bound, [first.cta * self.cohort.layout.threads + min(first.threads)])
 
     def standing(self, waits: list[Waiting], *, masks: bool) -> Iterator[faults.Waiting]:
-        """Who waits where in each CTA; and with which masks."""
+        """The waiting threads of each CTA, where they wait, and their masks."""
         layout, members = self.cohort.layout, self.cohort.members
         for waiting in waits:
             bound = self.last(waiting.key)

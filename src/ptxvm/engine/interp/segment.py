@@ -13,7 +13,7 @@ There are two of each: one for all lanes of the cohort (L is None, registers are
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,6 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.flow import Segment, reads_and_writes
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
-from ptxvm.analysis.unset import use
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays, ports
 from ptxvm.engine.interp.ports import Action, Request
@@ -51,17 +50,6 @@ class Compiled:
     arrive: Callable[..., Any] | None = None
 
 
-@dataclass(eq=False, slots=True)
-class Followed:
-    """What an instruction does with registers that may be unset."""
-
-    bound: Bound
-    reads: tuple[Register, ...]
-    writes: tuple[Register, ...]
-    passes: tuple[Register, ...]
-    guards: tuple[Register, ...]
-
-
 class Slots:
     """Where registers lie in a file; slot 0 holds the carry flag.
 
@@ -86,6 +74,12 @@ class Slots:
         """A file of zeros, which are uniform."""
         return [arrays.const(t, 0) for t in self.types]
 
+    def slots(self, registers: Iterable[Register]) -> Iterator[tuple[int, Register]]:
+        """The slots of registers of the function, element by element."""
+        for register in registers:
+            if register in self.first:
+                yield from ((self.first[register] + part, register) for part in range(register.count))
+
 
 @dataclass(slots=True)
 class Tracer(Operands):
@@ -101,7 +95,6 @@ class Tracer(Operands):
     action: Action | None = None
     request: Request | None = None
     guard: str | None = None
-    followed: frozenset[Register] = frozenset()
     alg: TraceAlgebra = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,9 +106,7 @@ class Tracer(Operands):
         """One instruction; `stage` is `arrive` or `run` for one that waits."""
         i = bound.i
         self.guard = self.guard_of(bound)
-        if self.followed and (stage == "arrive" or "waits" not in i.of.effects):
-            self.follow(bound)
-        given = {p: PORT[p](self.alg, bound, self.guard) for p in i.of.parameters if p in PORTS and p in PORT}
+        given = {p: self.port(p, bound) for p in i.of.parameters if p in PORTS and p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the interpreter", f"port {missing[0]}")
         if "cc" in given:
@@ -130,13 +121,13 @@ class Tracer(Operands):
             self.action = flow.action
         self.commit(bound, result)
 
-    def follow(self, bound: Bound) -> None:
-        """Tell which registers that may be unset the instruction reads, writes and passes on."""
-        used = use(bound)
-        every = (used.reads, used.writes, used.passes, used.guards)
-        parts = [tuple(each for each in part if each in self.followed) for part in every]
-        if any(parts):
-            self.code.run(f"C.follow({self.code.refer(Followed(bound, *parts))}, L, {self.guard})")
+    def port(self, name: str, bound: Bound) -> Any:
+        """A port of the machine, for an instruction."""
+        return PORT[name](self.alg, bound, self.guard)
+
+    def peers(self, bound: Bound, types: tuple[Type, ...]) -> ports.Peers:
+        """The lanes that have met at a collective."""
+        return ports.Peers(self.alg, bound, None, types)
 
     def staged(self, meaning: Any, bound: Bound, stage: str) -> Any:
         """Up to the wait, or past it."""
@@ -144,9 +135,7 @@ class Tracer(Operands):
         self.request = request
         if stage == "arrive":
             return None
-        sent = (
-            ports.Peers(self.alg, bound, None, request.types) if request.verb == "warp" else ports.Votes(self.alg, bound, None)
-        )
+        sent = self.peers(bound, request.types) if request.verb == "warp" else ports.Votes(self.alg, bound, None)
         self.guard = None  # only lanes whose guard held have waited
         try:
             meaning.send(sent)
@@ -271,18 +260,12 @@ def put(file: list[Any], slot: int, lanes: Any, value: Any, size: int) -> None:
     held[lanes] = value
 
 
-def trace(
-    function: Function, segment: Segment, slots: Slots, image: Any, *, whole: bool, followed: frozenset[Register] = frozenset()
-) -> Compiled:
-    """The code of a segment, for all lanes or for some; `followed` are registers of which it tells whether they are set."""
+def trace(function: Function, segment: Segment, tracer_of: Callable[[], Tracer]) -> Compiled:
+    """The code of a segment, written by a new tracer."""
     code = function.instructions[segment.start : segment.end]
+    tracer = tracer_of()
     if len(code) == 1 and "waits" in code[0].i.of.effects:
-        return trace_wait(
-            segment, Tracer(function, slots, image, whole, followed=followed), Tracer(function, slots, image, whole)
-        )
-    tracer = Tracer(function, slots, image, whole, followed=followed)
-    if followed and segment.start == 0:
-        tracer.code.run(f"C.unset_all({tracer.code.refer(followed)}, L)")
+        return trace_wait(segment, tracer, tracer_of())
     for bound in code:
         tracer.instruction(bound)
     action = tracer.action

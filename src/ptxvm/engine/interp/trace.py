@@ -59,7 +59,7 @@ class Code:
         self.lines.append(text)
 
     def needed(self, after: list[str]) -> list[str]:
-        """The lines without those whose values nobody uses, not even `after` them."""
+        """The lines without dead ones: values that neither later lines nor those `after` use."""
         used = {name for line in after for name in VARIABLE.findall(line)}
         kept = []
         for line in reversed(self.lines):

@@ -1,38 +1,51 @@
-"""A cohort that is watched, and schedules that differ from seed to seed."""
+"""A cohort that is watched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ptxvm.algebra.types import Type, b32
-from ptxvm.analysis.program import Bound
-from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.analysis.program import Bound, Function as PtxFunction
+from ptxvm.analysis.provenance import Provenance
+from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.faults import listed
-from ptxvm.engine.interp.barriers import Key, Waiting
+from ptxvm.engine.interp.barriers import Waiting
 from ptxvm.engine.interp.cohort import Cohort, _offset
-from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.lanes import at, spread
+from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.ports import Access, Copying, TextureAccess, Update
-from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.segment import Followed
+from ptxvm.engine.interp.shadow import Place, Shadow
 from ptxvm.machine import texture_unit
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Function
-from ptxvm.machine.events import Scene, Watcher
+from ptxvm.machine.events import Left, Scene, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
 from ptxvm.machine.texture_surface import Touched
 from ptxvm.machine.texture_unit import Watched
 
-AT_ONCE = frozenset({"malloc", "__assertfail"})  # which refuse nobody, or stop everybody
+AT_ONCE = frozenset({"malloc", "__assertfail"})  # which refuse no lane, or stop all
 ALL_OF_THEM = slice(None)
 PATIENCE = 500  # turns
-INDEPENDENT = 70  # from this target on the lanes of a warp are scheduled each for itself
+
+
+class Watching:
+    """What the watched cohorts of a launch share: the watcher, the objects, and where addresses come from."""
+
+    def __init__(self, watcher: Watcher, images: Images, objects: Objects, provenance: dict[PtxFunction, Provenance]) -> None:
+        self.watcher, self.images, self.objects = watcher, images, objects
+        self.variables = {bound: variable for each in provenance.values() for bound, variable in each.certain.items()}
+
+
+def bit_patterns(values: Any) -> Any:
+    """The bits of values, which are equal where NaNs are."""
+    return np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
 
 
 class WatchedCohort(Cohort):
@@ -41,25 +54,29 @@ class WatchedCohort(Cohort):
     watcher: Watcher
     schedule: Schedule
 
-    def watch(self, watcher: Watcher, schedule: Schedule, scene: Scene, images: Images) -> None:
+    def watch(self, watching: Watching, schedule: Schedule, scene: Scene) -> None:
         """From now on."""
-        self.watcher, self.schedule, self.scene, self.images = watcher, schedule, scene, images
+        self.watcher, self.images = watching.watcher, watching.images
+        self.schedule, self.scene = schedule, scene
         self.spinning = np.zeros(self.size, np.bool_)  # has it last found that a phase of an mbarrier is not over?
         self.fruitless = 0  # such turns since something else happened
         self.on_images: dict[tuple[TextureAccess, int, int], Access] = {}
-        routines = schedule.code.routines if watcher.follows_variables else []
-        self.variables = {bound: variable for each in routines for bound, variable in each.variables.items()}
-        self.unset: dict[tuple[int, Register], Any] = {}
+        self.variables = watching.variables
         self.came: dict[str, Bound] = {}  # the last instruction of each collective
         layout = self.layout
         self.first = scene.first + int(layout.ctas[0]) * layout.threads  # the CTAs of a cohort follow each other
         self.threads = layout.numbers + self.first
+        if any(each.planes is not None for each in schedule.code.routines):
+            self.shadow = Shadow(self, watching.objects)
+            self.shadow.start(schedule.kernel, schedule.file(schedule.kernel, 0), None)
 
     def release(self) -> None:
         """Tell that the windows are no more."""
         for window in (self.shared, self._local):
             if window is not None:
                 self.watcher.ended(window.allocation)
+                if self.shadow is not None:
+                    self.shadow.released(window.allocation)
         super().release()
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
@@ -67,7 +84,8 @@ class WatchedCohort(Cohort):
     def _load(self, access: Access, lanes: Any, address: Any, chosen: Any) -> Any:
         """Tell of it; where it is refused, go on without the lane, whose value is 0."""
         try:
-            self.keep_to_variable(access, lanes, address)
+            if "asynchronous" not in access.attributes:  # such a copy was looked at when it began
+                self.keep_to_object(access, lanes, address)
             value = super()._load(access, lanes, address, chosen)
         except PlacedFault as fault:
             good = self.without(fault, access, lanes, address)
@@ -86,7 +104,8 @@ class WatchedCohort(Cohort):
     def _store(self, access: Access, lanes: Any, address: Any, values: Sequence[Any]) -> None:
         """Tell of it; where it is refused, go on without the lane."""
         try:
-            self.keep_to_variable(access, lanes, address, writing=True)
+            if "asynchronous" not in access.attributes:
+                self.keep_to_object(access, lanes, address, writing=True)
             super()._store(access, lanes, address, values)
         except PlacedFault as fault:
             good = self.without(fault, access, lanes, address, writing=True)
@@ -95,15 +114,24 @@ class WatchedCohort(Cohort):
                 self._store(access, every[good], address[good], [at(v, good) for v in values])
             return
         self.fruitless = 0
-        for allocation, those, offsets in self.places(access, lanes, address):
-            self.watcher.wrote(access, those, allocation, offsets)
+        left = self.left(access, lanes, address, values) if self.watcher.follows_values else None
+        for position, (allocation, those, offsets) in self.placed(access, lanes, address):
+            self.watcher.wrote(access, those, allocation, offsets, left and left.of(position))
+
+    def left(self, access: Access, lanes: Any, address: Any, values: Sequence[Any]) -> Left:
+        """What a store has left: lanes that stored to one place find the value of the last of them."""
+        shape = access.count, self._count(lanes)
+        held = np.reshape(super()._load(access, lanes, address, None), (access.count, -1))
+        bits = bit_patterns(np.broadcast_to(held, shape))
+        stored = [np.broadcast_to(np.asarray(value).astype(access.held, copy=False), shape[1:]) for value in values]
+        return Left(np.ascontiguousarray(bits.T), (bits == bit_patterns(np.stack(stored))).all(axis=0))
 
     def atomic(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]) -> Any:
         """Tell of it; where it is refused, go on without the lane, whose value is 0."""
         try:
-            if self.held_to(access) is not None:
+            if self.shadow is not None or self.held_to(access) is not None:
                 chosen, those = self._chosen(lanes, guard) if guard is not None else (None, lanes)
-                self.keep_to_variable(access, those, address if chosen is None else spread(address, chosen), writing=True)
+                self.keep_to_object(access, those, address if chosen is None else spread(address, chosen), writing=True)
             old = super().atomic(access, lanes, guard, address, update, operands)
         except PlacedFault as fault:
             good = np.zeros(self._count(lanes), np.bool_)
@@ -217,21 +245,43 @@ class WatchedCohort(Cohort):
         return np.flatnonzero(good)
 
     def fitting(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
-        """Which lanes would be in bounds, and in those of the variable?"""
+        """Which lanes would be in bounds, and in those of the object?"""
         good = super().fitting(access, lanes, address, writing=writing)
-        variable = self.held_to(access)
-        return good if variable is None else good & ~self.strays(variable, access, lanes, address)[0]
+        if (variable := self.held_to(access)) is not None:
+            good = good & ~self.strays(variable, access, lanes, address)[0]
+        wrong = self.astray(access, lanes, address, writing=writing)
+        return good if wrong is None else good & ~wrong
 
     def held_to(self, access: Access) -> Variable | None:
         """The variable that an access must not leave, where that is known."""
         variable = self.variables.get(access.bound)
         return variable if variable is not None and access.space in ("generic", variable.space) else None
 
-    def keep_to_variable(self, access: Access, lanes: Any, address: Any, *, writing: bool = False) -> None:
+    def keep_to_object(self, access: Access, lanes: Any, address: Any, *, writing: bool = False) -> None:
+        """Refuse an access that has left the variable or block which its address comes from."""
+        wrong = self.astray(access, lanes, address, writing=writing)
+        if wrong is not None and wrong.any():
+            first = int(np.argmax(wrong))
+            lane = first if lanes is None else int(lanes[first])
+            at = int(address if not np.ndim(address) else address[first])
+            tag = int(self.shadow.held[access.bound, writing][lane])
+            fault = self.shadow.objects.explain(self, access, lane, at, tag, writing=writing)
+            raise self._placed(fault.at_lane(first), access, lanes)
+        if (variable := self.held_to(access)) is not None:
+            self.keep_to_variable(variable, access, lanes, address, writing=writing)
+
+    def astray(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
+        """Which lanes have left the objects of their addresses; None where none is known.  Copies have been looked at."""
+        if self.shadow is None:
+            return None
+        tags = self.shadow.tags_held(access, lanes, writing=writing)
+        if tags is None:
+            return None
+        every = self.layout.numbers if lanes is None else lanes
+        return self.shadow.objects.strays(self, access, every, np.broadcast_to(address, len(every)).astype(np.uint64), tags)
+
+    def keep_to_variable(self, variable: Variable, access: Access, lanes: Any, address: Any, *, writing: bool) -> None:
         """Refuse an access that has left the variable which its address comes from."""
-        variable = self.held_to(access)
-        if variable is None:
-            return
         wrong, within = self.strays(variable, access, lanes, address)
         if wrong.any():
             lane = int(np.argmax(wrong))
@@ -265,6 +315,7 @@ class WatchedCohort(Cohort):
     def reachable(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
         """Tell of what is refused; the positions of the others."""
         try:
+            self.keep_to_object(access, lanes, address, writing=writing)
             return super().reachable(access, lanes, address, writing=writing)
         except PlacedFault as fault:
             return self.without(fault, access, lanes, address, writing=writing)
@@ -306,6 +357,14 @@ class WatchedCohort(Cohort):
             for allocation, those, offsets in self.places(access, every[found], spread(address, found)):
                 self.watcher.phase_over(access, those, allocation, offsets)
 
+    def state_asked(self, access: Access, lanes: Any, guard: Any, address: Any, state: Any) -> None:
+        """Tell of the states."""
+        every = self.layout.numbers if lanes is None else lanes
+        chosen = np.arange(len(every)) if guard is None else np.flatnonzero(np.broadcast_to(guard, len(every)))
+        states = np.broadcast_to(state, len(every))[chosen].view(np.uint64)
+        for position, (allocation, those, offsets) in self.placed(access, every[chosen], spread(address, chosen)):
+            self.watcher.asked(access, those, allocation, offsets, states[position])
+
     def stuck(self) -> bool:
         """Do all live lanes wait, for barriers or the phases of mbarriers, and will nothing else happen?"""
         waits = self.spinning | ~self.alive
@@ -315,43 +374,36 @@ class WatchedCohort(Cohort):
         return bool(waits.all()) and not self.copies.under_way
 
     def hopeless(self) -> str:
-        """Who waits for a phase that does not end."""
+        """The threads that wait for a phase that does not end."""
         count = int(np.count_nonzero(self.spinning & self.alive))
         return f"no thread can go on: {plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
 
-    # ── registers ───────────────────────────────────────────────────────────────────────
+    # ── values ──────────────────────────────────────────────────────────────────────────
 
-    def unset_all(self, registers: frozenset[Register], lanes: Any) -> None:
-        """A function begins: its registers have no value."""
-        for register in registers:
-            self._unset_at(register)[slice(None) if lanes is None else lanes] = True
+    def threads_of(self, lanes: Any) -> Any:
+        """The numbers of the threads of some lanes."""
+        return self.threads if lanes is None else self.threads[lanes]
 
-    def follow(self, followed: Followed, lanes: Any, guard: Any) -> None:
-        """Tell of reads of registers that have no value; pass on that one has none."""
-        self._tell_unset(followed.bound, followed.guards, slice(None) if lanes is None else lanes)
-        chosen, those = self._chosen(lanes, guard) if guard is not None else (None, lanes)
-        if chosen is not None and not len(chosen):
-            return
-        mine = slice(None) if those is None else those
-        self._tell_unset(followed.bound, followed.reads, mine)
-        passed: Any = False
-        for register in followed.passes:
-            passed = passed | self._unset_at(register)[mine]
-        for register in followed.writes:
-            self._unset_at(register)[mine] = passed
+    def allocate_stack(self, bound: Any, lanes: Any, guard: Any, size: Any, alignment: Any) -> Any:
+        """A block, which has no value yet."""
+        start = super().allocate_stack(bound, lanes, guard, size, alignment)
+        if self.shadow is not None:
+            self.shadow.allocated(lanes, guard, start, size)
+        return start
 
-    def _tell_unset(self, bound: Bound, registers: Sequence[Register], mine: Any) -> None:
-        """Tell of those that have no value at some lanes."""
-        for register in registers:
-            if (lost := self._unset_at(register)[mine]).any():
-                self.watcher.unset(bound, self.threads[mine][np.flatnonzero(lost)], register.name)
+    def restore_stack(self, lanes: Any, guard: Any, end: Any) -> Any:
+        """Blocks are no more."""
+        old = super().restore_stack(lanes, guard, end)
+        if self.shadow is not None:
+            self.shadow.restored(lanes, self.stack_pointer(lanes))
+        return old
 
-    def _unset_at(self, register: Register) -> Any:
-        """Which lanes have given a register no value, at this depth of calls."""
-        found = self.unset.get((self.depth, register))
-        if found is None:
-            found = self.unset[self.depth, register] = np.ones(self.size, np.bool_)
-        return found
+    def answered(self, name: str, target: Place, lanes: Any, answer: Any) -> None:
+        """A function of the device has given its result a value."""
+        self.shadow.passed(None, target, lanes)
+        if name == "malloc":
+            blocks = [self.memory.table.find(address) for address in answer.tolist()]
+            self.shadow.heap_results(target, lanes, blocks)
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
@@ -377,7 +429,7 @@ class WatchedCohort(Cohort):
                 self.watcher.arrived(self.barrier(key // 16, key % 16), self.threads[those[keys == key]])
 
     def barrier_opened(self, cta: int, number: int, waiting: Sequence[Waiting]) -> None:
-        """Tell who waited where."""
+        """Report which threads waited where."""
         groups = [(self.schedule.last(each.key), self.threads[each.lanes]) for each in waiting]
         self.watcher.opened(self.barrier(cta, number), groups)
 
@@ -391,6 +443,8 @@ class WatchedCohort(Cohort):
         """Ask for lane after lane, where one may be refused that those behind it do not wait for; its answer is 0."""
         if name in AT_ONCE:
             return super().ask(name, function, lanes, arguments)
+        if name == "free":
+            function = partial(self.free, function)
         answers = [self.ask_one(function, lanes[n : n + 1], [a[n : n + 1] for a in arguments]) for n in range(len(lanes))]
         given = [each for each in answers if each is not None]
         return np.array([0 if each is None else int(each[0]) for each in answers], given[0].dtype) if given else None
@@ -404,6 +458,15 @@ class WatchedCohort(Cohort):
             self.refuse(fault.placed(bound, int(lane[0])), Access(bound, "", b32))
             return None
 
+    def free(self, function: Function, cohort: Any, lane: Any, arguments: Sequence[Any]) -> Any:
+        """Free a block, but not one that has come to the place of the block which is meant."""
+        (address,) = arguments[0].tolist()
+        gone = self.shadow.objects.replaced(int(self.shadow.demanded[lane[0]])) if self.shadow is not None else None
+        if gone is not None and gone.start == address:
+            said = f"free({address:#x}): that block of {plural(gone.size)} has been freed before"
+            raise AccessFault("double-free", said, address)
+        return function(cohort, lane, arguments)
+
     def abandoned(self, fault: Fault, bound: Bound, lanes: Any) -> bool:
         """Tell of it."""
         return self.watcher.refused(fault, bound, int(self.threads[0 if lanes is None else lanes[0]]))
@@ -415,15 +478,34 @@ class WatchedCohort(Cohort):
         self.watcher.allocated(bound, self.threads[lanes[got]], [block for block in blocks if block is not None])
 
     def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
-        """Tell who came."""
+        """Report which lanes came."""
         self.watcher.joined(self.barrier(cta, number), bound, self.threads[lanes], count)
 
     def collective(self, bound: Bound, lanes: Any, masks: Any) -> None:
-        """Tell whom lanes name."""
+        """Report the lanes that are named."""
         self.came[bound.i.mnemonic] = bound
         count = self._count(lanes)
         gone = self.layout.warp_bits(~self.alive, lanes)
         self.watcher.named(bound, self.threads if lanes is None else self.threads[lanes], np.broadcast_to(masks, count), gone)
+
+    def lanes_meant(self, bound: Bound, lanes: Any, guard: Any, lane: Any) -> None:
+        """Tell of lanes that read what no lane gives."""
+        layout, count = self.layout, self._count(lanes)
+        members = np.broadcast_to(at(self.members, lanes), count)
+        absent = members >> (np.broadcast_to(lane, count) & np.uint32(31)).astype(np.uint32) & np.uint32(1) == 0
+        if guard is not None:
+            absent = absent & guard
+        if absent.any():
+            where = np.flatnonzero(absent)
+            numbers = layout.numbers[where] if lanes is None else lanes[where]
+            gone = layout.warp_bits(~self.alive, numbers)
+            self.watcher.meant(bound, self.threads[numbers], np.broadcast_to(lane, count)[where], members[where], gone)
+
+    def lanes_missed(self, mnemonic: str, lanes: Any) -> None:
+        """Report the lanes that are named: some may have ended after they came."""
+        if len(lanes):
+            gone = self.layout.warp_bits(~self.alive, lanes)
+            self.watcher.named(self.came[mnemonic], self.threads[lanes], self.members[lanes], gone)
 
     def warps_met(self, mnemonic: str, lanes: Any) -> None:
         """Tell of it, group by group of the lanes that named each other."""
@@ -443,41 +525,4 @@ class WatchedCohort(Cohort):
                 self.watcher.disagreed(self.came[mnemonic], int(self.threads[group[0]]), said)
 
 
-class RandomSchedule(Schedule):
-    """Lets any group run, and often only some of its warps, or of the lanes of a warp (PTX 3.1)."""
-
-    def __init__(self, cohort: Cohort, code: Executable, kernel: Routine, seed: Sequence[int]) -> None:
-        super().__init__(cohort, code, kernel)
-        self.random = np.random.default_rng(seed)
-        program = kernel.function.program
-        self.independent = program is None or program.target.number >= INDEPENDENT
-
-    def choose(self) -> Key:
-        """Any."""
-        ready = list(self.ready)
-        return ready[int(self.random.integers(len(ready)))]
-
-    def go_on_with_copies(self) -> None:
-        """Those of some lanes end."""
-        kind = self.random.random()
-        if kind < 0.3:
-            self.end_copies(None if kind < 0.1 else self.random.random(self.cohort.size) < 0.5)
-
-    def take(self, key: Key) -> Any:
-        """All lanes, or some; the others keep their place."""
-        lanes = super().take(key)
-        every = self.cohort.layout.numbers if lanes is None else lanes
-        kind = self.random.random()
-        if kind < 0.3 or len(every) == 1:
-            return lanes
-        run = self.random.random(self.cohort.layout.warps) < 0.5
-        chosen = run[self.cohort.layout.warp[every]]
-        if kind > 0.6 and self.independent:
-            chosen = (chosen | (kind > 0.8)) & (self.random.random(len(every)) < 0.5)
-        if not chosen.any() or chosen.all():
-            return lanes
-        self.ready[key] = [every[~chosen]]
-        return every[chosen]
-
-
-__all__ = ["RandomSchedule", "WatchedCohort"]
+__all__ = ["WatchedCohort", "Watching"]

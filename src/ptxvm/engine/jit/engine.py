@@ -5,17 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from ptxvm.analysis.program import Function
-from ptxvm.engine.jit import spreading, tiers
-from ptxvm.engine.jit.compiled import Compiled, Version
-from ptxvm.engine.jit.launching import Launch
-from ptxvm.engine.jit.runner import Runner
-from ptxvm.engine.jit.shelf import Shelf, Specialisation, Tier
-from ptxvm.engine.jit.signals import Signals
-from ptxvm.engine.launch import Budget, Counters
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.objects.code_cache import CodeCache
+from ptxvm.engine.jit.objects.version import Version
+from ptxvm.engine.jit.run import cta_distribution, tiering
+from ptxvm.engine.jit.run.compiled import Compiled
+from ptxvm.engine.jit.run.launch_state import Launch
+from ptxvm.engine.jit.run.runner import Runner
+from ptxvm.engine.jit.run.signals import Signals
+from ptxvm.engine.limits import Limits
+from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
@@ -23,14 +28,33 @@ from ptxvm.machine.launch import Extent, LaunchShape
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
-    from ptxvm.engine.children import Children
-    from ptxvm.engine.jit.repeats import Repeat
-    from ptxvm.engine.jit.sieve import Sieve
-    from ptxvm.engine.jit.watched import Look
+    from ptxvm.engine.dynamic_parallelism import Children
+    from ptxvm.engine.jit.run.callbacks import Callbacks
+    from ptxvm.engine.jit.run.relaunch import Relaunch
 
 
+Record = np.ndarray[Any, np.dtype[np.uint64]]  # of a launch
 OFTEN = 2  # launches after which more are likely
+MANY = 1000  # functions of a module whose kernels may call thousands
 REPEATS = 64  # kernels with shapes that are kept ready
+
+
+class Observer(Protocol):
+    """What watches a launch on compiled code (`checks.observed_launch`)."""
+
+    @property
+    def calls(self) -> type[Callbacks]:
+        """The callbacks that answer the code."""
+
+    @property
+    def library(self) -> Library:
+        """The functions of the device."""
+
+    def begin(self, calls: Callbacks, record: Record) -> None:
+        """The launch begins."""
+
+    def end(self, calls: Callbacks, record: Record) -> None:
+        """It has ended; raises where something is suspicious."""
 
 
 class Jit:
@@ -38,9 +62,10 @@ class Jit:
 
     def __init__(self, image: Image) -> None:
         self.image = image
-        self.shelf = Shelf(image)
+        self.shelf = CodeCache(image)
         self._compiled: dict[Specialisation, Compiled] = {}
-        self._repeats: dict[Hashable, Repeat] = {}
+        self._repeats: dict[Hashable, Relaunch] = {}
+        self._takes: dict[Function, bool] = {}
         self.seconds = 0.0  # that launches have waited for code
 
     @property
@@ -48,16 +73,9 @@ class Jit:
         """The functions of the device, and what they printed."""
         return self.image.library
 
-    @cached_property
-    def sieve(self) -> Sieve:
-        """What looks quickly whether the checkers have anything to find."""
-        from ptxvm.engine.jit.sieve import Sieve  # noqa: PLC0415 - only who checks needs it
-
-        return Sieve(self)
-
     def compiled(self, wanted: Specialisation, shape: LaunchShape | None = None) -> Compiled:
         """The code of a kernel, as good as a launch of a shape is worth."""
-        found, tier = self._compiled.get(wanted), tiers.first(shape)
+        found, tier = self._compiled.get(wanted), tiering.first(shape)
         if found is None:
             make, translated = partial(self._get, wanted), partial(self.shelf.works, wanted)
             found = self._compiled.setdefault(wanted, Compiled(self.image, self.library, make, translated, tier))
@@ -71,6 +89,17 @@ class Jit:
         self.seconds += time.perf_counter() - began
         return version
 
+    def takes(self, kernel: Function) -> bool:
+        """Does compiling pay?  A kernel that calls thousands of functions the interpreter has run meanwhile."""
+        if sum(len(program.functions) for program in self.image.programs) < MANY:
+            return True
+        if kernel not in self._takes:
+            from ptxvm.engine.jit.cfg.nodes import MOST_COPIES, MOST_FRAMES  # noqa: PLC0415
+            from ptxvm.engine.jit.cfg.requirements import called  # noqa: PLC0415 - code that is ready needs no plan of its kernel
+
+            self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + MOST_COPIES < MOST_FRAMES
+        return self._takes[kernel]
+
     def repeat(self, what: Hashable, args: Sequence[Any]) -> LaunchResult | None:
         """A launch that `prepare` got ready; None where that must be done in the usual way."""
         try:
@@ -83,8 +112,8 @@ class Jit:
             del self._repeats[what]
             return None
         result = found.run(args)
-        if tiers.pays(found.compiled):
-            tiers.improve(found.compiled, partial(self.shelf.get, found.wanted))
+        if tiering.pays(found.compiled):
+            tiering.improve(found.compiled, partial(self.shelf.get, found.wanted))
         return result
 
     def prepare(
@@ -100,14 +129,15 @@ class Jit:
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.launches < OFTEN:
             return
-        from ptxvm.engine.jit.repeats import Repeat, limit, may_repeat  # noqa: PLC0415 - not of use to who launches once
+        from ptxvm.engine.jit.run.relaunch import Relaunch, limit, may_repeat  # noqa: PLC0415 - a single launch does not need it
 
-        short = limit(threads or spreading.usual_threads())
+        short = limit(threads or cta_distribution.usual_threads())
         if may_repeat(compiled, shape, short):
             if len(self._repeats) >= REPEATS:
                 self._repeats.clear()
-            with suppress(TypeError):
-                self._repeats[what] = Repeat(wanted, compiled, shape, self.image.bank(kernel), short)
+            ready = Relaunch(wanted, compiled, shape, self.image.bank(kernel), short)
+            with suppress(TypeError):  # extents may be lists
+                self._repeats[what] = ready
 
     def launch(
         self,
@@ -116,7 +146,7 @@ class Jit:
         parameters: int,
         *,
         shared: int = 0,
-        budget: int | None = None,
+        limits: Limits | None = None,
         given: Sequence[Allocation] = (),
         threads: int | None = None,
         fast: bool = False,
@@ -128,33 +158,29 @@ class Jit:
 
         `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
         """
-        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
-        usual = threads or spreading.usual_threads()
+        metered = limits is not None and limits.counts
+        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted, metered=metered)
+        usual = 1 if metered else threads or cta_distribution.usual_threads()
         if not self.compiled(wanted, shape).facts.launches:
-            return self._grid(wanted, shape, parameters, given, usual, None if budget is None else Budget(budget))
-        from ptxvm.engine.children import Children  # noqa: PLC0415 - few kernels launch others
+            return self._grid(wanted, shape, parameters, given, usual, limits)
+        from ptxvm.engine.dynamic_parallelism import Children  # noqa: PLC0415 - few kernels launch others
 
         children = Children(self.image)
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             each = wanted._replace(function=self.image.resolve(kernel), block=shape.block, shared=shared)
-            limit = None if budget is None else Budget(budget, children.counters.turns)
-            if limit is not None and limit.left(0) <= 0:
-                raise limit.overrun(kernel.name)
-            done = self._grid(each, shape, parameters, given, usual, limit, children)
-            done.turns += 1  # code without loops takes none, and grids may launch grids for ever
-            return done
+            return self._grid(each, shape, parameters, given, usual, limits, children)
 
         return children.grid(run, kernel, shape, parameters, shared)
 
     def _grid(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, given: Sequence[Allocation], threads: int,
-        budget: Budget | None, children: Children | None = None,
+        limits: Limits | None, children: Children | None = None,
     ) -> Counters:  # fmt: skip
         """Run one grid."""
         compiled = self.compiled(wanted, shape)
-        launch = Launch(self.image, compiled.facts, shape, budget, children)
-        progress, runners = spreading.Progress(shape.ctas, compiled.rate), []
+        launch = Launch(self.image, compiled.facts, shape, limits, children)
+        progress, runners = cta_distribution.Progress(shape.ctas, compiled.rate), []
 
         def another() -> Runner:
             runner = compiled.runner(shape)
@@ -164,7 +190,7 @@ class Jit:
 
         try:
             with Signals(launch):
-                spreading.run(another, progress, 1 if compiled.facts.in_order else threads)
+                cta_distribution.run(another, progress, 1 if compiled.facts.in_order else threads)
         finally:
             for runner in runners:
                 runner.leave()
@@ -173,25 +199,30 @@ class Jit:
         self._ran(wanted, compiled, progress)
         return launch.counters()
 
-    def _ran(self, wanted: Specialisation, compiled: Compiled, progress: spreading.Progress) -> None:
+    def _ran(self, wanted: Specialisation, compiled: Compiled, progress: cta_distribution.Progress) -> None:
         """A kernel has run; if it often does for long, its code gets better."""
         compiled.took(progress.rate, progress.ctas)
-        if tiers.pays(compiled):
-            tiers.improve(compiled, partial(self.shelf.get, wanted))
+        if tiering.pays(compiled):
+            tiering.improve(compiled, partial(self.shelf.get, wanted))
 
-    def examine(self, wanted: Specialisation, shape: LaunchShape, parameters: int, look: Look, budget: int | None) -> Counters:
+    def examine(
+        self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None
+    ) -> Counters:
         """Run a grid whose code looks for what checkers report, its CTAs in order."""
         compiled = self.compiled(wanted)
-        launch = Launch(self.image, compiled.facts, shape, None if budget is None else Budget(budget))
-        runner, progress = Runner(compiled, shape, look.calls, look.library), spreading.Progress(shape.ctas, None)
+        launch = Launch(self.image, compiled.facts, shape, limits)
+        runner, progress = (
+            Runner(compiled, shape, observer.calls, observer.library),
+            cta_distribution.Progress(shape.ctas, None),
+        )
         runner.enter(launch, parameters, ())
         try:
-            look.begin(runner.calls, runner.record)
+            observer.begin(runner.calls, runner.record)
             with Signals(launch):
-                spreading.run(lambda: runner, progress, 1)
+                cta_distribution.run(lambda: runner, progress, 1)
         finally:
             runner.leave()
             launch.release()
-        look.end(runner.calls, runner.record)
+        observer.end(runner.calls, runner.record)
         self._ran(wanted, compiled, progress)
         return launch.counters()

@@ -264,12 +264,12 @@ testing = partial(instruction, section="9.7.13.15.16", types=WAIT_TYPES, needs=W
 trying = partial(testing, needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"})
 
 
-def is_over(i: Any, a: Value, seen: Value, mem: Any) -> Value:
-    """Is the phase of that parity over: is the mbarrier in the other one?"""
+def is_over(i: Any, a: Value, seen: Value, mem: Any, state: Value | None = None) -> Value:
+    """Is the phase of that parity, perhaps that of a state, over: is the mbarrier in the other one?"""
     order, scope = i.order or "acquire", i.scope or "cta"
     (word,) = mem.load(window(i), b64, a, order="relaxed", scope=scope, mbarrier="test")
     over: Value = phase(word).ne(seen)
-    mem.phase_over(window(i), a, over, order=order, scope=scope)
+    mem.phase_over(window(i), a, over, state=state, order=order, scope=scope)
     return over
 
 
@@ -280,7 +280,7 @@ def is_over(i: Any, a: Value, seen: Value, mem: Any) -> Value:
 )
 def mbarrier_test_wait(i, a, state, mem):
     """Is the phase over in which an arrival gave the state?"""
-    return is_over(i, a, phase(state), mem)
+    return is_over(i, a, phase(state), mem, state)
 
 
 @has(ADDRESS, ORDER)
@@ -303,7 +303,7 @@ def mbarrier_try_wait(i, a, state, hint, mem):
 
     How long the thread may wait, at most about `hint` nanoseconds, is up to the machine; this one does not wait.
     """
-    return is_over(i, a, phase(state), mem)
+    return is_over(i, a, phase(state), mem, state)
 
 
 @has(ADDRESS, ORDER)

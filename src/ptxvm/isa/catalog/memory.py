@@ -25,6 +25,7 @@ from ptxvm.isa.access import (
 )
 from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.operand_types import is_vector_register
 
 # ── ld, st ──────────────────────────────────────────────────────────────────────────────
 
@@ -277,6 +278,8 @@ def not_of_the_space(i):
     a = i.shape("a")
     if a.kind == "special":
         return "Special register argument not allowed for instruction 'cvta'"
+    if a.kind == "vector" or is_vector_register(a):
+        return "Vector operand is not allowed for instruction 'cvta'"
     if a.kind == "function" or (a.kind == "variable" and a.space.partition("[")[0] != space_of(i)):
         return "State space mismatch between instruction and address in instruction 'cvta'"
     return None

@@ -15,19 +15,22 @@ def trap(i, flow):
 
 @instruction("brkpt;", section="9.7.19.1", needs={"": "PTX 1.0, sm_11"})
 def brkpt(i, flow):
-    """Stop for a debugger."""
+    """Stop for a debugger; where none is attached, nothing happens."""
     flow.breakpoint()
 
 
 @instruction("nanosleep.u32 t;", section="9.7.19.2", types="t: u32 plain", needs={"": "PTX 6.2, sm_70"})
 def nanosleep(i, t, clock):
-    """Suspend the thread for about `t` nanoseconds, at most twice as long and at most a millisecond."""
+    """Suspend the thread for about `t` nanoseconds, at most twice as long and at most a millisecond.
+
+    In ptxvm other threads run meanwhile, but the thread does not wait for the clock.
+    """
     clock.sleep(t)
 
 
 @instruction("pmevent a;", section="9.7.19.3", types="a: u32 imm", needs={"": "PTX 1.4"})
 def pmevent(i, a, flow):
-    """Signal a performance monitor event."""
+    """Signal a performance monitor event; in ptxvm nothing counts it."""
     flow.event(a, None)
 
 
@@ -42,7 +45,7 @@ def event_number(i):
 
 @instruction("pmevent.mask a;", section="9.7.19.3", types="a: u32 imm", needs={"": "PTX 3.0, sm_20"}, fixed="mask")
 def pmevent_mask(i, a, flow):
-    """Signal the performance monitor events of a mask."""
+    """Signal the performance monitor events of a mask; in ptxvm nothing counts them."""
     flow.event(None, a)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.derived.packed import pack
+from ptxvm.algebra.derived.packed import elements, pack
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.isa import special_registers
 from ptxvm.isa.model import Problem, instruction
@@ -23,15 +23,13 @@ MISMATCH = "Arguments mismatch for instruction 'mov'"
 def mov(i, a):
     """Copy a register, a special register or a constant, or take the address of a variable or function in its space.
 
-    A .b type also packs the elements of a vector into one register, the first lowest, and unpacks a register into them.
+    A .b type also packs the elements of a vector into one register, the first lowest, and unpacks a register into them;
+    a vector is written in braces, or is a vector register.
     """
     if isinstance(a, list):
         return pack(a, i.type)
-    d = i.shape("d")
-    if d is None or d.kind != "vector":
-        return a
-    size = i.type.bits // len(d.items)
-    return [(a >> n * size).to(Type.named[f"b{size}"]) for n in range(len(d.items))]
+    count = width(shape(i, "d"))
+    return elements(a, Type.named[f"b{i.type.bits // count}"]) if count else a
 
 
 def shape(i, operand):
@@ -54,9 +52,14 @@ def width(operand):
 @mov.rule("P1601")
 def one_vector_of_two_or_four(i):
     """Of the two operands one may be a vector, of two or four elements, where the type is a .b type."""
-    if any(widths(i)) and (i.type.kind != "b" or sorted(widths(i)) not in ([0, 2], [0, 4])):
-        return "Argument vector size mismatch for instruction 'mov'"
-    return None
+    if not any(widths(i)) or (i.type.kind == "b" and sorted(widths(i)) in ([0, 2], [0, 4])):
+        return None
+    ptxas = "Argument vector size mismatch for instruction 'mov'"
+    whole = next((name for name in ("d", "a") if shape(i, name).kind == "special" and shape(i, name).items), "")
+    if whole:
+        said = f"'%{shape(i, whole).detail}' is a vector: a component of it is needed"
+        return Problem("P1601", said, operand=whole, help="write `{}.x`".format, ptxas=ptxas)
+    return None if i.type.bits % max(widths(i)) else ptxas  # what does not add up is said of the operand
 
 
 @mov.rule("P1602")

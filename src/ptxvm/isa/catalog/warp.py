@@ -10,8 +10,7 @@ from ptxvm.algebra.ports import Peers
 from ptxvm.algebra.types import s32, u32
 from ptxvm.algebra.value import Value, select
 from ptxvm.isa.model import instruction
-
-LANES = 32
+from ptxvm.isa.special_registers import WARP
 
 
 def removed_on_volta(i: Any) -> str | None:
@@ -64,7 +63,7 @@ def source_lane(i: Any, lane: Value, b: Value, c: Value) -> tuple[Value, Value]:
 def shfl(i, a, b, c, warp):
     """Read a register of another lane among those that execute this; `p` tells whether the lane was in range."""
     source, valid = source_lane(i, warp.lane, b, c)
-    return warp.together(a).at(source), valid
+    return warp.together(a).at(source, meant=True), valid
 
 
 @instruction(
@@ -80,7 +79,7 @@ def shfl_sync(i, a, b, c, membermask, warp):
     """Wait for the lanes of the mask, and read a register of one of them; `p` tells whether the lane was in range."""
     source, valid = source_lane(i, warp.lane, b, c)
     peers = yield warp.converge(membermask, a)
-    return peers.at(source), valid
+    return peers.at(source, meant=True), valid
 
 
 # ── vote ────────────────────────────────────────────────────────────────────────────────
@@ -137,7 +136,7 @@ for old in (shfl, vote):
 def alike(a: Value, peers: Peers, lane: Value) -> Value:
     """One bit for each member that gave the same value as this lane."""
     mask = lane.lift(0)
-    for n in range(LANES):
+    for n in range(WARP):
         mask = mask | select(peers.at(lane.lift(n)).eq(a), lane.lift(1 << n), 0)
     return mask & peers.members
 
@@ -194,7 +193,7 @@ def activemask(i, warp):
 def members_reduced(a: Value, peers: Peers, lane: Value, operation: Callable[[Value, Value], Value]) -> Value:
     """Combine what the members gave by an operation that gives the same whatever the order, and twice the same."""
     total = a
-    for n in range(LANES):
+    for n in range(WARP):
         total = operation(total, peers.at(lane.lift(n)))  # the own value where lane n takes no part
     return total
 
@@ -202,7 +201,7 @@ def members_reduced(a: Value, peers: Peers, lane: Value, operation: Callable[[Va
 def members_summed(a: Value, peers: Peers, lane: Value, operation: Callable[[Value, Value], Value]) -> Value:
     """The same for operations where a value must not count twice."""
     total = a.lift(0)
-    for n in range(LANES):
+    for n in range(WARP):
         takes_part = (peers.members >> n & 1).ne(0)
         total = operation(total, select(takes_part, peers.at(lane.lift(n)), 0))
     return total

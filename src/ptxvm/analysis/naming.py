@@ -1,0 +1,215 @@
+"""Names that stand for nothing: what is said of one, and what was probably meant.
+
+Each function of `WAYS_OUT` knows one mistake, and gives the help for it, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.report import Report
+from ptxvm.analysis.scope import DIGITS, special
+from ptxvm.diagnostics import did_you_mean, habits
+from ptxvm.isa.opcodes import OPCODES
+from ptxvm.isa.special_registers import SPECIAL, lookup
+from ptxvm.syntax import tree
+
+MOST_PARAMETERS = 6  # are listed in a help
+AXES = "xyz"
+
+
+class Unknown(NamedTuple):
+    """A name that stands for nothing, the instruction that has it, and the text of the module."""
+
+    name: tree.Name
+    bound: Bound
+    text: str
+
+    @property
+    def full(self) -> str:
+        """The name as it is written, with its component."""
+        return self.name.text + (f".{self.name.component}" if self.name.component else "")
+
+
+def report_unknown(name: tree.Name, bound: Bound, report: Report) -> None:
+    """A name, or a component of one, that is not declared."""
+    unknown = Unknown(name, bound, report.source.text)
+    help = next((said for way in WAYS_OUT if (said := way(unknown))), "")
+    if name.component is None:
+        report.error("P0201", f"'{name.text}' is not declared", name, help=help, ptxas=f"Unknown symbol '{name.text}'")
+        return
+    known = bound.scope.declares(name.text) or special(name.text, None) is not None
+    said = f"'{name.text}' has no component '.{name.component}'" if known else f"'{unknown.full}' is not declared"
+    report.error("P0201", said, name, help=help, ptxas=f"Unknown field '.{name.component}'")
+
+
+# ── what was probably meant ─────────────────────────────────────────────────────────────
+
+
+def _declared_later(unknown: Unknown) -> str:
+    later = unknown.bound.scope.declares_later(unknown.name.text)
+    return "it is declared further down: a declaration stands above what uses it" if later else ""
+
+
+def _component(unknown: Unknown) -> str:
+    """`%laneid.x`, `%tid.q`, `%r1.x`: the register is there."""
+    if unknown.name.component is None:
+        return ""
+    if (found := lookup(unknown.name.text)) is not None and unknown.name.text.startswith("%"):
+        parts = ", ".join(f".{axis}" for axis in AXES)
+        return f"its components are {parts}" if found.count > 1 else f"it is one number: write `{unknown.name.text}`"
+    return f"it is no vector: write `{unknown.name.text}`" if unknown.bound.scope.declares(unknown.name.text) else ""
+
+
+def _number(unknown: Unknown) -> str:
+    """`%r9`, or `%r`, where `%r<8>` is declared."""
+    stem = unknown.name.text.rstrip(DIGITS)
+    family = unknown.bound.scope.family(stem)
+    return f"`{stem}<{family.count}>` declares `{stem}0` to `{stem}{family.count - 1}`" if family is not None else ""
+
+
+def _mark(unknown: Unknown) -> str:
+    """`r1` or `%R1` for `%r1`, `N` for `n`; `$5` and the like for a constant."""
+    bare = unknown.name.text.lstrip("%$")
+    if unknown.name.text.startswith("$") and bare.isdecimal():
+        return f"a constant has no mark in front: `{bare}`"
+    folded = bare.lower()
+    for other in (f"%{bare}", bare, f"%{folded}", folded, f"${bare}"):
+        if other != unknown.name.text and unknown.bound.scope.declares(other):
+            return _meant(other)
+    for other in sorted(unknown.bound.scope.spellings()):
+        if other.lower() == unknown.name.text.lower():
+            return _meant(other)
+    return ""
+
+
+def _special(unknown: Unknown) -> str:
+    """`%tidx`, `tid.x`, `threadIdx.x`: special registers under other names."""
+    found = squeezed_names().get(squeezed(unknown.full)) or habits.register(unknown.name.text, unknown.name.component)
+    return _meant(found) if found else ""
+
+
+def _value(unknown: Unknown) -> str:
+    """`inf`, `nan`, `true`: constants that have no name in PTX."""
+    found = habits.VALUES.get(unknown.name.text.lower()) or habits.VALUES.get(unknown.name.text.lower().removesuffix("f"))
+    if found is None:
+        return ""
+    narrow, wide = found
+    return f"PTX has no name for it: write `{narrow}`" + (f", or as .f64 `{wide}`" if wide != narrow else "")
+
+
+def _parameter(unknown: Unknown) -> str:
+    """`ld.param` of a name that no parameter has."""
+    function = unknown.bound.function
+    if "param" not in unknown.bound.node.words or function is None:
+        return ""
+    names = [each.name for each in function.signature.parameters]
+    near = did_you_mean(unknown.name.text, names)
+    if near or not names:
+        return near or f"'{function.name}' has no parameters"
+    more = ", …" if len(names) > MOST_PARAMETERS else ""
+    return f"the parameters of '{function.name}' are {', '.join(f'`{n}`' for n in names[:MOST_PARAMETERS])}{more}"
+
+
+def _label(unknown: Unknown) -> str:
+    """A branch to what is no label of the function."""
+    function = unknown.bound.function
+    if function is None or function.program is None or not _goes(unknown, "label"):
+        return ""
+    near = did_you_mean(unknown.name.text, function.labels)
+    if near:
+        return near
+    for other in function.program.functions.values():
+        if unknown.name.text in other.labels:
+            return f"it is a label of '{other.name}': a branch stays within its function"
+    return f"no label of '{function.name}' has this name"
+
+
+def _function(unknown: Unknown) -> str:
+    """A call of what no function is."""
+    if not _goes(unknown, "function"):
+        return ""
+    near = did_you_mean(unknown.name.text, unknown.bound.scope.spellings())
+    return near or f"a function of another module is declared above: `.extern .func {unknown.name.text};`"
+
+
+def _opcode(unknown: Unknown) -> str:
+    """The next instruction, behind a forgotten `;`."""
+    before = unknown.text[unknown.bound.node.start : unknown.name.start].rstrip(" \t")
+    known = unknown.name.text.partition(".")[0] in OPCODES
+    return "is a `;` missing at the end of the line above?" if known and before.endswith("\n") else ""
+
+
+def _misspelt(unknown: Unknown) -> str:
+    names = unknown.bound.scope.spellings() | {"WARP_SZ"}
+    return did_you_mean(unknown.name.text, names) or did_you_mean(unknown.name.text, squeezed_names().values())
+
+
+def _undeclared(unknown: Unknown) -> str:
+    """A register of an instruction that is known: how it is declared."""
+    if unknown.bound.decoded is None:
+        return ""
+    place = _place(unknown)
+    type = unknown.bound.decoded.type_of(place) if place else None
+    if type is None or unknown.name.component is not None:
+        return ""
+    return f"PTX has no registers of its own: declare `.reg {_holder(type)} {unknown.name.text};` above"
+
+
+WAYS_OUT: tuple[Callable[[Unknown], str], ...] = (
+    _declared_later,
+    _component,
+    _number,
+    _mark,
+    _special,
+    _value,
+    _opcode,
+    _parameter,
+    _label,
+    _function,
+    _misspelt,
+    _undeclared,
+)
+
+
+def _meant(name: str) -> str:
+    return f"did you mean `{name}`?"
+
+
+def _goes(unknown: Unknown, mark: str) -> bool:
+    """Does the name stand where only a label, or a function, may?"""
+    place, decoded = _place(unknown), unknown.bound.decoded
+    return place is not None and decoded is not None and mark == decoded.operand_type(place).type
+
+
+def _place(unknown: Unknown) -> str | None:
+    """The name in the syntax line of the operand that a name is."""
+    return next((key for key, node in unknown.bound.operands.items() if node is unknown.name), None)
+
+
+def _holder(type: Type) -> Type:
+    """The type of a register that holds values of another."""
+    return type if type.name in {"f32", "f64", "pred"} else type.as_bits
+
+
+@cache
+def squeezed_names() -> dict[str, str]:
+    """The special registers, with their components, by their letters alone: `tidx` is `%tid.x`."""
+    found = {}
+    for name, register in SPECIAL.items():
+        spelled = name if register.value is not None else f"%{name}"
+        for axis in AXES if register.count > 1 else ("",):
+            found[squeezed(name + axis)] = f"{spelled}.{axis}" if axis else spelled
+    return found
+
+
+def squeezed(text: str) -> str:
+    """The letters and digits of a name, in lower case."""
+    return "".join(c for c in text.lower() if c.isalnum())
+
+
+__all__ = ["report_unknown"]

@@ -1,0 +1,87 @@
+"""The way out where an operand has the wrong type: the number as it is written for that type, or the conversion."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from ptxvm.algebra.types import Type, f16, f32, f64, pred
+from ptxvm.diagnostics import numbers
+from ptxvm.isa.operand_types import Shape
+
+Remedy = str | Callable[[str], str]
+
+
+def remedy(shape: Shape, type: Type | None) -> Remedy:
+    """The help for an operand of a shape where a type is needed; empty where none is known."""
+    if shape.kind == "special":
+        return lambda text: f"`mov.{shape.type.name if shape.type else 'u32'} r, {text};` reads it into a register"
+    if type is None:
+        return ""
+    if shape.kind == "integer" and type.is_float:
+        return lambda text: integer_as_float(text, type)
+    if shape.kind == "float":
+        return lambda text: float_as(text, type)
+    if shape.kind == "register" and shape.type is not None and not shape.detail:
+        return conversion(shape.type, type)
+    return ""
+
+
+def integer_as_float(text: str, type: Type) -> str:
+    """`1` where a float is needed."""
+    if type not in (f32, f64):
+        return in_register(float(int(text.removesuffix("U"), 0)), type) if text.lstrip("-").isdecimal() else ""
+    number = numbers.as_float(text, type.bits)
+    return f"write `{number}`" if number else "a float has a point, or is exact bits: `1.0`, `0f3F800000`"
+
+
+def float_as(text: str, type: Type) -> str:
+    """`1.0` where an integer, or a float that has no constants, is needed."""
+    try:
+        value = float(text)
+    except ValueError:
+        return ""
+    if type.is_float:
+        return in_register(value, type)
+    return f"write `{int(value)}`" if value.is_integer() else f"a {type} constant is an integer"
+
+
+def in_register(value: float, type: Type) -> str:
+    """The bits of a constant of 16 bits, which PTX does not write as a float."""
+    if type.bits != 16:
+        return ""
+    try:
+        bits = int.from_bytes(struct.pack(">e", value)) if type is f16 else int.from_bytes(struct.pack(">f", value)) >> 16
+    except OverflowError:
+        return ""
+    return f"a {type} has no constants: `mov.b16 h, 0x{bits:04X};` puts the bits into a register"
+
+
+def conversion(held: Type, type: Type) -> Remedy:
+    """From a register of one type to an operand of another."""
+    if type is pred:
+        return "" if held.is_float else f"`setp.ne.{held.as_bits.name} p, {{}}, 0;` makes a predicate of it".format
+    if held is pred:
+        return "`selp.b32 r, 1, 0, {};` makes a number of it".format
+    if held.is_packed or type.is_packed or max(held.bits, type.bits) > 64:
+        return ""
+    source, target = numeric(held, type), numeric(type, held)
+    if held.is_float and type.is_float:
+        return f"`cvt{'.rn' if target.bits < source.bits else ''}.{target.name}.{source.name}` converts it"
+    if held.is_float != type.is_float and "b" not in (held.kind, type.kind):
+        rounding = ".rzi" if held.is_float else ".rn"
+        same = f", `mov.b{held.bits}` copies its bits" if held.bits == type.bits else ""
+        return f"`cvt{rounding}.{target.name}.{source.name}` converts the value{same}"
+    if held.bits < type.bits:
+        return f"`cvt.{target.name}.{source.name}` widens it"
+    return f"`cvt.{target.name}.{source.name}` takes its lower {type.bits} bits" if held.bits > type.bits else ""
+
+
+def numeric(type: Type, other: Type) -> Type:
+    """The type under which `cvt` takes bits: that sort of integer which the other is."""
+    if type.kind != "b":
+        return type
+    return type.as_signed if other.is_signed else type.as_unsigned
+
+
+__all__ = ["remedy"]

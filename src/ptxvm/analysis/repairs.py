@@ -1,0 +1,245 @@
+"""The way out of an error: heads and orders of operands near to what is written which the instruction has.
+
+`accepts` tells whether a head with some shapes of operands has no problem, `takes` whether it is one for these operands,
+this version and target; what they tell is offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import permutations
+
+from ptxvm.algebra.types import Type
+from ptxvm.diagnostics import closest, did_you_mean, habits, listed, slips
+from ptxvm.isa.model import ISA, Decoded, Problem
+from ptxvm.isa.notation import Form, Match, Slot
+from ptxvm.isa.opcodes import LACKING, OPCODES
+from ptxvm.isa.operand_types import Shape
+
+Words = tuple[str, ...]
+Accepts = Callable[[Words, tuple[Shape, ...]], bool]
+MOST = 4  # suggestions of one help
+MOST_OPERANDS = 4  # whose orders are tried
+DIRECTIVES = frozenset("reg global const shared local param entry func visible extern weak version target pragma align".split())
+
+
+# ── opcodes ─────────────────────────────────────────────────────────────────────────────
+
+
+def unknown_opcode(opcode: str) -> Problem:
+    """No such instruction: misspelt, or one that PTX has and we lack."""
+    if opcode in OPCODES:
+        return Problem("P0309", f"'{opcode}' is not supported yet", help="ptxvm lacks this instruction of PTX")
+    return Problem("P0301", f"unknown instruction '{opcode}'", help=opcode_help(opcode),
+                   ptxas=f"Not a name of any known instruction: '{opcode}'")  # fmt: skip
+
+
+def opcode_help(opcode: str) -> str:
+    """What was probably meant by an opcode that there is not."""
+    if opcode[0] in "%$":
+        return f"an instruction starts with its opcode, and a guard with `@`: `@{opcode} …`"
+    if opcode.lower() in DIRECTIVES:
+        return f"a directive starts with a dot: `.{opcode.lower()}`"
+    if said := habits.in_ptx(opcode):
+        return said
+    if opcode.lower() in OPCODES:
+        return f"did you mean `{opcode.lower()}`? Opcodes are in lower case"
+    return glued(opcode) or did_you_mean(opcode, ISA.by_opcode)
+
+
+def glued(opcode: str) -> str:
+    """`addu32`, `mov32` or `add_s32`, which lack the dot before the type."""
+    stem = opcode.lower().rstrip("0123456789")
+    size = opcode[len(stem) :]
+    for cut in range(len(stem), 1, -1):
+        head, kind = stem[:cut].rstrip("_"), stem[cut:]
+        known = "b" if size and not kind else kind
+        if head in ISA.by_opcode and f"{known}{size}" in Type.named:
+            return f"a modifier follows a dot: `{head}.{known}{size}`"
+    return ""
+
+
+# ── modifiers ───────────────────────────────────────────────────────────────────────────
+
+
+def misfit(opcode: str, words: Words, shapes: tuple[Shape, ...], accepts: Accepts, takes: Accepts) -> Problem:
+    """No form takes these modifiers: say which is too much, or which is missing."""
+    for word in words:
+        if word in LACKING.get(opcode, ()):
+            return Problem("P0309", f"'{opcode}.{word}' is not supported yet", word=word, help="ptxvm lacks this form of PTX")
+    matches = [(form, form.match(words)) for _, form in ISA.by_opcode[opcode]]
+    least = min(distance(match) for _, match in matches)
+    nearest = [(form, match) for form, match in matches if distance(match) == least]
+    if nearest[0][1].extra:
+        return too_much(opcode, words, nearest[0], shapes, accepts)
+    return missing(opcode, nearest, shapes, accepts, takes)
+
+
+def distance(match: Match) -> tuple[int, int]:
+    """How far some modifiers are from those of a form."""
+    return len(match.extra) + len(match.missing), len(match.missing)
+
+
+def too_much(opcode: str, words: Words, near: tuple[Form, Match], shapes: tuple[Shape, ...], accepts: Accepts) -> Problem:
+    """A modifier that no form has, or none with the others."""
+    form, match = near
+    at = match.extra[0]
+    word = words[at]
+    help = other_word(opcode, words, at, shapes, accepts) or f"the form nearest to this is `{form.text};`"
+    return Problem("P0305", f"'.{word}' does not fit here in '{opcode}'", word=word, help=help,
+                   ptxas=refused_by_ptxas(opcode, word))  # fmt: skip
+
+
+def other_word(opcode: str, words: Words, at: int, shapes: tuple[Shape, ...], accepts: Accepts) -> str:
+    """What could stand in the place of a modifier."""
+    word = words[at]
+    known = [c for c in all_words(opcode) if c not in words]
+    fitting = [c for c in known if accepts((*words[:at], c, *words[at + 1 :]), shapes)]
+    for group in (alike(word, fitting), known):
+        if meant := [c for c in habits.modifiers(word) if c in group]:
+            return question(meant)
+        if near := nearest_of(word, alike(word, group)):
+            return question(near)
+    if accepts((*words[:at], *words[at + 1 :]), shapes):
+        return f"leave `.{word}` out"
+    return question(fitting) if 0 < len(fitting) <= MOST else ""
+
+
+def alike(word: str, choices: list[str]) -> list[str]:
+    """Of types, those of the sort of another type, floats or integers, if there are any."""
+    if word not in Type.named or any(c not in Type.named for c in choices):
+        return choices
+    return [c for c in choices if Type.named[c].is_float == Type.named[word].is_float] or choices
+
+
+def nearest_of(word: str, choices: Sequence[str]) -> list[str]:
+    """The choices that are fewest slips away, few enough to be meant."""
+    if not closest(word, choices):
+        return []
+    least = min(slips(word, c) for c in choices)
+    return [c for c in choices if slips(word, c) == least][:MOST]
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Every modifier that some instruction has."""
+    return frozenset(word for opcode in ISA.by_opcode for word in all_words(opcode))
+
+
+@cache
+def all_words(opcode: str) -> tuple[str, ...]:
+    """Every modifier that some form of an opcode has."""
+    return tuple(dict.fromkeys(c for _, form in ISA.by_opcode[opcode] for slot in form.slots for c in slot.order))
+
+
+def refused_by_ptxas(opcode: str, word: str) -> str:
+    """What ptxas says of a modifier: a type, one that some instruction has, or none."""
+    if word not in known_words():
+        return f"Unknown modifier '.{word}'"
+    if word in Type.named:
+        return f"Unexpected instruction types specified for '{opcode}'"
+    return f"Illegal modifier '.{word}' for instruction '{opcode}'"
+
+
+def missing(
+    opcode: str, nearest: list[tuple[Form, Match]], shapes: tuple[Shape, ...], accepts: Accepts, takes: Accepts
+) -> Problem:
+    """A modifier that has to be there: all that could be, and those that fit the operands."""
+    choices = dict.fromkeys(f".{c}" for _, match in nearest for c in match.missing[0].order)
+    heads = dict.fromkeys(head for form, match in nearest for head in completed(form, match, match.missing[0]))
+    fitting = sorted((head for head in heads if takes(head, shapes)), key=strangeness)
+    if len(fitting) <= MOST:  # of many, which obey no rule either, those that do are no better
+        fitting = [head for head in fitting if accepts(head, shapes)] or fitting
+    one_of = "one of " if len(choices) > 1 else ""
+    form, match = nearest[0]
+    help = heads_help(opcode, fitting) or f"the form is `{form.text};`"
+    return Problem("P0308", f"'{opcode}' lacks a modifier: {one_of}{listed(list(choices))}", help=help,
+                   ptxas=missed_by_ptxas(opcode, match.missing[0]))  # fmt: skip
+
+
+def strangeness(head: Words) -> int:
+    """Integers are meant more often than floats, and those more often than packed values."""
+    types = [Type.named[word] for word in head if word in Type.named]
+    return max((2 * t.is_packed + t.is_float for t in types), default=0)
+
+
+def heads_help(opcode: str, heads: Sequence[Words]) -> str:
+    """Write one of these heads; empty where there are none, or too many."""
+    shown = [f"`{'.'.join((opcode, *head))}`" for head in heads]
+    return f"write {listed(shown)}" if 0 < len(shown) <= MOST else ""
+
+
+def completed(form: Form, match: Match, slot: Slot) -> Iterable[Words]:
+    """The modifiers with one more, in the order of the form."""
+    for choice in slot.order:
+        bound = match.bound | {slot.name: choice}
+        yield tuple(bound[s.name] for s in form.slots if s.name in bound)
+
+
+def missed_by_ptxas(opcode: str, slot: Slot) -> str:
+    """What ptxas says where a modifier is missing."""
+    if slot.literal and not slot.is_type:
+        return f".{slot.name} modifier required for instruction '{opcode}'"
+    if slot.name == "rnd":
+        return f"Rounding modifier required for instruction '{opcode}'"
+    return f"Unexpected instruction types specified for '{opcode}'"
+
+
+def question(words: Sequence[str]) -> str:
+    """Did you mean one of these?"""
+    return f"did you mean {listed([f'`.{word}`' for word in words[:MOST]])}?"
+
+
+# ── operands ────────────────────────────────────────────────────────────────────────────
+
+
+def written(decoded: Decoded) -> str:
+    """The syntax line with the modifiers chosen: `ld.global.u32 d, [a];`."""
+    return f"{decoded.mnemonic} {decoded.form.text.partition(' ')[2]};"
+
+
+def reordered(decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accepts: Accepts) -> Problem | None:
+    """The operands fit, but in another order."""
+    count = len(shapes)
+    if not 2 <= count <= MOST_OPERANDS or not any(accepts(words, order) for order in permutations(shapes) if order != shapes):
+        return None
+    opcode = decoded.form.opcode
+    return Problem("P0303", f"the operands of '{opcode}' stand in another order", help=f"the form is `{written(decoded)}`",
+                   ptxas=f"Arguments mismatch for instruction '{opcode}'")  # fmt: skip
+
+
+def other_type(decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accepts: Accepts) -> Problem | None:
+    """The type of the instruction is wrong, rather than several operands."""
+    opcode = decoded.form.opcode
+    for at, word in enumerate(words):
+        if word in Type.named:
+            fitting = [c for c in all_words(opcode) if c in Type.named and accepts((*words[:at], c, *words[at + 1 :]), shapes)]
+            fitting = alike(word, fitting)
+            if fitting:
+                types = dict.fromkeys(str(s.type) for s in shapes if s.kind == "register")
+                said = f"'.{word}' does not fit the operands, which are {listed(list(types), 'and')} registers"
+                return Problem("P0304", said, word=word, help=question(fitting),
+                               ptxas=f"Arguments mismatch for instruction '{opcode}'")  # fmt: skip
+    return None
+
+
+def rule_help(found: Problem, decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accepts: Accepts) -> str:
+    """The modifiers that a rule asks for: those with which there is no problem."""
+    opcode = decoded.form.opcode
+    word = found.word.lstrip(".")
+    if word in words:
+        return other_word(opcode, words, words.index(word), shapes, accepts)
+    fitting = [head for head in with_one_more(opcode, words) if accepts(head, shapes)]
+    return heads_help(opcode, fitting)
+
+
+def with_one_more(opcode: str, words: Words) -> Iterable[Words]:
+    """The heads that have one modifier more, each once."""
+    found: dict[Words, None] = {}
+    for _, form in ISA.by_opcode[opcode]:
+        match = form.match(words)
+        if not match.extra and len(match.missing) <= 1:
+            free = match.missing or tuple(s for s in form.slots if s.name not in match.bound)
+            found |= dict.fromkeys(head for slot in free for head in completed(form, match, slot))
+    return found

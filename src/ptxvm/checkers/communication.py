@@ -1,0 +1,108 @@
+"""What strong accesses tell each other: release and acquire patterns, and the order of fence.sc (PTX 8.8 and 8.9.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.checkers.clocks import Clocks
+from ptxvm.checkers.fence_order import FenceOrder
+from ptxvm.checkers.patterns import Heads, Location, Patterns
+from ptxvm.checkers.shadow import Packing, Records, Shadow
+from ptxvm.checkers.strength import ACQUIRES, RELEASES, Sites
+from ptxvm.machine.events import Access, Offsets, Threads
+
+
+def elements(access: Access, threads: Threads, offsets: Offsets, *more: Records) -> tuple[npt.NDArray[np.int64], ...]:
+    """The scalars of an access, each an operation of its own (PTX 8.2.4): their threads, offsets, and what else is given."""
+    if access.count == 1:
+        return threads, offsets, *more
+    places = offsets[:, None] + np.arange(access.count) * access.type.bytes
+    return threads.repeat(access.count), places.ravel(), *(each.repeat(access.count) for each in more)
+
+
+class Communication:
+    """The strong accesses and the fences of a grid."""
+
+    def __init__(self, clocks: Clocks, packing: Packing, sites: Sites) -> None:
+        self.clocks, self.packing, self.sites = clocks, packing, sites
+        self.patterns, self.fence_order = Patterns(clocks), FenceOrder(clocks)
+
+    def fence(self, thread: int, order: str, scope: str) -> None:
+        """A thread has executed a fence."""
+        self.patterns.take_in(thread, order, scope)
+        if order == "sc":
+            self.fence_order.fence(thread, scope)
+        self.patterns.fence(thread, order, scope)
+
+    def passes_on(self, site: int) -> bool:
+        """Can a read-modify-write have something to tell?"""
+        return self.patterns.active or self.sites[site].order in RELEASES
+
+    def collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
+        """Strong reads observe the writes that they are morally strong with."""
+        writes = shadow.wrote[offsets >> shadow.shift]
+        strong = (writes != 0) & self._strong(site, writes, threads)
+        fences, rank = self.fence_order.active, int(self.sites.scope[site])
+        for n in range(len(threads)) if fences else np.flatnonzero(strong).tolist():
+            thread, offset, write = int(threads[n]), int(offsets[n]), int(writes[n])
+            place = shadow.number, offset, int(self.sites.size[site])
+            if fences:
+                self.fence_order.receive(thread, place, rank, reads=True, writes=False)
+            if strong[n]:
+                self._observe(site, thread, (shadow.number, offset), write)
+            if fences:
+                self.fence_order.offer_read(thread, place, rank)
+
+    def _observe(self, site: int, thread: int, location: Location, write: int) -> None:
+        """A strong read observes a write that it is morally strong with."""
+        self.patterns.observe(thread, location, write)
+        self.patterns.collect(thread, location, write)
+        if self.sites[site].order in ACQUIRES:
+            self.patterns.acquire(thread, location, int(self.sites.scope[site]))
+
+    def publish(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, records: Records) -> None:
+        """Strong writes tell those who will observe them what their threads have released."""
+        order, rank, size = self.sites[site].order, int(self.sites.scope[site]), int(self.sites.size[site])
+        for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
+            place = shadow.number, offset, size
+            received = (
+                self.fence_order.receive(thread, place, rank, reads=False, writes=True) if self.fence_order.active else {}
+            )
+            self.patterns.publish(thread, (shadow.number, offset), each, order, rank)
+            if self.fence_order.active:
+                self.fence_order.offer_write(thread, place, rank, received)
+
+    def pass_on(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, before: Records, records: Records) -> None:
+        """Read-modify-writes, one after the other, observe and publish."""
+        order, rank, reads = self.sites[site].order, int(self.sites.scope[site]), bool(self.sites[site].bound.i.destinations())
+        size, last = int(self.sites.size[site]), dict[int, int]()
+        for thread, offset, old, mine in zip(
+            threads.tolist(), offsets.tolist(), before.tolist(), records.tolist(), strict=True
+        ):
+            location, write, place = (shadow.number, offset), last.get(offset, old), (shadow.number, offset, size)
+            received = self.fence_order.receive(thread, place, rank, reads=True, writes=True) if self.fence_order.active else {}
+            observed: Heads = {}
+            if write and self._strong_pair(site, write, thread):
+                observed = self.patterns.heads(location, write)
+                if reads and observed:
+                    self.patterns.collect(thread, location, write)
+                    if order in ACQUIRES:
+                        self.patterns.acquire(thread, location, rank)
+            published = self.patterns.publish(thread, location, mine, order, rank)
+            self.patterns.pass_on(location, mine, published, observed)
+            if self.fence_order.active:
+                self.fence_order.offer_write(thread, place, rank, received)
+            last[offset] = mine
+
+    def _strong_pair(self, site: int, write: int, thread: int) -> bool:
+        other = self.packing.thread_of(write)
+        same = np.array([self.clocks.home(other) == self.clocks.home(thread)])
+        return other == thread or bool(self.sites.morally_strong(site, np.array([self.packing.site_of(write)]), same)[0])
+
+    def _strong(self, site: int, writes: Records, threads: Threads) -> npt.NDArray[np.bool_]:
+        same_cta = self.clocks.grids.together(self.packing.thread_of(writes), threads)
+        return self.sites.morally_strong(site, self.packing.site_of(writes), same_cta)
+
+
+__all__ = ["Communication", "elements"]

@@ -1,0 +1,116 @@
+"""Fence-SC order: which fence.sc precedes which (PTX 8.9.3), as far as a run decides it.
+
+The order of two morally strong fence.sc, F and G, is open unless one way contradicts the run.  It does where F precedes an
+access X in base causality order, X precedes an access Y in communication order, and Y precedes G in base causality order:
+if G came first, Y would precede X in causality order, which Coherence and Causality (8.10.1 and 8.10.6) rule out.  Then F
+synchronizes with G.
+
+What fences tell travels with what threads know, under keys of its own: `FENCED` are the accesses before the fences that
+precede what a thread does next, `OFFERED` those that its next fence.sc has to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxvm.checkers.clocks import FENCED, OFFERED, Clocks, Knowledge, joined
+from ptxvm.checkers.strength import SCOPES, WIDE
+
+Location = tuple[int, int, int]  # a shadow, the offset of an element and its size
+Reach = tuple[int, bool]  # the CTA of a strong access, and whether its scope has the whole grid
+Log = dict[Reach, Knowledge]
+
+GRID = -1  # instead of a CTA: fences whose scope has the whole grid
+
+
+@dataclass(slots=True)
+class Cell:
+    """What accesses of one place tell those that communicate with them."""
+
+    written: Log = field(default_factory=dict)
+    read: Log = field(default_factory=dict)
+    last: Knowledge = field(default_factory=dict)  # what the last write told
+    changes: int = 0
+    writes: int = 0
+
+
+class FenceOrder:
+    """The fence.sc of a grid, and the strong accesses that come after them."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.active = False  # has there been a fence.sc?
+        self._narrow = False  # and one whose scope has not the whole grid?
+        self._cells: dict[Location, Cell] = {}
+        self._received: dict[tuple[int, Location], int] = {}  # by thread: the changes when it last looked
+        self._offered: dict[tuple[int, Location], tuple[int, int]] = {}  # what it knew, and the writes, at its last read
+
+    def fence(self, thread: int, scope: str) -> None:
+        """A fence.sc comes after those that must precede it, and precedes others by what follows it."""
+        self.active = True
+        rank, home = SCOPES[scope], int(self.clocks.home(thread))
+        wide = [GRID] if rank >= WIDE else []
+        self._narrow |= not wide
+        taken: Knowledge = {}
+        for group, cta, row in self.clocks.part(thread, OFFERED):
+            if group in (home, *wide):
+                taken = joined(taken, {cta: row})
+        groups = [*wide, *([home] if self._narrow else [])]
+        known = joined(taken, self.clocks.snapshot(np.array([thread])))
+        marks: Knowledge = {(FENCED, group, cta): row for cta, row in known.items() if isinstance(cta, int) for group in groups}
+        self.clocks.learn(np.array([thread]), joined(taken, marks))
+
+    def receive(self, thread: int, location: Location, rank: int, *, reads: bool, writes: bool) -> Knowledge:
+        """A strong access comes after those that it communicates and is morally strong with: what these tell.
+
+        A write comes before who reads from it even if the two race.
+        """
+        cell = self._cells.get(location)
+        if cell is None:
+            return {}
+        told = cell.last if reads else {}
+        for log in (cell.written, cell.read) if writes else (cell.written,):
+            for reach in self._strong(log, thread, rank):
+                told = joined(told, log[reach])
+        if told and self._received.get((thread, location)) != cell.changes:
+            self._received[thread, location] = cell.changes
+            offers: Knowledge = {(OFFERED, *key[1:]): row for key, row in told.items() if isinstance(key, tuple)}
+            self.clocks.learn(np.array([thread]), offers)
+        return told
+
+    def offer_read(self, thread: int, location: Location, rank: int) -> None:
+        """A strong read tells later writes which fences precede it."""
+        cell = self._cells.setdefault(location, Cell())
+        now = self.clocks.number(thread), cell.writes
+        if self._offered.get((thread, location)) != now:  # threads that spin say it once
+            self._offered[thread, location] = now
+            self._log(cell, cell.read, thread, rank, self._fenced(thread))
+
+    def offer_write(self, thread: int, location: Location, rank: int, received: Knowledge) -> None:
+        """A strong write tells later accesses, also for those that it comes after: coherence order is transitive."""
+        cell = self._cells.setdefault(location, Cell())
+        cell.writes += 1
+        for log in (cell.written, cell.read):
+            for reach in self._strong(log, thread, rank):
+                del log[reach]
+        cell.last = joined(received, self._fenced(thread))
+        self._log(cell, cell.written, thread, rank, cell.last)
+
+    def _fenced(self, thread: int) -> Knowledge:
+        return {(FENCED, group, cta): row for group, cta, row in self.clocks.part(thread, FENCED)}
+
+    def _log(self, cell: Cell, log: Log, thread: int, rank: int, told: Knowledge) -> None:
+        if told:
+            reach = int(self.clocks.home(thread)), rank >= WIDE
+            log[reach] = joined(log.get(reach), told)
+            cell.changes += 1
+
+    def _strong(self, log: Log, thread: int, rank: int) -> list[Reach]:
+        """Which of those who reach one cell is an access morally strong with?"""
+        home = int(self.clocks.home(thread))
+        return [(cta, wide) for cta, wide in log if cta == home or (wide and rank >= WIDE)]
+
+
+__all__ = ["FenceOrder"]

@@ -1,0 +1,51 @@
+"""Happens-before by mbarriers: a thread that finds a phase over knows what all arrivals in it knew (PTX 9.7.13.15.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ptxvm.checkers.clocks import Knowledge, joined
+from ptxvm.isa.mbarrier import PHASE
+from ptxvm.machine.events import Words
+
+Location = tuple[int, int]
+
+
+class Phases:
+    """The mbarriers of a grid by location."""
+
+    def __init__(self) -> None:
+        self._current: dict[Location, Knowledge] = {}
+        self._over: dict[Location, Knowledge] = {}
+
+    def forget(self, location: Location) -> None:
+        """There is a new mbarrier."""
+        self._current.pop(location, None)
+        self._over.pop(location, None)
+
+    def tell(self, location: Location, knowledge: Knowledge | None) -> None:
+        """Somebody arrives."""
+        if knowledge is not None:
+            self._current[location] = joined(self._current.get(location), knowledge)
+
+    def turn(self, location: Location) -> None:
+        """The phase is over."""
+        self._over[location] = self._current.pop(location, {})
+
+    def over(self, location: Location) -> Knowledge:
+        """What the last phase told."""
+        return self._over.get(location, {})
+
+
+def phases(words: tuple[Words, Words]) -> Iterator[tuple[slice, bool]]:
+    """Updates of one mbarrier, one after the other, cut where a phase ends; is it over after them?"""
+    before, after = words
+    turns = np.flatnonzero((before ^ after) >> np.uint64(PHASE))
+    start = 0
+    for end in turns.tolist():
+        yield slice(start, end + 1), True
+        start = end + 1
+    if start < len(before):
+        yield slice(start, len(before)), False

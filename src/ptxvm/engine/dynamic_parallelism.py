@@ -1,0 +1,336 @@
+"""Dynamic parallelism: the functions by which kernels launch grids, and the order in which these grids run.
+
+A grid that a kernel launches may begin at any time after that, and its parent has ended when all its children have (CUDA
+C++ programming guide, "CUDA Dynamic Parallelism").  Here the children run one after the other, in the order in which
+they were launched, when all CTAs of the parent have ended, each with its own children; then those of the stream
+`cudaStreamTailLaunch`.  CTAs have no order, so those of the first CTA come first, whatever the engine ran first.  What a
+thread waits for in `cudaDeviceSynchronize`, the grids that its CTA launched, runs then, on the same thread of the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+
+from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.protocol import Counters
+from ptxvm.machine.allocation import Addresses, Allocation, Lanes
+from ptxvm.machine.builtins import Extent, Results
+from ptxvm.machine.faults import AccessFault, plural
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape, check_shared
+from ptxvm.machine.window import elsewhere
+
+SUCCESS, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED = 0, 9, 68  # cudaError_t
+MOST_WAITS = 24  # grids that wait for their children at once (cudaLimitDevRuntimeSyncDepth)
+OF_THE_CTA = frozenset({0, 1, 2})  # the null stream, cudaStreamLegacy and cudaStreamPerThread
+TAIL_LAUNCH = 3  # cudaStreamTailLaunch
+FIRE_AND_FORGET = 4  # cudaStreamFireAndForget
+STREAMS = count(0x5000)  # handles of streams that kernels make
+GRIDS = count(1)
+BUFFER_ALIGNMENT = 64
+
+Run = Callable[[Function, LaunchShape, int, int], Counters]
+"""Runs one grid: a kernel, its shape, the address of its parameters, bytes of dynamic shared memory."""
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One thread in a function of the device: of which grid it is, its cohort and lane, its place among those that call."""
+
+    grid: int
+    cohort: Any
+    lane: int
+    position: int
+
+    @property
+    def thread(self) -> tuple[int, tuple[Extent, Extent]]:
+        """Which thread it is."""
+        return self.grid, self.cohort.layout.coordinates(self.lane)
+
+    @property
+    def cta(self) -> tuple[int, Extent]:
+        """Which CTA it belongs to."""
+        grid, (cta, _) = self.thread
+        return grid, cta
+
+
+@dataclass(eq=False, slots=True)
+class Child:
+    """A grid that waits to run, and the CTA that launched it."""
+
+    kernel: Function
+    shape: LaunchShape
+    shared: int
+    buffer: Allocation
+    cta: tuple[int, Extent] = (0, (0, 0, 0))
+    last: bool = False
+
+    @property
+    def order(self) -> tuple[bool, Extent]:
+        """What decides which of the grids that one has launched run first; those alike run as they were launched."""
+        x, y, z = self.cta[1]
+        return self.last, (z, y, x)
+
+
+class Family(Protocol):
+    """A listener to launches of child grids."""
+
+    def asked(self, buffer: Allocation, call: Call) -> None:
+        """A thread has got memory for the parameters of a launch."""
+
+    def unlaunched(self, buffers: Sequence[Allocation]) -> None:
+        """All grids have ended, and nothing was launched with these."""
+
+    def launched(self, child: Child, call: Call, stream: int) -> None:
+        """A thread has launched a grid into a stream."""
+
+    def begins(self, child: Child, parameters: Allocation) -> None:
+        """It is going to run, with parameters."""
+
+    def ended(self, child: Child) -> None:
+        """It has, with those that it launched."""
+
+    def waited(self, call: Call) -> None:
+        """A thread has waited for the grids of its CTA."""
+
+
+class Children:
+    """What the kernels of an image have launched."""
+
+    def __init__(self, image: Image) -> None:
+        self.image, self.memory = image, image.memory
+        self.functions = {name: self._of_threads(function) for name, function in FUNCTIONS.items()}
+        self.run: Run | None = None
+        self.family: Family | None = None
+        self.counters = Counters()
+        self.waiting: list[Child] = []
+        self._grid = self._waits = 0
+        self._buffers: dict[int, Allocation] = {}
+        self._prepared: dict[int, Child] = {}
+        self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
+        self._streams: dict[int, int] = {}  # those that kernels have made, and the grid of each
+        self._kept: dict[int, Any] = {}  # memory of windows: none of a child begins where one of its parent did
+
+    # ── running ─────────────────────────────────────────────────────────────────────────
+
+    def grid(
+        self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int, family: Family | None = None
+    ) -> Counters:
+        """Run a grid with all its children, and theirs."""
+        self.run, self.counters, self.family = run, Counters(), family
+        self._grid = self._waits = 0
+        try:
+            self._count(run(kernel, shape, parameters, shared))
+            self._finish(self._take())
+            if self._buffers and family is not None:
+                family.unlaunched([*self._buffers.values()])
+        finally:
+            self.run = self.family = None
+            self._forget()
+        return self.counters
+
+    def _finish(self, first: list[Child]) -> None:
+        """Run some grids; a grid has ended when those that it launched have, so the youngest run first."""
+        elders, self.waiting = self.waiting, []
+        generations, parents = [first], list[Child]()
+        while generations:
+            if generations[-1]:
+                parents.append(generations[-1].pop(0))
+                self._begin(parents[-1])
+                generations.append(self._take())
+            else:
+                generations.pop()
+                if parents and self.family is not None:
+                    self.family.ended(parents[-1])
+                del parents[-1:]
+        self.waiting = elders
+
+    def _begin(self, child: Child) -> None:
+        """Run one grid."""
+        if self.run is None:
+            raise Unsupported("a launch from the device without a grid")
+        bank = self.memory.allocate(len(child.buffer.bytes), 256, "param", "the parameters", writable=False)
+        parent, self._grid = self._grid, next(GRIDS)
+        try:
+            bank.bytes[:] = child.buffer.bytes
+            if self.family is not None:
+                self.family.begins(child, bank)
+            self._release(child.buffer)
+            self._count(self.run(child.kernel, child.shape, bank.start, child.shared))
+        finally:
+            self._grid = parent
+            self.memory.release(bank)
+
+    def _take(self, cta: tuple[int, Extent] | None = None) -> list[Child]:
+        """The grids that are to run now, in their order: all, or those of a CTA."""
+        taken = [child for child in self.waiting if cta is None or (cta == child.cta and not child.last)]
+        self.waiting = [child for child in self.waiting if child not in taken]
+        return sorted(taken, key=lambda child: child.order)
+
+    def _count(self, done: Counters) -> None:
+        self.counters.instructions += done.instructions
+        self.counters.thread_instructions += done.thread_instructions
+        self.counters.turns += done.turns
+
+    def _forget(self) -> None:
+        """Give back what was asked for and not launched, or not run because of a fault."""
+        for buffer in [*self._buffers.values()]:
+            self._release(buffer)
+        for held in (self.waiting, self._buffers, self._prepared, self._errors, self._streams, self._kept):
+            held.clear()
+
+    def _release(self, buffer: Allocation) -> None:
+        self.memory.release(self._buffers.pop(buffer.start))
+
+    # ── the functions, for one thread ───────────────────────────────────────────────────
+
+    def get_parameter_buffer(self, call: Call, alignment: int, size: int) -> int:
+        """Memory for the parameters of a launch."""
+        buffer = self.memory.allocate(max(size, 1), max(alignment, BUFFER_ALIGNMENT), name="the parameters of a launch")
+        self._buffers[buffer.start] = buffer
+        if self.family is not None:
+            self.family.asked(buffer, call)
+        return buffer.start
+
+    def launch_device(self, call: Call, kernel: int, buffer: int, *rest: int) -> int:
+        """Launch a kernel: its address, its parameters, grid, block, shared memory and stream."""
+        *sizes, shared, stream = rest
+        child = self._child(call, kernel, buffer, sizes, shared)
+        return INVALID_CONFIGURATION if child is None else self._launch(call, child, stream)
+
+    def get_parameter_buffer_v2(self, call: Call, kernel: int, *rest: int) -> int:
+        """Memory for the parameters of a kernel that is to have a grid, block and shared memory; null where it cannot."""
+        *sizes, shared = rest
+        buffer = self.get_parameter_buffer(call, BUFFER_ALIGNMENT, self.image.parameters(self._kernel(call, kernel)).size)
+        child = self._child(call, kernel, buffer, sizes, shared)
+        if child is None:
+            self._release(self._buffers[buffer])
+            return 0
+        self._prepared[buffer] = child
+        return buffer
+
+    def launch_device_v2(self, call: Call, buffer: int, stream: int) -> int:
+        """Launch the kernel that a buffer was made for."""
+        child = self._prepared.pop(buffer, None)
+        if child is None:
+            raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
+        return self._launch(call, child, stream)
+
+    def device_synchronize(self, call: Call) -> int:
+        """Wait for the grids that the CTA has launched."""
+        if self._waits == MOST_WAITS:
+            self._errors[call.thread] = SYNC_DEPTH_EXCEEDED
+            return SYNC_DEPTH_EXCEEDED
+        self._waits += 1
+        with elsewhere(call.cohort.windows.values()):
+            self._finish(self._take(call.cta))
+        self._waits -= 1
+        if self.family is not None:
+            self.family.waited(call)
+        return SUCCESS
+
+    def get_last_error(self, call: Call) -> int:
+        """The last error of the thread, which is then forgotten."""
+        return self._errors.pop(call.thread, SUCCESS)
+
+    def peek_at_last_error(self, call: Call) -> int:
+        """The last error of the thread."""
+        return self._errors.get(call.thread, SUCCESS)
+
+    def stream_create_with_flags(self, call: Call, place: int, flags: int) -> int:
+        """A stream; grids run in the order of their launches, whatever their streams."""
+        stream = next(STREAMS)
+        try:
+            where, lanes = np.array([place], np.uint64), np.array([call.lane])
+            self.memory.store(np.dtype(np.uint64), where, np.array([stream], np.uint64), lanes=lanes)
+        except AccessFault as fault:
+            raise fault.at_lane(call.position) from None
+        self._streams[stream] = call.grid
+        return SUCCESS
+
+    def stream_destroy(self, call: Call, stream: int) -> int:
+        """The stream is not used any more."""
+        self._check_stream(call, stream)
+        del self._streams[stream]
+        return SUCCESS
+
+    def _check_stream(self, call: Call, stream: int) -> None:
+        """A stream belongs to the grid that made it."""
+        grid = self._streams.get(stream)
+        if grid is None:
+            raise AccessFault("invalid-launch", f"{stream:#x} is no stream", stream, lane_index=call.position)
+        if grid != call.grid:
+            said = f"the stream {stream:#x} was made by another grid, and only the threads of that one may use it"
+            raise AccessFault("invalid-launch", said, stream, lane_index=call.position)
+
+    def _launch(self, call: Call, child: Child, stream: int) -> int:
+        if stream not in OF_THE_CTA and stream not in (TAIL_LAUNCH, FIRE_AND_FORGET):
+            self._check_stream(call, stream)
+        child.cta, child.last = call.cta, stream == TAIL_LAUNCH
+        windows = call.cohort.windows.values()
+        self._kept.update({id(each): each for window in windows for each in window.allocation.owners})
+        self.waiting.append(child)
+        if self.family is not None:
+            self.family.launched(child, call, stream)
+        return SUCCESS
+
+    def _child(self, call: Call, kernel: int, buffer: int, sizes: Sequence[int], shared: int) -> Child | None:
+        """A launch; None, and an error of the thread, where the kernel cannot have that shape."""
+        if buffer not in self._buffers:
+            raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
+        function = self._kernel(call, kernel)
+        given, taken = self._buffers[buffer].size, self.image.parameters(function).size
+        if given < taken:
+            said = f"the buffer has {plural(given)}, and the parameters of '{function.name}' take {taken}"
+            raise AccessFault("invalid-launch", said, buffer, lane_index=call.position)
+        try:
+            shape = LaunchShape.of(tuple(sizes[:3]), tuple(sizes[3:]))
+            shape.check(function)
+            check_shared(function, self.image.declared_shared(function), shared)
+        except ValueError:
+            self._errors[call.thread] = INVALID_CONFIGURATION
+            return None
+        return Child(function, shape, shared, self._buffers[buffer])
+
+    def _kernel(self, call: Call, address: int) -> Function:
+        """The kernel with that address."""
+        function = self.image.function_at(address)
+        if function is None or not function.entry or not function.defined:
+            raise AccessFault("invalid-launch", f"{address:#x} is the address of no kernel", address, lane_index=call.position)
+        return function
+
+    def _of_threads(self, function: Callable[..., int]) -> Any:
+        """A function of the library: called for some lanes, one after the other."""
+
+        def handler(cohort: Any, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:
+            if self.run is None:
+                raise Unsupported("a launch from the device without a grid")
+            columns = [column.tolist() for column in arguments]
+            rows = zip(*columns, strict=True) if columns else [()] * len(lanes)
+            calls = [Call(self._grid, cohort, lane, position) for position, lane in enumerate(lanes.tolist())]
+            answers = [function(self, call, *row) for call, row in zip(calls, rows, strict=True)]
+            return np.array(answers, np.uint64)
+
+        return handler
+
+
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    "GetParameterBuffer": Children.get_parameter_buffer,
+    "GetParameterBufferV2": Children.get_parameter_buffer_v2,
+    "LaunchDevice": Children.launch_device,
+    "LaunchDeviceV2": Children.launch_device_v2,
+    "DeviceSynchronize": Children.device_synchronize,
+    "GetLastError": Children.get_last_error,
+    "PeekAtLastError": Children.peek_at_last_error,
+    "StreamCreateWithFlags": Children.stream_create_with_flags,
+    "StreamDestroy": Children.stream_destroy,
+}
+"""By their names without `cuda`."""
+FUNCTIONS = {f"{prefix}{name}": function for prefix in ("cuda", "__cudaCDP2") for name, function in _FUNCTIONS.items()}
+"""By their names before CUDA 12, and since."""

@@ -1,0 +1,114 @@
+"""The tree of grids of a watched launch: the order between grids that kernels launch, as the watcher needs it.
+
+A grid knows what the thread knew that launched it, and has ended when all have that it launched.  Grids of one stream
+follow each other; the stream 0 is one for each CTA, those of `cudaStreamFireAndForget` are in no order, and those of
+`cudaStreamTailLaunch` come after the grid that launched them and all else of it (CUDA C++ programming guide, "CUDA Dynamic
+Parallelism").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.diagnostics.errors import Place
+from ptxvm.engine.dynamic_parallelism import FIRE_AND_FORGET, OF_THE_CTA, TAIL_LAUNCH, Call, Child
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.builtins import Extent
+from ptxvm.machine.events import Scene, Watcher
+
+Variables = Callable[[Function], tuple[tuple[int, int, str], ...]]
+"""The shared variables of a kernel."""
+
+
+@dataclass(eq=False, slots=True)
+class Known:
+    """A grid that was launched: its number, where, by a thread of which grid, and the one before it in its stream."""
+
+    grid: int
+    launched: Place
+    parent: int
+    before: int
+    tail: bool
+
+
+class Family:
+    """The grids of a launch; `scene` is the one that runs."""
+
+    def __init__(self, watcher: Watcher, scene: Scene, variables: Variables) -> None:
+        self.watcher, self.variables = watcher, variables
+        self._running = [scene]
+        self._threads = scene.shape.ctas * scene.shape.threads
+        self._known: dict[Child, Known] = {}
+        self._last: dict[Any, int] = {}  # by stream
+        self._ended: set[int] = set()
+        self._launched: dict[tuple[int, Extent], list[int]] = {}  # by CTA
+        self._waited: dict[int, int] = {}  # by thread: for how many of those of its CTA
+        self._asked: dict[Allocation, tuple[Bound, int]] = {}
+
+    @property
+    def scene(self) -> Scene:
+        """The grid that runs."""
+        return self._running[-1]
+
+    def asked(self, buffer: Allocation, call: Call) -> None:
+        """A thread has got memory for the parameters of a launch."""
+        self._asked[buffer] = call.cohort.calling, int(call.cohort.threads[call.lane])
+
+    def unlaunched(self, buffers: Sequence[Allocation]) -> None:
+        """All grids have ended, and nothing was launched with these."""
+        by_call: dict[Bound, list[Allocation]] = {}
+        for buffer in buffers:
+            by_call.setdefault(self._asked[buffer][0], []).append(buffer)
+        for bound, mine in by_call.items():
+            self.watcher.unlaunched(bound, np.array([self._asked[buffer][1] for buffer in mine]), mine)
+
+    def launched(self, child: Child, call: Call, stream: int) -> None:
+        """A thread has launched a grid into a stream."""
+        cohort, grid = call.cohort, len(self._known) + 1
+        thread, bound = int(cohort.threads[call.lane]), cohort.calling
+        key = self._stream(call, stream)
+        known = Known(grid, cohort.scene.place(bound, thread), cohort.scene.grid, self._last.get(key, 0), stream == TAIL_LAUNCH)
+        self._known[child] = known
+        if stream != FIRE_AND_FORGET:
+            self._last[key] = grid
+        if not known.tail:
+            self._launched.setdefault(call.cta, []).append(grid)
+        self.watcher.launches(grid, thread)
+
+    def _stream(self, call: Call, stream: int) -> Any:
+        if stream in OF_THE_CTA:
+            return call.cta
+        return call.cohort.scene.grid, stream  # a grid has its streams for itself
+
+    def begins(self, child: Child, parameters: Allocation) -> None:
+        """It is going to run, with parameters."""
+        self.watcher.given(child.buffer, parameters)
+        known = self._known[child]
+        after = [known.before] if known.before in self._ended else []
+        after += [known.parent] if known.tail else []
+        scene = Scene(child.kernel.name, child.shape, self.variables(child.kernel), known.grid, self._threads, known.launched)
+        self._threads += child.shape.ctas * child.shape.threads
+        self._running.append(scene)
+        self.watcher.child_begins(scene, after)
+
+    def ended(self, child: Child) -> None:
+        """It has, with those that it launched."""
+        grid = self._known[child].grid
+        self._running = [scene for scene in self._running if scene.grid != grid]
+        self._ended.add(grid)
+        self.watcher.child_ends(grid)
+
+    def waited(self, call: Call) -> None:
+        """A thread has waited for the grids of its CTA."""
+        thread, grids = int(call.cohort.threads[call.lane]), self._launched.get(call.cta, [])
+        fresh = grids[self._waited.get(thread, 0) :]
+        self._waited[thread] = len(grids)
+        self.watcher.waited(np.array([thread]), fresh)
+
+
+__all__ = ["Family"]

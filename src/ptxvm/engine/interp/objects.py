@@ -1,0 +1,192 @@
+"""The objects that addresses belong to: variables of shared and local memory, blocks of `alloca` and of `malloc`.
+
+An object has a number, the tag of its addresses.  A variable of a function is another one in each call: above the number,
+the tag counts the calls of the lane at that depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxvm.analysis.program import Function
+from ptxvm.analysis.symbols import Variable
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.faults import AccessFault, plural
+
+HEAP = 1 << 30  # the first number of a block of `malloc`
+CALLS = np.int64(32)  # bits of a tag below its count of calls
+NUMBERS = np.int64((1 << 32) - 1)
+ROOM = 64  # for blocks of `malloc`, at first
+HEAP_SPACES = ("generic", "global")
+
+
+@dataclass(eq=False, slots=True)
+class Extent:
+    """An object of shared or local memory as some lanes see it: where in the window it begins, its size, whether it lives."""
+
+    begin: Any
+    size: Any
+    live: Any
+
+
+@dataclass(eq=False, slots=True)
+class Known:
+    """An object of shared or local memory: what it is called, what ends it, and how a cohort sees it."""
+
+    name: str
+    space: str
+    fate: str
+    extent: Callable[[Any, Any, Any], Extent | None]  # of a cohort, lanes, and counts of calls
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A block of `alloca` of some lanes of a cohort."""
+
+    cohort: Any
+    depth: int
+    begin: Any
+    size: Any
+    live: Any
+
+    def extent(self, cohort: Any, lanes: Any, calls: Any) -> Extent | None:
+        """As some lanes see it; another cohort has other windows."""
+        return Extent(self.begin[lanes], self.size[lanes], self.live[lanes]) if cohort is self.cohort else None
+
+    def end(self, lanes: Any, from_here: Any) -> None:
+        """What reaches beyond a place of the stack is no more."""
+        self.live[lanes] &= self.begin[lanes] + self.size[lanes] <= from_here
+
+
+class Objects:
+    """The objects of a launch, by number."""
+
+    def __init__(self, image: Any) -> None:
+        self.image = image
+        self._known: list[Known | None] = [None]
+        self._variables: dict[tuple[Variable, int], int] = {}
+        self._start, self._end = np.zeros(ROOM, np.uint64), np.zeros(ROOM, np.uint64)
+        self._blocks: list[Allocation] = []
+
+    # ── numbers ─────────────────────────────────────────────────────────────────────────
+
+    def variable(self, variable: Variable, function: Function, depth: int) -> tuple[int, bool]:
+        """The number of a variable, and whether each call has one of its own."""
+        place, begin = self.image.place(variable, function)
+        own = place == "frame"
+        key = variable, depth if own else -1
+        if key not in self._variables:
+            self._variables[key] = len(self._known)
+            extent = FrameVariable(variable, begin, depth) if own else WindowVariable(variable, begin)
+            fate = f"a variable of a call of '{function.name}' that has returned"
+            self._known.append(Known(f"'{variable.name}'", variable.space, fate, extent))
+        return self._variables[key], own
+
+    def stack_block(self, block: Block) -> int:
+        """The number of a block of `alloca`."""
+        fate = "which stackrestore, or the end of its function, has freed"
+        self._known.append(Known("a block of alloca", "local", fate, block.extent))
+        return len(self._known) - 1
+
+    def heap_block(self, block: Allocation) -> int:
+        """The number of a block of `malloc`."""
+        n = len(self._blocks)
+        if n == len(self._start):
+            self._start, self._end = (np.concatenate([each, np.zeros_like(each)]) for each in (self._start, self._end))
+        self._start[n], self._end[n] = block.start, block.end
+        self._blocks.append(block)
+        return HEAP + n
+
+    def replaced(self, tag: int) -> Allocation | None:
+        """The block of `malloc` of an address that is no more, where another one has its place."""
+        block = self._blocks[tag - HEAP] if tag >= HEAP else None
+        return block if block is not None and not block.live else None
+
+    # ── accesses ────────────────────────────────────────────────────────────────────────
+
+    def strays(self, cohort: Any, access: Any, lanes: Any, address: Any, tags: Any) -> Any:
+        """Which accesses of lanes leave the objects that their addresses come from."""
+        numbers = np.where(tags > 0, tags & NUMBERS, 0)
+        wrong = np.zeros(len(lanes), np.bool_)
+        size = access.held.itemsize * access.count
+        for number in np.unique(numbers[(numbers > 0) & (numbers < HEAP)]).tolist():
+            mine = np.flatnonzero(numbers == number)
+            found = self._extent(number, cohort, access, lanes[mine], tags[mine])
+            if found is not None:
+                offset, inside = self._offsets(cohort, access, self._known[number], lanes[mine], address[mine])
+                within = offset - found.begin
+                wrong[mine] = inside & (~found.live | (within < 0) | (within > found.size - size))
+        if access.space in HEAP_SPACES and self._blocks:
+            mine = np.flatnonzero(numbers >= HEAP)
+            which = numbers[mine] - HEAP
+            live = np.array([self._blocks[n].live for n in which.tolist()], np.bool_)
+            at = address[mine]
+            wrong[mine] = ~live | (at < self._start[which]) | (at + np.uint64(size) > self._end[which])
+        return wrong
+
+    def _extent(self, number: int, cohort: Any, access: Any, lanes: Any, tags: Any) -> Extent | None:
+        known = self._known[number]
+        if known is None or access.space not in ("generic", known.space):
+            return None
+        return known.extent(cohort, lanes, tags >> CALLS)
+
+    def _offsets(self, cohort: Any, access: Any, known: Known | None, lanes: Any, address: Any) -> tuple[Any, Any]:
+        """Where in the window addresses are, and whether they are in the lane's own."""
+        window = cohort.shared if known is not None and known.space == "shared" else cohort.local
+        if access.space == "generic":
+            offset = window.from_generic(address, lanes).view(np.int64)
+            return offset, (offset >= -window.stride) & (offset < 2 * window.stride)
+        return (address & np.uint64(0xFFFF_FFFF)).astype(np.int64), np.ones(len(lanes), np.bool_)
+
+    def explain(self, cohort: Any, access: Any, lane: int, address: int, tag: int, *, writing: bool) -> AccessFault:
+        """Say how an access has left its object."""
+        number, lanes = tag & int(NUMBERS), np.array([lane])
+        size = access.held.itemsize * access.count
+        verb = f"{'writing' if writing else 'reading'} {plural(size)} at byte"
+        if number >= HEAP:
+            block = self._blocks[number - HEAP]
+            at = address - block.start
+            if not block.live:
+                return AccessFault("use-after-free", f"{verb} {at} of {block}, which {block.fate}", address, size)
+            return AccessFault("out-of-bounds", f"{verb} {at} of {block.name}, which has {plural(block.size)}", address, size)
+        known, places = self._known[number], np.array([address], np.uint64)
+        found = self._extent(number, cohort, access, lanes, np.array([tag], np.int64))
+        if known is None or found is None:
+            raise ValueError(f"there is no object {number}")
+        at = int((self._offsets(cohort, access, known, lanes, places)[0] - found.begin)[0])
+        if not found.live.all():
+            return AccessFault("use-after-free", f"{verb} {at} of {known.name}, {known.fate}", at, size)
+        return AccessFault("out-of-bounds", f"{verb} {at} of {known.name}, which has {plural(int(found.size[0]))}", at, size)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowVariable:
+    """A variable that is there as long as its window."""
+
+    variable: Variable
+    begin: int
+
+    def __call__(self, cohort: Any, lanes: Any, calls: Any) -> Extent:
+        """As some lanes see it."""
+        like = np.zeros(len(lanes), np.int64)
+        return Extent(like + self.begin, like + self.variable.size, np.ones(len(lanes), np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
+class FrameVariable:
+    """A variable of the function that runs at some depth of calls."""
+
+    variable: Variable
+    begin: int
+    depth: int
+
+    def __call__(self, cohort: Any, lanes: Any, calls: Any) -> Extent:
+        """As some lanes see it: it lives as long as the call of its tag."""
+        like = np.zeros(len(lanes), np.int64)
+        frame = np.broadcast_to(cohort.frames[self.depth], cohort.size)[lanes].astype(np.int64)
+        live = cohort.shadow.calls(self.depth)[lanes] == calls
+        return Extent(frame + self.begin, like + self.variable.size, live)

@@ -1,0 +1,410 @@
+"""What a watched cohort knows of its values: which bytes are unset, and of which objects they are addresses.
+
+Traced code keeps the shadows of registers (`tracked.py`); here are those of memory, of arguments, and of what lanes of a warp
+give each other.  Which bytes of memory have a value the watcher knows.  In memory a tag belongs to a cell of 4 bytes; of an
+address whose bytes are stored one by one the object is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.engine.interp.lanes import at, spread
+from ptxvm.engine.interp.objects import CALLS, Block, Objects
+from ptxvm.engine.interp.ports import Access
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.shadow_algebra import LOST, NUMBER, SET, joined, lost, whole
+from ptxvm.engine.interp.tracked import TAGS, UNSET, Read
+from ptxvm.machine.allocation import Allocation
+
+CELL = 4  # bytes
+KEPT = frozenset({"exch", "cas", "add"})  # atomics that may leave an address
+BITS = np.arange(16, dtype=np.uint32)[:, None]
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """Where an argument is: a register in a file, or a `.param` variable in a frame."""
+
+    symbol: Register | Variable
+    routine: Routine
+    file: list[Any]
+    offset: Any = None  # of a variable, in local memory
+
+
+class Shadow:
+    """The shadows of a cohort."""
+
+    def __init__(self, cohort: Any, objects: Objects) -> None:
+        self.cohort, self.objects = cohort, objects
+        self.held: dict[tuple[Bound, bool], Any] = {}
+        self.new_block = NUMBER  # the tag of the last block of `alloca`
+        self.demanded = np.zeros(cohort.size, np.int64)  # the tags of the last arguments of functions of the device
+        self._cells: dict[Allocation, Any] = {}
+        self._payload: list[Any] = []
+        self._calls: list[Any] = []
+        self._blocks: list[Block] = []
+
+    # ── registers ───────────────────────────────────────────────────────────────────────
+
+    def taken(self, shadow: Any, lanes: Any) -> Any:
+        """The shadow of a register at some lanes."""
+        return at(shadow, lanes)
+
+    def start(self, routine: Routine, file: list[Any], lanes: Any) -> None:
+        """A function begins: its registers have no value."""
+        for place, mask in routine.unset:
+            self._set(file, place, lanes, mask)
+
+    def _set(self, file: list[Any], place: int, lanes: Any, shadow: Any) -> None:
+        if lanes is None:
+            file[place] = np.array(shadow, copy=True)[()]
+            return
+        if not np.ndim(file[place]):
+            file[place] = np.full(self.cohort.size, file[place])
+        file[place][lanes] = shadow
+
+    def unset(self, read: Read, lanes: Any, guard: Any, mask: Any) -> Any:
+        """Tell of reads of a register without a value; what is left of the mask, where some bytes may be picked."""
+        if not np.any(mask):
+            return SET
+        wrong = mask == read.all_bytes if read.partly else mask != 0
+        self._tell(read.bound, read.register.name, read.all_bytes, (lanes, guard, mask, wrong))
+        return np.where(wrong, SET, mask)[()]
+
+    def consumed(self, bound: Bound, register: str, lanes: Any, guard: Any, mask: Any) -> None:
+        """Tell of values that are computed with, of which some bytes have no value; of a register, where it is one."""
+        if np.any(mask):
+            self._tell(bound, register, -1, (lanes, guard, mask, mask != 0))
+
+    def _tell(self, bound: Bound, register: str, all_bytes: int, what: tuple[Any, Any, Any, Any]) -> None:
+        lanes, guard, mask, wrong = what
+        count = self.cohort.size if lanes is None else len(lanes)
+        if guard is not None:
+            wrong = wrong & guard
+        found = np.flatnonzero(np.broadcast_to(wrong, count))
+        if len(found):
+            first = int(np.broadcast_to(mask, count)[found[0]])
+            missing = [] if first == all_bytes else [n for n in range(16) if first >> n & 1]
+            self.cohort.watcher.unset(bound, self.cohort.threads_of(lanes)[found], register, missing)
+
+    # ── which lanes, and where ──────────────────────────────────────────────────────────
+
+    def _positions(self, access: Access, lanes: Any, guard: Any, address: Any, *, writing: bool) -> tuple[Any, Any, Any]:
+        """The lanes whose access happens: their positions among those that run, their numbers and addresses."""
+        every = self.cohort.layout.numbers if lanes is None else lanes
+        good = self.cohort.fitting(access, lanes, address, writing=writing)
+        chosen = np.flatnonzero(np.broadcast_to(good if guard is None else good & guard, len(every)))
+        return chosen, every[chosen], spread(address, chosen)
+
+    # ── unset bytes of memory ───────────────────────────────────────────────────────────
+
+    def lacking(self, access: Access, lanes: Any, guard: Any, address: Any) -> Any:
+        """The masks of what was loaded from the stack, one for each element; of other memory the watcher has told."""
+        count = self.cohort.size if lanes is None else len(lanes)
+        element, found = access.type.bytes, np.zeros((access.count, count), np.uint32)
+        chosen, mine, places = self._positions(access, lanes, guard, address, writing=False)
+        chosen, offsets = self._on_stack(access, chosen, mine, places)
+        missing = (
+            self.cohort.watcher.missing(self.cohort.local.allocation, offsets, access.count * element) if len(chosen) else None
+        )
+        if missing is None or not missing.any():
+            return found
+        unused = ~access.bound.used_bytes if access.bound.used_bytes is not None else 0
+        for n in range(access.count):
+            masks = (missing[n * element : (n + 1) * element] << BITS[:element]).sum(0, dtype=np.uint32)
+            if access.space != "param":  # of an element without any value the watcher has told
+                masks[masks == whole(access.type)] = 0
+            found[n, chosen] = masks & np.uint32(whole(access.type) & ~(unused >> n * element))
+        return found
+
+    def _on_stack(self, access: Access, chosen: Any, lanes: Any, places: Any) -> tuple[Any, Any]:
+        """The positions whose access is on the stack, and where in local memory it is."""
+        if not self.cohort.has_local:
+            return chosen[:0], chosen[:0]
+        window = self.cohort.local
+        if access.space == "local":
+            return chosen, window.home[lanes] + (places & np.uint64(0xFFFF_FFFF)).astype(np.int64)
+        allocation = window.allocation
+        here = np.flatnonzero((places >= allocation.start) & (places < allocation.end))
+        return chosen[here], (places[here] - allocation.base).view(np.int64)
+
+    def store_unset(self, access: Access, lanes: Any, guard: Any, address: Any, register: str, masks: Sequence[Any]) -> None:
+        """What was stored had bytes without a value: on the stack they stay so, elsewhere it is read there."""
+        chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
+        given = [spread(mask, chosen) for mask in masks]
+        if not len(chosen) or not any(mask.any() for mask in given):
+            return
+        for position, (allocation, threads, offsets) in self.cohort.placed(access, mine, places):
+            parts = [mask[position] for mask in given]
+            if allocation.space == "local":
+                missing = np.concatenate(
+                    [(mask >> BITS[: access.type.bytes] & np.uint32(1)).astype(np.bool_) for mask in parts]
+                )
+                self.cohort.watcher.lost(allocation, offsets, missing)
+                continue
+            for mask in parts:
+                if mask.any():
+                    first = int(np.argmax(mask != 0))
+                    missing_bytes = [n for n in range(16) if int(mask[first]) >> n & 1]
+                    self.cohort.watcher.unset(access.bound, threads[first:], register, missing_bytes)
+
+    # ── tags in memory ──────────────────────────────────────────────────────────────────
+
+    def loaded_tags(self, access: Access, lanes: Any, guard: Any, address: Any) -> Any:
+        """The tags of what was loaded, one for each element."""
+        count = self.cohort.size if lanes is None else len(lanes)
+        found = np.zeros((access.count, count), np.int64)
+        if not self._cells:
+            return found
+        chosen, mine, places = self._positions(access, lanes, guard, address, writing=False)
+        if not len(chosen):
+            return found
+        for position, (allocation, _, offsets) in self.cohort.placed(access, mine, places):
+            cells = self._cells.get(allocation)
+            for n in range(access.count) if cells is not None else ():
+                found[n, chosen[position]] = self._read(cells, offsets + n * access.type.bytes, access.type.bytes)
+        return found
+
+    def _read(self, cells: Any, offsets: Any, size: int) -> Any:
+        """The tag that all cells of a value have; one of which they have several is lost."""
+        tags = cells[offsets // CELL]
+        for more in range(CELL, size, CELL):
+            tags = np.where(cells[(offsets + more) // CELL] == tags, tags, LOST)
+        return np.where(tags != 0, LOST, NUMBER) if size < CELL else tags
+
+    def store_tags(self, access: Access, lanes: Any, guard: Any, address: Any, tags: Sequence[Any]) -> None:
+        """The tags of what was stored."""
+        if not self._cells and not any(np.any(tag) for tag in tags):
+            return
+        chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
+        given = [spread(tag, chosen) for tag in tags]
+        if not len(chosen):
+            return
+        for position, (allocation, _, offsets) in self.cohort.placed(access, mine, places):
+            for n, tag in enumerate(given):
+                self._write(allocation, offsets + n * access.type.bytes, tag[position], access.type.bytes)
+
+    def _write(self, allocation: Allocation, offsets: Any, tags: Any, size: int) -> None:
+        cells = self._cells.get(allocation)
+        if cells is None:
+            if not tags.any():
+                return
+            room = -(-(allocation.end - allocation.origin) // CELL)
+            cells = self._cells[allocation] = np.zeros(room, np.int64)
+        if size < CELL:
+            tags = np.where((tags != 0) | (cells[offsets // CELL] != 0), LOST, NUMBER)
+        for more in range(0, size, CELL):
+            cells[(offsets + more) // CELL] = tags
+
+    def update_tags(
+        self,
+        access: Access,
+        lanes: Any,
+        guard: Any,
+        address: Any,
+        how: str,
+        old: Any,
+        operands: Sequence[Any],
+        tags: Sequence[Any],
+    ) -> Any:
+        """The tags of what was there before each lane's atomic, in the order of the lanes; and what they leave there."""
+        count = self.cohort.size if lanes is None else len(lanes)
+        found = np.zeros(count, np.int64)
+        if not self._cells and not any(np.any(tag) for tag in tags):
+            return found
+        chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
+        given = [spread(tag, chosen) for tag in tags]
+        swapped = spread(old == operands[0], chosen) if how == "cas" else np.ones(len(chosen), np.bool_)
+        size = access.type.bytes
+        for position, (allocation, _, offsets) in self.cohort.placed(access, mine, places) if len(chosen) else ():
+            for n, offset in zip(np.arange(len(chosen))[position].tolist(), offsets.tolist(), strict=True):
+                cells, at_it = self._cells.get(allocation), np.array([offset])
+                before = self._read(cells, at_it, size) if cells is not None else np.array([NUMBER])
+                found[chosen[n]] = before[0]
+                if swapped[n]:
+                    after = (
+                        given[-1][n : n + 1] if how in ("cas", "exch") else joined(before, given[-1][n]) if given else before
+                    )
+                    self._write(allocation, at_it, after if how in KEPT else lost(before, *(tag[n] for tag in given)), size)
+        return found
+
+    def released(self, allocation: Allocation) -> None:
+        """Some memory is no more."""
+        self._cells.pop(allocation, None)
+
+    # ── what lanes of a warp give each other ────────────────────────────────────────────
+
+    def give_tags(self, lanes: Any, tags: Sequence[Any]) -> None:
+        """Keep the tags of what lanes give to a collective."""
+        while len(self._payload) < len(tags):
+            self._payload.append(np.zeros(self.cohort.size, np.int64))
+        for kept, tag in zip(self._payload, tags, strict=False):
+            kept[slice(None) if lanes is None else lanes] = tag
+
+    def peer_tags(self, lanes: Any, number: int, lane: Any) -> Any:
+        """The tag of what a lane gave."""
+        if number >= len(self._payload):
+            return NUMBER
+        tags = self._payload[number]
+        return self.cohort.of_peer(lanes, tags, lane) if tags.any() else NUMBER
+
+    # ── objects ─────────────────────────────────────────────────────────────────────────
+
+    def tag_of(self, variable: Variable, function: Function, lanes: Any) -> Any:
+        """The tag of the address of a variable."""
+        number, own = self.objects.variable(variable, function, self.cohort.depth)
+        if not own:
+            return np.int64(number)
+        return np.int64(number) | at(self.calls(self.cohort.depth), lanes) << CALLS
+
+    def hold(self, bound: Bound, lanes: Any, writing: bool, tags: Any) -> None:  # noqa: FBT001 - traced code calls it
+        """The access that follows is held to the objects of its addresses."""
+        kept = self.held.get((bound, writing))
+        if kept is None:
+            kept = self.held[bound, writing] = np.zeros(self.cohort.size, np.int64)
+        kept[slice(None) if lanes is None else lanes] = tags
+
+    def tags_held(self, access: Access, lanes: Any, *, writing: bool) -> Any:
+        """The tags of the addresses of an access; None where no object is known."""
+        kept = self.held.get((access.bound, writing))
+        if kept is None:
+            return None
+        tags = kept if lanes is None else kept[lanes]
+        return tags if (tags > 0).any() else None
+
+    def calls(self, depth: int) -> Any:
+        """How often each lane has returned from a depth of calls."""
+        while len(self._calls) <= depth:
+            self._calls.append(np.zeros(self.cohort.size, np.int64))
+        return self._calls[depth]
+
+    def returned(self, depth: int, lanes: Any) -> None:
+        """Functions have returned: their variables are no more."""
+        mine = slice(None) if lanes is None else lanes
+        self.calls(depth)[mine] += 1
+        for block in self._blocks:
+            if block.depth == depth:
+                block.live[mine] = False
+        self._forget()
+
+    def allocated(self, lanes: Any, guard: Any, begin: Any, size: Any) -> None:
+        """Lanes have got blocks of `alloca`."""
+        every = np.zeros(self.cohort.size, np.int64)
+        live, mine = np.zeros(self.cohort.size, np.bool_), slice(None) if lanes is None else lanes
+        starts, sizes = every.copy(), every
+        starts[mine], sizes[mine], live[mine] = begin, size, True if guard is None else guard
+        block = Block(self.cohort, self.cohort.depth, starts, sizes, live)
+        self._blocks.append(block)
+        self.new_block = np.int64(self.objects.stack_block(block))
+        for each in np.unique(sizes[live]).tolist():
+            new = np.flatnonzero(live & (sizes == each))
+            self.stale(new, starts[new], each)
+
+    def restored(self, lanes: Any, end: Any) -> None:
+        """The stack of lanes ends at a place: what was beyond it is no more."""
+        mine = slice(None) if lanes is None else lanes
+        for block in self._blocks:
+            block.end(mine, np.asarray(end).astype(np.int64))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._blocks = [block for block in self._blocks if block.live.any()]
+
+    # ── arguments and results ───────────────────────────────────────────────────────────
+
+    def passed(self, source: Place | None, target: Place, lanes: Any) -> None:
+        """A value is passed, with its shadows; one without a source is a constant."""
+        numbers = self.cohort.layout.numbers if lanes is None else lanes
+        unsized = source is not None and isinstance(target.symbol, Variable) and target.symbol.is_unsized
+        size = size_of(source.symbol if unsized and source is not None else target.symbol)
+        tags = np.zeros((-(-size // CELL), len(numbers)), np.int64)
+        missing = np.zeros((size, len(numbers)), np.bool_)
+        if source is not None:
+            self._take(source, numbers, tags, missing)
+        self._give(target, numbers, tags, missing)
+
+    def _take(self, source: Place, lanes: Any, tags: Any, missing: Any) -> None:
+        if isinstance(source.symbol, Variable):
+            window = self.cohort.local
+            offsets = window.home[lanes] + np.asarray(source.offset).astype(np.int64)
+            if (cells := self._cells.get(window.allocation)) is not None:
+                tags[:] = cells[offsets[None, :] // CELL + np.arange(len(tags))[:, None]]
+            found = self.cohort.watcher.missing(window.allocation, offsets, len(missing))
+            if found is not None:
+                missing[:] = found
+            return
+        for plane, place in planes_of(source):
+            shadow = np.broadcast_to(source.file[place], self.cohort.size)[lanes]
+            if plane == TAGS:
+                tags[:] = shadow
+            else:
+                missing[:] = shadow >> BITS[: len(missing)] & np.uint32(1)
+
+    def _give(self, target: Place, lanes: Any, tags: Any, missing: Any) -> None:
+        if isinstance(target.symbol, Variable):
+            window = self.cohort.local
+            offsets = window.home[lanes] + np.asarray(target.offset).astype(np.int64)
+            for n, tag in enumerate(tags):
+                self._write(window.allocation, offsets + n * CELL, tag, CELL)
+            self.cohort.watcher.lost(window.allocation, offsets, missing)
+            return
+        for plane, place in planes_of(target):
+            if plane == TAGS:
+                shadow: Any = np.where((tags == tags[0]).all(0), tags[0], np.where((tags != 0).any(0), LOST, NUMBER))
+            else:
+                shadow = (missing.astype(np.uint32) << BITS[: len(missing)]).sum(0, dtype=np.uint32)
+            self._set(target.file, place, lanes, shadow)
+
+    def demand(self, source: Place, name: str, bound: Bound, lanes: Any) -> None:
+        """A function of the device reads an argument."""
+        numbers = self.cohort.layout.numbers if lanes is None else lanes
+        size = size_of(source.symbol)
+        missing = np.zeros((size, len(numbers)), np.bool_)
+        tags = np.zeros((-(-size // CELL), len(numbers)), np.int64)
+        self._take(source, numbers, tags, missing)
+        self.demanded[numbers] = tags[0]
+        if missing.any():
+            first = int(np.argmax(missing.any(0)))
+            which = [] if missing[:, first].all() else np.flatnonzero(missing[:, first]).tolist()
+            self.cohort.watcher.unset(bound, self.cohort.threads[numbers[first:]], name, which)
+
+    def heap_results(self, target: Place, lanes: Any, blocks: Sequence[Allocation | None]) -> None:
+        """`malloc` gives blocks."""
+        tags = np.array([0 if block is None else self.objects.heap_block(block) for block in blocks], np.int64)
+        size = size_of(target.symbol)
+        missing = np.zeros((size, len(lanes)), np.bool_)
+        self._give(target, lanes, np.broadcast_to(tags, (-(-size // CELL), len(lanes))), missing)
+
+    def stale(self, lanes: Any, begin: Any, size: int) -> None:
+        """Bytes of the stack are in use anew: they have no value."""
+        if not size:
+            return
+        numbers = self.cohort.layout.numbers if lanes is None else lanes
+        window = self.cohort.local
+        offsets = window.home[numbers] + np.asarray(begin).astype(np.int64)
+        self.cohort.watcher.lost(window.allocation, offsets, np.ones((size, 1), np.bool_))
+
+
+def size_of(symbol: Register | Variable) -> int:
+    """Bytes of a register or variable."""
+    if isinstance(symbol, Variable):
+        return symbol.size or symbol.element_size
+    return max(symbol.type.bits // 8, 1)
+
+
+def planes_of(place: Place) -> list[tuple[int, int]]:
+    """The planes of a register, and where in its file they are."""
+    slot, planes = place.routine.slots.of(place.symbol), place.routine.planes  # type: ignore[arg-type]
+    if slot < 0 or planes is None:
+        return []
+    return [(plane, planes.place(slot, plane)) for plane in planes.of(slot)]
+
+
+__all__ = ["UNSET", "Place", "Shadow"]

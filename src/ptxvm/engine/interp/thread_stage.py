@@ -1,0 +1,240 @@
+"""Single threads on the interpreter: a script chooses the values of their reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.interp.barriers import Key
+from ptxvm.engine.interp.calls import Calls
+from ptxvm.engine.interp.engine import Interpreter
+from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.lanes import at
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.engine.interp.scripted_cohort import LoneCohort, bits, members_of
+from ptxvm.engine.limits import Limits
+from ptxvm.engine.protocol import Counters
+from ptxvm.engine.watching import Snapshot
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.environment import Environment
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.single_thread import Enough, Holder, Meeting, Script, Stage
+
+TURNS = 100_000  # of a thread that never jumps back as often as the script allows
+
+
+class Alone:
+    """An engine whose launch does not run the grid, but hands a stage to `explore`; memory stays as it was."""
+
+    def __init__(self, interpreter: Interpreter, explore: Callable[[Stage], None]) -> None:
+        self.interpreter, self.explore = interpreter, explore
+
+    @property
+    def image(self) -> Image:
+        """The program in memory."""
+        return self.interpreter.image
+
+    @property
+    def library(self) -> Library:
+        """The functions of the device, and what they printed."""
+        return self.interpreter.library
+
+    def launch(
+        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, limits: Limits | None = None
+    ) -> Counters:
+        """Set the stage; `limits` are for engines that run the grid."""
+        memory = self.image.memory
+        before = Snapshot(memory.table.items)
+        code = Executable(self.image)
+        routine = code.routine(kernel)
+        if routine is None:
+            raise ValueError(f"the kernel '{kernel.name}' has no body")
+        stage = InterpretedStage(code, routine, shape, parameters, shared, self.interpreter.stack_size(routine))
+        try:
+            with np.errstate(all="ignore"):
+                self.explore(stage)
+        finally:
+            stage.environment.release()
+            before.restore()
+        return Counters()
+
+
+class InterpretedStage:
+    """A grid whose threads the interpreter runs alone."""
+
+    def __init__(
+        self, code: Executable, routine: Routine, shape: LaunchShape, parameters: int, shared: int, stack: int
+    ) -> None:
+        self.code, self.routine, self.kernel, self.shape = code, routine, routine.function, shape
+        self.parameters, self.shared = parameters, code.image.shared_size(self.kernel, shared)
+        self.stack = stack
+        self.memory = code.image.memory
+        self.environment = Environment(self.memory, shared, self.shared, 0)
+        for segment in routine.segments:
+            segment.live_out = -1  # a register is kept to the end, to be asked for
+
+    def run(self, thread: int, script: Script, keep: Sequence[str] = ()) -> Mapping[str, int] | None:
+        """Run one thread; it has a CTA to itself."""
+        cta, lane = divmod(thread, self.shape.threads)
+        cohort = LoneCohort(
+            self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment
+        )  # fmt: skip
+        cohort.obey(script)
+        wanted = [register for register in self.kernel.registers if register.name in keep and register.count == 1]
+        schedule = LoneSchedule(cohort, self.code, self.routine, lane, script)
+        schedule.kept = [self.routine.slots.of(register) for register in wanted]
+        try:
+            while not schedule.run(TURNS):
+                pass
+        except Enough:
+            return None
+        finally:
+            cohort.release()
+        file = schedule.file(self.routine, 0)
+        return {register.name: bits(at(file[self.routine.slots.of(register)], lane)) for register in wanted}
+
+
+class LoneSchedule(Schedule):
+    """Runs one lane."""
+
+    kept: Sequence[int] = ()
+    """The registers of the kernel that are asked for in the end."""
+
+    def __init__(self, cohort: LoneCohort, code: Executable, kernel: Routine, lane: int, script: Script) -> None:
+        super().__init__(cohort, code, kernel)
+        self.script, self.here, self.lone = script, (0, 0, -1), cohort
+        self.calls = LoneCalls(self)
+        self.ready = {(0, kernel.number, 0): [np.array([lane])]} if kernel.end else {}
+
+    def step(self, key: Key, lanes: Any) -> None:
+        """Tell what begins."""
+        routine = self.code.routines[key[1]]
+        segment = routine.segments[key[2]]
+        self.here = key
+        here = self.standpoint(key, int(lanes[0]))
+        self.script.enters(routine.function.instructions[segment.start : segment.end], -key[0], lambda: here)
+        super().step(key, lanes)
+
+    def standpoint(self, key: Key, lane: int) -> Hashable:
+        """All on which it depends what the lane does from a segment on: its live registers, the frames below, local memory."""
+        routine, depth, cohort = self.code.routines[key[1]], -key[0], self.lone
+        live = routine.segments[key[2]].live_in
+        file, slots = self.file(routine, depth), routine.slots
+        mine = [slots.of(r) + n for r in routine.function.registers if live >> r.index & 1 for n in range(r.count)]
+        kept = [self.file(self.kernel, 0)[slot] for slot in self.kept]
+        files = [cohort.own, kept, *(each for (_, at_depth), each in sorted(self.files.items()) if at_depth < depth)]
+        frames = [each[: depth + 1] for each in (cohort.frames, cohort.ends, self.calls.sites)] + files
+        held = tuple(tuple(bits(at(value, lane)) for value in frame) for frame in frames)
+        return key, tuple(bits(at(file[slot], lane)) for slot in (0, *mine)), held, cohort.stack_of(lane, depth)
+
+    def push(self, key: Key, lanes: Any) -> None:
+        """Tell of a jump back."""
+        if len(lanes) and key[:2] == self.here[:2] and key[2] <= self.here[2]:
+            self.script.goes_back()
+        super().push(key, lanes)
+
+    # ── meeting others ──────────────────────────────────────────────────────────────────
+
+    def arrive_cta(self, key: Key, lanes: Any, raws: Any) -> None:
+        """Meet, and go on at once: the model decides what opens the barrier."""
+        number, threads, votes = raws
+        if np.max(number) >= 16:
+            super().arrive_cta(key, lanes, raws)  # which refuses it
+        count, size = None if threads is None else int(np.ravel(threads)[0]), self.lone.size
+        meeting = Meeting(self.last(key), "bar", int(np.ravel(number)[0]), count, tuple(range(size)))
+        if votes is None:
+            self.script.meets(meeting)
+        else:
+            self.vote(meeting, int(np.ravel(votes)[0]))
+        self.resume_one(key, lanes)
+
+    def vote(self, meeting: Meeting, own: int) -> None:
+        """Count the votes of all threads of the CTA."""
+        if meeting.threads is not None and meeting.threads < self.lone.size:
+            raise Unsupported(f"'{meeting.bound.i.mnemonic}' for some threads of a CTA, in a litmus kernel")
+        others = self.script.exchanges(meeting, (own,))
+        for other in meeting.members:
+            self.script.learns(other)
+        self.lone.votes_for[...] = own + sum(vote for (vote,) in others.values())
+        self.lone.voters[...] = 1 + len(others)
+
+    def arrive_warp(self, key: Key, lanes: Any, raws: Any) -> None:
+        """Meet those lanes of the warp that the launch has, and take what they give."""
+        cohort, bound, mask = self.lone, self.last(key), int(np.ravel(raws[0])[0])
+        first = int(cohort.layout.warp_start[lanes[0]])
+        members = [lane for lane in members_of(mask) if first + lane < cohort.size]
+        has_result = bool(bound.i.destinations())
+        name = bound.i.mnemonic if has_result else "bar.warp"
+        meeting = Meeting(bound, name, mask, None, tuple(first + lane for lane in members))
+        if has_result:
+            held = [value.dtype for value in raws[1:]]
+            own = tuple(bits(np.ravel(value)[0]) for value in raws[1:])
+            all_given = {**self.script.exchanges(meeting, own), int(lanes[0]): own}
+            for lane, given in all_given.items():
+                cohort.receive(lane, list(zip(held, given, strict=True)))
+            cohort.members = np.full(cohort.size, sum(1 << lane - first for lane in all_given), np.uint32)
+        else:
+            self.script.meets(meeting)
+        self.resume_one(key, lanes)
+
+
+class LoneCalls(Calls):
+    """The calls of a lane: the script is told what is handed on."""
+
+    handed: list[Holder | None]
+    to = 0
+
+    def enter(self, function: Function, action: Any, key: Key, lanes: Any, bound: Bound) -> None:
+        """One function; its arguments are handed on."""
+        self.handed, self.to = [], 1 - key[0]
+        super().enter(function, action, key, lanes, bound)
+
+    def actual(self, node: Any, bound: Bound, formal: Any, depth: int, routine: Routine, file: list[Any], lanes: Any) -> Any:
+        """Note where an argument comes from."""
+        self.handed.append(self.holder(node, depth, routine, lanes))
+        return super().actual(node, bound, formal, depth, routine, file, lanes)
+
+    def pass_on(self, value: Any, formal: Any, routine: Routine, file: list[Any], frame: Any, lanes: Any) -> None:
+        """Tell where an argument or a result goes."""
+        target = self.holder(formal, self.to, routine, lanes)
+        if target is not None:
+            self.lone.script.hands_on(self.handed.pop(0), target)
+        super().pass_on(value, formal, routine, file, frame, lanes)
+
+    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Any) -> None:
+        """Note where the results come from that the call wants."""
+        wanted = caller.function.instructions[caller.segments[segment].end - 1].results()
+        both = zip(routine.function.signature.results, wanted, strict=False)
+        self.handed = [self.holder(formal, depth, routine, lanes) for formal, target in both if target is not None]
+        self.to = depth - 1
+        super().hand_back(routine, caller, segment, depth, lanes)
+
+    def library(self, function: Function, arguments: Any, results: Any, key: Key, lanes: Any, bound: Bound) -> None:
+        """It would be run again and again."""
+        raise Unsupported(f"a call of '{function.name}' in a litmus kernel")
+
+    @property
+    def lone(self) -> LoneCohort:
+        """The cohort of the calls."""
+        assert isinstance(self.cohort, LoneCohort)  # noqa: S101 - for mypy; `LoneSchedule` has no other
+        return self.cohort
+
+    def holder(self, symbol: Any, depth: int, routine: Routine, lanes: Any) -> Holder | None:
+        """Where a value lies."""
+        if isinstance(symbol, Register):
+            return Holder(symbol, depth)
+        if isinstance(symbol, Variable):
+            home = int(self.cohort.local.home[lanes[0]])
+            frame = int(np.ravel(at(self.cohort.frames[depth], lanes))[0])
+            return Holder(None, depth, home + frame + self.offset(symbol, routine), symbol.size or symbol.element_size)
+        return None
+
+
+__all__ = ["Alone", "InterpretedStage"]

@@ -1,0 +1,361 @@
+"""Traced code that follows its values: which of their bytes are unset, and of which object they are addresses.
+
+The shadows of a register lie in planes of the register file behind the values: that of the register in slot `s` of `n` is in
+`s + n` (tags) and in `s + 2 * n` (unset bytes).  In the code, `C.shadow` is what the cohort knows of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, pred
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.provenance import SPACES
+from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.analysis.unset import passes_memory, use
+from ptxvm.engine.interp import ports
+from ptxvm.engine.interp.segment import Slots, Tracer
+from ptxvm.engine.interp.shadow_algebra import SET, ShadowAlgebra, whole
+
+TAGS, UNSET = 1, 2  # planes
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What is followed in a function: registers that may be unset, those that may hold addresses, and where to look.
+
+    Accesses `several` are held to the object that their address comes from; `memory` and `parameters` tell that addresses
+    may lie there, `locals` that bytes of the stack may be read before they are written.
+    """
+
+    unset: frozenset[Register] = frozenset()
+    tagged: frozenset[Register] = frozenset()
+    several: frozenset[Bound] = frozenset()
+    memory: bool = False
+    parameters: bool = False
+    locals: bool = False
+
+    @property
+    def nothing(self) -> bool:
+        """Is nothing followed?"""
+        return not (self.unset or self.tagged or self.several or self.memory or self.parameters or self.locals)
+
+    def tags_in(self, space: str) -> bool:
+        """May an address lie in a state space?"""
+        return self.parameters if space == "param" else self.memory
+
+
+class Planes:
+    """Where the shadows of registers lie in a file."""
+
+    def __init__(self, slots: Slots, following: Following) -> None:
+        self.following, self.size = following, len(slots.types)
+        self.register = dict(slots.slots(following.unset | following.tagged))
+
+    def of(self, slot: int) -> Iterator[int]:
+        """The planes of the register in a slot."""
+        register = self.register.get(slot)
+        if register in self.following.tagged:
+            yield TAGS
+        if register in self.following.unset:
+            yield UNSET
+
+    def place(self, slot: int, plane: int) -> int:
+        """Where it is in a plane."""
+        return slot + plane * self.size
+
+    def unset(self) -> Iterator[tuple[int, np.uint32]]:
+        """Where the masks of the registers are that may be unset, and what they are as long as none has a value."""
+        for slot, register in self.register.items():
+            if register in self.following.unset:
+                yield self.place(slot, UNSET), np.uint32(whole(register.type))
+
+    def zeros(self) -> list[Any]:
+        """The planes of a fresh file."""
+        return [np.int64(0)] * self.size + [SET] * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A register that an instruction reads; `partly` tells that it can do with some of the bytes."""
+
+    bound: Bound
+    register: Register
+    partly: bool = False
+
+    @property
+    def all_bytes(self) -> int:
+        """The mask of all its bytes."""
+        return whole(self.register.type)
+
+
+@dataclass(slots=True)
+class TrackedTracer(Tracer):
+    """Traces instructions with the shadows of their values."""
+
+    planes: Planes = field(kw_only=True)
+    bound: Bound | None = None
+    waited: bool = False
+    partly: list[str] = field(default_factory=list)  # the registers of the instruction of which bytes may be unset
+    alg: ShadowAlgebra = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.alg = ShadowAlgebra(self.code, self.consumed)
+
+    @property
+    def following(self) -> Following:
+        """What is followed."""
+        return self.planes.following
+
+    # ── instructions ────────────────────────────────────────────────────────────────────
+
+    def instruction(self, bound: Bound, stage: str = "run") -> None:
+        """One instruction, and what it reads that is unset."""
+        self.bound = bound
+        self.waited = stage == "run" and "waits" in bound.i.of.effects
+        self.partly = []
+        before = dict(self.alg.unset)
+        Tracer.instruction(self, bound, stage)
+        self.alg.unset = before | {raw: mask for raw, mask in self.alg.unset.items() if raw not in before}
+
+    def guard_of(self, bound: Bound) -> str | None:
+        """The guard, and what else is read: told before the instruction does anything."""
+        used = use(bound)
+        for register in used.guards:
+            self.read(Read(bound, register), None)
+        guard = Tracer.guard_of(self, bound)
+        partly = bound.i.of.effects <= {"mem"}
+        for register in used.reads:
+            self.read(Read(bound, register, partly), guard)
+        return guard
+
+    def read(self, read: Read, guard: str | None) -> None:
+        """Tell of a register that is unset; what is left of its mask the algebra follows through the instruction."""
+        if read.register not in self.following.unset:
+            return
+        raw = self.slot(self.slots.of(read.register), read.register.type).raw
+        mask = self.alg.unset.pop(raw, None)
+        if mask is None or self.waited:
+            return
+        left = self.code.emit(f"C.shadow.unset({self.code.refer(read)}, L, {guard}, {mask})", pure=False)
+        if read.partly:
+            self.alg.unset[raw] = left
+            self.partly.append(read.register.name)
+
+    def consumed(self, raw: str) -> None:
+        """A value is computed with as a whole."""
+        mask = self.alg.unset.get(raw)
+        if mask is not None and self.bound is not None and not self.waited:
+            name = self.partly[0] if len(self.partly) == 1 else ""
+            self.code.run(f"C.shadow.consumed({self.code.refer(self.bound)}, {name!r}, L, {self.guard}, {mask})")
+            self.alg.unset.pop(raw)
+
+    def port(self, name: str, bound: Bound) -> Any:
+        """Ports that follow values."""
+        made = TRACKED.get(name)
+        return made(self, bound) if made is not None else Tracer.port(self, name, bound)
+
+    def peers(self, bound: Bound, types: tuple[Type, ...]) -> ports.Peers:
+        """The lanes that have met, with the tags of what they gave."""
+        return (TrackedPeers if self.following.tagged else ports.Peers)(self.alg, bound, None, types)
+
+    # ── registers ───────────────────────────────────────────────────────────────────────
+
+    def slot(self, slot: int, type: Type) -> Value:
+        """What a slot of the file holds, with its shadows."""
+        known = slot in self.current
+        value = Tracer.slot(self, slot, type)
+        for plane in () if known else self.planes.of(slot):
+            name = f"R[{self.planes.place(slot, plane)}]"
+            shadow = self.code.emit(name if self.whole else f"C.shadow.taken({name}, L)")
+            (self.alg.tags if plane == TAGS else self.alg.unset)[value.raw] = shadow
+        return value
+
+    def stores(self, live: int | None) -> Any:
+        """The writes of the registers that are still needed, and of their shadows."""
+        yield from Tracer.stores(self, live)
+        for slot in sorted(self.written):
+            if live is not None and slot > 0 and not self.is_live(slot, live):
+                continue
+            raw = self.current[slot].raw
+            for plane in self.planes.of(slot):
+                name, place = (self.alg.tag if plane == TAGS else self.alg.mask)(raw), self.planes.place(slot, plane)
+                yield f"R[{place}] = {name}.copy()" if self.whole else f"put(R, {place}, L, {name}, C.size)"
+
+    def variable_address(self, variable: Variable, offset: int = 0) -> Value:
+        """Where a variable is; it is the object of its address."""
+        value = Tracer.variable_address(self, variable, offset)
+        if not self.following.tagged or variable.space not in SPACES or not variable.size:
+            return value
+        named = self.code.emit(f"{self.code.refer(same)}({value.raw}, {self.code.refer(variable)})")  # no constant any more
+        tag = self.code.emit(f"C.shadow.tag_of({self.code.refer(variable)}, {self.code.refer(self.function)}, L)", pure=False)
+        self.alg.tags[named] = tag
+        return Value(self.alg, value.type, named)
+
+
+def same(value: Any, variable: Variable) -> Any:  # noqa: ARG001 - it tells apart variables that begin at one offset
+    """An address, as that of a variable."""
+    return value
+
+
+# ── ports ───────────────────────────────────────────────────────────────────────────────
+
+
+class TrackedMemory(ports.Memory):
+    """`mem`, with the shadows of what it moves."""
+
+    alg: ShadowAlgebra
+
+    def __init__(self, tracer: TrackedTracer, bound: Bound) -> None:
+        super().__init__(tracer.alg, bound, tracer.guard)
+        self.following, self.tracer = tracer.following, tracer
+
+    def hold(self, address: Value, *, writing: bool) -> None:
+        """The access is held to the object that its address comes from."""
+        self.alg.use(address.raw)
+        if self.bound in self.following.several and address.raw in self.alg.tags:
+            self.code.run(f"C.shadow.hold({self.code.refer(self.bound)}, L, {writing}, {self.alg.tags[address.raw]})")
+
+    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+        """A gather."""
+        self.hold(address, writing=False)
+        values = super().load(space, type, address, count, **attributes)
+        where = f"{self.access}, L, {self.guard}, {address.raw}"
+        if self.following.tags_in(space):
+            self._shadows(self.alg.tags, values, f"C.shadow.loaded_tags({where})")
+        if self.following.locals and passes_memory(self.bound):
+            self._shadows(self.alg.unset, values, f"C.shadow.lacking({where})")
+        return values
+
+    def _shadows(self, shadows: dict[str, str], values: Sequence[Value], text: str) -> None:
+        whole = self.code.emit(text, pure=False)
+        for n, value in enumerate(values):
+            shadows[value.raw] = self.code.emit(f"{whole}[{n}]", pure=False)
+
+    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+        """A scatter."""
+        self.hold(address, writing=True)
+        super().store(space, type, address, values, **attributes)
+        where = f"{self.access}, L, {self.guard}, {address.raw}"
+        if self.following.tags_in(space):
+            self.code.run(f"C.shadow.store_tags({where}, ({''.join(f'{self.alg.tag(v.raw)}, ' for v in values)}))")
+        if any(value.raw in self.alg.unset for value in values):
+            name = self.tracer.partly[0] if len(self.tracer.partly) == 1 else ""
+            masks = "".join(f"{self.alg.mask(v.raw)}, " for v in values)
+            self.code.run(f"C.shadow.store_unset({where}, {name!r}, ({masks}))")
+
+    def atomic(
+        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        **attributes: Any,
+    ) -> Value:  # fmt: skip
+        """Read, update, write, with the tags of what was there and of what is."""
+        self.hold(address, writing=True)
+        for each in operands:
+            self.alg.use(each.raw)
+        value = super().atomic(space, type, address, update, operands, **attributes)
+        if self.following.memory:
+            tags = "".join(f"{self.alg.tag(each.raw)}, " for each in operands)
+            raws = "".join(f"{each.raw}, " for each in operands)
+            where = f"{self.access}, L, {self.guard}, {address.raw}"
+            how = attributes.get("operation") or ""
+            text = f"C.shadow.update_tags({where}, {how!r}, {value.raw}, ({raws}), ({tags}))"
+            self.alg.tags[value.raw] = self.code.emit(text, pure=False)
+        return value
+
+    def to_generic(self, space: str, address: Value) -> Value:
+        """An address of the same object."""
+        return self._same(address, super().to_generic(space, address))
+
+    def from_generic(self, space: str, address: Value) -> Value:
+        """An address of the same object."""
+        return self._same(address, super().from_generic(space, address))
+
+    def _same(self, address: Value, made: Value) -> Value:
+        self.alg.use(address.raw)
+        if address.raw in self.alg.tags:
+            self.alg.tags[made.raw] = self.alg.tags[address.raw]
+        return made
+
+    def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
+        """A new object."""
+        self.alg.use(size.raw)
+        made = super().allocate_stack(size, alignment)
+        if self.following.tagged:
+            self.alg.tags[made.raw] = self.code.emit("C.shadow.new_block", pure=False)
+        return made
+
+
+class TrackedTasks(ports.Tasks):
+    """`tasks`: copies between objects."""
+
+    alg: ShadowAlgebra
+
+    def __init__(self, tracer: TrackedTracer, bound: Bound) -> None:
+        super().__init__(tracer.alg, bound, tracer.guard)
+        self._memory = TrackedMemory(tracer, bound)
+
+    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
+        """Start a copy."""
+        self._hold(target, source)
+        super().copy(target, source, size, given)
+
+    def copy_bulk(
+        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        update: Callable[[Value, Value], Value] | None,
+    ) -> None:  # fmt: skip
+        """Start a copy of many bytes."""
+        self._hold(target, source)
+        super().copy_bulk(to, target, origin, source, size, told, update)
+
+    def _hold(self, target: Value, source: Value) -> None:
+        self._memory.hold(target, writing=True)
+        self._memory.hold(source, writing=False)
+
+
+class TrackedWarp(ports.Warp):
+    """`warp`: lanes give each other values, with their tags."""
+
+    alg: ShadowAlgebra
+
+    def __init__(self, tracer: TrackedTracer, bound: Bound) -> None:
+        super().__init__(tracer.alg, bound, tracer.guard)
+        self.tags = bool(tracer.following.tagged)
+
+    def converge(self, members: Value, *payload: Value) -> ports.Request:
+        """Wait for the others."""
+        self._give(payload)
+        return super().converge(members, *payload)
+
+    def together(self, *payload: Value) -> ports.Peers:
+        """The lanes that are here."""
+        self._give(payload)
+        made = super().together(*payload)
+        return TrackedPeers(self.alg, self.bound, self.guard, made.types) if self.tags else made
+
+    def _give(self, payload: Sequence[Value]) -> None:
+        if self.tags:
+            tags = "".join(f"{self.alg.tag(each.raw)}, " for each in payload)
+            self.code.run(f"C.shadow.give_tags(L, ({tags}))")
+
+
+class TrackedPeers(ports.Peers):
+    """What the lanes gave that have met."""
+
+    alg: ShadowAlgebra
+
+    def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
+        """What another lane gave."""
+        made = super().at(lane, payload, meant=meant)
+        if self.types[payload] is not pred:
+            self.alg.tags[made.raw] = self.code.emit(f"C.shadow.peer_tags(L, {payload}, {lane.raw})", pure=False)
+        return made
+
+
+TRACKED: dict[str, Callable[[TrackedTracer, Bound], Any]] = {"mem": TrackedMemory, "tasks": TrackedTasks, "warp": TrackedWarp}
+
+__all__ = ["Following", "Planes", "TrackedTracer"]

@@ -1,0 +1,83 @@
+"""Short pieces of code that lanes skip by what memory holds (`@p bra L; …; L:`): they run in place, under a guard.
+
+Lanes would part at such a branch in nearly every warp, only to meet again a few instructions later.  So they stay
+together, and code of whole warps can hold it.  What a piece writes to registers that are dead after it, it computes for
+all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxvm.analysis.flow import bit_of, labels, reads_and_writes, targets
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.jit.cfg.restart_points import touches
+from ptxvm.isa.effects import Jump, Summary
+from ptxvm.isa.summary import widens
+
+LONGEST = 8  # instructions
+ORDERED = {"volatile", "acquire", "release", "acq_rel", "mmio"}  # accesses for which others wait
+ASKING = {"mem", "warp", "cta"}  # effects of what gives the threads of a warp what they do not know
+
+
+def predicated_tails(function: Function, cuts: Sequence[int]) -> dict[int, int]:
+    """Where the pieces of a function begin, by where they end; `cuts` are where nodes begin, in order."""
+    code = function.instructions
+    found = {
+        end: start
+        for before, start, end in zip(cuts, cuts[1:], cuts[2:], strict=False)
+        if end < len(code) and _skips(code[start - 1], end) and end - start <= LONGEST and _plain(code, before, start, end)
+    }
+    entered = {label.index for label in labels(function)} if found else set()
+    told = by_memory(code) if found else 0
+    return {end: start for end, start in found.items() if start not in entered and _guard(code[start - 1]) & told}
+
+
+def by_memory(code: Sequence[Bound]) -> int:
+    """The registers of a function that depend on what memory holds, or on other lanes, as a mask."""
+    flows = []
+    for bound in code:
+        reads, writes = reads_and_writes(bound)
+        changed = writes or reads  # what is guarded is written perhaps, and counts among what is read
+        flows.append((reads, changed, _asks(bound)))
+    found, grown = -1, 0
+    while grown != found:
+        found = grown
+        for reads, changed, asks in flows:
+            if asks or reads & grown:
+                grown |= changed
+    return found
+
+
+def _asks(bound: Bound) -> bool:
+    return bool(bound.i.of.effects & ASKING) and "param" not in bound.summary.spaces
+
+
+def _skips(bound: Bound, end: int) -> bool:
+    """Is it a branch of some lanes to there?"""
+    node = bound.node
+    goes = bound.summary.jump is Jump.GOTO and node.guard is not None and not bound.i.uni
+    return goes and targets(bound) == [end]
+
+
+def _guard(bound: Bound) -> int:
+    guard = bound.guard()
+    return bit_of(guard[0]) if guard is not None else 0
+
+
+def _moves(found: Summary) -> bool:
+    """Does it load, store or update, and nothing that others wait for?"""
+    plain = not (found.fences or found.polls or found.grows_stack or found.converts_address)
+    return plain and bool(found.accesses) and not any(access.order in ORDERED or access.mbarrier for access in found.accesses)
+
+
+def _plain(code: Sequence[Bound], before: int, start: int, end: int) -> bool:
+    """Can the piece be part of the segment before it, and does it nothing but compute, load, store and count?"""
+    dirty = any(touches(bound) for bound in code[before:start])
+    for bound in code[start:end]:
+        effects, passes = bound.i.of.effects, "param" in bound.summary.spaces
+        moves = effects == {"mem"} and _moves(bound.summary)
+        if bound.node.guard is not None or (effects and not moves) or passes or (dirty and widens(bound.i)):
+            return False
+        dirty = dirty or touches(bound)
+    return True

@@ -1,0 +1,482 @@
+"""Nodes of the control flow graph, their order, and the nodes at which lanes may wait while another one runs.
+
+A node is a segment of the kernel, or the part of a barrier that comes after the wait.  Among the nodes at which lanes of
+a warp stand, the one of the lowest rank runs first, so that lanes which diverged meet again: code in its order, then
+the collectives, for which others may have to come, then barriers, at which the warp waits for the others of its CTA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successors
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Register
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine import targets
+from ptxvm.engine.jit.cfg.if_conversion import predicated_tails
+from ptxvm.engine.jit.cfg.restart_points import after_stores
+from ptxvm.isa.effects import Jump
+from ptxvm.isa.model import Decoded
+from ptxvm.machine.image import Image
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A function where it is called: calls are part of the code around them.
+
+    `registers` is the number of its first register among those of all frames, `offset` where its variables begin in the
+    local memory of a thread; `back` is the node to which its lanes return.  A `shared` one is called from
+    several places, or by itself: each lane has kept to which of the nodes `backs` it returns, and its variables begin
+    where its caller's frame ends.  `extra` is the register that holds by how much the function has made its frame longer.
+    """
+
+    function: Function
+    number: int
+    registers: int
+    offset: int
+    end: int
+    parent: Frame | None = None
+    call: Bound | None = None
+    call_end: int = 0  # the instruction after the call
+    shared: bool = False
+    extra: int | None = None
+    back: int = -1
+    backs: list[int] = field(default_factory=list)
+    at: dict[int, int] = field(default_factory=dict)  # nodes by the instruction at which they begin
+    root: Frame = field(init=False)  # the outermost frame that it stands in: the kernel's, or a shared one
+
+    @property
+    def code(self) -> list[Bound]:
+        """Its instructions."""
+        return self.function.instructions
+
+    def __post_init__(self) -> None:
+        """Its root is that of its parent."""
+        self.root = self if self.parent is None else self.parent.root
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A piece of code that a group of lanes runs in one go.
+
+    `waits` where they come out of a barrier; `returns` is the frame of the function that they come back from.
+    """
+
+    number: int
+    frame: Frame
+    start: int
+    end: int
+    rank: int = 0
+    gen: int = 0
+    kill: int = 0
+    live_in: int = 0
+    live_out: int = 0
+    waits: bool = False
+    barrier: bool = False
+    successors: list[int] = field(default_factory=list)
+    wait: int = -1  # of a barrier or a collective, the node that follows the wait
+    callee: Frame | None = None  # of a call
+    calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, and the nodes that they return to
+    kept: int = 0  # the registers that such a call keeps
+    predicated_tail: int = 0  # how many instructions at its end some lanes skip ...
+    escaping_writes: int = 0  # ... and the registers written there that are live after the node
+    returns: Frame | None = None
+    call: Bound | None = None  # of a shared function, from which lanes return here
+    waiting: frozenset[int] = frozenset()  # nodes at which other lanes may stand meanwhile
+
+    @property
+    def barrier_wait(self) -> bool:
+        """Do lanes that come out of a barrier go on here?"""
+        return self.waits and is_barrier(self.code[0].i)
+
+    @property
+    def skip_branch(self) -> int:
+        """The position of the branch over its predicated tail; -1 where it has none."""
+        return self.end - self.start - self.predicated_tail - 1 if self.predicated_tail else -1
+
+    @property
+    def code(self) -> list[Bound]:
+        """Its instructions."""
+        return [] if self.returns is not None else self.frame.code[self.start : self.end]
+
+
+def is_barrier(i: Decoded) -> bool:
+    """Does it wait for the CTA?"""
+    return "waits" in i.of.effects and "cta" in i.of.effects
+
+
+def is_collective(i: Decoded) -> bool:
+    """Does it wait for lanes of the warp?"""
+    return "waits" in i.of.effects and "warp" in i.of.effects
+
+
+class Plan:
+    """The nodes of a kernel, with the functions that it calls in their places."""
+
+    def __init__(self, image: Image, kernel: Function, *, general: bool = False) -> None:
+        self.image, self.general = image, general
+        self.nodes: list[Node] = []
+        self.frames: list[Frame] = []
+        self.order: list[Node] = []
+        self.count = 2  # STACK and SAVED come first
+        self.shared: dict[Function, Frame] = {}
+        self.module: dict[Register, int] = {}  # those that all functions of a thread share (PTX 5.1.1)
+        for register in (r for program in image.programs for r in program.scope.registers):
+            self.module[register], self.count = self.count, self.count + 1
+        self.copies = 0  # frames of functions that stand in the code already
+        self._standing: set[Function] = set()
+        self._segments: dict[Function, dict[int, int]] = {}
+        self._fill(self._enter(kernel, None, None, 0))
+        self._link()
+        self._rank()
+        self._live()
+        for node in self.nodes:
+            if node.wait >= 0 and not node.barrier and not general:  # lanes of a collective do not wait
+                node.successors.remove(node.wait)
+
+    def repeats(self, node: Node) -> bool:
+        """Is the node part of a loop?"""
+        return node.number in self._loops
+
+    @cached_property
+    def _loops(self) -> set[int]:
+        """The nodes from which control can come back to them."""
+        return repeated(self.nodes)
+
+    # ── frames ──────────────────────────────────────────────────────────────────────────
+
+    def _fits(self, function: Function, caller: Frame) -> bool:
+        """Can the function stand where it is called?"""
+        if caller.extra is not None or function not in self._standing:
+            return caller.extra is None
+        above: Frame | None = caller
+        while above is not None and self.copies < MOST_COPIES:
+            if above.function is function:
+                return False
+            above = above.parent
+        return self.copies < MOST_COPIES
+
+    def _enter(self, function: Function, parent: Frame | None, call: Bound | None, call_end: int) -> Frame:
+        size = self.image.frame_size(function, call)
+        start = self.image.module_local.size if parent is None else -(-parent.end // 16) * 16
+        end = start + (size if parent is None else max(size, 16))
+        frame = Frame(function, len(self.frames), self.count, start, end, parent, call, call_end)
+        self.copies += function in self._standing
+        self._standing.add(function)
+        self._add(frame)
+        return frame
+
+    def _shared(self, function: Function) -> Frame:
+        """The frame of a function that stands in the code once."""
+        size = self.image.frame_size(function, None)
+        frame = Frame(function, len(self.frames), self.count, 0, max(size, 16), shared=True, back=BACK)
+        self._standing.add(function)
+        self._add(frame)
+        return frame
+
+    def _add(self, frame: Frame) -> None:
+        if len(self.frames) >= MOST_FRAMES:
+            raise Unsupported(f"compiling a kernel that calls {MOST_FRAMES:,} functions or more (engine='interp' runs it)")
+        self.frames.append(frame)
+        self.count += len(frame.function.registers)
+        if any(bound.summary.grows_stack for bound in frame.code):
+            frame.extra, self.count = self.count, self.count + 1
+
+    def _fill(self, frame: Frame) -> None:
+        """Make the nodes of a frame, and of those that its calls enter: each of these where the call is, depth first."""
+        work = [self._nodes(frame)]
+        while work:
+            entered = next(work[-1], None)
+            if entered is None:
+                work.pop()
+            else:
+                work.append(self._nodes(entered))
+
+    def _nodes(self, frame: Frame) -> Iterator[Frame]:
+        """The nodes of a frame; gives the frames that its calls enter, which are filled before it goes on."""
+        code = frame.code
+        own: list[Node] = []
+        if not code:  # control comes to the end at once
+            frame.at[0] = self._node(frame, 0, 0).number
+        for start, end, tail in self._pieces(frame):
+            node = self._node(frame, start, end)
+            own.append(node)
+            node.predicated_tail = end - tail
+            last = code[end - 1]
+            if last.calls:
+                yield from self._call(node, last)
+            if is_barrier(last.i) or is_collective(last.i):
+                node.barrier = is_barrier(last.i)
+                after = self._node(frame, start, end)
+                after.waits, node.wait = True, after.number
+        for node in own:
+            frame.at[node.start] = node.number
+        for node in own:
+            following = [frame.at[at] for at in successors(frame.function, code[node.end - 1], node.end)]
+            if node.wait >= 0:
+                self.nodes[node.wait].successors = list(following)
+                passes = not node.barrier or code[node.start].node.guard is not None
+                following = [node.wait, *(following if passes else [])]
+            guarded = code[node.end - 1].node.guard is not None
+            if node.callee is not None:
+                self.nodes[node.callee.back].successors = list(following)
+                following = [node.callee.at[0], *(following if guarded else [])]
+            for _, back in node.calls:
+                self.nodes[back].successors = list(following)
+            node.successors = following if guarded or not node.calls else []
+
+    def _pieces(self, frame: Frame) -> Iterator[tuple[int, int, int]]:
+        """Where nodes begin and end, and where what begins that some lanes skip."""
+        cuts = sorted({0, len(frame.code), *cut_points(frame.function), *after_stores(frame.code)})
+        beside = predicated_tails(frame.function, cuts) if not self.module else {}
+        for start, end in pairwise(sorted({*cuts} - {*beside.values()})):
+            yield start, end, beside.get(end, end)
+
+    def _node(self, frame: Frame, start: int, end: int) -> Node:
+        node = Node(len(self.nodes), frame, start, end)
+        self.nodes.append(node)
+        self.order.append(node)
+        return node
+
+    def _call(self, node: Node, bound: Bound) -> Iterator[Frame]:
+        """What a call enters: code that stands there, or functions that stand elsewhere; neither, where there is no body.
+
+        Gives the frames that are new.
+        """
+        functions = callees(self.image, bound)
+        direct = bound.operands.get("func") is not None
+        for function in functions:
+            if direct and self._fits(function, node.frame):
+                node.callee = self._enter(function, node.frame, bound, node.end)
+                yield node.callee
+                back = self._node(node.frame, node.end, node.end)
+                back.returns, node.callee.back = node.callee, back.number
+                return
+        for function in functions:
+            callee = self.shared.get(function)
+            if callee is None:
+                callee = self.shared[function] = self._shared(function)
+                yield callee
+            back = self._node(node.frame, node.end, node.end)
+            back.returns, back.call = callee, bound
+            callee.backs.append(back.number)
+            node.calls.append((callee, back.number))
+
+    def _link(self) -> None:
+        """Shared functions, all of which are known now: where calls go, where returns go, what calls keep."""
+        for node in self.nodes:
+            if node.calls:
+                node.successors = [*(callee.at[0] for callee, _ in node.calls), *node.successors]
+                node.kept = self._needed(node)
+                for _, back in node.calls:
+                    self.nodes[back].kept = node.kept
+            if node.frame.shared and _leaves(node):
+                node.successors = [*node.successors, *node.frame.backs]
+        mine = [node for node in self.order if not node.frame.root.shared]
+        self.order = [node for node in self.order if node.frame.root.shared] + mine
+
+    def _needed(self, node: Node) -> int:
+        """The registers of shared functions that live across a call: of the function, and of those that it is inlined in."""
+        if not node.frame.root.shared:
+            return 0
+        found, frame, end = 0, node.frame, node.end
+        while True:
+            found |= self._live_after(frame.function, end) << frame.registers
+            if frame.extra is not None:
+                found |= 1 << frame.extra
+            if frame.parent is None:
+                return found
+            frame, end = frame.parent, frame.call_end
+
+    def _live_after(self, function: Function, end: int) -> int:
+        """The registers of a function that are live where a segment ends."""
+        if function not in self._segments:
+            self._segments[function] = {segment.end: segment.live_out for segment in segments(function)}
+        return self._segments[function][end]
+
+    # ── order and liveness ──────────────────────────────────────────────────────────────
+
+    def _rank(self) -> None:
+        total = len(self.order)
+        for place, node in enumerate(self.order):
+            later = 2 if node.waits else 1 if node.code and is_collective(node.code[0].i) else 0
+            node.rank = place + later * total
+        for node in self.nodes:  # lanes that return find the node that they return to
+            back = node.frame.back
+            if back >= 0 and _leaves(node) and back not in node.successors:
+                node.successors.append(back)
+
+    def _live(self) -> None:
+        """Backward data flow to a fixed point, of the registers of all frames."""
+        for node in self.nodes:
+            self._uses(node)
+        work = [node.number for node in self.nodes]
+        before: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for s in node.successors:
+                before[s].append(node.number)
+        while work:
+            node = self.nodes[work.pop()]
+            node.live_out = 0
+            for s in node.successors:
+                node.live_out |= self.nodes[s].live_in
+            needed = node.gen | (node.live_out & ~node.kill)
+            if needed != node.live_in:
+                node.live_in = needed
+                work += before[node.number]
+        always = sum(1 << index for index in (*self.measures, *self.module.values()))
+        for node in self.nodes:
+            node.live_in |= always
+            node.live_out |= always
+            node.escaping_writes = _written_in_tail(node) & node.live_out
+
+    def number(self, register: Register, frame: Frame) -> int:
+        """A register of a function where that is called, or of a module, among those of the kernel."""
+        return self.module[register] if register.of_module else register.index + frame.registers
+
+    @property
+    def measures(self) -> list[int]:
+        """The registers that measure stacks."""
+        return ([STACK, SAVED] if self.shared else []) + [f.extra for f in self.frames if f.extra is not None]
+
+    def _uses(self, node: Node) -> None:
+        if node.returns is not None:
+            self._returned(node)
+            return
+        shift, written = node.frame.registers, 0
+        for position, bound in enumerate(node.code):
+            reads, writes = reads_and_writes(bound)
+            if (node.callee is not None or node.calls) and bound is node.code[-1]:
+                writes = 0
+            if node.barrier or node.waits:
+                writes = 0
+            node.gen |= reads << shift & ~written
+            written |= writes << shift
+            if not node.predicated_tail or position <= node.skip_branch:  # the lanes that skip the others keep what they have
+                node.kill = written
+        node.gen |= node.kept & ~node.kill
+        if node.callee is not None and node.code[-1].node.guard is None:
+            for formal in node.callee.function.signature.parameters:
+                if isinstance(formal, Register):
+                    node.kill |= 1 << formal.index + node.callee.registers
+
+    def _returned(self, node: Node) -> None:
+        callee = node.returns
+        if callee is None:
+            return
+        call = callee.call or node.call
+        for formal, target in zip(callee.function.signature.results, call.results() if call else [], strict=False):
+            if isinstance(formal, Register):
+                node.gen |= 1 << formal.index + callee.registers
+            if isinstance(target, Register) and not target.of_module:
+                node.kill |= 1 << target.index + node.frame.registers
+        node.kill |= node.kept
+
+
+MOST_FRAMES = 4000  # what compiling takes grows with the square of their number
+MOST_COPIES = 200  # by which functions that are called several times make the code grow
+STACK, SAVED = 0, 1  # registers of a thread: where its frame begins, and how much its second stack holds
+BACK = -2  # the node to which a shared function returns, which its caller has saved
+
+
+def _leaves(node: Node) -> bool:
+    """May lanes return from the function at the end of a node?  Past the last instruction they do."""
+    code = node.frame.code
+    return node.end == len(code) or (node.returns is None and code[node.end - 1].summary.jump is Jump.LEAVE)
+
+
+def _written_in_tail(node: Node) -> int:
+    """The registers that the instructions write which some lanes skip."""
+    found = 0
+    for bound in node.code[node.skip_branch + 1 :] if node.predicated_tail else ():
+        found |= reads_and_writes(bound)[1]
+    return found << node.frame.registers
+
+
+def callees(image: Image, bound: Bound) -> list[Function]:
+    """The functions with a body that a call may enter: the one that it names, or those that its pointer may go to."""
+    named = bound.callee()
+    if named is None:
+        return targets.enterable(image, bound)
+    function = image.resolve(named)
+    return [function] if function.defined else []
+
+
+def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
+    """For every node the nodes at which other lanes may stand while it runs."""
+    leaving = {node.number for node in found if node.code and node.code[-1].summary.ends_thread}
+    others: list[set[int]] = [set() for _ in found]
+    reached = {0}
+    work = [0]
+    while work:
+        n = work.pop()
+        node = found[n]
+        groups = [set(node.successors)] if n in divergent else [{s} for s in node.successors] or [set()]
+        if n in leaving:
+            groups.append(set())
+        for group in groups:
+            standing = others[n] | group
+            if not standing:
+                continue
+            bound = max((found[s].rank for s in group), default=1 << 60)
+            for following in standing:
+                rank = found[following].rank
+                if rank > bound:
+                    continue
+                left = {q for q in standing if found[q].rank > rank}
+                if following not in reached or not left <= others[following]:
+                    reached.add(following)
+                    others[following] |= left
+                    work.append(following)
+    return [frozenset(each) for each in others]
+
+
+def repeated(found: list[Node]) -> set[int]:
+    """The nodes that are in loops: Tarjan's strongly connected components."""
+    loops: set[int] = set()
+    order: dict[int, int] = {}  # when each was seen first
+    lowest: dict[int, int] = {}  # the earliest that it comes to
+    path: list[int] = []
+    for start in range(len(found)):
+        if start in order:
+            continue
+        work = [(start, iter(found[start].successors))]
+        order[start] = lowest[start] = len(order)
+        path.append(start)
+        while work:
+            node, rest = work[-1]
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[node])
+                if lowest[node] == order[node]:
+                    component = [path.pop()]
+                    while component[-1] != node:
+                        component.append(path.pop())
+                    lowest.update(dict.fromkeys(component, len(found)))  # they are done with
+                    if len(component) > 1 or node in found[node].successors:
+                        loops.update(component)
+            elif following not in order:
+                order[following] = lowest[following] = len(order)
+                path.append(following)
+                work.append((following, iter(found[following].successors)))
+            else:
+                lowest[node] = min(lowest[node], lowest[following])
+    return loops
+
+
+def reachable(found: list[Node], starts: set[int]) -> set[int]:
+    """The nodes that control can come to."""
+    seen: set[int] = set()
+    work = list(starts)
+    while work:
+        n = work.pop()
+        if n not in seen:
+            seen.add(n)
+            work += found[n].successors
+    return seen

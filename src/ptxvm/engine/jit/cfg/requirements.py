@@ -1,0 +1,60 @@
+"""What a kernel needs, as far as its code shows: what it calls, a stack without bounds, and which barriers it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxvm.analysis.call_graph import callees_first
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.jit.cfg.nodes import callees
+from ptxvm.machine.image import Image
+from ptxvm.syntax import tree
+
+
+def called(image: Image, function: Function) -> Iterator[Function]:
+    """A kernel, and the functions that it calls by name."""
+    seen, work = set(), [function]
+    while work:
+        each = image.resolve(work.pop())
+        if each in seen:
+            continue
+        seen.add(each)
+        yield each
+        for bound in each.instructions:
+            if bound.calls:
+                work += callees(image, bound)
+
+
+def asks(image: Image, kernel: Function) -> frozenset[str]:
+    """The functions that a kernel calls and no module defines: the device may have them."""
+    named = (bound.callee() for each in called(image, kernel) for bound in each.instructions if bound.calls)
+    return frozenset(symbol.name for symbol in named if symbol is not None and not image.resolve(symbol).defined)
+
+
+def unbounded(image: Image, kernel: Function) -> bool:
+    """Has its stack no bound that is known here?  It uses `alloca`, calls through pointers, or recursion."""
+    functions = list(called(image, kernel))
+    if any(b.summary.grows_stack or b.summary.indirect for f in functions for b in f.instructions):
+        return True
+
+    def inner(function: Function) -> list[Function]:
+        return [each for b in function.instructions if b.calls for each in callees(image, b)]
+
+    return callees_first([image.resolve(kernel)], inner) is None
+
+
+# ── barriers ────────────────────────────────────────────────────────────────────────────
+
+
+def partial_barriers(image: Image, kernel: Function) -> bool:
+    """Is one of the barriers for so many threads, or is it unknown which one it is?"""
+    return any(_counts(bound) for each in called(image, kernel) for bound in each.instructions)
+
+
+def _counts(bound: Bound) -> bool:
+    if "cta" not in bound.i.of.effects:
+        return False
+    if "waits" not in bound.i.of.effects:  # bar.arrive
+        return True
+    number = bound.operands.get("a")
+    return not isinstance(number, tree.Integer) or number.value >= 16 or bound.operands.get("b") is not None

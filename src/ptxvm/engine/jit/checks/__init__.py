@@ -1,0 +1,1 @@
+"""Launches that look quickly for what the checkers report."""

@@ -1,0 +1,222 @@
+"""A launch of a kernel that looks for what checkers report: its tags, and what it asks of Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ptxvm.engine.jit.abi.launch_record import AT
+from ptxvm.engine.jit.abi.metadata import Site
+from ptxvm.engine.jit.memory.shadow_tags import EPOCH, FIRST, HOST, MANY
+from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
+from ptxvm.engine.jit.run.callbacks import Callbacks
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import Bytes
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.memory import Memory
+from ptxvm.machine.texture_surface import Touched
+from ptxvm.machine.texture_unit import LookUp
+
+RENUMBER = ctypes.CFUNCTYPE(None)
+LINE = 64  # bytes that the processor caches together
+HEAP_BLOCK = "a block of malloc"  # as `machine.heap` names them
+
+
+class Suspicious(Exception):  # noqa: N818 - it says what happened
+    """Something that the exact checker has to look at."""
+
+
+@dataclass
+class ObservedLaunch:
+    """The quick look at one launch; `shadow` is that of its kernel, `new` the memory that has no value yet."""
+
+    memory: Memory
+    checks: frozenset[str]
+    shadow: Shadow | None = None
+    new: frozenset[Allocation] = frozenset()
+    before: dict[Allocation, Bytes] = field(default_factory=dict)  # what is written, and what it held
+    spare: dict[int, Bytes] = field(default_factory=dict)  # room for that, by its size: fresh memory costs more than the copy
+
+    def keep(self, allocation: Allocation) -> None:
+        """The kernel is about to write there, perhaps for the first time."""
+        if allocation.space == "global" and allocation not in self.before:
+            room = self.spare.pop(allocation.size, None)
+            room = np.empty(allocation.size, np.uint8) if room is None else room
+            room[:] = allocation.bytes
+            self.before[allocation] = room
+
+    def undo(self) -> None:
+        """Let memory hold again what it did before the launch."""
+        for allocation, values in self.before.items():
+            allocation.bytes[:] = values
+
+    @cached_property
+    def library(self) -> Library:
+        """The functions of the device; nothing that they print is shown before the kernel is cleared."""
+        return Library(self.memory, sink=lambda text: None)  # noqa: ARG005
+
+    @property
+    def calls(self) -> type[ObservedCallbacks]:
+        """What answers the code."""
+        return ObservedCallbacks
+
+    def begin(self, calls: Any, record: Any) -> None:
+        """Fill in what the code wants to know."""
+        calls.look = self
+        shadow = self.shadow
+        if shadow is None or not (shadow.race or shadow.init):
+            return
+        shared = calls.windows["shared"].allocation
+        tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, record)
+        calls.renumber = RENUMBER(tags.renumber)
+        fields = {
+            "epoch": FIRST - EPOCH,
+            "renumber": int(ctypes.cast(calls.renumber, ctypes.c_void_p).value or 0),
+            "shadow": tags.displacement(shared),
+            "reads": tags.distance,
+        }
+        for name, value in fields.items():
+            record[AT[name]] = value % (1 << 64)
+
+    def end(self, calls: Callbacks, record: Any) -> None:
+        """Was nothing suspicious?"""
+        found = int(record[AT["suspicion"]])
+        if found == 1:
+            raise Suspicious("lanes or warps missing at a barrier, or lanes of one access in several allocations")
+        if found:
+            place = calls.place(calls.facts.sites[found - 2].place, 0)
+            raise Suspicious(
+                f"'{place.text}' at line {place.line} is not plainly ordered, or reads bytes that were never written"
+            )
+
+
+class ObservedCallbacks(Callbacks):
+    """The callbacks of a kernel that is watched."""
+
+    renumber: Any
+    look: ObservedLaunch
+    tags: Tags | None = None
+
+    def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
+        super()._look(number, addresses, mask, warp)
+        site = self.facts.sites[number]
+        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
+        if site.space in self.windows or not len(lanes):
+            return
+        found = self.memory.table.find(int(addresses[lanes[0]]))
+        if found is not None:
+            if site.writing:
+                self.look.keep(found)
+            self._remember(number, site, found)
+
+    def look_up(self, work: Any, operands: Any) -> None:
+        """Look at the tags of what textures are read for."""
+        if self.tags is not None and isinstance(work, LookUp):
+            for touched in work.touched(self.memory, operands):
+                self.tags.read(touched)
+
+    def _remember(self, number: int, site: Site, found: Allocation) -> None:
+        """The next access at this place will be in the same allocation, in all likelihood.
+
+        The code sees to it that this one is, of all lanes, before it looks at tags.
+        """
+        start, end = found.start, found.end
+        if found.home is not None:
+            if found.space != "shared":
+                return
+            end = start + found.window
+        low = -(-start // min(site.size, 16)) * min(site.size, 16)
+        room = end - low
+        if room < site.size or (site.size > 16 and low != start):
+            return
+        if self.tags is not None:
+            self.sites[number, 3] = self.tags.displacement(found) % (1 << 64)
+        log = site.size.bit_length() - 1
+        whole = ((room - site.size - site.span) >> log) + 1 if room >= site.size + site.span else 0
+        self.sites[number, :3] = low, whole, ((room - site.size) >> log) + 1
+
+
+class Tags:
+    """The tags of the cells of all memory that a launch can reach; the host keeps none for what is never touched."""
+
+    def __init__(self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Any) -> None:
+        self.shadow, self.shared, self.record, self._memory = shadow, shared, record, memory
+        self._unwritten = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK), shared}
+        self._begins: dict[Allocation, int] = {}
+        self._filled: set[Allocation] = set()
+        end = 0
+        for allocation in memory.table.items:
+            self._begins[allocation] = end
+            end += -(-GRAIN * self._cells(allocation) // LINE) * LINE
+        self.distance = end
+        tags = np.zeros((2 * end + LINE) // GRAIN, np.uint32)
+        self._tags = tags[-tags.ctypes.data % LINE // GRAIN :]
+        self._start = self._tags.ctypes.data
+
+    def displacement(self, allocation: Allocation) -> int:
+        """What brings an address, shifted to count cells, to the tag of the last write."""
+        if allocation not in self._begins:
+            raise Suspicious(f"{allocation} was not there when the kernel was launched")
+        self._fill(allocation)
+        return self._start + self._begins[allocation] - (allocation.origin << self._shift(allocation))
+
+    def read(self, touched: Touched) -> None:
+        """Leave tags of texture reads; suspicious are bytes that the grid has written, or that have no value (PTX 2.3)."""
+        table = self._memory.table
+        every = (touched.addresses[:, None] + np.arange(touched.element * touched.count)).ravel().astype(np.uint64)
+        owners = table.columns.owners(every)
+        for owner in np.unique(owners).tolist():
+            allocation, addresses = table.items[owner], every[owners == owner]
+            inside = (addresses >= allocation.start) & (addresses < allocation.end)
+            if inside.any() and allocation.space == "global":
+                self._read(allocation, (addresses[inside] - allocation.base).view(np.int64))
+
+    def _read(self, allocation: Allocation, offsets: Any) -> None:
+        if allocation not in self._begins:
+            raise Suspicious(f"{allocation} was not there when the kernel was launched")
+        self._fill(allocation)
+        first = self._begins[allocation] // GRAIN
+        cells = first + offsets // self._grain(allocation)
+        wrote, reads = self._tags[cells], cells + self.distance // GRAIN
+        if self.shadow.race and (wrote > HOST).any():
+            raise Suspicious("a texture is read where the grid has written")
+        if self.shadow.init and (wrote == 0).any():
+            raise Suspicious("a texture is read where nothing was written")
+        begin = np.uint32(self.record[AT["cta_epoch"]])
+        kept = (self._tags[reads] > 0) & (self._tags[reads] < begin)  # the first CTA stays
+        self._tags[reads[~kept]] = np.uint32(self.record[AT["epoch"]]) | MANY
+
+    def _grain(self, allocation: Allocation) -> int:
+        return self.shadow.grain[allocation is self.shared]
+
+    def _shift(self, allocation: Allocation) -> int:
+        return (GRAIN // self._grain(allocation)).bit_length() - 1
+
+    def _cells(self, allocation: Allocation) -> int:
+        return -(-(allocation.end - allocation.origin) // self._grain(allocation))
+
+    def _fill(self, allocation: Allocation) -> None:
+        """Memory that has values counts as written."""
+        if not self.shadow.init or allocation in self._filled or allocation in self._unwritten:
+            return
+        self._filled.add(allocation)
+        first = self._begins[allocation] // GRAIN
+        cells = self._tags[first : first + self._cells(allocation)]
+        cells[cells == 0] = HOST
+
+    def renumber(self) -> None:
+        """The numbers of epochs run out: all before this CTA become one, and all of this CTA."""
+        begin, low = int(self.record[AT["cta_epoch"]]), np.uint32(EPOCH - 1)
+        tags = self._tags
+        own = tags >= begin
+        tags[own] = tags[own] & low | np.uint32(FIRST)
+        before = ~own & (tags >= EPOCH)
+        tags[before] = tags[before] & low | np.uint32(EPOCH)
+        self.record[AT["cta_epoch"]] = FIRST
+        self.record[AT["epoch"]] = FIRST + EPOCH

@@ -1,0 +1,150 @@
+"""Checks on the JIT: a quick look that misses nothing, and the exact checker for what it cannot clear.
+
+The compiled kernel looks for what the checkers report, but coarsely (`shadow.py`): an access is suspicious unless it is
+plainly right.  What passes has no finding.  Whatever is suspicious, a fault included, ends the run; memory becomes again
+what it was, and the exact checker follows the kernel on the interpreter, so that findings are the same whichever engine
+ran.
+
+**Why it misses no race.**  Take two accesses of a cell by different threads of which one writes, and not both are atomics
+or strong ones of one size and of scopes that include each other.  If they are of one CTA and no barrier of the whole CTA is
+between them, they have the same epoch, and whichever comes later finds the tag of the other: a write leaves its tag until
+a write of a later epoch, a read until a later epoch or, of several, as `MANY`.  If they are of different CTAs, the later
+one finds a tag below those of its own CTA: that of the first CTA that wrote the cell, or read it, stays.  What remains
+is ordered by a barrier, and no race.
+
+**Why one run answers for all schedules**, where values do not depend on the schedule: such a kernel has no atomics, no
+strong accesses, and reads no clock and no set of active lanes.  Let it have a run in which all conflicting accesses are
+ordered by barriers of the CTA.  Any other run does, thread by thread, the same: follow it up to the first access that reads
+another value than in the first run.  Up to there all threads did the same accesses and came to the same barriers in the
+same order, so the same accesses are ordered, and the write that is last before that read in this order is the same one:
+the value is the same.  So no schedule has a race.  Where a kernel is not of this kind, one run of it answers for itself
+only, and the exact checker runs the other schedules.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ptxvm.analysis.flow import segments, special_registers
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.unset import may_be_unset
+from ptxvm.diagnostics.errors import Fault, Unsupported
+from ptxvm.engine.jit.abi.specialisation import Specialisation
+from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious
+from ptxvm.engine.jit.engine import Jit
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.limits import Limits
+from ptxvm.engine.protocol import Counters
+from ptxvm.engine.watching import Watch
+from ptxvm.isa.cta_barrier import reduction
+from ptxvm.isa.effects import Collective
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import Bytes
+from ptxvm.machine.launch import LaunchShape
+
+log = logging.getLogger("ptxvm.jit")
+
+QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
+MOST_SPARE = 16 << 20  # bytes of an array that stay for the next launch
+
+
+class Prefilter:
+    """The quick look.  What the JIT cannot run, it leaves to the exact checker too."""
+
+    def __init__(self, jit: Jit) -> None:
+        self.jit = jit
+        self._decided: dict[tuple[KernelContext, Callable[[Bound], bool]], Bound | None] = {}
+        self._unset: dict[KernelContext, bool] = {}
+        self._spare: dict[int, Bytes] = {}
+
+    def clears(
+        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None,
+        new: Sequence[Allocation],
+    ) -> tuple[Counters, str] | None:  # fmt: skip
+        """Run the grid: what it did and printed; None, and memory is as before, where the exact checker has to look at it."""
+        if not watch.checks:
+            return None
+        look: ObservedLaunch | None = None
+        metered = limits is not None and limits.counts
+        wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks, metered=metered)
+        try:
+            translated = self.jit.shelf.translation(wanted).versions.kernel
+            reason = self._doubt(translated, watch)
+            if reason is None:
+                look = ObservedLaunch(
+                    self.jit.image.memory, wanted.checks, translated.shadow, frozenset(new), spare=self._spare
+                )
+                counters = self.jit.examine(wanted, shape, parameters, look, limits)
+                self._spare = {room.nbytes: room for room in look.before.values() if room.nbytes <= MOST_SPARE}
+                return counters, "".join(look.library.output)
+        except (Fault, Unsupported, Suspicious) as found:
+            reason = str(found)
+            if look is not None:
+                look.undo()
+        log.info("the exact checker looks at '%s': %s", kernel.name, reason)
+        return None
+
+    def _doubt(self, kernel: KernelContext, watch: Watch) -> str | None:
+        """Why the quick look cannot judge a kernel."""
+        if kernel.image.memory.address_bits != 64:
+            return "addresses have 32 bits"
+        if (unknown := self._first(kernel, known, expected=False)) is not None:
+            return f"'{unknown.i.mnemonic}' is beyond the quick look"
+        if kernel.shadow is not None and kernel.shadow.doubts:
+            return next(iter(kernel.shadow.doubts))
+        if kernel.several:
+            return f"only a run tells which object the address of '{kernel.several[0].i.mnemonic}' belongs to"
+        if "init" in watch.checks and kernel.uses_local:
+            return "local memory may be read before it is written"
+        if "init" in watch.checks and self._may_be_unset(kernel):
+            return "a register may be read before it is written"
+        if (
+            "sync" in watch.checks
+            and len({reduction(bound.i) for bound in kernel.instructions if "cta" in bound.i.of.effects}) > 1
+        ):
+            return "barriers with different reductions may be mixed"
+        if watch.schedules > 1 or watch.seed is not None:
+            depends = self._first(kernel, scheduled, expected=True)
+            return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
+        return None
+
+    def _may_be_unset(self, kernel: KernelContext) -> bool:
+        """May a register be read before it is written?"""
+        if kernel not in self._unset:
+            functions = {frame.function for frame in kernel.plan.frames}
+            self._unset[kernel] = any(may_be_unset(each, segments(each)) for each in functions)
+        return self._unset[kernel]
+
+    def _first(self, kernel: KernelContext, question: Callable[[Bound], bool], *, expected: bool) -> Bound | None:
+        """The first instruction for which a question has the answer that decides."""
+        key = kernel, question
+        if key not in self._decided:
+            self._decided[key] = next((bound for bound in kernel.instructions if question(bound) is expected), None)
+        return self._decided[key]
+
+
+def known(bound: Bound) -> bool:
+    """Does the quick look see all that an instruction does to memory?"""
+    if bound.calls:
+        return called(bound) in QUIET
+    found = bound.summary
+    return not (found.copies or found.polls or "surface" in found.spaces or any(access.mbarrier for access in found.accesses))
+
+
+def called(bound: Bound) -> str:
+    """The function of the device that a call asks for; empty for one of the module."""
+    function = bound.callee()
+    if function is None:
+        return "?"
+    return "" if function.defined else function.name
+
+
+def scheduled(bound: Bound) -> bool:
+    """May what it gives depend on the order in which threads run?"""
+    if bound.calls:
+        return not known(bound)
+    found = bound.summary
+    if found.collective is Collective.ACTIVE_LANES or any(access.strong for access in found.accesses):
+        return True
+    return any(register.volatile or register.scheduled for register in special_registers(bound))

@@ -1,0 +1,206 @@
+"""How a warp goes on in another version of its kernel: through a record of its lanes and of their registers.
+
+There are three versions.  The *straight* one is for whole warps, one or several abreast; where their lanes part, each
+warp goes on in the *masked* one.  That one goes by the shapes of values; where an affine value wraps when it is
+extended, the warp goes on in the *shapeless* one, in which registers are uniform or vary.
+"""
+
+from __future__ import annotations
+
+from ptxvm.engine.jit.abi.states import ARGUMENTS, LEFT, RESUME
+from ptxvm.engine.jit.cfg.nodes import Node
+from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, scalar_type, text, vector_type
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Shape, alignment, place, telling_lanes
+from ptxvm.engine.jit.node.spill_layout import CELL
+from ptxvm.engine.jit.values.algebra import LlvmAlgebra
+from ptxvm.isa.special_registers import WARP
+
+SCALAR = 16  # and of its base and factors, where it is affine
+
+
+# ── leaving ─────────────────────────────────────────────────────────────────────────────
+
+
+def leave_all(kernel: KernelContext) -> list[str]:
+    """Lanes wait at several places: the warp goes on in the version in which they can."""
+    code, needed = Code(kernel.unit), 0
+    code.block("leave.all")
+    standing = sorted(kernel.pending)
+    for number in standing:
+        needed |= kernel.nodes[number].live_in
+    _give(kernel, code, needed, [{n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in standing}])
+    return code.lines
+
+
+def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
+    """An affine value wraps, or lanes wait for others: the warp begins this node again in the next version."""
+    code, letter = Code(kernel.unit), "F" if full else "M"
+    code.block(f"{letter}{node.number}.leave")
+    others = sorted(node.waiting) if not full else []
+    masks = {n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in others}
+    masks[node.number] = "-1" if full else f"%M{node.number}.mask"
+    needed = node.live_in
+    for number in others:
+        needed |= kernel.nodes[number].live_in
+    _give(kernel, code, needed, [masks] * (kernel.width // WARP))
+    return code.lines
+
+
+def part(kernel: KernelContext, node: Node) -> list[str]:
+    """The lanes of whole warps part at the end of a node: `%parting` has the lanes that go to the first successor."""
+    code, width = Code(kernel.unit), kernel.width
+    code.block(f"F{node.number}.part")
+    yes, no = kernel.parting[node.number]
+    bits = code.emit(f"load i{width}, ptr %parting, align 8", pure=False)
+    needed, masks = 0, []
+    for n in code.warps():
+        moved = code.emit(f"lshr i{width} {bits}, {n * WARP}") if n else bits
+        own = code.emit(f"trunc i{width} {moved} to i32") if width > WARP else moved
+        masks.append({yes: own, no: code.emit(f"xor i32 {own}, -1")})
+    for target in (yes, no):
+        needed |= kernel.nodes[target].live_in if target >= 0 else 0
+    _give(kernel, code, needed, masks)
+    return code.lines
+
+
+def _give(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, str]]) -> None:
+    """Write the records of all warps, and end."""
+    size = kernel.record_size
+    for warp, standing in enumerate(masks):
+        own = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size}")
+        code.run(f"call void @llvm.memset.p0.i64(ptr {own}, i8 0, i64 {4 * len(kernel.nodes)}, i1 false)")
+        for number, mask in standing.items():
+            if number >= 0:
+                where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + 4 * number}")
+                code.run(f"store i32 {mask}, ptr {where}, align 4")
+    _give_registers(kernel, code, needed)
+    if kernel.straight:
+        code.run(f"ret i32 {LEFT}")
+        return
+    kernel.record_cta_id(code)
+    twin = kernel.context(code, "twin", pure=False)
+    answer = code.emit(f"call i32 {twin}({ARGUMENTS}, i32 {RESUME})", pure=False)
+    code.run(f"ret i32 {answer}")
+
+
+def _give_registers(kernel: KernelContext, code: Code, needed: int) -> None:
+    for key, shape in sorted(kernel.registers.shapes.items()):
+        if key == CARRY or needed >> key[0] & 1:
+            _give_register(kernel, code, key, shape)
+
+
+def _give_register(kernel: KernelContext, code: Code, key: Key, shape: Shape) -> None:
+    """As scalars where it is affine alike in all warps, else as a vector."""
+    alg, size = LlvmAlgebra(code), kernel.record_size
+    type = kernel.registers.types[key]
+    one = scalar_type(type)
+    names = {
+        part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
+        for part, llvm in kernel.registers.parts(key, shape)
+    }
+    raw = alg.tight(type, kernel.registers.raw(key, names))
+    as_scalars = isinstance(raw, Affine) and warp_patterns(shape) is not None
+    vector = "" if as_scalars else alg.vector(type, raw)
+    for warp in code.warps():
+        at = warp * size + kernel.layout.cell(key)
+        if isinstance(raw, Affine) and as_scalars:
+            base = raw.base
+            for pattern, u in raw.terms:
+                base = alg.scalar("add", type.bits, base, alg.scalar("mul", type.bits, u, pattern[warp * WARP]))
+            for n, scalar in enumerate((base, *(u for _, u in raw.terms))):
+                where = code.emit(f"getelementptr i8, ptr %record, i64 {at + SCALAR * n}")
+                code.run(f"store {one} {text(one, scalar)}, ptr {where}, align 16")
+            continue
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {at}")
+        if one == "i1":
+            code.run(f"store i32 {code.warp_bits(vector, warp)}, ptr {where}, align 64")
+            continue
+        own = vector
+        if kernel.width > WARP:
+            own = code.shuffle(one, kernel.width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
+        code.run(f"store <{WARP} x {one}> {own}, ptr {where}, align 64")
+
+
+def warp_patterns(shape: Shape) -> list[Pattern] | None:
+    """The patterns of an affine register within a warp, if they are the same in all; None where they are not, or it varies."""
+    if shape.varies or len(shape.terms) >= CELL // SCALAR:
+        return None
+    found: list[Pattern] = []
+    for pattern, _ in shape.terms:
+        rows = {tuple(n - pattern[first] for n in pattern[first : first + WARP]) for first in range(0, len(pattern), WARP)}
+        if len(rows) != 1:
+            return None
+        found += rows
+    return found
+
+
+# ── taking over ─────────────────────────────────────────────────────────────────────────
+
+
+def resume(kernel: KernelContext) -> list[str]:
+    """Take a warp over from the version before."""
+    code = Code(kernel.unit)
+    code.block("resume.all")
+    for key, part, llvm in kernel.registers.slots():
+        name = _taken(kernel, code, key, part)
+        code.run(f"store {llvm} {name}, ptr {place(key, part)}, align {alignment(llvm)}")
+    for number in sorted(kernel.pending):
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
+        mask = code.emit(f"load i32, ptr {where}, align 4", pure=False)
+        code.run(f"store i32 {mask}, ptr %pending.{number}, align 4")
+    if kernel.general:
+        code.jump("dispatch")
+        return code.lines
+    for node in sorted(kernel.nodes, key=lambda node: node.rank):
+        if (node.number, False) not in kernel.written:
+            continue
+        mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
+        here, onward = code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i32 {mask}, 0", pure=False), onward, here)
+        code.block(here)
+        code.jump(f"suspend.M{node.number}" if node.waits else f"M{node.number}")
+        code.block(onward)
+    code.jump("done")
+    return code.lines
+
+
+def _taken(kernel: KernelContext, code: Code, key: Key, part: str) -> str:
+    """A part of a register, by the values of its lanes."""
+    type = kernel.registers.types[key]
+    vector, one = vector_type(type, WARP), scalar_type(type)
+    name = _lanes_taken(kernel, code, key)
+    if part == "v":
+        return name
+    base = code.emit(f"extractelement {vector} {name}, i64 0")
+    if part == "b":
+        return base
+    lanes = telling_lanes(kernel.registers.shapes[key]) or []
+    other = code.emit(f"extractelement {vector} {name}, i64 {lanes[int(part[1:])]}")
+    return code.emit(f"sub {one} {other}, {base}")
+
+
+def _lanes_taken(kernel: KernelContext, code: Code, key: Key) -> str:
+    """All lanes of a register, by what the version before has given."""
+    type = kernel.registers.types[key]
+    vector, one = vector_type(type, WARP), scalar_type(type)
+    given = kernel.before.registers.shapes.get(key) if kernel.before is not None else None
+    if given is None:  # it has no value there
+        return "zeroinitializer"
+    at = kernel.layout.cell(key)
+    patterns = warp_patterns(given)
+    if patterns is not None:
+        scalars = []
+        for n in range(1 + len(patterns)):
+            where = code.emit(f"getelementptr i8, ptr %record, i64 {at + SCALAR * n}")
+            scalars.append(code.emit(f"load {one}, ptr {where}, align 16", pure=False))
+        alg = LlvmAlgebra(code)
+        pairs = zip(patterns, scalars[1:], strict=True)
+        terms = alg.collect(type.bits, tuple((k, u, 1) for k, u in pairs if any(k)))
+        return alg.vector(type, Affine(scalars[0], terms))
+    where = code.emit(f"getelementptr i8, ptr %record, i64 {at}")
+    if one == "i1":
+        bits = code.emit(f"load i32, ptr {where}, align 64", pure=False)
+        return code.emit(f"bitcast i32 {bits} to {vector}")
+    return code.emit(f"load {vector}, ptr {where}, align 64", pure=False)

@@ -1,0 +1,56 @@
+"""The function that runs CTAs side by side: warps give way to each other, and wait for each other at any barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.abi.states import RUNNABLE
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import streaming_stores
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.isa.special_registers import WARP
+
+USED = (
+    "shared", "local", "meeting", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y",
+    "rows", "saved",
+)  # fmt: skip
+TURNS = 1 << 12  # of warps, after which the machine looks whether to go on
+
+
+def grid_function(kernel: KernelContext) -> str:
+    """Run some CTAs side by side (`runtime/grid_interleaved.ll`)."""
+    meeting, warps = CtaBarriers(kernel.warps), kernel.warps
+    return runtime(
+        "grid_interleaved",
+        **meeting.places,
+        state=meeting.of_warp("state"),
+        meeting_size=meeting.size,
+        last_warp=warps - 1,
+        last_lanes=(1 << (kernel.threads - (warps - 1) * WARP)) - 1,
+        clear="\n".join(_clear(kernel)),
+        fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
+        settled="\n".join(streaming_stores.settled(kernel)),
+        cta_size=kernel.cta_size,
+        record_size=kernel.record_size,
+        records_size=warps * kernel.record_size,
+        shared_size=kernel.shared_size,
+        shared_stride=kernel.shared_stride,
+        local_stride=kernel.local_stride * kernel.threads,
+        saved_stride=kernel.saved_room * warps * WARP,
+        runnable=RUNNABLE,
+        turns=max(1, TURNS // warps),
+    )
+
+
+def _clear(kernel: KernelContext) -> Iterator[str]:
+    """Lines that clear the memory of the CTA that begins in a slot."""
+    windows = [("shared", kernel.shared_stride, kernel.shared_size)] if kernel.shared_size else []
+    if kernel.uses_local:
+        size = kernel.local_stride * kernel.threads
+        windows.append(("local", size, size))
+    for name, stride, size in windows:
+        yield f"  %{name}.offset = mul i64 %slot, {stride}"
+        yield f"  %{name}.own = getelementptr i8, ptr %{name}, i64 %{name}.offset"
+        yield f"  call void @llvm.memset.p0.i64(ptr %{name}.own, i8 0, i64 {size}, i1 false)"

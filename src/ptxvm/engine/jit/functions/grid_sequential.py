@@ -1,0 +1,62 @@
+"""The function that runs CTAs in turn, and the warps of each in turn, until all have ended or wait at a barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.abi.states import STUCK
+from ptxvm.engine.jit.functions import grid_whole_warps
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
+from ptxvm.engine.jit.node import counters
+from ptxvm.engine.jit.node.context import KernelContext
+
+FIELDS = ("shared", "local", "nctaid.x", "nctaid.y", "row", "ctaid.x", "barriers", "tick", "deadlock", "records", "states")
+CTAS = 1 << 16  # that run between two looks at the clock, at most; Python looks when a piece of the grid is done
+ROUNDS = 1 << 16  # ways of a warp from barrier to barrier, between two looks at the clock
+
+
+def grid_function(kernel: KernelContext) -> str:
+    """Some CTAs, one after the other (`runtime/grid_sequential.ll`); a CTA's warps in turn, until all have ended."""
+    kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
+    kernel.unit.declare("llvm.umin.i64", "i64", "i64", "i64")
+    fields = {field.replace(".", "_"): offset(field) for field in FIELDS}
+    return runtime(
+        "grid_sequential",
+        **fields,
+        ctas=CTAS,
+        ctas_less_1=CTAS - 1,
+        clear="\n".join(_clear(kernel)),
+        begins="\n".join(counters.grid_begins()),
+        ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.settled(kernel)]),
+        cta_body=_cta_body(kernel),
+    )
+
+
+def _clear(kernel: KernelContext) -> Iterator[str]:
+    """Lines that clear the memory of a CTA that begins."""
+    if kernel.shared_size:
+        yield f"  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 {kernel.shared_size}, i1 false)"
+    if kernel.uses_local:
+        size = kernel.local_stride * kernel.threads
+        yield f"  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 {size}, i1 false)"
+    yield barrier_epochs.cta_begins(kernel)
+
+
+def _cta_body(kernel: KernelContext) -> str:
+    """Run the warps of a CTA, in rounds from barrier to barrier where there are any."""
+    waits = any(node.waits for node in kernel.nodes)
+    if kernel.straight:
+        return grid_whole_warps.rounds(kernel, _release(kernel) if waits else "")
+    if not waits:
+        return runtime("masked_warps", warps=kernel.warps)
+    sizes = {"record_size": kernel.record_size, "states_size": 4 * kernel.warps}
+    return runtime("masked_warps_with_barriers", warps=kernel.warps, release=_release(kernel), **sizes)
+
+
+def _release(kernel: KernelContext) -> str:
+    """All warps that live wait: at one barrier they go on, at several there is a deadlock."""
+    fields = {field: offset(field) for field in ("ayes", "ayes_then", "voters", "voters_then", "rounds")}
+    opens = "\n".join(barrier_epochs.barrier_opens(kernel))
+    return runtime("release_barrier", **fields, stuck=-STUCK, look=ROUNDS, warps=kernel.warps, opens=opens)

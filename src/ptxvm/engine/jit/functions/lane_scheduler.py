@@ -1,0 +1,255 @@
+"""Lanes of a warp that stand anywhere: which of them run next, how all of them stop, and how they go on.
+
+Most kernels need none of this: where lanes part, each node knows which nodes others can stand at (`control`).  It is
+written for kernels in which lanes wait for lanes that stand at other collectives or barriers, or must not starve
+each other; and for the version without shapes, to which a warp goes over when it comes to that.
+"""
+
+from __future__ import annotations
+
+from ptxvm.engine.jit.abi.launch_record import HEADER
+from ptxvm.engine.jit.abi.states import GENERAL, RUNNABLE, SHAPELESS, STUCK
+from ptxvm.engine.jit.cfg.nodes import Node
+from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import barrier_epochs
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.register_shapes import CARRY, move_slot
+from ptxvm.isa.special_registers import WARP
+
+WORDS = f"<{WARP} x i32>"
+
+
+# ── the next lanes ───────────────────────────────────────────────────────────────────────
+
+
+class LaneScheduler:
+    """Writes the blocks `dispatch`, `yield` and `resume.general` of a warp's function."""
+
+    def __init__(self, kernel: KernelContext) -> None:
+        self.kernel, self.code = kernel, Code(kernel.unit)
+        written = [kernel.nodes[n] for n, full in kernel.written if not full]
+        self.seats = sorted((node for node in written if not node.waits), key=lambda node: node.rank)
+        self.waits = sorted((node for node in written if node.waits), key=lambda node: node.rank)
+        self.all_nodes = [*self.seats, *self.waits]
+        self.bits = f"i{max(64, 1 << (len(self.seats) - 1).bit_length())}"
+        needed = 0
+        for node in self.all_nodes:
+            needed |= node.live_in
+        self.slots = [slot for slot in kernel.registers.slots() if slot[0] == CARRY or needed >> slot[0][0] & 1]
+        self.later = ""
+
+    def run(self) -> list[str]:
+        """All of it."""
+        self._dispatch()
+        self._settle("settle", "wake", "idle")
+        self._suspend("idle", waiting=True)
+        if self.kernel.fair:
+            self.code.block("yield")
+            self.code.run(f"store i32 {self.kernel.patience}, ptr %ticks, align 4")
+            self.code.jump("yield.settle")
+            self._settle("yield.settle", "wake", "yielded")
+            self._suspend("yielded", waiting=False)
+        self._resume()
+        return self.code.lines
+
+    def _mask(self, node: Node) -> str:
+        return self.code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
+
+    def _standing(self, nodes: list[Node]) -> str:
+        """The lanes that stand at some nodes."""
+        total = "0"
+        for node in nodes:
+            total = self.code.emit(f"or i32 {total}, {self._mask(node)}", pure=False)
+        return total
+
+    def _dispatch(self) -> None:
+        code = self.code
+        code.block("dispatch")
+        released = code.emit("load i32, ptr %released, align 4", pure=False)
+        code.branch(code.emit(f"icmp eq i32 {released}, 0", pure=False), "seats", "wake", likely=True)
+        code.block("wake")
+        released = code.emit("load i32, ptr %released, align 4", pure=False)
+        for node in self.waits:
+            here = code.emit(f"and i32 {self._mask(node)}, {released}", pure=False)
+            onward = code.label()
+            code.branch(code.emit(f"icmp eq i32 {here}, 0", pure=False), onward, f"M{node.number}")
+            code.block(onward)
+        code.jump("seats")
+        code.block("seats")
+        left = code.emit("load i32, ptr %ticks, align 4", pure=False)
+        less = code.emit(f"add i32 {left}, -1", pure=False)
+        code.run(f"store i32 {less}, ptr %ticks, align 4")
+        go = code.label()
+        code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), self._patience(go), go, likely=False)
+        code.block(go)
+        self._choose(self._seated(), "settle")
+
+    def _patience(self, go: str) -> str:
+        """Where to go when the warp has run for long: let others run, or let the machine look."""
+        if self.kernel.fair:
+            return "yield"
+        self.later = go
+        return "look"
+
+    def _first_place(self) -> str:
+        """The number, plus 1, of the first instruction at which lanes stand that can run."""
+        code, found = self.code, "0"
+        for node in reversed(self.seats):
+            if node.code:
+                number = self.kernel.instruction_number(node.code[0]) + 1
+                there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
+                found = code.emit(f"select i1 {there}, i64 {number}, i64 {found}", pure=False)
+        return found
+
+    def _seated(self) -> str:
+        """A bit for each node at which lanes stand that can run, in their order."""
+        code, total = self.code, "0"
+        for number, node in enumerate(self.seats):
+            there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
+            bit = code.emit(f"select i1 {there}, {self.bits} {1 << number}, {self.bits} 0", pure=False)
+            total = code.emit(f"or {self.bits} {total}, {bit}", pure=False)
+        return total
+
+    def _choose(self, seated: str, none: str, *, in_turn: bool = False) -> None:
+        """Run the lowest of some seats; where it is `in_turn`, the next one has its turn after it."""
+        code = self.code
+        some = code.label()
+        code.branch(code.emit(f"icmp eq {self.bits} {seated}, 0", pure=False), none, some)
+        code.block(some)
+        name = f"llvm.cttz.{self.bits}"
+        code.unit.declarations[name] = f"declare {self.bits} @{name}({self.bits}, i1 immarg)"
+        lowest = code.emit(f"call {self.bits} @{name}({self.bits} {seated}, i1 true)", pure=False)
+        if in_turn:
+            where = code.emit("getelementptr i8, ptr %record, i64 4", pure=False)
+            narrow = code.emit(f"trunc {self.bits} {lowest} to i32", pure=False)
+            code.run(f"store i32 {narrow}, ptr {where}, align 4")
+        cases = " ".join(f"{self.bits} {n}, label %M{node.number}" for n, node in enumerate(self.seats))
+        code.run(f"switch {self.bits} {lowest}, label %unreachable [ {cases} ]")
+
+    # ── lanes that wait for lanes of their warp ─────────────────────────────────────────
+
+    def _settle(self, label: str, some: str, none: str) -> None:
+        """Release those whose partners have all come with the same mask (PTX 9.7.13.9); or those that are stuck otherwise."""
+        code = self.code
+        code.block(label)
+        pools: dict[str, list[Node]] = {}
+        for node in self.waits:
+            if not node.barrier_wait:
+                pools.setdefault(node.code[0].i.mnemonic, []).append(node)
+        if not pools:
+            code.jump(none)
+            return
+        alive = self._standing(self.all_nodes)
+        freed = self._freed(pools, alive, stuck="false")
+        stuck, on = code.label(), code.label()
+        there = code.emit(f"xor i32 {self._standing([n for nodes in pools.values() for n in nodes])}, {alive}", pure=False)
+        busy = code.emit(f"or i32 {there}, {freed}", pure=False)
+        code.branch(code.emit(f"icmp eq i32 {busy}, 0", pure=False), stuck, on, likely=False)
+        code.block(stuck)
+        more = self._freed(pools, alive, stuck="true")
+        code.jump(on)
+        code.block(on)
+        freed = code.emit(f"phi i32 [ {freed}, %{label} ], [ {more}, %{stuck} ]", pure=False)
+        code.branch(code.emit(f"icmp eq i32 {freed}, 0", pure=False), none, some)
+
+    def _freed(self, pools: dict[str, list[Node]], alive: str, *, stuck: str) -> str:
+        """Add the lanes that may go on to those that are released; and tell which they are."""
+        code, freed = self.code, "0"
+        where = code.emit(f"getelementptr i8, ptr %record, i64 {self.kernel.layout.exchange}", pure=False)
+        name = code.unit.helper("ptxvm.meet", runtime("meet"))
+        for nodes in pools.values():
+            ready = code.emit(
+                f"call i32 @{name}(ptr {where}, i32 {self._standing(nodes)}, i32 {alive}, i1 {stuck})", pure=False
+            )
+            freed = code.emit(f"or i32 {freed}, {ready}", pure=False)
+        released = code.emit("load i32, ptr %released, align 4", pure=False)
+        code.run(f"store i32 {code.emit(f'or i32 {released}, {freed}', pure=False)}, ptr %released, align 4")
+        return freed
+
+    # ── to stop, and to go on ───────────────────────────────────────────────────────────
+
+    def _suspend(self, label: str, *, waiting: bool) -> None:
+        """Keep everything, and return; a warp of which no lane is left has ended."""
+        code, kernel = self.code, self.kernel
+        code.block(label)
+        some = code.label()
+        code.branch(code.emit(f"icmp eq i32 {self._standing(self.all_nodes)}, 0", pure=False), "done", some)
+        code.block(some)
+        if waiting and not kernel.partial_barriers:
+            self._tell_barriers()
+            at_barriers = [node for node in self.waits if node.barrier_wait]
+            barrier_epochs.warp_waits(kernel, code, self._standing(at_barriers))
+            barrier_epochs.warp_is_apart(kernel, code, [self._mask(node) for node in at_barriers])
+        self._move(save=True)
+        state = GENERAL + (0 if waiting else RUNNABLE) + (SHAPELESS if kernel.shapeless else 0)
+        code.run(f"ret i32 {state}")
+
+    def _tell_barriers(self) -> None:
+        """At which barriers of the whole CTA lanes wait."""
+        code, kernel = self.code, self.kernel
+        where = kernel.field(code, "barriers")
+        met = code.emit(f"load i32, ptr {where}, align 8", pure=False)
+        for node in self.waits:
+            bit = 1 << kernel.barrier_numbers[id(node.code[0])] if node.barrier_wait else STUCK
+            there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
+            own = code.emit(f"select i1 {there}, i32 {bit}, i32 0", pure=False)
+            met = code.emit(f"or i32 {met}, {own}", pure=False)
+        code.run(f"store i32 {met}, ptr {where}, align 8")
+
+    def _move(self, *, save: bool) -> None:
+        """The masks and the registers to the record, or back."""
+        code, kernel = self.code, self.kernel
+        for node in self.all_nodes:
+            kept = code.emit(f"getelementptr i8, ptr %record, i64 {HEADER + 4 * node.number}", pure=False)
+            source, target = (f"%pending.{node.number}", kept) if save else (kept, f"%pending.{node.number}")
+            mask = code.emit(f"load i32, ptr {source}, align 4", pure=False)
+            code.run(f"store i32 {mask}, ptr {target}, align 4")
+        code.memo.clear()
+        for slot, llvm, at in kernel.layout.anywhere(self.slots):
+            move_slot(code, "%record", slot, llvm, at, save=save)
+        code.memo.clear()
+
+    def _resume(self) -> None:
+        """Go on where the lanes stood."""
+        code, kernel = self.code, self.kernel
+        code.block("resume.general")
+        self._move(save=False)
+        if not kernel.partial_barriers:  # whose barriers are for the whole CTA: all go on
+            freed = self._standing([node for node in self.waits if node.barrier_wait])
+            code.run(f"store i32 {freed}, ptr %released, align 4")
+        if not kernel.fair:
+            code.jump("dispatch")
+        else:
+            self._rotate()
+        if not kernel.fair:
+            code.block("look")
+            code.run(f"store i32 {kernel.TICKS}, ptr %ticks, align 4")
+            kernel.record_place(code, self._first_place())
+            kernel.record_cta_id(code)
+            answer = code.emit(f"call i32 {kernel.context(code, 'tick', pure=False)}()", pure=False)
+            code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), self.later, "fault", likely=True)
+        code.block("unreachable")
+        code.run("unreachable")
+
+    def _rotate(self) -> None:
+        """After a pause the seat runs that comes after the one which did after the last pause, so that each has its turn.
+
+        Which seat ran since then does not count: lanes that spin go from seat to seat, and would have the turn of others.
+        """
+        code = self.code
+        released = code.emit("load i32, ptr %released, align 4", pure=False)
+        turn = code.label()
+        code.branch(code.emit(f"icmp eq i32 {released}, 0", pure=False), turn, "wake")
+        code.block(turn)
+        where = code.emit("getelementptr i8, ptr %record, i64 4", pure=False)
+        last = code.emit(f"load i32, ptr {where}, align 4", pure=False)
+        last = code.emit(f"and i32 {last}, {int(self.bits[1:]) - 1}", pure=False)
+        wide = code.emit(f"zext i32 {last} to {self.bits}", pure=False)
+        seated = self._seated()
+        beyond = code.emit(f"shl {self.bits} -2, {wide}", pure=False)
+        later = code.emit(f"and {self.bits} {seated}, {beyond}", pure=False)
+        none = code.emit(f"icmp eq {self.bits} {later}, 0", pure=False)
+        self._choose(
+            code.emit(f"select i1 {none}, {self.bits} {seated}, {self.bits} {later}", pure=False), "settle", in_turn=True
+        )

@@ -1,0 +1,316 @@
+"""The functions around the nodes of a kernel: of a warp, which can stop at a barrier and go on, and of the grid."""
+
+from __future__ import annotations
+
+from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.abi.states import ARGUMENTS, GENERAL, MASKED, PARAMETERS, PARTED, RESUME, RUNNABLE, SHAPELESS, STRAIGHT
+from ptxvm.engine.jit.cfg.nodes import Node
+from ptxvm.engine.jit.functions import deoptimise, float_environment, grid_interleaved, grid_sequential
+from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
+from ptxvm.engine.jit.ir.builder import PIECES, Code
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import barrier_epochs, slow_path
+from ptxvm.engine.jit.node import counters
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, place
+from ptxvm.isa.special_registers import WARP
+
+ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
+FEW = 16  # barriers each of which has code of its own to keep what a warp needs
+ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
+
+
+def module(kernel: KernelContext) -> str:
+    """The whole text."""
+    warp = warp_function(kernel)
+    unit = kernel.unit
+    grid = _meeting(kernel) if kernel.partial_barriers else ""
+    if kernel.main:
+        grid += grid_interleaved.grid_function(kernel) if kernel.partial_barriers else grid_sequential.grid_function(kernel)
+        grid += "\n" + float_environment.grid(unit)
+    unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
+    return "\n".join(
+        [
+            *(_immediates(d) for d in unit.declarations.values()),
+            *unit.helpers.values(),
+            warp,
+            grid,
+            f"attributes #0 = {{ {ATTRIBUTES}",
+            f"{PIECES}{ATTRIBUTES}",
+            '!1 = !{!"branch_weights", i32 100000, i32 1}',
+            '!2 = !{!"branch_weights", i32 1, i32 100000}',
+            '!3 = !{!"branch_weights", i32 100000, i32 1, i32 1}',
+            "!4 = !{i32 1}",
+            "",
+        ]
+    )
+
+
+def _meeting(kernel: KernelContext) -> str:
+    """What keeps the barriers of a CTA."""
+    kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
+    kernel.unit.declare("llvm.umin.i32", "i32", "i32", "i32")
+    kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
+    return runtime("cta_barriers", **CtaBarriers(kernel.warps).places) + "\n"
+
+
+def _immediates(declaration: str) -> str:
+    """Some arguments of intrinsics must be literals, and say so."""
+    for name in ("llvm.ctlz", "llvm.cttz"):
+        if name in declaration:
+            return declaration.replace("i1)", "i1 immarg)")
+    return declaration
+
+
+# ── a warp ──────────────────────────────────────────────────────────────────────────────
+
+
+def warp_function(kernel: KernelContext) -> str:
+    """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
+    bodies = _nodes(kernel)
+    states = _pauses(kernel, bodies)
+    if kernel.leaves_all:
+        bodies += deoptimise.leave_all(kernel)
+    if not kernel.main:
+        bodies += deoptimise.resume(kernel)
+        states.append(f"i32 {RESUME if kernel.shapeless else PARTED}, label %resume.all")
+    entry = _entry(kernel)
+    sums = ", ptr noalias %sums" if kernel.in_turn else ""
+    start = "F0" if kernel.straight or ((0, True) in kernel.written and kernel.threads % WARP == 0) else "start"
+    if start == "start":
+        bodies += ["start:", *_partial_start(kernel)]
+    switch = f"  switch i32 %state, label %{start} [ {' '.join(states)} ]"
+    if not kernel.shapeless and not kernel.straight:
+        entry += [
+            f"  %other = icmp uge i32 %state, {SHAPELESS}",
+            "  br i1 %other, label %elsewhere, label %here",
+            "elsewhere:",
+            f"  %twin.place = getelementptr i8, ptr %ctx, i64 {offset('twin')}",
+            "  %twin = load ptr, ptr %twin.place, align 8",
+            f"  %twin.answer = call i32 %twin({ARGUMENTS}, i32 %state)",
+            "  ret i32 %twin.answer",
+            "here:",
+        ]
+    return "\n".join(
+        [
+            f"define {'internal ' if kernel.main else ''}i32 @warp({PARAMETERS}, i32 %state{sums}) #0 {{",
+            "entry:",
+            *counters.told([*entry, switch, *bodies, *barrier_epochs.suspect(kernel), *ENDS]),
+            *counters.tell(kernel),
+            "}",
+        ]
+    )
+
+
+def _nodes(kernel: KernelContext) -> list[str]:
+    """The code of the nodes, whole warps first."""
+    bodies: list[str] = []
+    for (number, full), written in sorted(kernel.written.items(), key=lambda t: (not t[0][1], t[0][0])):
+        node = kernel.nodes[number]
+        bodies.append(f"{'F' if full else 'M'}{number}:")
+        if not full:
+            bodies += _masked_head(kernel, node)
+        bodies += written.lines
+        if written.leaves:
+            bodies += deoptimise.leave(kernel, node, full=full)
+        if number in kernel.parting:
+            bodies += deoptimise.part(kernel, node)
+    return bodies
+
+
+def _pauses(kernel: KernelContext, bodies: list[str]) -> list[str]:
+    """Write where a warp stops and how it goes on; the states from which it does."""
+    if kernel.general:
+        bodies += LaneScheduler(kernel).run()
+        known = GENERAL + (SHAPELESS if kernel.shapeless else 0)
+        return [f"i32 {state}, label %resume.general" for state in (known, known + RUNNABLE)]
+    states = []
+    for full in (True, False):
+        for nodes in _alike([node for node in kernel.nodes if node.waits and (node.number, full) in kernel.written], kernel):
+            bodies += suspend(kernel, nodes, full=full)
+            resume = f"label %resume.{'F' if full else 'M'}{nodes[0].number}"
+            states += [f"i32 {_state(kernel, node, full=full)}, {resume}" for node in nodes]
+    return states
+
+
+def _alike(nodes: list[Node], kernel: KernelContext) -> list[list[Node]]:
+    """The nodes before which warps keep the same, together, where there are many."""
+    if len(nodes) <= FEW:
+        return [[node] for node in nodes]
+    found: dict[tuple[tuple[str, str, int], ...], list[Node]] = {}
+    for node in nodes:
+        found.setdefault(tuple(kernel.layout.waiting(node)), []).append(node)
+    return list(found.values())
+
+
+def _entry(kernel: KernelContext) -> list[str]:
+    lines = counters.begin()
+    for key, part, llvm in kernel.registers.slots():
+        lines.append(f"  {place(key, part)} = alloca {llvm}, align {alignment(llvm)}")
+        if _starts_as_zero(kernel, key):
+            lines.append(f"  store {llvm} zeroinitializer, ptr {place(key, part)}, align {alignment(llvm)}")
+    for name, llvm in sorted(kernel.buffers.items()):
+        lines.append(f"  {name} = alloca {llvm}, align 64")
+    lines += _accesses(kernel)
+    lines += [slow_path.begin(), f"  %ctaid.x.place = getelementptr i8, ptr %ctx, i64 {offset('ctaid.x')}"]
+    for number in sorted(kernel.pending):
+        lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+    if kernel.straight:
+        lines.append(f"  %parting = alloca i{kernel.width}, align 8")
+    lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.patience}, ptr %ticks, align 4"]
+    lines += _released(kernel)
+    lines += _saved(kernel)
+    for field, llvm, name in (
+        ("params", "i64", "params.address"), ("params", "ptr", "params"), ("shared", "i64", "shared.address"),
+        ("shared", "ptr", "shared"), ("local", "i64", "local.start"), ("nctaid.x", "i32", "nctaid.x"),
+        ("nctaid.y", "i32", "nctaid.y"), ("nctaid.z", "i32", "nctaid.z"),
+    ):  # fmt: skip
+        lines.append(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(field)}")
+        lines.append(f"  %{name} = load {llvm}, ptr %{name}.place, align 8")
+    if kernel.addresses:
+        lines += [f"  %addresses.place = getelementptr i8, ptr %ctx, i64 {offset('addresses')}"]
+        lines += ["  %addresses = load ptr, ptr %addresses.place, align 8"]
+    for number in sorted(kernel.addresses):
+        lines.append(f"  %address.{number}.place = getelementptr i64, ptr %addresses, i64 {number}")
+        lines.append(f"  %address.{number} = load i64, ptr %address.{number}.place, align 8")
+    lines += [
+        "  %warp.wide = zext i32 %warp to i64",
+        f"  %local.offset = mul i64 %warp.wide, {WARP * kernel.local_stride}",
+        "  %local.address = add i64 %local.start, %local.offset",
+    ]
+    return lines
+
+
+def _accesses(kernel: KernelContext) -> list[str]:
+    """What accesses in loops remember: of their allocations, and where they were in the last turn."""
+    lines = []
+    for site, n in sorted(kernel.kept_sites):
+        lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
+        lines.append(f"  %site.{site}.{n}.place = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
+        lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.place, align 8")
+        lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
+    for walk in range(1, kernel.walks + 1):
+        lines += [f"  %walk.{walk} = alloca i64, align 8", f"  store i64 0, ptr %walk.{walk}, align 8"]
+    return lines
+
+
+def _saved(kernel: KernelContext) -> list[str]:
+    """Where calls leave what is needed when they return."""
+    if not kernel.plan.shared:
+        return []
+    return [
+        f"  %saved.place = getelementptr i8, ptr %ctx, i64 {offset('saved')}",
+        "  %saved = load ptr, ptr %saved.place, align 8",
+        "  %saved.wide = zext i32 %warp to i64",
+        f"  %saved.warp = mul i64 %saved.wide, {WARP * kernel.saved_room}",
+    ]
+
+
+def _released(kernel: KernelContext) -> list[str]:
+    """Where it stands which of the lanes that wait may go on."""
+    if kernel.partial_barriers:
+        return [
+            f"  %meeting.place = getelementptr i8, ptr %ctx, i64 {offset('meeting')}",
+            "  %meeting = load ptr, ptr %meeting.place, align 8",
+            f"  %released.at = add i32 %warp, {CtaBarriers(kernel.warps).of_warp('released')}",
+            "  %released = getelementptr i32, ptr %meeting, i32 %released.at",
+        ]
+    return ["  %released = alloca i32, align 4", "  store i32 0, ptr %released, align 4"] if kernel.general else []
+
+
+def _starts_as_zero(kernel: KernelContext, key: tuple[int, int]) -> bool:
+    return key == CARRY or bool(kernel.nodes[0].live_in >> key[0] & 1)
+
+
+def _partial_start(kernel: KernelContext) -> list[str]:
+    """The last warp of a CTA may lack lanes."""
+    rest = kernel.threads % WARP
+    if not rest:
+        return (
+            ["  br label %F0"] if (0, True) in kernel.written else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
+        )
+    return [
+        f"  %last = icmp eq i32 %warp, {kernel.warps - 1}",
+        f"  %live = select i1 %last, i32 {(1 << rest) - 1}, i32 -1",
+        "  store i32 %live, ptr %pending.0, align 4",
+        "  br label %M0",
+    ]
+
+
+def _masked_head(kernel: KernelContext, node: Node) -> list[str]:
+    """The lanes that stand here; if these are all, they go on as a whole warp."""
+    mask, number = f"%M{node.number}.mask", node.number
+    lines = [f"  {mask} = load i32, ptr %pending.{number}, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+    if kernel.general and node.waits:
+        lines = _released_lanes(node, mask)
+    lines.append(f"  %M{number}.all = icmp eq i32 {mask}, -1")
+    if (number, True) in kernel.written:
+        lines += [f"  br i1 %M{number}.all, label %F{number}, label %N{number}", f"N{number}:"]
+    return [*lines, f"  %M{number}.lanes = bitcast i32 {mask} to <{WARP} x i1>"]
+
+
+def _released_lanes(node: Node, mask: str) -> list[str]:
+    """Of the lanes that wait at a node, those that have been released."""
+    number = node.number
+    return [
+        f"  %M{number}.there = load i32, ptr %pending.{number}, align 4",
+        f"  %M{number}.free = load i32, ptr %released, align 4",
+        f"  {mask} = and i32 %M{number}.there, %M{number}.free",
+        f"  %M{number}.stay = xor i32 %M{number}.there, {mask}",
+        f"  store i32 %M{number}.stay, ptr %pending.{number}, align 4",
+        f"  %M{number}.others = xor i32 %M{number}.free, {mask}",
+        f"  store i32 %M{number}.others, ptr %released, align 4",
+    ]
+
+
+# ── barriers ────────────────────────────────────────────────────────────────────────────
+
+
+def _state(kernel: KernelContext, node: Node, *, full: bool) -> int:
+    """The state of a warp that waits."""
+    version = SHAPELESS if kernel.shapeless else STRAIGHT if kernel.straight else 0
+    return node.number + (0 if full else MASKED) + version
+
+
+def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str]:
+    """Keep what the warp needs, which is the same before all these nodes, and return; and the way back."""
+    code, letter, first = Code(kernel.unit), "F" if full else "M", nodes[0].number
+    saved, state = kernel.layout.waiting(nodes[0]), kernel.buffer("i32", 11)
+    for node in nodes:
+        _come(kernel, code, node, state, full=full)
+        code.jump(f"suspended.{letter}{first}")
+    code.block(f"suspended.{letter}{first}")
+    for slot, llvm, at in saved:
+        move_slot(code, "%record", slot, llvm, at, save=True)
+    code.run(f"ret i32 {code.emit(f'load i32, ptr {state}, align 4', pure=False)}")
+    code.memo.clear()
+    code.block(f"resume.{letter}{first}")
+    for slot, llvm, at in saved:
+        move_slot(code, "%record", slot, llvm, at, save=False)
+    if not full:
+        mask = code.emit("load i32, ptr %record, align 8", pure=False)
+    cases = " ".join(f"i32 {_state(kernel, node, full=full)}, label %resumed.{letter}{node.number}" for node in nodes)
+    code.run(f"switch i32 %state, label %resumed.{letter}{first} [ {cases} ]")
+    for node in nodes:
+        code.block(f"resumed.{letter}{node.number}")
+        if not full:
+            code.run(f"store i32 {mask}, ptr %pending.{node.number}, align 4")
+        code.jump(f"{letter}{node.number}")
+    return code.lines
+
+
+def _come(kernel: KernelContext, code: Code, node: Node, state: str, *, full: bool) -> None:
+    """A warp comes to a barrier: tell at which, and where it goes on."""
+    code.block(f"suspend.{'F' if full else 'M'}{node.number}")
+    bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)
+    barriers = kernel.field(code, "barriers")
+    old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
+    code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
+    mask = None
+    if not full:
+        mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
+        code.run(f"store i32 {mask}, ptr %record, align 8")
+    barrier_epochs.warp_waits(kernel, code, mask)
+    code.run(f"store i32 {_state(kernel, node, full=full)}, ptr {state}, align 4")
+    code.memo.clear()

@@ -1,0 +1,1 @@
+"""LLVM assembly as text, for the processor at hand; knows no PTX."""

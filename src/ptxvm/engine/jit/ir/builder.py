@@ -1,0 +1,210 @@
+"""LLVM IR under construction: the instructions of a function, and what its module needs beside it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ptxvm.engine.jit.ir.digest import Digest
+from ptxvm.isa.special_registers import WARP
+
+LONGEST = 200  # lines of a block: what LLVM's code generator does without optimisation grows with their square
+
+
+# A piece of code that many instructions need: quick code calls it, the best code has it in its place.
+PIECES = "attributes #1 = { noinline "
+IN_PLACE = PIECES.replace("noinline", "alwaysinline")
+
+
+class TooWideError(Exception):
+    """Something that is written for one warp only, in code for several."""
+
+
+class Unit:
+    """A module under construction: how many lanes a vector has, declarations, helper functions, a counter for names."""
+
+    def __init__(self, width: int = WARP) -> None:
+        self.width = width
+        self.declarations: dict[str, str] = {}
+        self.helpers: dict[str, str] = {}
+        self.count = 0
+
+    def declare(self, name: str, result: str, *parameters: str) -> str:
+        """A function that is elsewhere; returns its name."""
+        self.declarations[name] = f"declare {result} @{name}({', '.join(parameters)})"
+        return name
+
+    def helper(self, name: str, body: str) -> str:
+        """A function of the module, defined once."""
+        self.helpers[name] = body
+        return name
+
+    def piece(self, name: str, result: str, parameters: str, write: Callable[[Code], str]) -> str:
+        """A function of the module that stands for a piece of code: `write` writes it, and tells what it returns."""
+        if name not in self.helpers:
+            self.helper(name, "")  # what it needs itself comes before it
+            code = Code(self)
+            answer = write(code)
+            lines = "\n".join([*code.lines, f"  ret {result} {answer}"])
+            del self.helpers[name]
+            self.helper(name, f"define internal {result} @{name}({parameters}) #1 {{\nentry:\n{lines}\n}}")
+        return name
+
+    def table(self, llvm: str, entries: tuple[int, ...]) -> str:
+        """A constant array; returns its name."""
+        items = ", ".join(f"{llvm} {n & (1 << int(llvm[1:])) - 1}" for n in entries)
+        name = f"ptxvm.table.{llvm}.{Digest().add(items).text[:16]}"
+        return self.helper(name, f"@{name} = internal constant [{len(entries)} x {llvm}] [{items}], align 64")
+
+
+class Code:
+    """Lines of one function under construction."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit, self.width = unit, unit.width
+        self.lines: list[str] = []
+        self.memo: dict[str, str] = {}
+        self.sums: dict[str, tuple[str, int]] = {}  # scalars that are something else and a constant
+        self.casts: dict[str, tuple[str, str]] = {}  # what other type and value the same bits had before
+        self.begun = 0  # where the last block begins
+
+    def one_warp(self) -> None:
+        """What follows is written for the lanes of one warp."""
+        if self.width != WARP:
+            raise TooWideError
+
+    def name(self) -> str:
+        """A new value."""
+        self.unit.count += 1
+        return f"%v{self.unit.count}"
+
+    def label(self) -> str:
+        """A new block."""
+        self.unit.count += 1
+        return f"L{self.unit.count}"
+
+    def run(self, text: str) -> None:
+        """An instruction without a result."""
+        self.lines.append("  " + text)
+
+    def emit(self, text: str, *, pure: bool = True) -> str:
+        """An instruction with a result; equal ones share it."""
+        if pure and text in self.memo:
+            return self.memo[text]
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        if pure:
+            self.memo[text] = name
+        return name
+
+    def call(self, result: str, function: str, *arguments: tuple[str, str], pure: bool = True) -> str:
+        """Call a function; arguments are (type, operand)."""
+        given = ", ".join(f"{type} {operand}" for type, operand in arguments)
+        return self.emit(f"call {result} @{function}({given})", pure=pure)
+
+    def bitcast(self, source: str, operand: str, target: str) -> str:
+        """The same bits as another type; as they have been before, where they have been that."""
+        source, operand = self.casts.get(operand, (source, operand))
+        if source == target:
+            return operand
+        made = self.emit(f"bitcast {source} {operand} to {target}")
+        self.casts[made] = source, operand
+        return made
+
+    def intrinsic(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
+        """Call an LLVM intrinsic."""
+        self.unit.declare(name, result, *[type for type, _ in arguments])
+        return self.call(result, name, *arguments)
+
+    @staticmethod
+    def float_literal(x: float) -> str:
+        """A number as an f32 constant: LLVM writes these as the f64 of the same value."""
+        (single,) = struct.unpack("<f", struct.pack("<f", x))
+        return f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
+
+    def block(self, label: str) -> None:
+        """The following instructions belong to this block."""
+        self.lines.append(f"{label}:")
+        self.begun = len(self.lines)
+
+    def cut(self) -> None:
+        """Go on in another block, where this one is long."""
+        if len(self.lines) - self.begun > LONGEST:
+            onward = self.label()
+            self.jump(onward)
+            self.block(onward)
+
+    def jump(self, label: str) -> None:
+        """End the block."""
+        self.run(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str, *, likely: bool | None = None) -> None:
+        """End the block by a choice."""
+        hint = "" if likely is None else ", !prof !1" if likely else ", !prof !2"
+        self.run(f"br i1 {condition}, label %{yes}, label %{no}{hint}")
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Instructions that later ones cannot rely on: those of a loop, or of a block that may be skipped."""
+        kept = dict(self.memo)
+        try:
+            yield
+        finally:
+            self.memo = kept
+
+    # ── vectors ─────────────────────────────────────────────────────────────────────────
+
+    def splat(self, type: str, operand: str, count: int | None = None) -> str:
+        """A scalar in all lanes."""
+        count = count or self.width
+        one = self.emit(f"insertelement <{count} x {type}> poison, {type} {operand}, i64 0")
+        zeros = f"<{count} x i32> zeroinitializer"
+        return self.emit(f"shufflevector <{count} x {type}> {one}, <{count} x {type}> poison, {zeros}")
+
+    def shuffle(self, type: str, count: int, a: str, b: str, order: list[int]) -> str:
+        """Some elements of two vectors."""
+        mask = f"<{len(order)} x i32> <" + ", ".join(f"i32 {n}" for n in order) + ">"
+        return self.emit(f"shufflevector <{count} x {type}> {a}, <{count} x {type}> {b}, {mask}")
+
+    def concatenate(self, type: str, parts: list[str], each: int) -> str:
+        """Vectors of `each` elements one after the other; their number is a power of two."""
+        while len(parts) > 1:
+            parts = [
+                self.shuffle(type, each, a, b, list(range(2 * each))) for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+            each *= 2
+        return parts[0]
+
+    def masked_load(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
+        """Some neighbouring elements; the others are zero."""
+        vector, name = f"<{count} x {llvm}>", f"llvm.masked.load.v{count}{short(llvm)}.p0"
+        self.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{count} x i1>, {vector})"
+        given = [("ptr", pointer), ("i32", str(align)), (f"<{count} x i1>", mask), (vector, "zeroinitializer")]
+        # frozen, so that LLVM does not merge it with a later `select`, past stores in between (22.1 does)
+        return self.emit(f"freeze {vector} {self.call(vector, name, *given, pure=False)}", pure=False)
+
+    def masked_store(self, count: int, llvm: str, value: str, pointer: str, align: int, mask: str) -> None:
+        """Give some neighbouring elements a value."""
+        vector, name = f"<{count} x {llvm}>", f"llvm.masked.store.v{count}{short(llvm)}.p0"
+        self.unit.declarations[name] = f"declare void @{name}({vector}, ptr, i32 immarg, <{count} x i1>)"
+        self.run(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {align}, <{count} x i1> {mask})")
+
+    def mask_bits(self, predicate: str) -> str:
+        """A vector of predicates as an integer."""
+        return self.emit(f"bitcast <{self.width} x i1> {predicate} to i{self.width}")
+
+    def warps(self) -> range:
+        """The numbers of the warps that a vector holds, from 0."""
+        return range(self.width // WARP)
+
+    def warp_bits(self, predicate: str, warp: int) -> str:
+        """The predicates of one of the warps as an integer."""
+        if self.width != WARP:
+            predicate = self.shuffle("i1", self.width, predicate, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
+        return self.emit(f"bitcast <{WARP} x i1> {predicate} to i{WARP}")
+
+
+def short(llvm: str) -> str:
+    """How the name of an intrinsic says a type."""
+    return {"float": "f32", "double": "f64"}.get(llvm, llvm)

@@ -1,0 +1,144 @@
+"""What the JIT holds for a value: LLVM operands with a shape.
+
+A value is *affine*, a scalar `base` and for each of some constant vectors K a scalar `u`, and lane n has
+`base + K1[n]*u1 + K2[n]*u2 + …` (modulo the width); without terms it is *uniform*; or it is *varying*, one LLVM vector.
+A scalar is the text of an LLVM operand, or a Python integer where it is known: the bits of the constant.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+
+from ptxvm.algebra.types import Type
+
+REMEMBERED = 4096  # results of functions of patterns
+Scalar = int | str
+Pattern = tuple[int, ...]
+Terms = tuple[tuple[Pattern, Scalar], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """An affine value, of any type where it is uniform.
+
+    `loose`: a NaN of it may have any bits, and becomes the canonical one before they are seen.  `bank` is the offset in
+    the parameter bank, of an address there; `shift` counts the low bits of the base that are known to be zero.
+    """
+
+    base: Scalar
+    terms: Terms = ()
+    loose: bool = False
+    bank: int | None = None
+    shift: int = 0
+
+    @property
+    def constant(self) -> int | None:
+        """The bits of a value that is the same constant in all lanes."""
+        return self.base if isinstance(self.base, int) and not self.terms else None
+
+
+@dataclass(frozen=True, slots=True)
+class Varying:
+    """A varying value: an LLVM vector, and its elements where they are known."""
+
+    name: str
+    lanes: Pattern | None = None
+    loose: bool = False
+
+
+Raw = Affine | Varying
+
+
+def scalar_type(type: Type) -> str:
+    """The LLVM type of one lane."""
+    if type.kind == "p":
+        return "i1"
+    if type.is_float and type.bits >= 32 and not type.is_packed:
+        return "float" if type.bits == 32 else "double"
+    return f"i{type.bits}"
+
+
+def vector_type(type: Type, width: int) -> str:
+    """The LLVM type of all lanes."""
+    return f"<{width} x {scalar_type(type)}>"
+
+
+def literal(llvm: str, bits: int) -> str:
+    """An LLVM constant by its bits."""
+    if llvm == "double":
+        return f"0x{bits & (1 << 64) - 1:016X}"
+    if llvm != "float":
+        return str(bits & (1 << int(llvm[1:])) - 1)
+    if bits & 0x7F80_0000 == 0x7F80_0000:
+        wide = (bits >> 31 & 1) << 63 | 0x7FF << 52 | (bits & 0x7F_FFFF) << 29
+    else:
+        (number,) = struct.unpack("<f", struct.pack("<I", bits & 0xFFFF_FFFF))
+        (wide,) = struct.unpack("<Q", struct.pack("<d", number))
+    return f"0x{wide:016X}"
+
+
+def text(llvm: str, scalar: Scalar) -> str:
+    """A scalar as an LLVM operand."""
+    return literal(llvm, scalar) if isinstance(scalar, int) else scalar
+
+
+@lru_cache(REMEMBERED)
+def vector_literal(llvm: str, lanes: Pattern) -> str:
+    """A constant vector."""
+    return "<" + ", ".join(f"{llvm} {literal(llvm, n)}" for n in lanes) + ">"
+
+
+def splat_literal(llvm: str, bits: int) -> str:
+    """A constant vector of one value."""
+    return f"splat ({llvm} {literal(llvm, bits)})"
+
+
+def wrapped(n: int, bits: int) -> int:
+    """The least signed number that is `n` modulo 2^bits."""
+    n &= (1 << bits) - 1
+    return n - (1 << bits) if n >> (bits - 1) else n
+
+
+@lru_cache(REMEMBERED)
+def from_lanes(type: Type, lanes: Pattern) -> Raw:
+    """A constant for each lane: affine where it is an integer."""
+    bits = type.bits
+    lanes = tuple(n & (1 << bits) - 1 for n in lanes)
+    if len(set(lanes)) == 1:
+        return Affine(lanes[0])
+    if type.kind == "p" or type.is_float or bits > 64:
+        return Varying(vector_literal(scalar_type(type), lanes), lanes)
+    return Affine(lanes[0], (primitive(tuple(wrapped(n - lanes[0], bits) for n in lanes)),))
+
+
+def primitive(pattern: Pattern) -> tuple[Pattern, int]:
+    """A pattern without the factor that all of its elements share, and that factor."""
+    factor = gcd(*pattern) or 1
+    if next(n for n in pattern if n) < 0:
+        factor = -factor
+    return tuple(n // factor for n in pattern), factor
+
+
+def known_lanes(type: Type, raw: Raw, width: int) -> Pattern | None:
+    """The bits of every lane, where all are known."""
+    if isinstance(raw, Varying):
+        return raw.lanes
+    if not isinstance(raw.base, int) or any(not isinstance(u, int) for _, u in raw.terms):
+        return None
+    mask = (1 << type.bits) - 1
+    if not raw.terms:
+        return (raw.base & mask,) * width
+    found = sums(raw.base, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
+    return tuple(n & mask for n in found)
+
+
+@lru_cache(REMEMBERED)
+def sums(base: int, terms: tuple[tuple[Pattern, int], ...], width: int) -> Pattern:
+    """Every lane of an affine value that is constant."""
+    total = [base] * width
+    for pattern, u in terms:
+        total = [n + k * u for n, k in zip(total, pattern, strict=True)]
+    return tuple(total)

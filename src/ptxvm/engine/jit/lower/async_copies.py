@@ -1,0 +1,136 @@
+"""The port `tasks`: asynchronous copies, which the machine may end when it likes, and this one ends at once (PTX 9.7.9.25)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import b32, b64, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.ir.lane_values import Affine, Varying
+from ptxvm.engine.jit.memory.memory import Memory
+from ptxvm.engine.jit.node.port import Port
+from ptxvm.machine.bulk import PIECE, pieces
+from ptxvm.machine.faults import AccessFault
+
+WORD = 4  # bytes
+HELD = np.dtype(np.uint32)
+
+
+class Tasks(Port):
+    """`tasks`."""
+
+    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
+        """Copy from .global to .shared: all bytes, or those that are `given`, and zeros."""
+        count = size.raw.constant // WORD
+        if given is None or (isinstance(given.raw, Affine) and given.raw.constant == count * WORD):
+            self._whole(target, source, count)
+            return
+        outer = self.at.guard
+        given = given.to(u32)
+        whole, none = given.compare("ge", given.lift(count * WORD)), given.eq(0)
+        self.at.refuse(self.bound, ~(whole | none), PartialCopy(count * WORD),
+                       [(u64, target.raw), (u64, source.raw), (u32, given.raw)])  # fmt: skip
+        self._under(outer, whole, lambda: self._whole(target, source, count))
+        self._under(outer, none, lambda: self._store(target, [Value(self.alg, b32, Affine(0))] * count))
+        self.at.guard = outer
+
+    def _under(self, outer: Any, chosen: Value, work: Callable[[], object]) -> None:
+        """Do something for the lanes that a predicate chooses."""
+        both = chosen.raw if outer is None else self.alg.integer("and", pred, outer, chosen.raw)
+        self.at.guard = Varying(self.alg.vector(pred, both))
+        work()
+        self.at.guard = outer
+
+    def _whole(self, target: Value, source: Value, count: int) -> None:
+        self._store(target, Memory(self.at, self.bound).load("global", b32, source, count))
+
+    def _store(self, target: Value, words: list[Value]) -> None:
+        Memory(self.at, self.bound).store("shared", b32, target, words)
+
+    def copy_bulk(
+        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        update: Callable[[Value, Value], Value] | None,
+    ) -> None:  # fmt: skip
+        """Copy at once, and tell the mbarrier of what was copied."""
+        outer = self.at.guard
+        self.at.host_call(self.bound, BulkCopy(to, origin), [(u64, target.raw), (u64, source.raw), (u32, size.raw)], [])
+        if told is not None and update is not None:
+            some, count = size.ne(0), [size.to(u64)]
+            port = Memory(self.at, self.bound)
+            self._under(outer, some, lambda: port.atomic(
+                "shared", b64, told, update, count, order="relaxed", scope="cta", mbarrier="complete"
+            ))  # fmt: skip
+
+    def commit(self, kind: str = "copies") -> None:
+        """All copies are done."""
+
+    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
+        """All copies are done."""
+
+    def arrive(
+        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
+    ) -> None:
+        """Update at once, and again since all copies are done."""
+        port = Memory(self.at, self.bound)
+        for each, how in ((before, "postpone"), (update, "arrive")):
+            if each is not None:
+                port.atomic(space, b64, address, each, [], order="release", scope="cta", mbarrier=how)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialCopy:
+    """A copy of fewer bytes than are written."""
+
+    size: int
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Byte by byte."""
+        for lane in np.flatnonzero((values[2] > 0) & (values[2] < self.size)):
+            target, source, given = (int(column[lane]) for column in values)
+            try:
+                held = machine.memory.read(source, given)
+            except AccessFault as wrong:
+                raise wrong.at_lane(int(lane)) from None
+            words = np.frombuffer(held.ljust(self.size, b"\0"), np.uint8)
+            window, own = machine.windows["shared"], threads[lane : lane + 1]
+            for n in range(self.size):
+                window.store(np.dtype(np.uint8), np.array([target + n & 0xFFFF_FFFF], np.uint64), words[n : n + 1], 1, own)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCopy:
+    """A copy of many bytes from space to space."""
+
+    to: str
+    origin: str
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Piece by piece, when all places have been looked at."""
+        target, source, sizes = values
+        whose, at = pieces(sizes.astype(np.int64))
+        if not len(whose):
+            return
+        lanes = threads[whose]
+        try:
+            there, to = self._places(machine, self.to, target[whose] + at, lanes, writing=True)
+            here, of = self._places(machine, self.origin, source[whose] + at, lanes, writing=False)
+        except AccessFault as wrong:
+            raise wrong.at_lane(int(whose[wrong.lane_index])) from None
+        there[to] = here[of]
+
+    def _places(self, machine: Any, space: str, address: Any, lanes: Any, *, writing: bool) -> tuple[Any, Any]:
+        """A view of memory, and the index in it where each piece is."""
+        count = PIECE // HELD.itemsize
+        if (window := machine.windows.get(space)) is not None:
+            found = window.resolve(HELD, address & 0xFFFF_FFFF, count, lanes, writing=writing)
+        else:
+            if machine.memory.address_bits == 32:
+                address = address & 0xFFFF_FFFF
+            found = machine.memory.resolve(HELD, address, count, space, lanes, writing=writing)
+        view, index = found
+        return view, index

@@ -1,0 +1,97 @@
+"""Barriers for some threads of a CTA: an instruction arrives at the record that the CTA keeps (PTX 9.7.13.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.cta_barriers import BARRIERS, CtaBarriers
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.node.port import Request
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.faults import AccessFault
+
+WORDS = f"<{WARP} x i32>"
+
+
+def arrive(at: NodeBuilder, bound: Bound, request: Request) -> None:
+    """Lanes come to a barrier and wait there."""
+    number, threads, vote = request.values
+    if number is None:
+        raise TypeError("a barrier without a number")
+    ayes = "0" if vote is None else at.bits_of(vote.raw)
+    come(at, bound, number, threads, ayes, waits=True)
+
+
+def come(at: NodeBuilder, bound: Bound, number: Value, threads: Value | None, ayes: str, *, waits: bool) -> None:
+    """Record which lanes arrive at which barrier."""
+    code = at.code
+    code.one_warp()
+    if not isinstance(number.raw, Affine) or number.raw.constant is None or number.raw.constant >= BARRIERS:
+        wrong = Value(at.alg, pred, at.alg.compare("ge", u32, number.raw, Affine(BARRIERS)))
+        at.refuse(bound, wrong, NoSuchBarrier(), [(u32, number.raw)])
+    numbers = _spread(at, number, 10)
+    counts = "null" if threads is None else _spread(at, threads, 11)
+    given = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
+    code.run(f"call void @ptxvm.arrive(ptr %meeting, i32 %warp, i32 {at.active_text()}, {given})")
+
+
+def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:
+    """The values of all lanes in memory."""
+    place = at.buffer(WORDS, buffer)
+    at.code.run(f"store {WORDS} {at.alg.vector(u32, value.raw)}, ptr {place}, align 64")
+    return place
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchBarrier:
+    """A barrier has a number that there is not."""
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Refuse it."""
+        first = int(np.argmax(values[0] >= BARRIERS))
+        said = f"there is no barrier {values[0][first]}: they are 0 to 15"
+        raise AccessFault("invalid-barrier", said, lane_index=first)
+
+
+class Outcome:
+    """The outcome of a vote for the lanes that waited at the barrier."""
+
+    def __init__(self, at: NodeBuilder, bound: Bound, request: Request) -> None:
+        self.at, self.alg, self.code = at, at.alg, at.code
+        number = request.values[0]
+        if number is None:
+            raise TypeError("a barrier without a number")
+        self.number = number.raw
+
+    def _word(self, which: int) -> Raw:
+        """One word of the outcome of this warp's barrier."""
+        meeting, code = CtaBarriers(self.at.kernel.warps), self.code
+        row = code.emit(f"mul i32 %warp, {2 * BARRIERS}")
+        start = code.emit(f"add i32 {row}, {meeting.outcome + which}")
+        if isinstance(self.number, Affine) and not self.number.terms:
+            pair = code.emit(f"shl i32 {text('i32', self.number.base)}, 1")
+            place = code.emit(f"getelementptr i32, ptr %meeting, i32 {code.emit(f'add i32 {start}, {pair}')}")
+            return Affine(code.emit(f"load i32, ptr {place}, align 4", pure=False))
+        pairs = code.emit(f"shl {WORDS} {self.alg.vector(u32, self.number)}, splat (i32 1)")
+        offsets = code.emit(f"add {WORDS} {pairs}, {code.splat('i32', start)}")
+        places = code.emit(f"getelementptr i32, ptr %meeting, {WORDS} {offsets}")
+        return Varying(self.at.gather("i32", places, self.at.active_vector()))
+
+    def count(self) -> Value:
+        """How many voted for."""
+        return Value(self.alg, u32, self._word(0))
+
+    def all(self) -> Value:
+        """None voted against."""
+        return Value(self.alg, pred, self.alg.compare("eq", u32, self._word(0), self._word(1)))
+
+    def any(self) -> Value:
+        """One voted for."""
+        return Value(self.alg, pred, self.alg.compare("ne", u32, self._word(0), Affine(0)))

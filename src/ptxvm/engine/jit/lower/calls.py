@@ -1,0 +1,250 @@
+"""Calls: the code of a function stands where it is called; `.param` variables lie in the frame of their function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.diagnostics.errors import Crash, Unsupported
+from ptxvm.engine import passing, targets
+from ptxvm.engine.dynamic_parallelism import FUNCTIONS
+from ptxvm.engine.jit.cfg import call_stack
+from ptxvm.engine.jit.cfg.nodes import Frame
+from ptxvm.engine.jit.ir.lane_values import Affine
+from ptxvm.engine.jit.memory.memory import Memory
+from ptxvm.engine.jit.node import stack
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.node.port import Action
+from ptxvm.machine.faults import AccessFault
+
+FRAME_ALIGNMENT = 16
+
+
+def call(at: NodeBuilder, bound: Bound, action: Action) -> None:
+    """Pass the arguments; or ask the library for what the device has ready."""
+    arguments, results = action.extra
+    callee = at.node.callee
+    if at.node.calls or action.symbol is None:
+        away(at, bound, action, arguments)
+        return
+    if callee is None:
+        if not action.symbol.defined:
+            library(at, bound, action.symbol, arguments, results)
+        action.verb = "next"
+        return
+    if callee.root.shared:
+        last = stack.start(at, callee) + callee.end
+        stack.check(at, bound, last, stack.Overflow(f"the call of '{callee.function.name}'", at.kernel.stack_size))
+    if callee.extra is not None:
+        at.assign((callee.extra, 0), u32, Value(at.alg, u32, Affine(0)))
+    values = passed(at, bound, callee, arguments)
+    for formal, value in zip(callee.function.signature.parameters, values, strict=False):
+        give(at, bound, callee, formal, value)
+
+
+def passed(at: NodeBuilder, bound: Bound, callee: Frame, arguments: list[Any]) -> list[list[Value]]:
+    """The values of the arguments."""
+    formals = callee.function.signature.parameters
+    return [actual_value(at, bound, at.node.frame, a, f) for f, a in zip(formals, arguments, strict=False)]
+
+
+def away(at: NodeBuilder, bound: Bound, action: Action, arguments: list[Any]) -> None:
+    """Call functions that stand elsewhere: one, or each lane the one at its address."""
+    at.needs_local()
+    held, guard = [], at.guard
+    if action.index is not None:
+        refuse_addresses(at, bound, action.index)
+    for callee, back in at.node.calls:
+        chosen = None if action.index is None else action.index.eq(address(at, callee.function))
+        held.append((callee, back, chosen, passed(at, bound, callee, arguments)))
+    kept = call_stack.kept_registers(at.node)
+    first, action.index = stack.end(at, at.node.frame), None
+    for callee, back, chosen, values in held:
+        at.guard = guard if chosen is None else chosen.raw if guard is None else at.alg.integer("and", pred, guard, chosen.raw)
+        stack.push(at, bound, kept, (callee, back), first)
+        for formal, value in zip(callee.function.signature.parameters, values, strict=False):
+            give(at, bound, callee, formal, value)
+        action.ways.append((at.guard, callee.at[0]))
+    at.guard = guard
+
+
+def address(at: NodeBuilder, function: Function) -> Value:
+    """That of a function."""
+    number, more = at.kernel.image.address_number(function)
+    found: Value = Value(at.alg, u64, Affine(at.kernel.address(number))) + more
+    return found
+
+
+def refuse_addresses(at: NodeBuilder, bound: Bound, index: Value) -> None:
+    """Where no function of the list begins, nothing is called."""
+    known: Value = Value(at.alg, pred, Affine(0))
+    for callee, _ in at.node.calls:
+        known = known | index.eq(address(at, callee.function))
+    at.refuse(bound, ~known, NoFunction(), [(u64, index.raw)])
+
+
+@dataclass(frozen=True, slots=True)
+class NoFunction:
+    """A call through a pointer to something else."""
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Refuse it."""
+        for each in np.unique(values[0]):
+            said = targets.refusal(machine.image, bound, int(each))
+            if said is not None:
+                raise AccessFault("invalid-call", said, lane_index=int(np.argmax(values[0] == each)))
+        raise Crash("a function is called whose address nothing was known to take")
+
+
+def hand_back(at: NodeBuilder, callee: Frame) -> None:
+    """Copy the results to where the call wants them."""
+    bound = callee.call or at.node.call
+    if bound is None:
+        return
+    targets = bound.results()
+    pairs = list(zip(callee.function.signature.results, targets, strict=False))
+    values = [None if t is None else actual_value(at, bound, callee, formal, t) for formal, t in pairs]
+    if callee.shared:
+        stack.pop(at, call_stack.kept_registers(at.node))
+    for (_, target), value in zip(pairs, values, strict=True):
+        if value is not None:
+            give(at, bound, at.node.frame, target, value)
+
+
+def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Any, formal: Any) -> list[Value]:
+    """The value of an argument: of a register or constant, or the words of a `.param` variable."""
+    if isinstance(node, Variable):
+        found = []
+        for offset, type in words(node, formal.alignment if isinstance(formal, Variable) else FRAME_ALIGNMENT):
+            found += Memory(at, bound).load("local", type, place(at, frame, node, offset))
+        return found
+    if isinstance(node, Register):
+        number = at.kernel.plan.number(node, frame)
+        return [at.slot((number, part), node.type) for part in range(node.count)]
+    if (known := passing.constant(node, formal, bound)) is not None:
+        type, bits = known
+        return [Value(at.alg, type, at.alg.const(type, bits))]
+    raise Unsupported("an argument of a call that is neither a register, a constant nor a variable, in the JIT")
+
+
+def give(at: NodeBuilder, bound: Bound, frame: Frame, target: Any, values: list[Value]) -> None:
+    """To a register, or to a `.param` variable."""
+    if target is None:  # `_`: the result is dropped
+        return
+    if isinstance(target, Register):
+        number = at.kernel.plan.number(target, frame)
+        for part, value in enumerate(regrouped(values, target)):
+            at.assign((number, part), target.type, value)
+        return
+    step = 0
+    for value in values:
+        type = value.type.as_bits
+        Memory(at, bound).store("local", type, place(at, frame, target, step), [value.view(type)])
+        step += type.bytes
+
+
+def regrouped(values: list[Value], target: Register) -> list[Value]:
+    """The same bytes, in their order, as the elements of a register."""
+    type, words = target.type.as_bits, [value.view(value.type.as_bits) for value in values]
+    if len(words) == target.count == 1 and words[0].type.bits != type.bits:
+        return [words[0].view(words[0].type.as_unsigned).to(type)]
+    if all(word.type is type for word in words):
+        return words
+    made = []
+    for parts in passing.partition([word.type.bytes for word in words], [type.bytes] * target.count):
+        joined, shift = None, 0
+        for number, first, count in parts:
+            word = words[number].view(words[number].type.as_unsigned) >> 8 * first
+            piece = word.to(type.as_unsigned) << shift
+            joined, shift = piece if joined is None else joined | piece, shift + 8 * count
+        if joined is not None:
+            made.append(joined.view(type))
+    return made
+
+
+def place(at: NodeBuilder, frame: Frame, variable: Variable, offset: int) -> Value:
+    """Where a `.param` variable lies in local memory."""
+    _, own = at.kernel.image.place(variable, frame.function)
+    fixed = Value(at.alg, u64, Affine(frame.offset + own + offset))
+    return stack.start(at, frame) + fixed if frame.root.shared else fixed
+
+
+def words(variable: Variable, alignment: int) -> list[tuple[int, Type]]:
+    """The offsets and types of the words, aligned in both, that make up a variable."""
+    size = variable.size or variable.element_size
+    step = min(8, variable.alignment, alignment, size & -size)
+    return [(offset, Type.named[f"b{8 * step}"]) for offset in range(0, size, step)]
+
+
+# ── the library ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """A function that the device provides; what it answers is an integer, or nothing."""
+
+    name: str
+    runs: ClassVar[bool] = False  # may it run grids?
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any] | None:
+        """Call it for the active lanes."""
+        answer = self.handler(machine)(machine.cohort, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
+        return None if answer is None else [np.asarray(answer).astype(np.int64)]
+
+    def handler(self, machine: Any) -> Any:
+        """The function."""
+        return machine.library.get(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCall(LibraryCall):
+    """One of those by which kernels launch others."""
+
+    runs: ClassVar[bool] = True
+
+    def handler(self, machine: Any) -> Any:
+        """The function."""
+        return machine.launch.children.functions[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class NoBody:
+    """A call of a function that is declared only."""
+
+    name: str
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Refuse it."""
+        raise AccessFault("invalid-call", f"the function '{self.name}' has no body")
+
+
+def library(at: NodeBuilder, bound: Bound, function: Function, arguments: list[Any], results: list[Any]) -> None:
+    """Ask Python."""
+    work = device_function(at, function.name)
+    if work is None:
+        at.host_call(bound, NoBody(function.name), [], [])
+        return
+    at.needs_local()
+    inputs = []
+    for formal, node in zip(function.signature.parameters, arguments, strict=False):
+        held = actual_value(at, bound, at.node.frame, node, formal)
+        inputs += [(u64, word.view(word.type.as_unsigned).to(u64).raw) for word in held]
+    wanted = bool(results and function.signature.results)
+    outputs = at.host_call(bound, work, inputs, [Type.named["s64"]] if wanted else [])
+    if wanted:
+        type = function.signature.results[0].type.as_bits
+        bits = outputs[0].to(type.as_signed).view(type)
+        give(at, bound, at.node.frame, results[0], [bits])
+
+
+def device_function(at: NodeBuilder, name: str) -> LibraryCall | None:
+    """A function that the device provides."""
+    if name in FUNCTIONS:
+        return LaunchCall(name)
+    return None if at.kernel.image.library.get(name) is None else LibraryCall(name)

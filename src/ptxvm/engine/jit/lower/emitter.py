@@ -1,0 +1,275 @@
+"""One node of a kernel as LLVM IR: its instructions, what it leaves in registers, and where lanes go next."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Crash, Unsupported
+from ptxvm.engine.jit.cfg.nodes import Node, is_barrier, is_collective
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
+from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
+from ptxvm.engine.jit.memory import barrier_epochs
+from ptxvm.engine.jit.memory.memory import Memory
+from ptxvm.engine.jit.memory.merged_checks import Ranges
+from ptxvm.engine.jit.node import counters
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.operands import Operands
+from ptxvm.engine.jit.node.port import Action, Request
+from ptxvm.engine.jit.node.register_shapes import CARRY
+from ptxvm.isa.model import PORTS, Decoded
+
+
+def textures(at: Emitter, bound: Bound) -> Any:
+    """The port `tex`."""
+    from ptxvm.engine.jit.lower.textures import Textures  # noqa: PLC0415 - few kernels have textures, and it imports much
+
+    return Textures(at, bound)
+
+
+PORT: dict[str, Any] = {
+    "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
+    "cc": ports.ConditionCode, "tex": textures, "tasks": async_copies.Tasks,
+}  # fmt: skip
+TRAP = 1  # what the machine is told of
+
+
+class Emitter(Operands):
+    """Writes a node for whole warps (`full`), or for those lanes that stand there."""
+
+    def __init__(self, kernel: KernelContext, node: Node, *, full: bool) -> None:
+        super().__init__(kernel, node, full=full)
+        self.tail_guard: Raw | None = None  # the lanes that do not skip the instructions at the end of the node
+        self.action: Action | None = None
+        self.merged = self.ranges = Ranges(self)
+        self._port: Memory | None = None
+
+    def memory(self, bound: Bound) -> Memory:
+        """The port `mem`."""
+        return Memory(self, bound)
+
+    def memory_port(self) -> Memory:
+        """That of the instruction at hand."""
+        if self._port is None:
+            self._port = Memory(self, self._bound)
+        return self._port
+
+    # ── instructions ────────────────────────────────────────────────────────────────────
+
+    def run(self) -> None:
+        """All instructions, in order."""
+        if not self.full:
+            self.code.memo[f"bitcast i32 {self.mask} to <{self.width} x i1>"] = "%" + self.name("lanes")
+        if self.node.returns is not None:
+            calls.hand_back(self, self.node.returns)
+        for position, bound in enumerate(self.node.code):
+            self.position = position
+            if position == self.node.skip_branch:
+                self._skip_branch(bound)
+                break
+            self.instruction(bound)
+            self.code.cut()
+        self.merged.settle()
+
+    def _skip_branch(self, bound: Bound) -> None:
+        """A branch to the end of the node: what stands before that is for the lanes which do not take it."""
+        staying = (~Value(self.alg, pred, self._guard_of(bound))).raw
+        self.note("together" if isinstance(staying, Affine) else f"{self.node.predicated_tail} aside")
+        self.guard = self.tail_guard = staying
+        if not any(each.i.of.effects for each in self.node.code[self.node.skip_branch + 1 :]):
+            self._predicated_tail()
+        elif isinstance(staying, Affine):
+            self.tail_guard = None
+            self._conditional(text("i1", staying.base), self._predicated_tail)
+        else:
+            lanes, word = self.code.mask_bits(self.active_vector() or ""), f"i{self.width}"
+            self._conditional(self.code.emit(f"icmp ne {word} {lanes}, 0"), self._predicated_tail)
+        self.guard = self.tail_guard = None
+
+    def _predicated_tail(self) -> None:
+        """What only some lanes run."""
+        for position in range(self.node.skip_branch + 1, len(self.node.code)):
+            self.position = position
+            self.instruction(self.node.code[position])
+        self.guard = self.tail_guard
+        counters.predicated_tail(self)
+
+    def instruction(self, bound: Bound) -> None:
+        """One instruction."""
+        i = bound.i
+        guard = self._guard_of(bound)
+        if self.node.waits:
+            guard = None  # the lanes that waited had a true guard
+        effects = i.of.effects
+        known = isinstance(guard, Affine) and guard.constant is None
+        if known and effects & {"mem", "warp"} and not is_barrier(i) and not (is_collective(i) and self._parts(guard)):
+            self.guard = None
+            self._conditional(text("i1", guard.base), lambda: self._meaning(bound, i))  # type: ignore[union-attr]
+            return
+        if isinstance(guard, Affine) and guard.constant is not None and "flow" not in effects and not is_barrier(i):
+            if not guard.constant & 1:
+                return
+            guard = None
+        self.guard = guard
+        self._meaning(bound, i)
+
+    def _conditional(self, condition: str, meaning: Callable[[], None]) -> None:
+        """Something with effects that is jumped over where no lane does it."""
+        code, before = self.code, dict(self.current)
+        do, skip, merge = code.label(), code.label(), code.label()
+        code.branch(condition, do, skip)
+        self.nested = True
+        with code.scope():
+            code.block(do)
+            meaning()
+            changed = {k: v for k, v in self.current.items() if k in self.written and before.get(k) is not v and self._told(k)}
+            olds = {k: before[k] if k in before else self._load(k, v.type) for k, v in changed.items()}
+            for key, old in olds.items():
+                before.setdefault(key, old)
+            plain = {
+                k: isinstance(v.raw, Affine) and isinstance(olds[k].raw, Affine) and not v.raw.terms and not olds[k].raw.terms
+                for k, v in changed.items()
+            }
+            new = {k: self._single(v, scalar=plain[k]) for k, v in changed.items()}
+            done = code.label()
+            code.jump(done)
+            code.block(done)
+            code.jump(merge)
+        with code.scope():
+            code.block(skip)
+            kept = {k: self._single(v, scalar=plain[k]) for k, v in olds.items()}
+            passed = code.label()
+            code.jump(passed)
+            code.block(passed)
+            code.jump(merge)
+        code.block(merge)
+        for key, value in changed.items():
+            llvm = scalar_type(value.type) if plain[key] else self.alg.vector_type(value.type)
+            name = code.emit(f"phi {llvm} [ {new[key]}, %{done} ], [ {kept[key]}, %{passed} ]", pure=False)
+            raw = Affine(name) if plain[key] else Varying(name)
+            self.current[key] = Value(self.alg, value.type, raw)
+        self.nested = False
+
+    def _single(self, value: Value, *, scalar: bool) -> str:
+        raw = self.alg.tight(value.type, value.raw)
+        if scalar and isinstance(raw, Affine):
+            return text(scalar_type(value.type), raw.base)
+        return self.alg.vector(value.type, raw)
+
+    def _meaning(self, bound: Bound, i: Decoded) -> None:
+        given = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
+        if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
+            raise Unsupported(f"'{i.mnemonic}' in the JIT", f"port {missing[0]}")
+        self._port, self._bound = given.get("mem"), bound
+        if "cc" in given:
+            given["cc"].read = lambda: self.slot(CARRY, pred)
+            given["cc"].write = lambda value: self.assign(CARRY, pred, value)
+        arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
+        result: Any = i.of.meaning(i, *arguments)
+        if inspect.isgenerator(result):
+            waiting: Any = result
+            request: Request = next(waiting)
+            if not self.node.waits and self._arrive(bound, request):
+                self.action = Action("wait")
+                return
+            sent = self._outcome(bound, request)
+            try:
+                waiting.send(sent)
+            except StopIteration as end:
+                result = end.value
+            else:
+                raise Unsupported(f"'{i.mnemonic}' in the JIT")
+        if "flow" in given:
+            self.action = given["flow"].action
+            if self.action is not None and self.action.verb == "call":
+                calls.call(self, bound, self.action)
+        self.commit(bound, result)
+
+    def _parts(self, guard: Raw | None) -> bool:
+        """May lanes be elsewhere while some come to a collective, in a kernel in which they wait?"""
+        return self.kernel.general and (not self.full or isinstance(guard, Varying))
+
+    def _arrive(self, bound: Bound, request: Request) -> bool:
+        """Come to a barrier or a collective; do lanes wait there?"""
+        if is_collective(bound.i):
+            if self._parts(self.guard):
+                collectives.arrive(self, bound.i.mnemonic, request)
+            return self._parts(self.guard)
+        if self.kernel.partial_barriers:
+            barriers.arrive(self, bound, request)
+        else:
+            self.kernel.barrier_numbers[id(bound)] = self._barrier_number(bound, request)
+            self._vote(request.values[2])
+        return True
+
+    def _barrier_number(self, bound: Bound, request: Request) -> int:
+        """The number of a barrier for the whole CTA."""
+        number = request.values[0]
+        known = number.raw.constant if number is not None and isinstance(number.raw, Affine) else None
+        if known is None:
+            raise Crash(f"the number of '{bound.i.mnemonic}' was thought to be constant")
+        return known
+
+    def _outcome(self, bound: Bound, request: Request) -> Any:
+        """The outcome of a barrier or a collective."""
+        if is_barrier(bound.i):
+            return barriers.Outcome(self, bound, request) if self.kernel.partial_barriers else ports.Votes(self, bound)
+        if not self.node.waits:
+            return self._collective(bound, request)
+        members, given = collectives.given(self, bound.i.mnemonic, request)
+        return ports.Peers(self, bound, members, given)
+
+    def _collective(self, bound: Bound, request: Request) -> ports.Peers:
+        """The lanes that came; where one of the mask stands elsewhere, the warp goes on in the version that can wait."""
+        self.code.one_warp()
+        members, *payload = request.values
+        here = self.active_raw()
+        collectives.expect_agreement(self, bound.i.mnemonic, request)
+        barrier_epochs.lanes_meet(self, members.raw, whole="membermask" not in bound.operands)  # type: ignore[union-attr]
+        if not self.full or self.guard is not None:
+            others = self._elsewhere()
+            if others != "0":
+                asked = self.alg.integer("and", u32, members.raw, Affine(others))  # type: ignore[union-attr]
+                wrong = self.alg.compare("ne", u32, asked, Affine(0))
+                bits = self.code.emit(f"and i32 {self.bits_of(wrong)}, {self.active_text()}")
+                good = self.code.label()
+                self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, self.name("leave"), likely=True)
+                self.code.block(good)
+                self.leaves = True
+        given = tuple(p for p in payload if p)
+        return ports.Peers(self, bound, self.alg.integer("and", u32, members.raw, here), given)  # type: ignore[union-attr]
+
+    def _elsewhere(self) -> str:
+        """The lanes that have not ended and are not here, as a mask."""
+        total = "0"
+        for n in sorted(self.node.waiting):
+            standing = self.code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)
+            total = self.code.emit(f"or i32 {total}, {standing}")
+        if self.guard is not None:
+            aside = self.code.emit(f"xor i32 {self.active_text()}, {self.mask or -1}")
+            total = self.code.emit(f"or i32 {total}, {aside}")
+        return total
+
+    def _vote(self, vote: Value | None) -> None:
+        """Count the votes of these lanes at a barrier."""
+        if vote is None:
+            return
+        self.code.one_warp()
+        ayes = self.code.emit(f"and i32 {self.bits_of(vote.raw)}, {self.active_text()}")
+        for field, bits in (("ayes", ayes), ("voters", self.active_text())):
+            count = self.code.intrinsic("i32", "llvm.ctpop.i32", ("i32", bits))
+            place = self.kernel.field(self.code, field)
+            total = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
+            self.code.run(f"store i32 {self.code.emit(f'add i32 {total}, {count}')}, ptr {place}, align 4")
+
+    def _guard_of(self, bound: Bound) -> Raw | None:
+        guard = bound.guard()
+        if guard is None:
+            return self.tail_guard
+        value = self.slot(self.key(guard[0]), pred)
+        raw: Raw = (~value).raw if guard[1] else value.raw
+        return raw

@@ -1,0 +1,207 @@
+"""The ports of the machine but memory, as the JIT sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxvm.algebra.types import Type, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, from_lanes, scalar_type
+from ptxvm.engine.jit.lower import barriers
+from ptxvm.engine.jit.memory import barrier_epochs
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.node.port import Action, Port, Request
+from ptxvm.isa.fragments import Product
+from ptxvm.isa.special_registers import WARP
+
+
+class Peers:
+    """The lanes of a collective; `members` is a mask, the same in all lanes or not."""
+
+    def __init__(self, at: NodeBuilder, bound: Bound, members: Raw, payload: tuple[Value, ...]) -> None:
+        self.emitter, self.bound, self.alg, self.code, self.width = at, bound, at.alg, at.code, at.code.width
+        self.mask, self.payload = members, payload
+
+    @property
+    def members(self) -> Value:
+        """The lanes that take part, as a mask."""
+        return Value(self.alg, u32, self.mask)
+
+    def ballot(self, payload: int = 0) -> Value:
+        """The bits of a predicate."""
+        bits = self.code.mask_bits(self.alg.vector(pred, self.payload[payload].raw))
+        return Value(self.alg, u32, self.alg.integer("and", u32, Affine(bits), self.mask))
+
+    def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
+        """What another lane gave; the own value of this lane where that one takes no part."""
+        value = self.payload[payload]
+        if meant:
+            barrier_epochs.lanes_meant(self.emitter, lane.raw)
+        if isinstance(value.raw, Affine) and not value.raw.terms:
+            return value
+        found = self._permuted(value.type, value.raw, lane.raw)
+        if self.alg.known(u32, self.mask) != (0xFFFF_FFFF,) * self.width:
+            bit = self.alg.integer("and", u32, self.alg.integer("shr", u32, self.mask, lane.raw), Affine(1))
+            takes_part = self.alg.compare("ne", u32, bit, Affine(0))
+            found = self.alg.select(value.type, takes_part, found, value.raw)
+        return Value(self.alg, value.type, found)
+
+    def multiply(self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+        """A product of matrices, by the tensor cores of the module's target."""
+        from ptxvm.engine.jit.lower import mma_on_host  # noqa: PLC0415 - few kernels multiply matrices, ...
+        from ptxvm.engine.jit.values import mma  # noqa: PLC0415 - ... and this imports much
+
+        inputs = [(v.type, v.raw) for part in (a, b, c) for v in part]
+        type = Type.named[f"b{product.d.register}"]
+        work = mma_on_host.Multiplication.of(self.bound, product, (len(a), len(b), len(c)))
+        quick = mma.written(self.code.unit, product, work.architecture, fast=self.emitter.kernel.fast)
+        return self.emitter.host_call(self.bound, work, inputs, [type] * product.d.registers, quick)
+
+    def _permuted(self, type: Type, raw: Raw, lane: Raw) -> Raw:
+        llvm, vector = scalar_type(type), self.alg.vector(type, raw)
+        known = self.alg.known(u32, lane)
+        if isinstance(lane, Affine) and not lane.terms:
+            index = str(lane.base & 31) if isinstance(lane.base, int) else self.code.emit(f"and i32 {lane.base}, 31")
+            return Affine(self.code.emit(f"extractelement {self.alg.vector_type(type)} {vector}, i32 {index}"), loose=raw.loose)
+        if known is not None:
+            return Varying(self.code.shuffle(llvm, self.width, vector, "poison", [n & 31 for n in known]), loose=raw.loose)
+        index = self.alg.vector(u32, lane)
+        if llvm == "i32" and cpu.has("avx512f"):
+            return Varying(self._vpermi2(vector, index), loose=raw.loose)
+        buffer = self.emitter.buffer(self.alg.vector_type(type), 0)
+        self.code.run(f"store {self.alg.vector_type(type)} {vector}, ptr {buffer}, align 64")
+        offsets = self.code.emit(f"and <{self.width} x i32> {index}, splat (i32 31)")
+        places = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, <{self.width} x i32> {offsets}")
+        return Varying(self.emitter.gather(llvm, places, None), loose=raw.loose)
+
+    def _vpermi2(self, vector: str, index: str) -> str:
+        """Any permutation of 32 words by two instructions."""
+        half, name = "<16 x i32>", "llvm.x86.avx512.vpermi2var.d.512"
+        self.code.unit.declare(name, half, half, half, half)
+        low, high = (self.code.shuffle("i32", self.width, vector, "poison", list(range(n, n + 16))) for n in (0, 16))
+        parts = []
+        for first in (0, 16):
+            places = self.code.shuffle("i32", self.width, index, "poison", list(range(first, first + 16)))
+            parts.append(self.code.call(half, name, (half, low), (half, places), (half, high)))
+        return self.code.concatenate("i32", parts, 16)
+
+
+class Warp(Port):
+    """`warp`."""
+
+    @property
+    def lane(self) -> Value:
+        """The number of the lane."""
+        return Value(self.alg, u32, from_lanes(u32, tuple(n % WARP for n in range(self.width))))
+
+    def active(self) -> Value:
+        """The lanes that run this now, as a mask."""
+        return Value(self.alg, u32, self.at.active_raw())
+
+    def converge(self, members: Value, *payload: Value) -> Request:
+        """Wait for the others."""
+        return Request("warp", (members, *payload))
+
+    def together(self, *payload: Value) -> Peers:
+        """The lanes that are here."""
+        self.code.one_warp()
+        return Peers(self.at, self.bound, self.at.active_raw(), payload)
+
+
+class Votes(Port):
+    """The outcome of a barrier, which the warps have counted."""
+
+    def _counted(self) -> tuple[Affine, Affine]:
+        return Affine(self.at.context("ayes_then")), Affine(self.at.context("voters_then"))
+
+    def count(self) -> Value:
+        """How many voted for."""
+        return Value(self.alg, u32, self._counted()[0])
+
+    def all(self) -> Value:
+        """None voted against."""
+        return Value(self.alg, pred, self.alg.compare("eq", u32, *self._counted()))
+
+    def any(self) -> Value:
+        """One voted for."""
+        return Value(self.alg, pred, self.alg.compare("ne", u32, self._counted()[0], Affine(0)))
+
+
+class Cta(Port):
+    """`cta`."""
+
+    def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
+        """Wait for the others of the CTA."""
+        return Request("cta", (number, threads, vote))
+
+    def arrive(self, number: Value, threads: Value) -> None:
+        """Arrive and go on."""
+        barriers.come(self.at, self.bound, number, threads, "0", waits=False)
+
+
+class Flow(Port):
+    """`flow`: keeps what was asked for the end of the node."""
+
+    action: Action | None = None
+
+    def goto(self, target: Any) -> None:
+        """Go to a label."""
+        self.action = Action("goto", target)
+
+    def switch(self, index: Value, table: Any) -> None:
+        """Go to one of several."""
+        self.action = Action("switch", table, index)
+
+    def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
+        """Call a function."""
+        pointer = function.to(u64) if isinstance(function, Value) else None
+        symbol = None if pointer is not None else self.at.kernel.image.resolve(function)
+        self.action = Action("call", symbol, pointer, (arguments or [], results or []))
+
+    def leave(self) -> None:
+        """Return."""
+        self.action = Action("leave")
+
+    def exit(self) -> None:
+        """End."""
+        self.action = Action("exit")
+
+    def trap(self) -> None:
+        """Fault."""
+        self.action = Action("trap")
+
+    def breakpoint(self) -> None:
+        """Nothing happens: no debugger is attached."""
+        self.action = Action("next")
+
+    def event(self, number: Value | None = None, mask: Value | None = None) -> None:
+        """Nothing happens: there are no performance counters."""
+        self.action = Action("next")
+
+
+class Clock(Port):
+    """`clock`."""
+
+    def sleep(self, nanoseconds: Value) -> None:
+        """Where others may have something better to do, they run soon."""
+        if self.at.kernel.fair:
+            self.code.run("store i32 1, ptr %ticks, align 4")
+
+
+class ConditionCode(Port):
+    """`cc`: the carry flag is a register of the node's."""
+
+    read: Callable[[], Value]
+    write: Callable[[Value], None]
+
+    @property
+    def carry(self) -> Value:
+        """The flag."""
+        return self.read()
+
+    @carry.setter
+    def carry(self, value: Value) -> None:
+        self.write(value)

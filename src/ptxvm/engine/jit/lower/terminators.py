@@ -1,0 +1,316 @@
+"""The end of a node: where its lanes go.
+
+Whole warps jump.  Where lanes diverge, each node has a mask of the lanes that stand at it (`%pending.N`), and the node
+of lowest rank among those with waiting lanes runs next; a warp whose lanes have reconverged goes on as a whole.
+"""
+
+from __future__ import annotations
+
+from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.value import Value
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.cfg.nodes import BACK, Node
+from ptxvm.engine.jit.ir import preserving_calls
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.lower.emitter import TRAP, Emitter
+from ptxvm.engine.jit.node import stack
+from ptxvm.engine.jit.node.divergence import DivergenceError, expect_whole
+from ptxvm.engine.jit.node.host_queries import NoTarget
+
+EXIT = -1  # the end of the thread, as a place to go; BACK is where a shared function returns
+
+
+class Terminator:
+    """Writes the jumps at the end of a node."""
+
+    def __init__(self, at: Emitter) -> None:
+        self.kernel, self.at, self.code, self.node = at.kernel, at, at.code, at.node
+
+    def run(self) -> None:
+        """By what the last instruction asked for."""
+        action, guard = self.at.action, self.at.guard
+        onward = self._onward()
+        verb = action.verb if action is not None else "next"
+        match verb:
+            case "next":
+                self.one(onward)
+            case "goto":
+                self.choose(guard, self.node.frame.at.get(action.symbol.index, self._end()), onward)  # type: ignore[union-attr]
+            case "leave":
+                self.choose(guard, self.node.frame.back, onward)
+            case "call" if action is not None and action.ways:
+                self.several(guard, action.ways, onward)
+            case "call":
+                self.choose(guard, self._callee(onward), onward)
+            case "switch":
+                self.switch(guard, onward)
+            case "exit":
+                self.choose(guard, EXIT, onward)
+            case "wait":
+                self.choose(guard, self.node.wait, onward)
+            case "trap":
+                self.trap(guard, onward)
+            case _:
+                raise Crash(f"a node ends by '{verb}', for which there is no terminator")
+
+    def _onward(self) -> int:
+        """The node after this one in the code."""
+        frame = self.node.frame
+        return self._end() if self.node.end == len(frame.code) else frame.at[self.node.end]
+
+    def _end(self) -> int:
+        """Past the last instruction lanes return."""
+        return self.node.frame.back
+
+    def _callee(self, onward: int) -> int:
+        return self.node.callee.at[0] if self.node.callee is not None else onward
+
+    def trap(self, guard: Raw | None, onward: int) -> None:
+        """Stop the grid, if a lane is active here."""
+        bits = self.at.active_text()
+        if guard is None:
+            self.at.fault(TRAP, bits)
+            return
+        bad, good = self.code.label(), self.code.label()
+        self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, bad)
+        self.code.block(bad)
+        self.at.fault(TRAP, bits)
+        self.code.block(good)
+        self.one(onward)
+
+    # ── whole warps ─────────────────────────────────────────────────────────────────────
+
+    def one(self, target: int) -> None:
+        """All go to one place."""
+        if self.at.full:
+            self.jump(target)
+        else:
+            self.pend(target, self.at.mask or "-1")
+            self.chain({target}, certain=target)
+
+    def jump(self, target: int) -> None:
+        """A whole warp to a node."""
+        if target == EXIT:
+            self.ended("-1")
+            self.code.jump("done")
+        elif target == BACK:
+            self.pend(BACK, "-1")
+            self.code.jump("dispatch")
+        elif self.kernel.nodes[target].waits:
+            self.wait(target)
+        else:
+            self.tick(target)
+            self.code.jump(f"F{target}")
+
+    def wait(self, target: int) -> None:
+        """A whole warp waits for others."""
+        if self.kernel.general:
+            self.pend(target, "-1")
+            self.code.jump("dispatch")
+        else:
+            self.code.jump(f"suspend.F{target}")
+
+    def tick(self, target: int) -> None:
+        """A loop that runs for long lets the machine look, or others run."""
+        if self.kernel.nodes[target].rank > self.node.rank:
+            return
+        code = self.code
+        left = code.emit("load i32, ptr %ticks, align 4", pure=False)
+        less = code.emit(f"add i32 {left}, -1", pure=False)
+        code.run(f"store i32 {less}, ptr %ticks, align 4")
+        look, go = code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), look, go, likely=False)
+        code.block(look)
+        self.kernel.record_place(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
+        if self.kernel.fair:
+            self.pend(target, "-1")
+            code.jump("yield")
+            code.block(go)
+            return
+        code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
+        answer = self.at.buffer("[2 x ptr]", 10)
+        self.kernel.record_cta_id(code)
+        code.run(f"store ptr %ctx, ptr {answer}, align 8")
+        preserving_calls.call(code, code.unit.helper("ptxvm.tick", runtime("tick", tick=offset("tick"))), answer)
+        stopped = code.emit(f"icmp eq i32 {code.emit(f'load i32, ptr {answer}, align 8', pure=False)}, 0", pure=False)
+        code.branch(stopped, go, "fault", likely=True)
+        code.block(go)
+
+    def choose(self, guard: Raw | None, yes: int, no: int) -> None:
+        """Some here, the others there."""
+        if guard is None or yes == no:
+            self.one(yes)
+        elif isinstance(guard, Affine):
+            if guard.constant is not None:
+                self.one(yes if guard.constant & 1 else no)
+                return
+            first, second = self.code.label(), self.code.label()
+            self.code.branch(text("i1", guard.base), first, second)
+            for label, target in ((first, yes), (second, no)):
+                with self.code.scope():
+                    self.code.block(label)
+                    self.one(target)
+        else:
+            self._diverges(guard)
+            bits = self.code.mask_bits(self.at.alg.vector(pred, guard))
+            if self.at.full:
+                self.divide(bits, yes, no)
+            else:
+                self.pend(yes, self.code.emit(f"and i32 {bits}, {self.at.mask}"))
+                others = self.code.emit(f"xor i32 {bits}, -1")
+                self.pend(no, self.code.emit(f"and i32 {others}, {self.at.mask}"))
+                self.chain({yes, no})
+
+    def _diverges(self, guard: Raw) -> None:
+        """Lanes may part here."""
+        if self.kernel.straight:
+            expect_whole(self.kernel, self.node, guard, affine=self.at.alg.surely(guard) is not None)
+        else:
+            self.kernel.diverges(self.node)
+
+    def divide(self, bits: str, yes: int, no: int) -> None:
+        """A whole warp, of which perhaps only some lanes go."""
+        code = self.code
+        all_, more, none, some = (code.label() for _ in range(4))
+        known = self.at.alg.surely(self.at.guard) if self.at.guard is not None else None
+        if known is not None:
+            for surely, where in zip(known, (all_, none), strict=True):
+                onward = code.label()
+                code.branch(surely, where, onward)
+                code.block(onward)
+        code.branch(code.emit(f"icmp eq i{code.width} {bits}, -1"), all_, more)
+        with code.scope():
+            code.block(all_)
+            self.jump(yes)
+        code.block(more)
+        code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), none, some, likely=True if self.kernel.straight else None)
+        with code.scope():
+            code.block(none)
+            self.jump(no)
+        code.block(some)
+        if self.kernel.straight:
+            self.kernel.parting[self.node.number] = (yes, no)
+            code.run(f"store i{code.width} {bits}, ptr %parting, align 8")
+            code.jump(f"F{self.node.number}.part")
+            return
+        self.pend(yes, bits)
+        self.pend(no, code.emit(f"xor i32 {bits}, -1"))
+        targets = sorted({yes, no} - {EXIT}, key=self.rank)
+        if self.kernel.general:
+            code.jump("dispatch")
+        elif targets:
+            self.enter(targets[0])
+        else:
+            code.jump("done")
+
+    # ── some lanes ──────────────────────────────────────────────────────────────────────
+
+    def rank(self, target: int) -> int:
+        """The place of a node in the order."""
+        return self.kernel.nodes[target].rank
+
+    def pend(self, target: int, bits: str) -> None:
+        """Lanes stand at a node."""
+        if target == EXIT:
+            self.ended(bits)
+            return
+        if target == BACK:
+            self.back(bits)
+            return
+        place = f"%pending.{target}"
+        old = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
+        self.code.run(f"store i32 {self.code.emit(f'or i32 {old}, {bits}')}, ptr {place}, align 4")
+
+    def back(self, bits: str) -> None:
+        """Lanes return from a shared function, each to where it was called."""
+        place = stack.returns_to(self.at)
+        for number in self.node.frame.backs:
+            here = self.code.mask_bits(self.at.alg.vector(pred, self.at.alg.compare("eq", u32, place, Affine(number))))
+            self.pend(number, self.code.emit(f"and i32 {here}, {bits}"))
+
+    def switch(self, guard: Raw | None, onward: int) -> None:
+        """Each lane to the label that its index picks from a list; past its end, nowhere."""
+        action, at = self.at.action, self.at
+        if action is None or action.index is None:
+            raise TypeError("a choice without an index")
+        labels = action.symbol.targets
+        index = action.index.to(u32)
+        at.refuse(self.node.code[-1], index.compare("ge", index.lift(len(labels))), NoTarget(action.symbol.name, len(labels)),
+                  [(u32, index.raw)])  # fmt: skip
+        ways: dict[int, Value] = {}
+        for n, label in enumerate(labels):
+            target = self.node.frame.at.get(label.index, self._end())
+            here = index.eq(n)
+            ways[target] = ways[target] | here if target in ways else here
+        if guard is not None:
+            ways = {target: here & Value(at.alg, pred, guard) for target, here in ways.items()}
+        self.several(guard, [(here.raw, target) for target, here in ways.items()], onward)
+
+    def several(self, guard: Raw | None, ways: list[tuple[Raw | None, int]], onward: int) -> None:
+        """Lanes go to several places, each by a predicate; those that are held off by the guard go on."""
+        if len(ways) == 1 and ways[0][0] is guard:
+            self.choose(guard, ways[0][1], onward)
+            return
+        if self.kernel.straight:
+            raise DivergenceError
+        self.kernel.diverges(self.node)
+        here = self.at.mask or "-1"
+        for raw, target in ways:
+            bits = here if raw is None else self.code.emit(f"and i32 {self.at.bits_of(raw)}, {here}")
+            self.pend(target, bits)
+        targets = {target for _, target in ways}
+        if guard is not None:
+            off = self.code.emit(f"xor i32 {self.at.bits_of(guard)}, -1")
+            self.pend(onward, self.code.emit(f"and i32 {off}, {here}"))
+            targets.add(onward)
+        self.chain(targets)
+
+    def ended(self, bits: str) -> None:
+        """Lanes end; others may have waited for them."""
+        if self.kernel.partial_barriers:
+            self.code.run(f"call void @ptxvm.left(ptr %meeting, i32 %warp, i32 {bits})")
+
+    def chain(self, targets: set[int], certain: int = EXIT) -> None:
+        """Run the node of lowest rank at which lanes stand."""
+        code = self.code
+        if self.kernel.general:
+            code.jump("dispatch")
+            return
+        candidates = sorted((self.node.waiting | targets) - {EXIT}, key=self.rank)
+        if certain == EXIT and len(candidates) == 1 and EXIT not in targets and not self.node.waiting:
+            certain = candidates[0]
+        for target in candidates:
+            if target == certain:
+                self.enter(target)
+                return
+            standing = code.emit(f"load i32, ptr %pending.{target}, align 4", pure=False)
+            here, onward = code.label(), code.label()
+            code.branch(code.emit(f"icmp eq i32 {standing}, 0", pure=False), onward, here)
+            with code.scope():
+                code.block(here)
+                self.enter(target)
+            code.block(onward)
+        code.jump("done")
+
+    def enter(self, target: int) -> None:
+        """Begin a node for the lanes that stand there."""
+        node = self.kernel.nodes[target]
+        if node.waits:
+            self.stop(node)
+        else:
+            self.tick(target)
+            self.code.jump(f"M{target}")
+
+    def stop(self, node: Node) -> None:
+        """All live lanes wait at a barrier: at one place the warp stops here, at several in the version without shapes."""
+        code, total = self.code, "0"
+        for n in sorted(node.waiting):
+            standing = code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)
+            total = code.emit(f"or i32 {total}, {standing}", pure=False)
+        if total == "0":
+            code.jump(f"suspend.M{node.number}")
+        else:
+            code.branch(code.emit(f"icmp eq i32 {total}, 0", pure=False), f"suspend.M{node.number}", "leave.all", likely=True)
+            self.kernel.leaves_all = True

@@ -1,0 +1,1 @@
+"""The port `mem`: addresses by their shape, checks of accesses, atomics, instrumentation."""

@@ -1,0 +1,311 @@
+"""Where the lanes of an access go, by the shape of the address, and the LLVM loads and stores that fit it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxvm.algebra.types import u32, u64
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, sums, text
+from ptxvm.engine.jit.memory import streaming_stores
+from ptxvm.engine.jit.node.node import NodeBuilder
+
+LEAST = 8  # lanes of a piece
+TURNS_AHEAD, LINE = 8, 64  # of prefetches: how many turns of a loop, and the bytes of a line of the cache
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOffsets:
+    """The constant distances of the lanes from a base: the least, how far the greatest is from it, and all."""
+
+    least: int
+    span: int
+    offsets: Pattern
+
+    @classmethod
+    def of(cls, raw: Affine, width: int) -> LaneOffsets | None:
+        """None where a distance is known only when the code runs."""
+        offsets = constant_offsets(raw, width)
+        if offsets is None:
+            return None
+        return cls(min(offsets), max(offsets) - min(offsets), offsets)
+
+    def fits(self, size: int) -> bool:
+        """Are all distances between lanes multiples of the size?"""
+        return all((n - self.least) % size == 0 for n in self.offsets)
+
+
+def constant_offsets(raw: Affine, width: int) -> Pattern | None:
+    """Each lane's distance from the base, where all are constant."""
+    terms = tuple((k, u) for k, u in raw.terms if isinstance(u, int))
+    return sums(0, terms, width) if len(terms) == len(raw.terms) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some lanes of an access: `first` to `first + count`, contiguous or all at one place."""
+
+    first: int
+    count: int
+    contiguous: bool
+    offset: int  # of its first lane, as far as it is constant
+    steps: tuple[tuple[int, str], ...]  # and what is added: factors of scalars
+
+
+def pieces(raw: Affine, size: int, width: int) -> list[Chunk] | None:
+    """The access cut in as few pieces of equal length as do it; None where lanes go here and there."""
+    fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
+    moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
+    count = width
+    while count >= LEAST:
+        found = []
+        for first in range(0, width, count):
+            if (piece := _piece(fixed, moving, first, count, size)) is None:
+                break
+            found.append(piece)
+        else:
+            return found
+        count //= 2
+    return None
+
+
+def _piece(fixed: Pattern, moving: list[tuple[Pattern, str]], first: int, count: int, size: int) -> Chunk | None:
+    """Lanes that differ by constants only, and are at one place or one after the other."""
+    end, steps = first + count, []
+    for pattern, u in moving:
+        factor = pattern[first]
+        if pattern[first:end].count(factor) != count:
+            return None
+        if factor:
+            steps.append((factor, u))
+    own = fixed[first:end]
+    contiguous = own == tuple(range(own[0], own[0] + size * count, size))
+    if contiguous or own.count(own[0]) == count:
+        return Chunk(first, count, contiguous=contiguous, offset=own[0], steps=tuple(steps))
+    return None
+
+
+class Addressing:
+    """Loads and stores of checked addresses, for the lanes that are active."""
+
+    def __init__(self, at: NodeBuilder) -> None:
+        self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.code.width
+
+    # ── pointers ────────────────────────────────────────────────────────────────────────
+
+    def base(self, space: str) -> Raw:
+        """The generic address of a window: one for the CTA, or one for each thread."""
+        if space == "shared":
+            return Affine("%shared.address", shift=8)
+        stride = self.at.local_stride
+        return Affine("%local.address", ((tuple(range(self.width)), stride),))
+
+    def flat(self, space: str, raw: Raw) -> Raw:
+        """A checked address as a generic one."""
+        if space == "local":
+            self.at.needs_local()
+        if space not in ("shared", "local"):
+            return raw
+        if isinstance(raw, Affine) and not raw.terms:
+            offset: Raw = self.alg.cast("resize", u32, u64, self.alg.cast("resize", u64, u32, raw, "rn"), "rn")
+        else:
+            offset = self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))
+        return self.alg.integer("add", u64, offset, self.base(space))
+
+    def pointer(self, space: str, raw: Affine) -> str:
+        """The place of an address that is the same in all lanes; empty where their windows differ."""
+        if space == "local":
+            return ""
+        if space == "shared":
+            low = self.alg.cast("resize", u64, u32, raw, "rn")
+            offset = text("i32", low.base)  # type: ignore[union-attr]
+            return self.code.emit(f"getelementptr i8, ptr %shared, i32 {offset}")
+        return self.code.emit(f"inttoptr i64 {text('i64', raw.base)} to ptr")
+
+    def pointers(self, space: str, raw: Raw) -> str:
+        """The places of all lanes."""
+        if space == "shared":
+            low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
+            return self.code.emit(f"getelementptr i8, ptr %shared, <{self.width} x i32> {low}")
+        flat = self.alg.vector(u64, self.flat(space, raw))
+        return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
+
+    def affine(self, space: str, raw: Raw) -> Affine | None:
+        """The address where it is affine, relative to `%shared` in that space."""
+        if isinstance(raw, Varying):
+            return None
+        if space == "shared":
+            low = self.alg.cast("resize", u64, u32, raw, "rn")
+            return low if isinstance(low, Affine) else None
+        if space == "local":
+            return None
+        return raw
+
+    def piece_pointer(self, space: str, raw: Affine, piece: Chunk) -> str:
+        """Where a piece begins."""
+        bits = 32 if space == "shared" else 64
+        place = self.alg.scalar("add", bits, raw.base, piece.offset & (1 << bits) - 1)
+        for factor, u in piece.steps:
+            place = self.alg.scalar("add", bits, place, self.alg.scalar("mul", bits, u, factor & (1 << bits) - 1))
+        if space == "shared":
+            return self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', place)}")
+        return self.code.emit(f"inttoptr i64 {text('i64', place)} to ptr")
+
+    def kind(self, space: str, raw: Raw, size: int) -> str:
+        """How an access is cut in pieces, in words; empty where it is not."""
+        affine = self.affine(space, raw)
+        cut = pieces(affine, size, self.width) if affine is not None else None
+        if cut is None:
+            return ""
+        different = {(piece.offset, piece.steps, piece.contiguous) for piece in cut}
+        rows = sum(contiguous for _, _, contiguous in different)
+        if len(cut) == 1:
+            return "contiguous" if rows else "broadcast"
+        kinds = ((rows, "row"), (len(different) - rows, "broadcast"))
+        said = " and ".join(f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in kinds if count)
+        return f"{said} of {cut[0].count}"
+
+    # ── loads ───────────────────────────────────────────────────────────────────────────
+
+    def load(self, space: str, llvm: str, size: int, raw: Raw, count: int) -> list[str]:
+        """The elements of every lane's vector."""
+        affine = self.affine(space, raw)
+        cut = pieces(affine, size * count, self.width) if affine is not None else None
+        if affine is not None and cut is not None:
+            return self._load_pieces(space, llvm, size, affine, cut, count)
+        places = self.pointers(space, raw)
+        return [self.at.gather(llvm, self._element(places, n * size), self.at.active_vector()) for n in range(count)]
+
+    def _element(self, places: str, offset: int) -> str:
+        return self.code.emit(f"getelementptr i8, <{self.width} x ptr> {places}, i64 {offset}") if offset else places
+
+    def _load_pieces(self, space: str, llvm: str, size: int, raw: Affine, cut: list[Chunk], count: int) -> list[str]:
+        code, self.wide_steps = self.code, space != "shared"
+        whole: list[list[str]] = []
+        kept: dict[tuple[str, bool], list[str]] = {}
+        pointer = ""
+        for n, piece in enumerate(cut):
+            further = self._step_on(pointer, cut[n - 1], piece) if n else None
+            pointer = further or self.piece_pointer(space, raw, piece)
+            if self.at.mask is None and (pointer, piece.contiguous) in kept:
+                whole.append(kept[pointer, piece.contiguous])
+                continue
+            if piece.contiguous:
+                if self.at.full and self.at.repeats and space not in ("shared", "local"):
+                    self._ahead(pointer, piece.count * count * size)
+                loaded = self._contiguous(llvm, size, pointer, piece, count)
+            else:
+                loaded = self._broadcast(llvm, size, pointer, piece, count)
+            kept[pointer, piece.contiguous] = loaded
+            whole.append(loaded)
+        found = [code.concatenate(llvm, [part[n] for part in whole], cut[0].count) for n in range(count)]
+        rows = sum(contiguous for _, contiguous in kept)  # the others are operands in memory
+        self.at.light.update(dict.fromkeys(found, -(-rows * cut[0].count * size // 64)))
+        return found
+
+    def _step_on(self, pointer: str, last: Chunk, piece: Chunk) -> str | None:
+        """The place of a piece that is one step of a scalar after the last one: rows, of which registers hold only a few."""
+        factors = dict.fromkeys([u for _, u in (*last.steps, *piece.steps)], 0)
+        for sign, steps in ((-1, last.steps), (1, piece.steps)):
+            for factor, u in steps:
+                factors[u] += sign * factor
+        moved = [(u, factor) for u, factor in factors.items() if factor]
+        if piece.offset != last.offset or [factor for _, factor in moved] != [1]:
+            return pointer if piece.offset == last.offset and not moved else None
+        word = "i64" if self.wide_steps else "i32"
+        return self.code.emit(f"getelementptr i8, ptr {pointer}, {word} {moved[0][0]}")
+
+    def _contiguous(self, llvm: str, size: int, pointer: str, piece: Chunk, count: int) -> list[str]:
+        code, total = self.code, piece.count * count
+        if (mask := self.mask(piece, count)) is None:
+            loaded = self._in_order(llvm, size, pointer, total)
+        else:
+            loaded = code.masked_load(total, llvm, pointer, size, mask)
+        if count == 1:
+            return [loaded]
+        return [code.shuffle(llvm, total, loaded, "poison", list(range(n, total, count))) for n in range(count)]
+
+    def _ahead(self, pointer: str, length: int) -> None:
+        """Fetch what some turns of the loop later will need, if it goes on by the same distance as from the turn before.
+
+        A grid walks in strides that are too long for the processor to foresee.
+        """
+        code, before = self.code, self.at.walk()
+        now = code.emit(f"ptrtoint ptr {pointer} to i64")
+        last = code.emit(f"load i64, ptr {before}, align 8", pure=False)
+        code.run(f"store i64 {now}, ptr {before}, align 8")
+        stride = code.emit(f"sub i64 {now}, {last}")
+        later = code.emit(f"add i64 {now}, {code.emit(f'mul i64 {stride}, {TURNS_AHEAD}')}")
+        code.unit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)"
+        for first in range(0, length, LINE):
+            place = code.emit(f"inttoptr i64 {code.emit(f'add i64 {later}, {first}')} to ptr")
+            code.run(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+
+    def _in_order(self, llvm: str, size: int, pointer: str, total: int) -> str:
+        """Contiguous elements, a register at a time and upwards, as the processor expects: LLVM would begin at the end."""
+        code, each = self.code, min(total, 64 // size)
+        parts = []
+        for first in range(0, total, each):
+            place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {first * size}") if first else pointer
+            parts.append(code.emit(f"load <{each} x {llvm}>, ptr {place}, align {size}", pure=False))
+        return code.concatenate(llvm, parts, each)
+
+    def _broadcast(self, llvm: str, size: int, pointer: str, piece: Chunk, count: int) -> list[str]:
+        """One place for some lanes; where none of them is active, somewhere harmless."""
+        code = self.code
+        if (lanes := self.at.active_vector()) is not None:
+            own, word = ((1 << piece.count) - 1) << piece.first, f"i{self.width}"
+            used = code.emit(f"icmp ne {word} {code.emit(f'and {word} {code.mask_bits(lanes)}, {own}')}, 0")
+            pointer = code.emit(f"select i1 {used}, ptr {pointer}, ptr {self.at.buffer(f'<{self.width} x i64>', 0)}")
+        found = []
+        for n in range(count):
+            place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * size}") if n else pointer
+            one = code.emit(f"load {llvm}, ptr {place}, align {min(size, 8)}", pure=False)
+            found.append(code.splat(llvm, one, piece.count))
+        return found
+
+    def mask(self, piece: Chunk, count: int) -> str | None:
+        """The predicate of the elements of a piece; None where all are active."""
+        vector = self.at.active_vector()
+        if vector is None:
+            return None
+        order = [piece.first + n // count for n in range(piece.count * count)]
+        if order == list(range(self.width)):
+            return vector
+        return self.code.shuffle("i1", self.width, vector, "poison", order)
+
+    # ── stores ──────────────────────────────────────────────────────────────────────────
+
+    def store(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str], weak: Bound | None = None) -> None:
+        """Where lanes write to one place, the last one stays; `weak` is a store that is in no order with others."""
+        count, code = len(vectors), self.code
+        affine = self.affine(space, raw)
+        cut = pieces(affine, size * count, self.width) if affine is not None else None
+        if affine is None or cut is None or not all(p.contiguous for p in cut):
+            places = self.pointers(space, raw)
+            for n, vector in enumerate(vectors):
+                self.at.scatter(llvm, vector, self._element(places, n * size), self.at.active_vector())
+            return
+        bit = (
+            streaming_stores.number(self.at, weak, [piece.count * count * size for piece in cut]) if weak is not None else None
+        )
+        whole: list[tuple[str, str, str]] = []
+        for piece in cut:
+            pointer = self.piece_pointer(space, affine, piece)
+            total, lanes = piece.count * count, list(range(piece.first, piece.first + piece.count))
+            if count == 1:
+                value = vectors[0] if piece.count == self.width else code.shuffle(llvm, self.width, vectors[0], "poison", lanes)
+            else:
+                rows = code.concatenate(llvm, vectors, self.width)
+                order = [n + self.width * k for n in lanes for k in range(count)]
+                value = code.shuffle(llvm, self.width * count, rows, "poison", order)
+            vector = f"<{total} x {llvm}>"
+            if (mask := self.mask(piece, count)) is None:
+                whole.append((vector, value, pointer))
+            else:
+                code.masked_store(total, llvm, value, pointer, size, mask)
+        if bit is not None:
+            streaming_stores.store(self.at, bit, whole, size)
+            return
+        for vector, value, pointer in whole:
+            code.run(f"store {vector} {value}, ptr {pointer}, align {size}")

@@ -1,0 +1,76 @@
+"""One lane's atomic update of memory that other threads of the host may update as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Value
+from ptxvm.engine.jit.ir.lane_values import Affine, scalar_type, text
+from ptxvm.engine.jit.node.node import NodeBuilder
+
+# What LLVM has ready: by operation, for unsigned types and bits, and for signed ones.
+READY = {
+    "add": ("add", "add"), "and": ("and", "and"), "or": ("or", "or"), "xor": ("xor", "xor"), "exch": ("xchg", "xchg"),
+    "min": ("umin", "min"), "max": ("umax", "max"), "inc": ("uinc_wrap", "uinc_wrap"), "dec": ("udec_wrap", "udec_wrap"),
+}  # fmt: skip
+
+
+def plain(at: NodeBuilder, type: Type, place: str, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
+    """Of memory that only this thread of the host uses."""
+    llvm = scalar_type(type)
+    old = Value(at.alg, type, Affine(at.code.emit(f"load {llvm}, ptr {place}, align {type.bytes}", pure=False)))
+    at.code.run(f"store {llvm} {_scalar(at, update(old, *operands))}, ptr {place}, align {type.bytes}")
+    return old
+
+
+def atomic(
+    at: NodeBuilder, type: Type, place: str, update: Callable[..., Value], operands: Sequence[Value], operation: str | None
+) -> Value:
+    """Of memory that others use too: LLVM's own operation, or an attempt that is repeated while others were faster."""
+    code, word = at.code, f"i{type.bits}"
+    if operation in READY and not type.is_float:
+        name = READY[operation][type.is_signed]
+        (operand,) = operands
+        what = f"atomicrmw {name} ptr {place}, {word} {_bits(at, operand)} seq_cst, align {type.bytes}"
+        return _of_bits(at, type, code.emit(what, pure=False))
+    seen = at.buffer(word, 12)
+    atomically = "atomic " if type.bits <= 64 else ""  # a wrong guess does not hurt
+    ordered = " monotonic" if atomically else ""
+    guess = code.emit(f"load {atomically}{word}, ptr {place}{ordered}, align {type.bytes}", pure=False)
+    code.run(f"store {word} {guess}, ptr {seen}, align {type.bytes}")
+    again, done = code.label(), code.label()
+    code.jump(again)
+    code.block(again)
+    expected = code.emit(f"load {word}, ptr {seen}, align {type.bytes}", pure=False)
+    old = _of_bits(at, type, expected)
+    new = _bits(at, update(old, *operands))
+    what = f"cmpxchg ptr {place}, {word} {expected}, {word} {new} seq_cst seq_cst, align {type.bytes}"
+    found = code.emit(what, pure=False)
+    code.run(f"store {word} {code.emit(f'extractvalue {{ {word}, i1 }} {found}, 0')}, ptr {seen}, align {type.bytes}")
+    code.branch(code.emit(f"extractvalue {{ {word}, i1 }} {found}, 1"), done, again)
+    code.block(done)
+    return old
+
+
+def _scalar(at: NodeBuilder, value: Value) -> str:
+    """A value of one lane as an LLVM operand."""
+    raw = at.alg.tight(value.type, value.raw)
+    if not isinstance(raw, Affine) or raw.terms:
+        raise TypeError(f"{raw} is no value of one lane")
+    return text(scalar_type(value.type), raw.base)
+
+
+def _bits(at: NodeBuilder, value: Value) -> str:
+    """The bits of a value of one lane."""
+    llvm, operand = scalar_type(value.type), _scalar(at, value)
+    if llvm in ("float", "double"):
+        return at.code.emit(f"bitcast {llvm} {operand} to i{value.type.bits}")
+    return operand
+
+
+def _of_bits(at: NodeBuilder, type: Type, bits: str) -> Value:
+    llvm = scalar_type(type)
+    if llvm in ("float", "double"):
+        bits = at.code.emit(f"bitcast i{type.bits} {bits} to {llvm}")
+    return Value(at.alg, type, Affine(bits))

@@ -1,0 +1,169 @@
+"""Atomic operations: the lanes one after the other, each an update of its place.
+
+Shared and local memory belong to the CTA, whose threads all run in one thread of the host: there an update is a load and
+a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ptxvm.algebra.types import Type, u32
+from ptxvm.algebra.value import Value
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.builder import short
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
+from ptxvm.engine.jit.memory import addressing, atomic_rmw
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.special_registers import WARP
+
+AHEAD = 8  # updates before which the place of one is read: see _queue
+PACKED = (32, 64)  # bits of elements that the processor puts together
+Given = tuple[Type, Raw, str]  # an operand, and the memory where its lanes are if they differ
+
+
+class Updates:
+    """Writes the updates of one instruction; places are checked."""
+
+    def __init__(self, at: NodeBuilder, space: str, type: Type, operation: str | None) -> None:
+        self.operation = operation
+        self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.width
+        self.space, self.type, self.llvm = space, type, scalar_type(type)
+        self.plain = space in ("shared", "local")
+        self.element = "i32" if space == "shared" else "ptr"  # a place
+        self.where = at.buffer(f"[{self.width + AHEAD} x {self.element}]", 1)
+        self.queue: list[str] = []  # variables with the places of the next lanes
+        self.active = at.active_vector()
+        self.packed = self.active is not None and cpu.has("avx512f") and type.bits in PACKED
+
+    def run(self, address: Raw, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
+        """For all active lanes; what was there before."""
+        code, vector = self.code, self.alg.vector_type(self.type)
+        self._keep_places(address)
+        results = self.at.buffer(vector, 2)
+        given = [self._kept(n, operand) for n, operand in enumerate(operands)]
+        with code.scope():
+            code.memo.clear()
+            for lane in self._lanes():
+                old = self._update(lane, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in given])
+                kept = code.emit(f"getelementptr {self.llvm}, ptr {results}, i32 {lane}")
+                code.run(f"store {self.llvm} {text(self.llvm, old.raw.base)}, ptr {kept}, align {min(self.type.bytes, 16)}")
+        return Value(self.alg, self.type, Varying(self._spread(vector, results)))
+
+    def _update(self, lane: str, update: Callable[..., Value], operands: list[Value]) -> Value:
+        """What was there; the new value is there now."""
+        if self.plain:
+            return atomic_rmw.plain(self.at, self.type, self._place(lane), update, operands)
+        return atomic_rmw.atomic(self.at, self.type, self._place(lane), update, operands, self.operation)
+
+    # ── the lanes ───────────────────────────────────────────────────────────────────────
+
+    def _lanes(self) -> Iterator[str]:
+        """A loop over the active lanes, each by its number among those that are kept; its update is written meanwhile."""
+        code, counter = self.code, self.at.buffer("i32", 9)
+        head, body, done = code.label(), code.label(), code.label()
+        bits = self.active is not None and not self.packed
+        if bits:
+            code.one_warp()
+            first, end = self.at.active_text(), "0"
+        else:
+            first, end = "0", self._count()
+            self._queue()
+        code.run(f"store i32 {first}, ptr {counter}, align 4")
+        code.jump(head)
+        code.block(head)
+        now = code.emit(f"load i32, ptr {counter}, align 4", pure=False)
+        code.branch(code.emit(f"icmp eq i32 {now}, {end}"), done, body)
+        code.block(body)
+        following = code.emit(f"add i32 {now}, {-1 if bits else 1}")
+        following = code.emit(f"and i32 {now}, {following}") if bits else following
+        code.run(f"store i32 {following}, ptr {counter}, align 4")
+        yield code.intrinsic("i32", "llvm.cttz.i32", ("i32", now), ("i1", "true")) if bits else now
+        code.jump(head)
+        code.block(done)
+
+    def _count(self) -> str:
+        if self.active is None:
+            return str(self.width)
+        word = f"i{self.width}"
+        count = self.code.intrinsic(word, f"llvm.ctpop.{word}", (word, self.code.mask_bits(self.active)))
+        return count if self.width == WARP else self.code.emit(f"trunc {word} {count} to i32")
+
+    def _kept(self, n: int, operand: Value) -> Given:
+        raw, buffer = self.alg.tight(operand.type, operand.raw), ""
+        if isinstance(raw, Varying) or raw.terms:
+            buffer = self.at.buffer(self.alg.vector_type(operand.type), 3 + n)
+            self._keep(scalar_type(operand.type), self.alg.vector(operand.type, raw), buffer)
+        return operand.type, raw, buffer
+
+    def _keep(self, llvm: str, lanes: str, buffer: str) -> None:
+        """Leave the elements of all lanes in memory, or one after the other those of the lanes that are active."""
+        code, vector = self.code, f"<{self.width} x {llvm}>"
+        if not self.packed:
+            code.run(f"store {vector} {lanes}, ptr {buffer}, align 64")
+            return
+        name = f"llvm.masked.compressstore.v{self.width}{_named(llvm)}"
+        code.unit.declare(name, "void", vector, "ptr", f"<{self.width} x i1>")
+        code.run(f"call void @{name}({vector} {lanes}, ptr {buffer}, <{self.width} x i1> {self.active})")
+
+    def _spread(self, vector: str, results: str) -> str:
+        """The elements that were left in memory."""
+        code = self.code
+        if not self.packed:
+            return code.emit(f"load {vector}, ptr {results}, align 64", pure=False)
+        name, mask = f"llvm.masked.expandload.v{self.width}{_named(self.llvm)}", f"<{self.width} x i1>"
+        code.unit.declare(name, vector, "ptr", mask, vector)
+        given = (("ptr", results), (mask, self.active or ""), (vector, "zeroinitializer"))
+        return code.call(vector, name, *given, pure=False)
+
+    def _lane_of(self, type: Type, raw: Raw, buffer: str, lane: str) -> Raw:
+        if not buffer:
+            return raw
+        llvm = scalar_type(type)
+        place = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, i32 {lane}")
+        return Affine(self.code.emit(f"load {llvm}, ptr {place}, align 1"))
+
+    # ── places ──────────────────────────────────────────────────────────────────────────
+
+    def _keep_places(self, address: Raw) -> None:
+        """Leave the places of the lanes in memory: offsets of shared memory, or pointers."""
+        if self.space == "shared":
+            lanes = self.alg.vector(u32, self.alg.cast("resize", Type.named["u64"], u32, address, "rn"))
+        else:
+            lanes = addressing.Addressing(self.at).pointers(self.space, address)
+        self._keep(self.element, lanes, self.where)
+
+    def _queue(self) -> None:
+        """Read the first places.
+
+        The processor guesses that a load comes from nowhere where earlier stores go of which it has no address yet.  Between
+        updates at random places it learns not to, and would wait with the address of each update for those before it.
+        """
+        if self.plain:
+            self.queue = [self.at.buffer(self.element, 14 + n) for n in range(AHEAD)]
+        for n, slot in enumerate(self.queue):
+            self.code.run(f"store {self.element} {self._read(str(n))}, ptr {slot}, align 8")
+
+    def _read(self, lane: str) -> str:
+        place = self.code.emit(f"getelementptr {self.element}, ptr {self.where}, i32 {lane}")
+        # volatile, as LLVM would move it to where it is needed
+        return self.code.emit(f"load volatile {self.element}, ptr {place}, align 4", pure=False)
+
+    def _place(self, lane: str) -> str:
+        """Where a lane's update happens; the place of one that follows is read."""
+        code = self.code
+        if self.queue:
+            first, *others = (code.emit(f"load {self.element}, ptr {slot}, align 8", pure=False) for slot in self.queue)
+            others.append(self._read(code.emit(f"add i32 {lane}, {AHEAD}")))
+            for slot, place in zip(self.queue, others, strict=True):
+                code.run(f"store {self.element} {place}, ptr {slot}, align 8")
+        else:
+            first = self._read(lane)
+        if self.space != "shared":
+            return first
+        return code.emit(f"getelementptr i8, ptr %shared, i64 {code.emit(f'zext i32 {first} to i64')}")
+
+
+def _named(llvm: str) -> str:
+    """How the name of an intrinsic says a type."""
+    return "p0" if llvm == "ptr" else short(llvm)

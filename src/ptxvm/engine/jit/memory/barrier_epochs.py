@@ -1,0 +1,137 @@
+"""Epochs of a watched kernel: the driver counts them, at the start of a CTA and at barriers where all its threads meet."""
+
+from __future__ import annotations
+
+from ptxvm.algebra.types import u32
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory.shadow_tags import EPOCH
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.special_registers import WARP
+
+ALL = (1 << 32) - 1  # lanes
+LAST = (1 << 32) - 4 * EPOCH  # from this tag on epochs are numbered anew
+
+
+def cta_begins(kernel: KernelContext) -> str:
+    """Nothing of this CTA is in the tags; its shared memory has none."""
+    if kernel.shadow is None or not kernel.shadow.checks & {"race", "init", "sync"}:
+        return ""
+    kernel.unit.helper("ptxvm.epoch", _next_epoch(kernel, kernel.shadow))
+    size = GRAIN * -(-kernel.shared_size // kernel.shadow.grain[True])
+    return f"  call void @ptxvm.epoch(ptr %ctx, i1 true, ptr %shared, i64 {size})\n"
+
+
+def barrier_opens(kernel: KernelContext) -> list[str]:
+    """A barrier lets the CTA go on."""
+    if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
+        return []
+    return ["  call void @ptxvm.epoch(ptr %ctx, i1 false, ptr %shared, i64 0)"]
+
+
+def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
+    """Lanes of a warp, or of several, come to a barrier; `lanes` is a mask, None for all."""
+    if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
+        return
+    word = f"i{kernel.width}"
+    count = str(kernel.width)
+    if lanes is not None:
+        count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, lanes))
+        if kernel.width != 32:
+            count = code.emit(f"{'trunc' if kernel.width > 32 else 'zext'} {word} {count} to i32")
+    came = kernel.field(code, "came")
+    before = code.emit(f"load i32, ptr {came}, align 8", pure=False)
+    code.run(f"store i32 {code.emit(f'add i32 {before}, {count}')}, ptr {came}, align 8")
+    if "sync" in kernel.shadow.checks and lanes is not None:
+        first = code.emit(f"mul i32 %warp, {WARP}")
+        rest = code.emit(f"sub i32 {kernel.threads}, {first}")
+        whole = code.intrinsic("i32", "llvm.umin.i32", ("i32", rest), ("i32", str(kernel.width)))
+        good = code.label()
+        code.branch(code.emit(f"icmp eq i32 {count}, {whole}"), good, "suspect", likely=True)
+        code.block(good)
+
+
+def warp_is_apart(kernel: KernelContext, code: Code, masks: list[str]) -> None:
+    """Lanes of a warp wait at several barriers of the CTA: `masks` are the lanes that wait at each."""
+    if kernel.shadow is None or "sync" not in kernel.shadow.checks or len(masks) < 2:
+        return
+    places = "0"
+    for mask in masks:
+        there = code.emit(f"icmp ne i32 {mask}, 0", pure=False)
+        places = code.emit(f"add i32 {places}, {code.emit(f'zext i1 {there} to i32', pure=False)}", pure=False)
+    good = code.label()
+    code.branch(code.emit(f"icmp ule i32 {places}, 1", pure=False), good, "suspect", likely=True)
+    code.block(good)
+
+
+def lanes_meet(at: NodeBuilder, members: Raw | None, *, whole: bool = False) -> None:
+    """Lanes come to a collective; without `members` to one for which some may have to wait.
+
+    Nothing is wrong where each names the live lanes that come with it (PTX 9.7.13.2), or all lanes if the warp has to be
+    `whole`.
+    """
+    kernel, code = at.kernel, at.code
+    if kernel.shadow is None or "sync" not in kernel.shadow.checks:
+        return
+    if members is None:
+        good = code.label()
+        code.branch("false", good, "suspect")
+        code.block(good)
+        return
+    rest, there = kernel.threads % WARP, Affine(ALL)
+    if rest and not whole:
+        last = code.emit(f"icmp eq i32 %warp, {kernel.warps - 1}")
+        there = Affine(code.emit(f"select i1 {last}, i32 {(1 << rest) - 1}, i32 -1"))
+    named = at.alg.integer("and", u32, members, there)
+    _unless(at, at.alg.compare("ne", u32, named, at.active_raw()))
+
+
+def lanes_meant(at: NodeBuilder, lane: Raw) -> None:
+    """Lanes that have met read what others gave: those are to be among them."""
+    if at.kernel.shadow is None or "sync" not in at.kernel.shadow.checks:
+        return
+    bit = at.alg.integer(
+        "and", u32, at.alg.integer("shr", u32, at.active_raw(), at.alg.integer("and", u32, lane, Affine(31))), Affine(1)
+    )
+    _unless(at, at.alg.compare("eq", u32, bit, Affine(0)))
+
+
+def _unless(at: NodeBuilder, wrong: Raw) -> None:
+    """Go on where something is wrong in no active lane."""
+    if isinstance(wrong, Affine) and wrong.constant == 0:
+        return
+    code, good = at.code, at.code.label()
+    bits = code.emit(f"and i32 {at.bits_of(wrong)}, {at.active_text()}")
+    code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, "suspect", likely=True)
+    code.block(good)
+
+
+def suspect(kernel: KernelContext) -> list[str]:
+    """The end of a warp in which something is suspicious."""
+    if kernel.shadow is None:
+        return []
+    code = Code(kernel.unit)
+    code.block("suspect")
+    code.run(f"store i32 1, ptr {kernel.field(code, 'suspicion')}, align 8")
+    code.jump("fault")
+    return code.lines
+
+
+def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
+    """The function that begins an epoch, if all threads of the CTA have met, and tells if they have not."""
+    kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
+    wanted = ("epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads")
+    places = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
+    return runtime(
+        "next_epoch",
+        fields=places,
+        threads=kernel.threads,
+        partly="store i32 1, ptr %suspicion.place, align 8" if "sync" in shadow.checks else "",
+        epoch_step=EPOCH,
+        last_epoch=LAST,
+        shift=(GRAIN // shadow.grain[True]).bit_length() - 1,
+    )

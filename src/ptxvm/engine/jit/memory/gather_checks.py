@@ -1,0 +1,73 @@
+"""Checks of addresses that differ from lane to lane without a pattern, as pieces of code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxvm.algebra.types import Type, u64
+from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.engine.jit.ir.lane_values import scalar_type, vector_type
+from ptxvm.engine.jit.memory import slow_path
+from ptxvm.isa.special_registers import WARP
+
+
+def inside(code: Code, type: Type, log: int, low: str, bound: str, *, some: bool) -> str:
+    """Is every lane of `%a`, or `some` in `%lanes`, a multiple of 1 << log away from `low`, and less than so many of it?"""
+    width, llvm, vector = code.width, scalar_type(type), vector_type(type, code.width)
+    offsets = code.emit(f"sub {vector} %a, {code.splat(llvm, low)}")
+    if log:
+        name, amount = f"llvm.fshr.v{width}{llvm}", f"splat ({llvm} {log})"
+        offsets = code.intrinsic(vector, name, (vector, offsets), (vector, offsets), (vector, amount))
+    wrong = code.mask_bits(code.emit(f"icmp uge {vector} {offsets}, {code.splat(llvm, bound)}"))
+    if some:
+        wrong = code.emit(f"and i{width} {wrong}, %lanes")
+    return code.emit(f"icmp eq i{width} {wrong}, 0")
+
+
+def parameters(type: Type, width: int, *, some: bool) -> str:
+    """The addresses, and a mask of the lanes that count."""
+    return f"{vector_type(type, width)} %a" + (f", i{width} %lanes" if some else "")
+
+
+def compared(unit: Unit, type: Type, log: int, *, some: bool) -> str:
+    """The piece that does no more than that; its name."""
+    llvm = scalar_type(type)
+    given = f"{parameters(type, unit.width, some=some)}, {llvm} %low, {llvm} %bound"
+
+    def write(code: Code) -> str:
+        return inside(code, type, log, "%low", "%bound", some=some)
+
+    return unit.piece(f"ptxvm.inside.{llvm}.{log}{'.some' if some else ''}", "i1", given, write)
+
+
+def allowed(unit: Unit, shape: slow_path.Shape, type: Type, look: Callable[[], str]) -> str:
+    """The piece that compares with what `%site` met last, or with the window, and asks where that does not hold; its name."""
+    some, log = not shape.full, shape.size.bit_length() - 1
+
+    def write(code: Code) -> str:
+        low, bound = "0", str(shape.window)
+        if shape.window is None:
+            record = code.emit("getelementptr [4 x i64], ptr %sites, i64 %site")
+            low = code.emit(f"load i64, ptr {record}, align 8", pure=False)
+            last = code.emit(f"getelementptr i64, ptr {record}, i64 2")
+            bound = code.emit(f"load i64, ptr {last}, align 8", pure=False)
+        good = inside(code, type, log, low, bound, some=some)
+        ask, end = code.label(), code.label()
+        code.branch(good, end, ask, likely=True)
+        code.block(ask)
+        lanes = "%a" if type is u64 else code.emit(f"zext {vector_type(type, code.width)} %a to {vector_type(u64, code.width)}")
+        words: list[slow_path.Word] = [(slow_path.SITE, "i64", "%site")]
+        for n in code.warps() if some else ():
+            own = code.emit(f"lshr i{code.width} %lanes, {n * WARP}") if n else "%lanes"
+            own = code.emit(f"trunc i{code.width} {own} to i32") if code.width > WARP else own
+            words.append((slow_path.MASKS + n, "i32", own))
+        where = code.emit(f"getelementptr i64, ptr {slow_path.ROOM}, i64 {slow_path.ADDRESS}")
+        code.run(f"store {vector_type(u64, code.width)} {lanes}, ptr {where}, align 64")
+        answer = slow_path.ask(code, shape, look(), words)
+        code.jump(end)
+        code.block(end)
+        return code.emit(f"phi i1 [ true, %entry ], [ {answer}, %{ask} ]", pure=False)
+
+    caller = ", ".join(f"{llvm} {name}" for _, llvm, name in slow_path.CALLER)
+    given = f"ptr {slow_path.ROOM}, {caller}, i64 %site, {parameters(type, unit.width, some=some)}"
+    return unit.piece(f"ptxvm.allowed.{slow_path.kind(shape)}", "i1", given, write)

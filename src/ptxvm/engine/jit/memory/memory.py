@@ -1,0 +1,355 @@
+"""The port `mem`: checked loads, stores and atomics by the shape of the address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxvm.algebra.types import Type, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
+from ptxvm.engine.jit.memory import (
+    addressing,
+    allocation_search,
+    atomics,
+    gather_checks,
+    slow_path,
+    streaming_stores,
+    variable_bounds,
+)
+from ptxvm.engine.jit.memory.shadow_tags import Access, Watch
+from ptxvm.engine.jit.node import stack
+from ptxvm.engine.jit.node.host_queries import Within
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.node.port import Port
+
+WINDOWS = ("shared", "local")
+ORDERS = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release": "release"}
+
+
+class Memory(Port):
+    """`mem`."""
+
+    def __init__(self, at: NodeBuilder, bound: Bound) -> None:
+        super().__init__(at, bound)
+        self.addressing = addressing.Addressing(at)
+        self.access = Access("read", 1)
+
+    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+        """A scalar load and a broadcast, a contiguous one, pieces of these, or a gather."""
+        self.access = Access.of("read", type, attributes)
+        loaded = self._load(space, type, address, count)
+        if attributes.get("order") == "acquire":
+            self.fence("acquire", attributes.get("scope") or "gpu")
+        return loaded
+
+    def _load(self, space: str, type: Type, address: Value, count: int) -> list[Value]:
+        (space, raw), size = self._where(space, address), type.bytes * count
+        llvm = scalar_type(type)
+        if space != "local" and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
+            pointer = self._checked(space, raw, size, writing=False)
+            self.at.note("broadcast" if raw.bank is None else "")
+            names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
+            return [Value(self.alg, type, Affine(name)) for name in names]
+        self._checked(space, raw, size, writing=False)
+        self.at.note(self.addressing.kind(space, raw, size) or "gather")
+        return [Value(self.alg, type, Varying(name)) for name in self.addressing.load(space, llvm, type.bytes, raw, count)]
+
+    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+        """A scalar store, a contiguous one, or a scatter."""
+        if attributes.get("order") == "release":
+            self.fence("release", attributes.get("scope") or "gpu")
+        count = len(values)
+        (space, raw), size = self._where(space, address), type.bytes * count
+        values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
+        self.access = Access.of("write", type, attributes)
+        pointer = self._checked(space, raw, size, writing=True)
+        self.at.dirty = True
+        llvm = scalar_type(type)
+        uniform = all(isinstance(v.raw, Affine) and not v.raw.terms for v in values)
+        if uniform and pointer and not isinstance(self.at.guard, Varying):
+            self.at.note("single store")
+            for n, v in enumerate(values):
+                place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * type.bytes}")
+                self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {place}, align {min(type.bytes, 16)}")
+            return
+        kind = self.addressing.kind(space, raw, size)
+        self.at.note(kind if kind and "broadcast" not in kind else "scatter")
+        vectors = [self.alg.vector(type, v.raw) for v in values]
+        weak = space == "global" and attributes.get("order") in (None, "weak")
+        self.addressing.store(space, llvm, type.bytes, raw, vectors, self.bound if weak else None)
+
+    def _where(self, space: str, address: Value) -> tuple[str, Raw]:
+        """The space, without its sub-space, and the address as far as it counts."""
+        word, raw = space.partition("::")[0], address.raw
+        if word == "local":
+            self.at.needs_local()
+        known = isinstance(raw, Affine) and raw.bank is not None
+        if self.at.kernel.image.memory.address_bits == 32 and word not in WINDOWS and not known:
+            raw = self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))
+        return word, raw
+
+    def _load_one(self, llvm: str, pointer: str, offset: int, size: int) -> str:
+        place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
+        return self.code.emit(f"load {llvm}, ptr {place}, align {min(size, 16) if not offset else 1}", pure=False)
+
+    def flat(self, space: str, raw: Raw) -> Raw:
+        """An address of a window as a generic one."""
+        return self.addressing.flat(space, raw)
+
+    # ── the check ───────────────────────────────────────────────────────────────────────
+
+    def _checked(self, space: str, raw: Raw, size: int, *, writing: bool) -> str:
+        """Check an access; the pointer, where it is one for all lanes."""
+        code = self.code
+        if isinstance(raw, Affine) and raw.bank is not None and 0 <= raw.bank <= self.at.bank_size - size and not writing:
+            return code.emit(f"getelementptr i8, ptr %params, i64 {raw.bank}")
+        if self.at.kernel.trusted:
+            return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
+        span = self._span(space, raw, size)
+        site = self.at.site(self.bound, space, size, span, writing=writing)
+        if not self._compared_together(space, raw, size):
+            self._compare(site, space, raw, size)
+            variable_bounds.keep(self.at, self.addressing, self.bound, space, raw, size)
+        if self.at.kernel.shadow is not None:
+            Watch(self.at, self.addressing, self.at.kernel.shadow).look(site, space, raw, size, self.access)
+        if isinstance(raw, Affine) and not raw.terms:
+            return self.addressing.pointer(space, raw)
+        return ""
+
+    def _compared_together(self, space: str, raw: Raw, size: int) -> bool:
+        """With others of this node: with the window, or the variable to which it is held."""
+        if space != "shared":
+            return False
+        held = variable_bounds.part(self.at, self.bound, space) or (0, self.at.window_size(space))
+        low = self.alg.cast("resize", u64, u32, raw, "rn")
+        return self.at.ranges.covers(low, size, held)
+
+    def _compare(self, site: int, space: str, raw: Raw, size: int) -> None:
+        """By itself: with the window, or with the allocation that this instruction met last."""
+        code = self.code
+        if isinstance(raw, Varying) and self.at.kernel.shadow is None and (space in WINDOWS or not self.at.keeps_sites):
+            self._compare_lanes(site, space, raw, size)
+            return
+        good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
+        slow, onward = code.label(), code.label()
+        code.branch(good, onward, slow, likely=True)
+        with code.scope():
+            code.block(slow)
+            self._slow(site, space, raw, size, onward)
+        code.block(onward)
+
+    def _compare_lanes(self, site: int, space: str, raw: Varying, size: int) -> None:
+        """Each lane, by a piece of code that asks as well."""
+        code, lanes = self.code, self.at.active_vector()
+        type, addresses = (u32, self.alg.cast("resize", u64, u32, raw, "rn")) if space in WINDOWS else (u64, raw)
+        given = [("ptr", slow_path.ROOM), *[word[1:] for word in slow_path.CALLER], ("i64", str(site))]
+        given.append((self.alg.vector_type(type), self.alg.vector(type, addresses)))
+        if lanes is not None:
+            given.append((f"i{self.width}", code.mask_bits(lanes)))
+        shape = self._shape(site, space, raw, size)
+        piece = gather_checks.allowed(
+            code.unit, shape, type, lambda: "" if shape.asks else allocation_search.helper(self.at.kernel)
+        )
+        onward = code.label()
+        code.branch(code.call("i1", piece, *given, pure=False), onward, "fault", likely=True)
+        code.block(onward)
+
+    def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
+        """Ask what knows all allocations; where it refuses, the warp ends with a fault."""
+        code = self.code
+        lanes, window, watched = self.at.active_vector(), space in WINDOWS, self.at.kernel.shadow is not None
+        shape = self._shape(site, space, raw, size)
+        words = [(slow_path.SITE, "i64", str(site))]
+        if lanes is not None:
+            words += [(slow_path.MASKS + n, "i32", code.warp_bits(lanes, n)) for n in code.warps()]
+        if isinstance(raw, Affine):
+            known = (raw.base, *(u for _, u in raw.terms if not isinstance(u, int)))
+            words += [(slow_path.ADDRESS + n, "i64", text("i64", u)) for n, u in enumerate(known)]
+        else:
+            held = f"<{self.width} x i64>"
+            lanes_at = self.alg.vector(u64, self.alg.low_half(raw) if window else raw)
+            where = code.emit(f"getelementptr i64, ptr {slow_path.ROOM}, i64 {slow_path.ADDRESS}")
+            code.run(f"store {held} {lanes_at}, ptr {where}, align 64")
+        allowed = slow_path.ask(code, shape, "" if shape.asks else allocation_search.helper(self.at.kernel), words)
+        if not self.at.keeps_sites and (not watched or window):
+            code.branch(allowed, onward, "fault", likely=True)
+            return
+        kept = code.label()
+        code.branch(allowed, kept, "fault", likely=True)
+        code.block(kept)
+        self.at.site_again(site)
+        if not watched or window:
+            code.jump(onward)
+            return
+        # The tags of one allocation do for all lanes, or Python did not know which they have.
+        code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
+
+    def _shape(self, site: int, space: str, raw: Raw, size: int) -> slow_path.Shape:
+        """What a question about an access is like."""
+        full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
+        fixed = isinstance(raw, Affine) and addressing.constant_offsets(raw, self.width) is not None
+        looks = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
+        _, _, _, span, writing = self.at.kernel.sites[site]
+        return slow_path.Shape(
+            width=self.width,
+            terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Affine) else None,
+            window=self._window_bound(space, size) if window else None,
+            asks=window or watched, looks=looks, full=full,
+            size=size, span=span, need=allocation_search.need(space, writing=writing),
+        )  # fmt: skip
+
+    def _span(self, space: str, raw: Raw, size: int) -> int:
+        """How far apart the lanes are, where that is constant; what the record of the place counts with."""
+        if space in WINDOWS or not isinstance(raw, Affine):
+            return 0
+        box = addressing.LaneOffsets.of(raw, self.width)
+        return box.span if box is not None and box.fits(size) else 0
+
+    def _exact(self, site: int, space: str, raw: Raw, size: int) -> str:
+        """Is every active lane where it may be?"""
+        log = size.bit_length() - 1
+        if space in WINDOWS:
+            low = self.alg.cast("resize", u64, u32, raw, "rn")
+            return self._all_lanes(u32, low, log, "0", str(self._window_bound(space, size)))
+        return self._all_in_allocation(site, raw, log)
+
+    def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:
+        return self._all_lanes(u64, raw, log, self.at.site_field(site, 0), self.at.site_field(site, 2))
+
+    def _window_bound(self, space: str, size: int) -> int:
+        """How many elements of a size are in a window."""
+        room = self.at.window_size(space)
+        return ((room - size) >> (size.bit_length() - 1)) + 1 if room >= size else 0
+
+    def _good_window(self, space: str, raw: Raw, size: int) -> str:
+        """Is the offset of every lane a multiple of the size and in the window?  One comparison tells both."""
+        log = size.bit_length() - 1
+        bound = self._window_bound(space, size)
+        low = self.alg.cast("resize", u64, u32, raw, "rn")
+        if isinstance(low, Affine) and (box := addressing.LaneOffsets.of(low, self.width)) is not None and box.fits(size):
+            first = self.alg.scalar("add", 32, low.base, box.least)
+            turned = self._turned("i32", text("i32", first), log)
+            return self.code.emit(f"icmp ult i32 {turned}, {max(bound - (box.span >> log), 0)}")
+        return self._all_lanes(u32, low, log, "0", str(bound))
+
+    def _good(self, site: int, raw: Raw, size: int) -> str:
+        """Is it in the allocation that this instruction met last?"""
+        code, log = self.code, size.bit_length() - 1
+        low = self.at.site_field(site, 0)
+        bound = self.at.site_field(site, 1)
+        if isinstance(raw, Affine):
+            box = addressing.LaneOffsets.of(raw, self.width)
+            if box is not None and box.fits(size):
+                if box.span != self.at.kernel.sites[site][3]:
+                    return self._all_in_allocation(site, raw, log)
+                first = self.alg.scalar("add", 64, raw.base, box.least)
+                offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
+                return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {bound}")
+            return self._good_box(raw, size, low, bound)
+        return self._all_in_allocation(site, raw, log)
+
+    def _good_box(self, raw: Affine, size: int, low: str, bound: str) -> str:
+        """The same where the lanes' distances are known when the code runs."""
+        alg, code, log = self.alg, self.code, size.bit_length() - 1
+        first, span, bits = raw.base, 0, "0"
+        width: str | int = span
+        for pattern, u in raw.terms:
+            ends = [alg.scalar("mul", 64, u, k & (1 << 64) - 1) for k in (min(pattern), max(pattern))]
+            a, b = (text("i64", e) for e in ends)
+            least = code.intrinsic("i64", "llvm.smin.i64", ("i64", a), ("i64", b))
+            most = code.intrinsic("i64", "llvm.smax.i64", ("i64", a), ("i64", b))
+            first = alg.scalar("add", 64, first, least)
+            width = alg.scalar("add", 64, width, code.emit(f"sub i64 {most}, {least}"))
+            bits = code.emit(f"or i64 {bits}, {text('i64', u)}")
+        offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
+        limit = code.intrinsic(
+            "i64", "llvm.usub.sat.i64", ("i64", bound), ("i64", code.emit(f"lshr i64 {text('i64', width)}, {log}"))
+        )
+        inside = code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {limit}")
+        aligned = code.emit(f"icmp eq i64 {code.emit(f'and i64 {bits}, {size - 1}')}, 0")
+        return code.emit(f"and i1 {inside}, {aligned}")
+
+    def _turned(self, llvm: str, offset: str, log: int) -> str:
+        """The low bits moved to the top, where they make a number too large."""
+        if not log:
+            return offset
+        return self.code.intrinsic(llvm, f"llvm.fshr.{llvm}", (llvm, offset), (llvm, offset), (llvm, str(log)))
+
+    def _all_lanes(self, type: Type, raw: Raw, log: int, low: str, bound: str) -> str:
+        """Is every active lane a multiple of a size away from somewhere, and less than so many elements?"""
+        code, llvm, lanes = self.code, scalar_type(type), self.at.active_vector()
+        given = [(self.alg.vector_type(type), self.alg.vector(type, raw))]
+        if lanes is not None:
+            given.append((f"i{self.width}", code.mask_bits(lanes)))
+        piece = gather_checks.compared(code.unit, type, log, some=lanes is not None)
+        return code.call("i1", piece, *given, (llvm, low), (llvm, bound))
+
+    # ── atomics ─────────────────────────────────────────────────────────────────────────
+
+    def atomic(
+        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        **attributes: Any,
+    ) -> Value:  # fmt: skip
+        """One lane after the other, in their order."""
+        space, raw = self._where(space, address)
+        self.access = Access.of("atomic", type, attributes)
+        self.at.note("lane by lane")
+        self._checked(space, raw, type.bytes, writing=True)
+        self.at.dirty = True
+        return atomics.Updates(self.at, space, type, attributes.get("operation")).run(raw, update, operands)
+
+    # ── others ──────────────────────────────────────────────────────────────────────────
+
+    def fence(self, order: str, scope: str) -> None:
+        """What one thread of the host does, in order, others that run CTAs of the grid see in that order."""
+        if scope != "cta":
+            self.code.lines += streaming_stores.settled(self.at.kernel) if order != "acquire" else []
+            self.code.run(f"fence {ORDERS[order]}")
+
+    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+        """Nothing to be seen."""
+
+    def to_generic(self, space: str, address: Value) -> Value:
+        """Add the base of the window."""
+        return self._moved("add", space, address)
+
+    def from_generic(self, space: str, address: Value) -> Value:
+        """Take the base of the window away."""
+        return self._moved("sub", space, address)
+
+    def _moved(self, op: str, space: str, address: Value) -> Value:
+        space = space.partition("::")[0]
+        if space not in WINDOWS:
+            return address
+        if space == "local":
+            self.at.needs_local()
+        raw = address.raw
+        if op == "add":
+            raw = (
+                self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))
+                if not isinstance(raw, Affine) or raw.constant is None
+                else raw
+            )
+        return Value(self.alg, u64, self.alg.integer(op, u64, raw, self.addressing.base(space)))
+
+    def within(self, space: str, address: Value) -> Value:
+        """Is it there?"""
+        question = Within(space.partition("::")[0])
+        return self.at.host_call(self.bound, question, [(u64, address.raw)], [pred])[0]
+
+    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
+        """Nothing to do on compiled code; checkers see it on the interpreter."""
+
+    def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
+        """Grow the frame."""
+        self.at.needs_local()
+        return stack.allocate(self.at, self.bound, size, alignment)
+
+    def stack_pointer(self, restore: Value | None = None) -> Value:
+        """Read or set the end of the frame."""
+        end = stack.end(self.at, self.at.node.frame)
+        if restore is not None:
+            stack.set_end(self.at, self.at.node.frame, restore)
+        return end

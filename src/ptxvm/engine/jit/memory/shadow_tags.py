@@ -1,0 +1,389 @@
+"""Shadow memory of instrumented code: epoch and thread of the last write and read of each cell, for the race check.
+
+A cell is a few bytes of shared or global memory, no more than the smallest access of the kernel has.  It has two tags of 32
+bits, of its last write and of its reads: `epoch << 11 | thread`.  CTAs run one after the other, and an epoch ends with
+a barrier at which all threads of a CTA meet, or with the CTA; so what two tags of one CTA tell apart is ordered, and what
+different CTAs did never is.  An access is *suspicious* if the tags do not show that it is ordered after what they stand
+for: the kernel stops then, and the exact checker looks at it (`checks.prefilter`).  Tags are coarser than happens-before:
+collectives, barriers of some warps, and release and acquire order nothing here.
+
+Strong accesses and atomics of one size leave a tag of their own kind, which only others of that kind do not suspect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ptxvm.algebra.types import Type
+from ptxvm.engine.jit.ir.lane_values import Raw
+from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
+from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.special_registers import WARP
+
+EPOCH = 1 << 11  # one epoch in a tag
+MANY = 1 << 10  # several threads, where a tag has a thread
+STRONG = MANY + 1  # and from here on the kinds of strong accesses, by the logarithm of their size
+FIRST = 2 * EPOCH  # the first epoch; tags below are of other CTAs
+HOST = 1  # the tag of a write before the launch
+WIDE = ("gpu", "sys")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an instruction does to memory: `verb` is read, write or atomic."""
+
+    verb: str
+    element: int  # bytes
+    order: str = "weak"
+    scope: str = "sys"
+    coherent: bool = True
+
+    @classmethod
+    def of(cls, verb: str, type: Type, attributes: dict[str, Any]) -> Access:
+        """That of a port's call."""
+        order, scope = attributes.get("order") or "weak", attributes.get("scope") or "sys"
+        return cls(verb, type.bytes, order, scope, attributes.get("proxy") != "texture")
+
+    @property
+    def strong(self) -> bool:
+        """Is it strong (PTX 8.5)?"""
+        return self.verb == "atomic" or self.order != "weak"
+
+
+class Watch:
+    """Looks at the cells of an access and leaves its tags, in the code of a node."""
+
+    def __init__(self, at: NodeBuilder, addressing: Addressing, shadow: Shadow) -> None:
+        self.at, self.code, self.addressing, self.shadow = at, at.code, addressing, shadow
+        self.width = at.code.width
+        self._wrong: dict[int, str] = {}  # what is suspicious so far, by the number of cells in a vector
+        self._moved = ""  # what brings a place, in cells, to its tag
+
+    def look(self, site: int, space: str, raw: Raw, size: int, access: Access) -> None:
+        """Judge an access that is about to happen; a suspicious one ends the kernel."""
+        if space not in ("shared", "global", "generic") or not (self.shadow.race or self.shadow.init):
+            return
+        self.shadow.note(space, access.element)
+        self.own = space == "shared"
+        self.site, self.space = site, space
+        self.cells = max(size // self.shadow.grain[self.own], 1)
+        self.verb, self.coherent, self._wrong = access.verb, access.coherent, {}
+        self._moved = self._displacement()
+        if access.strong:
+            self._strong_lanes(raw, access)
+        else:
+            affine = self.addressing.affine(space, raw)
+            cut = pieces(affine, size, self.width) if affine is not None else None
+            if affine is None or cut is None:
+                self._lanes(raw)
+            else:
+                self._pieces([(piece, self.addressing.piece_pointer(space, affine, piece)) for piece in cut])
+        self._leave()
+
+    # ── pieces ──────────────────────────────────────────────────────────────────────────
+
+    def _pieces(self, cut: list[tuple[Chunk, str]]) -> None:
+        """Cells that follow each other, or that lanes share."""
+        whole = self.at.active_vector() is None
+        pointers = [pointer for _, pointer in cut]
+        for n, (piece, pointer) in enumerate(cut):
+            if whole and pointers.index(pointer) < n:
+                continue
+            if whole and (pointers.count(pointer) > 1 or (not piece.contiguous and piece.count > 1)):
+                self._several(piece, pointer)
+            elif piece.contiguous:
+                self._contiguous(piece, pointer)
+            else:
+                self._shared_place(piece, pointer)
+
+    def _several(self, piece: Chunk, pointer: str) -> None:
+        """Every cell is for several lanes."""
+        count = self.cells * (piece.count if piece.contiguous else 1)
+        if self.verb == "write" and self.shadow.race:
+            self._suspect(1, "true")
+            return
+        self._tags(count, self._cell(pointer), None, None)
+
+    def _contiguous(self, piece: Chunk, pointer: str) -> None:
+        """Every lane has its own cells."""
+        count = piece.count * self.cells
+        threads = [piece.first + n // self.cells for n in range(count)]
+        self._tags(count, self._cell(pointer), self._mine(threads), self.addressing.mask(piece, self.cells))
+
+    def _shared_place(self, piece: Chunk, pointer: str) -> None:
+        """One place for those of some lanes that are active: none, one or several."""
+        code, word = self.code, f"i{self.width}"
+        lanes = self.at.active_vector()
+        bits = code.mask_bits(lanes) if lanes is not None else "-1"
+        own = code.emit(f"and {word} {bits}, {((1 << piece.count) - 1) << piece.first}")
+        rest = code.emit(f"and {word} {own}, {code.emit(f'sub {word} {own}, 1')}")
+        alone = code.emit(f"icmp eq {word} {rest}, 0")
+        idle = code.emit(f"icmp eq {word} {own}, 0")
+        lane = code.intrinsic(word, f"llvm.cttz.{word}", (word, own), ("i1", "false"))
+        lane = lane if self.width == 32 else code.emit(f"{'trunc' if self.width > 32 else 'zext'} {word} {lane} to i32")
+        thread = code.emit(f"add i32 {self._first()}, {lane}")
+        mine = code.emit(f"select i1 {alone}, i32 {thread}, i32 {code.emit(f'or i32 {self._epoch()}, {MANY}')}")
+        spare = self.at.buffer(f"<{self.width} x i64>", 0)
+        place = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._cell(pointer)}")
+        busy = code.emit(f"xor i1 {idle}, true")
+        if self.verb == "write" and self.shadow.race:
+            self._suspect(1, code.emit(f"xor i1 {alone}, true"))
+        reads = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._reads(self._cell(pointer))}")
+        self._tags(self.cells, place, self._all(self.cells, mine), self._all(self.cells, busy, "i1"), reads)
+
+    def _tags(self, count: int, cells: str, mine: str | None, mask: str | None, reads: str = "") -> None:
+        """Judge neighbouring cells, and leave the tags; without `mine` several threads do it."""
+        wrote = self._load(count, cells, mask)
+        self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
+        if not self.shadow.race:
+            if self.verb == "write":
+                self._store(count, self._all(count, str(HOST)), cells, mask)
+            return
+        reads = reads or self._reads(cells)
+        if self.verb == "write":
+            read = self._load(count, reads, mask)
+            self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
+            self._store(count, str(mine), cells, mask)
+            return
+        many = self._all(count, self.code.emit(f"or i32 {self._epoch()}, {MANY}"))
+        if mine is None and self.own:
+            self._store(count, many, reads, mask)
+            return
+        read = self._load(count, reads, mask)
+        self._store(count, self._readers(count, read, mine or many, many), reads, mask)
+
+    # ── lanes here and there ────────────────────────────────────────────────────────────
+
+    def _lanes(self, raw: Raw) -> None:
+        """Every lane for itself; two of them may meet in a cell."""
+        mask, count = self.at.active_vector(), self.width
+        mine = self._mine(range(count))
+        for n in range(self.cells):
+            cells = self._cells(raw, n)
+            wrote = self.at.gather("i32", cells, mask)
+            self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
+            if not self.shadow.race:
+                if self.verb == "write":
+                    self.at.scatter("i32", self._all(count, str(HOST)), cells, mask)
+                continue
+            reads = self._reads(cells, count)
+            read = self.at.gather("i32", reads, mask)
+            if self.verb == "write":
+                self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
+                self.at.scatter("i32", mine, cells, mask)
+                self._suspect(count, self._lost(cells, mine, mask), mask)
+                continue
+            many = self._all(count, self.code.emit(f"or i32 {self._epoch()}, {MANY}"))
+            made = self._readers(count, read, mine, many)
+            self.at.scatter("i32", made, reads, mask)
+            lost = self._lost(reads, made, mask)
+            if mask is not None:
+                lost = self.code.emit(f"and <{count} x i1> {lost}, {mask}")
+            some, onward = self.code.label(), self.code.label()
+            self.code.branch(self._any(count, lost), some, onward, likely=False)
+            self.code.block(some)
+            self.at.scatter("i32", many, reads, lost)
+            self.code.jump(onward)
+            self.code.block(onward)
+
+    def _lost(self, cells: str, made: str, mask: str | None) -> str:
+        """Which lanes do not find what they left?  Another one came after them."""
+        return self.code.emit(f"icmp ne <{self.width} x i32> {self.at.gather('i32', cells, mask)}, {made}")
+
+    def _strong_lanes(self, raw: Raw, access: Access) -> None:
+        """Accesses that suspect all but those of their kind, and what is ordered before them."""
+        self.shadow.scheduled = True
+        if not self.own and access.scope not in WIDE:
+            self.shadow.doubts.add(f"strong accesses of scope .{access.scope or 'sys'} outside shared memory")
+        code, mask, count = self.code, self.at.active_vector(), self.width
+        llvm, kind = f"<{count} x i32>", STRONG + access.element.bit_length()
+        mine = self._mine(range(count))
+        strong = self._all(count, code.emit(f"or i32 {self._epoch()}, {kind}"))
+        for n in range(self.cells):
+            cells = self._cells(raw, n)
+            wrote = self.at.gather("i32", cells, mask)
+            if not self.shadow.race:
+                self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
+                if access.verb != "read":
+                    self.at.scatter("i32", self._all(count, str(HOST)), cells, mask)
+                continue
+            low = code.emit(f"and {llvm} {wrote}, {self._all(count, str(EPOCH - 1))}")
+            other = code.emit(f"icmp ne {llvm} {low}, {self._all(count, str(kind))}")
+            self._suspect(count, code.emit(f"and <{count} x i1> {other}, {self._unordered(count, wrote)}"), mask)
+            if self.shadow.init and access.verb != "write":
+                self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, zeroinitializer"), mask)
+            read = self.at.gather("i32", self._reads(cells, count), mask)
+            self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
+            self.at.scatter("i32", strong if self.own else self._first_kind(count, wrote, strong), cells, mask)
+
+    def _unordered(self, count: int, wrote: str) -> str:
+        """Of what a strong access finds: in shared memory what this epoch did, elsewhere whatever the grid wrote."""
+        llvm = self._type(count)
+        if self.own:
+            return self.code.emit(f"icmp uge {llvm} {wrote}, {self._all(count, self._epoch())}")
+        return self.code.emit(f"icmp ugt {llvm} {wrote}, {self._all(count, str(HOST))}")
+
+    def _first_kind(self, count: int, wrote: str, strong: str) -> str:
+        """The first CTA of those that accessed a cell by strong accesses stays in the tag: no other one is ordered after it."""
+        code, llvm = self.code, self._type(count)
+        before = code.emit(f"icmp ult {llvm} {wrote}, {self._all(count, self._cta())}")
+        kept = code.emit(f"and <{count} x i1> {before}, {code.emit(f'icmp ugt {llvm} {wrote}, {self._all(count, str(HOST))}')}")
+        return code.emit(f"select <{count} x i1> {kept}, {llvm} {wrote}, {llvm} {strong}")
+
+    # ── rules ───────────────────────────────────────────────────────────────────────────
+
+    def _suspicious(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
+        """Does a tag stand for something that is not ordered before this access, or for no write where one is wanted?"""
+        code, llvm = self.code, self._type(count)
+        unwritten = self.shadow.init and writes and self.verb != "write"
+        if not self.shadow.race:
+            return code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}") if unwritten else self._all(count, "false", "i1")
+        found = self._not_before(count, tag, mine, writes=writes)
+        if unwritten:
+            never = code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}")
+            found = code.emit(f"or {self._type(count, 'i1')} {found}, {never}")
+        return found
+
+    def _not_before(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
+        """Does a tag stand for something that is not ordered before this access?"""
+        code, llvm = self.code, self._type(count)
+        if writes and not self.coherent:  # no order counts: whatever the grid wrote (PTX 2.3)
+            return code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(HOST))}")
+        epoch = self._all(count, self._epoch())
+        if self.own:
+            found = code.emit(f"icmp uge {llvm} {tag}, {epoch}")
+        else:
+            away = code.emit(f"sub {llvm} {tag}, {self._all(count, self._cta())}")
+            span = code.emit(f"sub i32 {self._epoch()}, {self._cta()}")
+            found = code.emit(f"icmp uge {llvm} {away}, {self._all(count, span)}")
+            there = code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(HOST if writes else 0))}")
+            found = self._and(count, found, there)
+        if mine is not None:
+            found = self._and(count, found, code.emit(f"icmp ne {llvm} {tag}, {mine}"))
+        return found
+
+    def _readers(self, count: int, read: str, mine: str, many: str) -> str:
+        """The tag of the reads of a cell, with this one: one thread of this epoch, or many; the first CTA stays."""
+        code, llvm, bits = self.code, self._type(count), self._type(count, "i1")
+        now = code.emit(f"icmp uge {llvm} {read}, {self._all(count, self._epoch())}")
+        another = self._and(count, now, code.emit(f"icmp ne {llvm} {read}, {mine}"))
+        made = code.emit(f"select {bits} {another}, {llvm} {many}, {llvm} {mine}")
+        if self.own:
+            return made
+        below = code.emit(f"sub {llvm} {read}, {self._all(count, '1')}")
+        last = code.emit(f"sub i32 {self._cta()}, 1")
+        before = code.emit(f"icmp ult {llvm} {below}, {self._all(count, last)}")
+        return code.emit(f"select {bits} {before}, {llvm} {read}, {llvm} {made}")
+
+    def _suspect(self, count: int, wrong: str, mask: str | None = None) -> None:
+        """Remember what is suspicious, of the lanes that are active."""
+        if mask is not None:
+            wrong = self._and(count, wrong, mask)
+        old = self._wrong.get(count)
+        self._wrong[count] = wrong if old is None else self.code.emit(f"or {self._type(count, 'i1')} {old}, {wrong}")
+
+    def _leave(self) -> None:
+        """End here, if anything is."""
+        code = self.code
+        if not self._wrong:
+            return
+        found, *more = [self._any(count, wrong) for count, wrong in self._wrong.items()]
+        for each in more:
+            found = code.emit(f"or i1 {found}, {each}")
+        good, bad = code.label(), code.label()
+        code.branch(found, bad, good, likely=False)
+        with code.scope():
+            code.block(bad)
+            code.run(f"store i32 {self.site + 2}, ptr {self.at.kernel.field(code, 'suspicion')}, align 8")
+            code.jump("fault")
+        code.block(good)
+
+    # ── tags and cells ──────────────────────────────────────────────────────────────────
+
+    def _epoch(self) -> str:
+        """The tag where this epoch begins."""
+        return self.at.kernel.context(self.code, "epoch")
+
+    def _cta(self) -> str:
+        """The tag where the first epoch of this CTA began."""
+        return self.at.kernel.context(self.code, "cta_epoch")
+
+    def _first(self) -> str:
+        """The tag of the first lane."""
+        thread = self.code.emit(f"mul i32 %warp, {WARP}")
+        return self.code.emit(f"add i32 {self._epoch()}, {thread}")
+
+    def _mine(self, lanes: Iterable[int]) -> str:
+        """The tags of lanes."""
+        numbers = list(lanes)
+        first = self._all(len(numbers), self._first())
+        if len(numbers) == 1:
+            return self.code.emit(f"add i32 {first}, {numbers[0]}")
+        steps = ", ".join(f"i32 {n}" for n in numbers)
+        return self.code.emit(f"add <{len(numbers)} x i32> {first}, <{steps}>")
+
+    def _displacement(self) -> str:
+        if self.own:
+            where = self.at.kernel.field(self.code, "shadow")
+            return self.code.emit(f"load i64, ptr {where}, align 8")
+        return self.at.site_field(self.site, 3)
+
+    def _cell(self, pointer: str) -> str:
+        """Where the tag of the last write is."""
+        code, shift = self.code, (GRAIN // self.shadow.grain[self.own]).bit_length() - 1
+        if not shift:
+            return code.emit(f"getelementptr i8, ptr {pointer}, i64 {self._moved}")
+        moved = code.emit(f"shl i64 {code.emit(f'ptrtoint ptr {pointer} to i64')}, {shift}")
+        return code.emit(f"inttoptr i64 {code.emit(f'add i64 {moved}, {self._moved}')} to ptr")
+
+    def _cells(self, raw: Raw, number: int) -> str:
+        """The same for every lane, of one of its cells."""
+        code, shift = self.code, (GRAIN // self.shadow.grain[self.own]).bit_length() - 1
+        found, wide = self.addressing.pointers(self.space, raw), f"<{self.width} x i64>"
+        if not shift:
+            offset = code.emit(f"add i64 {self._moved}, {4 * number}") if number else self._moved
+            return code.emit(f"getelementptr i8, <{self.width} x ptr> {found}, i64 {offset}")
+        moved = code.emit(f"shl {wide} {code.emit(f'ptrtoint <{self.width} x ptr> {found} to {wide}')}, splat (i64 {shift})")
+        offset = code.emit(f"add i64 {self._moved}, {4 * number}")
+        places = code.emit(f"add {wide} {moved}, {code.splat('i64', offset)}")
+        return code.emit(f"inttoptr {wide} {places} to <{self.width} x ptr>")
+
+    def _reads(self, cells: str, count: int = 1) -> str:
+        """From the tags of writes to those of reads."""
+        where = self.at.kernel.field(self.code, "reads")
+        distance = self.code.emit(f"load i64, ptr {where}, align 8")
+        return self.code.emit(f"getelementptr i8, {'ptr' if count == 1 else f'<{count} x ptr>'} {cells}, i64 {distance}")
+
+    # ── vectors ─────────────────────────────────────────────────────────────────────────
+
+    def _type(self, count: int, one: str = "i32") -> str:
+        return one if count == 1 else f"<{count} x {one}>"
+
+    def _all(self, count: int, scalar: str, one: str = "i32") -> str:
+        """A scalar for each cell."""
+        if count == 1:
+            return scalar
+        return f"splat ({one} {scalar})" if scalar[0] != "%" else self.code.splat(one, scalar, count)
+
+    def _and(self, count: int, a: str, b: str) -> str:
+        return self.code.emit(f"and {self._type(count, 'i1')} {a}, {b}")
+
+    def _any(self, count: int, wrong: str) -> str:
+        if count == 1:
+            return wrong
+        bits = self.code.emit(f"bitcast <{count} x i1> {wrong} to i{count}")
+        return self.code.emit(f"icmp ne i{count} {bits}, 0")
+
+    def _load(self, count: int, place: str, mask: str | None) -> str:
+        if mask is None or count == 1:
+            return self.code.emit(f"load {self._type(count)}, ptr {place}, align 4", pure=False)
+        return self.code.masked_load(count, "i32", place, 4, mask)
+
+    def _store(self, count: int, value: str, place: str, mask: str | None) -> None:
+        if mask is None or count == 1:
+            self.code.run(f"store {self._type(count)} {value}, ptr {place}, align 4")
+        else:
+            self.code.masked_store(count, "i32", value, place, 4, mask)

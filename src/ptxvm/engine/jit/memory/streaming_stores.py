@@ -1,0 +1,73 @@
+"""Stores past the caches, of whole lines, to large memory that a kernel only writes.
+
+An ordinary store reads the line first that it writes to, and puts other lines out of the cache.  A kernel that fills more
+memory than a cache holds takes up to a third less time, or less than half where rows are far apart, if it does neither.
+Which stores may be of that kind is known when a kernel is compiled (`outputs`), whether they shall be when it is launched:
+a bit of the launch's record is 0 for each parameter that points to such memory, and to which no other points.
+"""
+
+from __future__ import annotations
+
+from ptxvm.analysis.outputs import outputs, pointers
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.symbols import Variable
+from ptxvm.engine.jit.abi.launch_record import MOST_STREAMS
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.node import NodeBuilder
+
+LINE = 64  # bytes of a line of the cache
+MOST = 1000  # instructions of a kernel that may wait for memory: a longer one computes
+FENCE = "llvm.x86.sse.sfence"
+
+
+def found(kernel: KernelContext) -> dict[Bound, Variable]:
+    """The stores of a kernel that may be of that kind, and the parameters through which they go."""
+    if kernel.shadow is not None or not cpu.has("sse2") or len(kernel.function.instructions) > MOST:
+        return {}
+    return outputs(kernel.function)
+
+
+def places(kernel: KernelContext) -> tuple[list[int], list[int]]:
+    """Where in the bank pointers are, and of these the ones that the bits are for."""
+    layout = kernel.image.parameters(kernel.function)
+    return [layout.offsets[each] for each in pointers(kernel.function)], [layout.offsets[each] for each in kernel.streamed]
+
+
+def number(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | None:
+    """The bit of a store whose pieces have so many bytes; None where it is not of that kind."""
+    parameter = at.kernel.outputs.get(bound)
+    if parameter is None or at.mask is not None or at.guard is not None or any(size % LINE for size in pieces):
+        return None
+    streamed = at.kernel.streamed
+    if parameter not in streamed:
+        if len(streamed) == MOST_STREAMS:
+            return None
+        streamed.append(parameter)
+    return streamed.index(parameter)
+
+
+def store(at: NodeBuilder, bit: int, parts: list[tuple[str, str, str]], align: int) -> None:
+    """Store vectors, which are types, values and pointers: past the caches if that is wanted and all begin with a line."""
+    code = at.code
+    kept = code.emit(f"load i64, ptr {at.kernel.field(code, 'kept')}, align 8", pure=False)
+    low = code.emit(f"and i64 {code.emit(f'lshr i64 {kept}, {bit}', pure=False)}, 1", pure=False)
+    for _, _, pointer in parts:
+        low = code.emit(f"or i64 {low}, {code.emit(f'ptrtoint ptr {pointer} to i64')}", pure=False)
+    odd = code.emit(f"and i64 {low}, {LINE - 1}", pure=False)
+    past, plain, onward = code.label(), code.label(), code.label()
+    code.branch(code.emit(f"icmp eq i64 {odd}, 0", pure=False), past, plain)
+    for label, how in ((past, f"{LINE}, !nontemporal !4"), (plain, str(align))):
+        code.block(label)
+        for vector, value, pointer in parts:
+            code.run(f"store {vector} {value}, ptr {pointer}, align {how}")
+        code.jump(onward)
+    code.block(onward)
+
+
+def settled(kernel: KernelContext) -> list[str]:
+    """What was stored so is in memory before what comes after this."""
+    if not kernel.outputs:
+        return []
+    kernel.unit.declare(FENCE, "void")
+    return [f"  call void @{FENCE}()"]

@@ -1,0 +1,59 @@
+"""Accesses that are held to the variable which their address comes from, where the check `memory` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.provenance import of_program
+from ptxvm.analysis.symbols import Variable
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
+from ptxvm.engine.jit.memory.addressing import Addressing, LaneOffsets
+from ptxvm.engine.jit.node.node import NodeBuilder
+
+
+def held(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bound]]:
+    """The variables to which the accesses of some functions are held; and the accesses of which only a run tells."""
+    known = of_program(functions).values()
+    certain = {bound: variable for each in known for bound, variable in each.certain.items()}
+    return certain, [bound for each in known for bound in each.several]
+
+
+def part(at: NodeBuilder, bound: Bound, space: str) -> tuple[int, int] | None:
+    """Where in its window the variable begins to which an access is held, and its size."""
+    variable, frame = at.kernel.held.get(bound), at.node.frame
+    if variable is None or space not in ("generic", variable.space):
+        return None
+    place, begin = at.kernel.image.place(variable, frame.function)
+    return begin + (frame.offset if place == "frame" else 0), variable.size
+
+
+def keep(at: NodeBuilder, addressing: Addressing, bound: Bound, space: str, raw: Raw, size: int) -> None:
+    """Suspect an access in its window that leaves its variable."""
+    code, found = at.code, part(at, bound, space)
+    if found is None:
+        return
+    begin, room = found
+    if space == "generic":
+        offset, type = at.alg.integer("sub", u64, raw, addressing.base(at.kernel.held[bound].space)), u64
+    else:
+        offset, type = at.alg.cast("resize", u64, u32, raw, "rn"), u32
+    good = code.label()
+    code.branch(_inside(at, type, offset, begin, room - size), good, "suspect", likely=True)
+    code.block(good)
+
+
+def _inside(at: NodeBuilder, type: Type, offset: Raw, begin: int, last: int) -> str:
+    """Is every active lane at `begin`, or up to `last` bytes further on?"""
+    code, width, bits, lanes = at.code, at.code.width, type.bits, at.active_vector()
+    if last < 0:
+        return "false"
+    if lanes is None and isinstance(offset, Affine) and (box := LaneOffsets.of(offset, width)) is not None:
+        first = at.alg.scalar("add", bits, offset.base, (box.least - begin) & (1 << bits) - 1)
+        return code.emit(f"icmp ult i{bits} {text(f'i{bits}', first)}, {max(last - box.span + 1, 0)}")
+    distances = code.emit(f"sub <{width} x i{bits}> {at.alg.vector(type, offset)}, splat (i{bits} {begin})")
+    wrong = code.emit(f"icmp ugt <{width} x i{bits}> {distances}, splat (i{bits} {last})")
+    if lanes is not None:
+        wrong = code.emit(f"and <{width} x i1> {wrong}, {lanes}")
+    return code.emit(f"icmp eq i{width} {code.mask_bits(wrong)}, 0")

@@ -1,0 +1,258 @@
+"""A kernel as a module of LLVM IR, for CTAs of one shape."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any
+
+from ptxvm.algebra.types import Type, pred, u32
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Variable
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
+from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
+from ptxvm.engine.jit.abi.metadata import LAUNCHING, HostCall
+from ptxvm.engine.jit.cfg import call_stack, if_conversion, nodes, requirements, spin_loops
+from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.engine.jit.node.instrumentation import Shadow
+from ptxvm.engine.jit.node.node_code import NodeCode
+from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
+from ptxvm.engine.jit.node.spill_layout import SpillLayout
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.window import GRAIN
+
+MOST_KEPT = 32  # accesses in loops: the processor has fewer registers for what is known of their allocations
+WINDOWED = {"param", "shared", "local"}  # they need no allocation
+MOST_THREADS = 1 << 18  # of CTAs that are under way at once ...
+MOST_BYTES = 1 << 30  # ... and what their records, shared and local memory may take
+
+
+class KernelContext:
+    """A version of a kernel under translation: inputs, derived facts, and what the nodes leave for each other.
+
+    It is `general` where lanes may stand anywhere (`dispatch`): in the version without shapes, and where the kernel
+    has `partial_barriers` (its barriers are for some threads, `meeting`) or is `fair` (lanes that spin must not starve others).
+    """
+
+    TICKS = TICKS
+    SPANS = 4  # how many distances between lanes are told apart, for each instruction
+    PATIENCE = 64  # turns of loops after which a warp of a fair kernel lets others run
+
+    def __init__(  # noqa: PLR0913 - what is to be translated, and how
+        self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
+        constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
+        before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
+        metered: bool = False,
+    ) -> None:  # fmt: skip
+        """`before` is the version from which warps come to this one."""
+        self.image, self.function, self.block, self.constants = image, function, block, constants
+        self.before = before
+        self._by_memory: dict[int, int] = {}
+        self.shared_size, self.shapeless, self.straight, self.main = shared_size, shapeless, straight, before is None
+        self.bank_size = image.parameters(function).size
+        self.threads = block[0] * block[1] * block[2]
+        self.warps = -(-self.threads // WARP)
+        self.width = width
+        self.fast = fast  # approximate functions keep the bounds of the manual only
+        self.trusted, self.metered = trusted, metered  # no access is checked; instructions are limited
+        self.shadow = shadow
+        self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable
+        self.several: list[Bound] = []  # of which only a run tells what their addresses belong to
+        self.outputs: dict[Bound, Variable] = {}  # stores that may go past the caches, and their parameters
+        self.unit = Unit(width)
+        self.asks = requirements.asks(image, function)
+        self.fair = spin_loops.spins(image, function) is not None
+        self.partial_barriers = self.fair or requirements.partial_barriers(image, function)
+        self.unbounded = requirements.unbounded(image, function)
+        self.partial_barriers = self.partial_barriers or self.unbounded
+        self.plan = self._plan()
+        self.general = self.partial_barriers or shapeless
+        self.nodes = self.plan.nodes
+        self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
+        unbounded_size = image.module_local.size + UNBOUNDED_LOCAL
+        self.stack_size = unbounded_size if self.unbounded else call_stack.bounded_frames(self.plan)
+        self.saved_room = call_stack.unbounded_saved(self.plan) if self.unbounded else call_stack.bounded_saved(self.plan)
+        self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
+        self.registers = Registers(width, not shapeless, before is not None)
+        self.layout = SpillLayout(self.plan, self.registers, self.pools, width)
+        self.divergent: set[int] = set()
+        self.masked: set[int] = set()
+        self.written: dict[tuple[int, bool], NodeCode] = {}  # by the number of a node, and whether whole warps run it
+        self.buffers: dict[str, str] = {}
+        self.endings: set[int] = set()  # nodes of the straight version that it leaves to the masked one
+        self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version and where their lanes go
+        self.sites: list[tuple[Bound, str, int, int, bool]] = before.sites if before else []
+        self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
+        self.kept_sites: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
+        self.walks = 0
+        self.uses_local = self.leaves_all = False
+        self.addresses: set[int] = set()
+        self.barrier_numbers: dict[int, int] = {}
+        self.instructions = [b for frame in self.plan.frames for b in frame.code]
+        self._index = {id(b): n for n, b in enumerate(self.instructions)}
+        self.works: list[tuple[Bound, HostCall, list[Type], list[Type]]] = before.works if before else []
+        self.most_spans = self.SPANS * (len(self.instructions) + 16)
+        self.most_sites = self.most_spans + 4 * (len(self.instructions) + 16)
+
+    def _plan(self) -> nodes.Plan:
+        """The nodes; where there are so many calls that functions stand in the code once, lanes may stand anywhere."""
+        found = nodes.Plan(self.image, self.function, general=self.partial_barriers or self.shapeless)
+        if not found.shared or self.partial_barriers:
+            return found
+        self.partial_barriers = True
+        return nodes.Plan(self.image, self.function, general=True)
+
+    @cached_property
+    def streamed(self) -> list[Variable]:
+        """The parameters that have a bit in `kept`, in all versions."""
+        return self.before.streamed if self.before is not None else []
+
+    # ── what nodes ask ──────────────────────────────────────────────────────────────────
+
+    def instruction_number(self, bound: Bound) -> int:
+        """The number of an instruction among those of the kernel and of what it calls."""
+        return self._index[id(bound)]
+
+    @property
+    def frees(self) -> bool:
+        """May memory go away while it runs?"""
+        return any(name == "free" or name.startswith(LAUNCHING) for name in self.asks)
+
+    def add_host_call(self, bound: Bound, work: HostCall, inputs: list[Type], outputs: list[Type]) -> int:
+        """The number of something that Python does."""
+        self.works.append((bound, work, inputs, outputs))
+        return len(self.works) - 1
+
+    @property
+    def pending(self) -> set[int]:
+        """The nodes at which lanes may stand while others run."""
+        return self.masked | {node.number for node in self.nodes if node.waits} | {0}
+
+    @cached_property
+    def keeps_sites(self) -> bool:
+        """Do accesses in loops keep their allocations in variables?  Not where there are many, nor where memory is freed."""
+        looping = (b for node in self.nodes if self.plan.repeats(node) for b in node.code)
+        count = sum("mem" in b.i.of.effects and WINDOWED.isdisjoint(b.summary.spaces) for b in looping)
+        return count <= MOST_KEPT and not self.frees
+
+    @property
+    def patience(self) -> int:
+        """How many turns of loops a warp runs before it lets others run, or the machine look."""
+        return self.PATIENCE if self.fair else self.TICKS
+
+    @property
+    def parts(self) -> bool:
+        """Do some lanes of a warp run what others do not?"""
+        return not self.straight or any(node.predicated_tail for node in self.nodes)
+
+    @property
+    def in_turn(self) -> bool:
+        """Is it the version that runs first, of a kernel whose CTAs run one after the other?"""
+        return self.main and not self.partial_barriers
+
+    @property
+    def shared_stride(self) -> int:
+        """From the shared memory of a CTA to that of the next one beside it."""
+        return -(-max(self.shared_size, 1) // GRAIN) * GRAIN
+
+    @property
+    def record_size(self) -> int:
+        """Bytes of the record of a warp."""
+        return self.layout.record_size
+
+    @property
+    def cta_size(self) -> int:
+        """Bytes of the records of a CTA that is under way."""
+        return self.warps * self.record_size + (CtaBarriers(self.warps).size if self.partial_barriers else 0)
+
+    @property
+    def most_resident(self) -> int:
+        """How many CTAs are under way at once, at most: those of a fair kernel may wait for each other."""
+        if not self.fair:
+            return 1
+        local = self.local_stride * self.threads if self.uses_local else 0
+        saved = self.saved_room * self.warps * WARP if self.plan.shared else 0
+        return max(1, min(MOST_THREADS // self.threads, MOST_BYTES // (self.cta_size + self.shared_stride + local + saved)))
+
+    def field(self, code: Code, name: str) -> str:
+        """The place of a field of the launch's record."""
+        return code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}")
+
+    def record_cta_id(self, code: Code) -> None:
+        """Write the number of the CTA to the launch's record: the host is about to be asked."""
+        code.run("store i32 %ctaid.x, ptr %ctaid.x.place, align 8")
+
+    def record_place(self, code: Code, number: str) -> None:
+        """Write the warp and an instruction's number, plus 1, to the launch's record: the clock is about to be looked at."""
+        at = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset('here')}")
+        warp = code.emit(f"shl i64 {code.emit('zext i32 %warp to i64')}, 32")
+        code.run(f"store i64 {code.emit(f'or i64 {warp}, {number}')}, ptr {at}, align 8")
+
+    def context(self, code: Code, name: str, *, pure: bool = True) -> str:
+        """A field of the launch's record."""
+        llvm = "ptr" if name in POINTERS else "i32"
+        where = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}", pure=pure)
+        return code.emit(f"load {llvm}, ptr {where}, align 8", pure=pure)
+
+    def address(self, number: int) -> str:
+        """Where something of the module is: loaded from a table when the warp's function begins."""
+        self.addresses.add(number)
+        return f"%address.{number}"
+
+    def buffer(self, llvm: str, number: int) -> str:
+        """Scratch memory of the warp's function."""
+        name = f"%buffer.{number}." + re.sub(r"\W+", "_", llvm)
+        self.buffers[name] = llvm
+        return name
+
+    def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
+        """The number of a place that accesses memory; where there are too many, one for lanes at any distance."""
+        place = self._index[id(bound)]
+        if (place, space, size, span, writing) not in self.site_numbers and len(self.sites) >= self.most_spans:
+            span = 0
+        key = (place, space, size, span, writing)
+        if key not in self.site_numbers:
+            if len(self.sites) == self.most_sites:
+                raise Crash(f"more accesses of memory than {self.most_sites}")
+            self.site_numbers[key] = len(self.sites)
+            self.sites.append((bound, space, size, span, writing))
+        return self.site_numbers[key]
+
+    def kept_by_others(self, node: nodes.Node, key: Key) -> bool:
+        """Do lanes that stand elsewhere need their value of a register?"""
+        if key == CARRY:
+            return bool(node.waiting)
+        return any(self.nodes[n].live_in >> key[0] & 1 for n in node.waiting)
+
+    def diverges(self, node: nodes.Node) -> None:
+        """Lanes may part at the end of a node."""
+        self.divergent.add(node.number)
+
+    def by_memory(self, frame: nodes.Frame) -> int:
+        """The registers of a function that depend on what memory holds, as a mask."""
+        if frame.number not in self._by_memory:
+            self._by_memory[frame.number] = if_conversion.by_memory(frame.code)
+        return self._by_memory[frame.number]
+
+    def gains(self) -> bool:
+        """Is the straight version worth it: does it run to the end, or at least a loop of it?"""
+        return not self.endings or any(self.plan.repeats(self.nodes[n]) for n, _ in self.written)
+
+    # ── registers that are read before they are written ─────────────────────────────────
+
+    def initialise_registers(self) -> None:
+        """Let registers that may be read first hold zero."""
+        first = self.nodes[0]
+        for frame in self.plan.frames:
+            for register in frame.function.registers:
+                if first.live_in >> register.index + frame.registers & 1:
+                    for part in range(register.count):
+                        self.registers.initial((register.index + frame.registers, part), register.type)
+        for register, index in self.plan.module.items():
+            for part in range(register.count):
+                self.registers.initial((index, part), register.type)
+        for index in self.plan.measures:
+            self.registers.initial((index, 0), u32)
+        if any("cc" in b.i.of.effects for b in self.instructions):
+            self.registers.initial(CARRY, pred)

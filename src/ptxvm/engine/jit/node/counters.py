@@ -1,0 +1,144 @@
+"""What compiled code counts: the instructions that whole warps and parts of warps run, and those of their lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ptxvm.algebra.types import pred, s64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.ir.lane_values import Affine
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.node import NodeBuilder
+
+COUNTED = 64  # bits of a counter
+WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
+ANSWER = "%answer"  # what the function of a warp returns
+SUMS = ("instructions", "thread_instructions")
+
+
+def begin() -> list[str]:
+    """The counters of a call of a warp's function."""
+    return [line for name in (WHOLE, PARTS, LANES)
+            for line in (f"  {name} = alloca i64, align 8", f"  store i64 0, ptr {name}, align 8")]  # fmt: skip
+
+
+def node(at: NodeBuilder) -> None:
+    """A node has run; one at which lanes have waited was counted when they came."""
+    length = 0 if at.node.waits else len(at.node.code) - at.node.predicated_tail
+    if not length:
+        return
+    if at.mask is None:
+        _add(at, WHOLE, str(length))
+        meter(at, 0, length, str(at.width))
+        return
+    lanes = at.code.emit(f"zext i32 {at.code.intrinsic('i32', 'llvm.ctpop.i32', ('i32', at.mask))} to i64")
+    _add(at, PARTS, str(length))
+    _add(at, LANES, at.code.emit(f"mul i64 {lanes}, {length}"))
+    meter(at, 0, length, lanes)
+
+
+def meter(at: NodeBuilder, first: int, length: int, lanes: str) -> None:
+    """So many lanes have run instructions of the node: where they are limited, stop at the first that was one too many."""
+    if not at.kernel.metered:
+        return
+    code = at.code
+    place = at.kernel.context(code, "left")
+    spent = code.emit(f"mul i64 {lanes}, {length}")
+    left = code.emit(f"sub i64 {code.emit(f'load i64, ptr {place}, align 8', pure=False)}, {spent}", pure=False)
+    code.run(f"store i64 {left}, ptr {place}, align 8")
+    wrong = Value(at.alg, pred, Affine(code.emit(f"icmp slt i64 {left}, 0", pure=False)))
+    bounds = at.node.code[first : first + length]
+    numbers = tuple(at.kernel.instruction_number(bound) for bound in bounds)
+    guard, at.guard = at.guard, None
+    at.refuse(bounds[-1], wrong, Spent(numbers), [(s64, Affine(left)), (s64, Affine(lanes if lanes[0] == "%" else int(lanes)))])
+    at.guard = guard
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Too many instructions have been executed, by the end of some of which these are the numbers."""
+
+    numbers: tuple[int, ...]
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Refuse the first that was one too many."""
+        left, lanes = int(values[0][0]), int(values[1][0])
+        index = (len(self.numbers) * lanes + left) // lanes
+        raise machine.launch.limits.overrun(machine.place(self.numbers[max(index, 0)], int(threads[0])))
+
+
+def predicated_tail(at: NodeBuilder) -> None:
+    """What some lanes skip has run for the others."""
+    code, length, word = at.code, at.node.predicated_tail, f"i{at.width}"
+    lanes = at.active_vector()
+    bits = code.mask_bits(lanes) if lanes is not None else "-1"
+    count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, bits))
+    if at.width != COUNTED:
+        count = code.emit(f"{'zext' if at.width < COUNTED else 'trunc'} {word} {count} to i{COUNTED}")
+    ran = code.emit(f"zext i1 {code.emit(f'icmp ne {word} {bits}, 0')} to i64")
+    _add(at, PARTS, code.emit(f"mul i64 {ran}, {length}"))
+    _add(at, LANES, code.emit(f"mul i64 {count}, {length}"))
+    meter(at, at.node.skip_branch + 1, length, count)
+
+
+def _add(at: NodeBuilder, name: str, count: str) -> None:
+    before = at.code.emit(f"load i64, ptr {name}, align 8", pure=False)
+    at.code.run(f"store i64 {at.code.emit(f'add i64 {before}, {count}', pure=False)}, ptr {name}, align 8")
+
+
+def told(lines: Iterable[str]) -> Iterator[str]:
+    """The code of a warp's function, which comes to one place wherever it returns."""
+    yield f"  {ANSWER} = alloca i32, align 4"
+    for line in lines:
+        if line.startswith("  ret i32"):
+            yield f"  store i32 {line.removeprefix('  ret i32 ')}, ptr {ANSWER}, align 4"
+            yield "  br label %out"
+        else:
+            yield line
+
+
+def tell(kernel: KernelContext) -> Iterator[str]:
+    """That place: what was counted is told to the launch.
+
+    Where CTAs run one after the other, it is told to the function of the grid, whose sums LLVM keeps in registers.
+    """
+    yield "out:"
+    for counter in (WHOLE, PARTS, LANES) if kernel.parts else (WHOLE,):
+        yield f"  {counter}.all = load i64, ptr {counter}, align 8"
+    if not kernel.parts:
+        yield from _added(f"{WHOLE}.all", "%sums, i64 0")
+    else:
+        yield f"  %ran.abreast = mul i64 {WHOLE}.all, {kernel.width}"
+        for n, (whole, part) in enumerate(((f"{WHOLE}.all", PARTS), ("%ran.abreast", LANES))):
+            yield f"  %{SUMS[n]} = add i64 {whole}, {part}.all"
+            yield from _added(f"%{SUMS[n]}", f"%sums, i64 {8 * n}" if kernel.in_turn else f"%ctx, i64 {offset(SUMS[n])}")
+    yield f"  %answer.all = load i32, ptr {ANSWER}, align 4"
+    yield "  ret i32 %answer.all"
+
+
+def _added(name: str, place: str) -> Iterator[str]:
+    yield f"  {name}.at = getelementptr i8, ptr {place}"
+    yield f"  {name}.old = load i64, ptr {name}.at, align 8"
+    yield f"  {name}.new = add i64 {name}.old, {name}"
+    yield f"  store i64 {name}.new, ptr {name}.at, align 8"
+
+
+def grid_begins() -> list[str]:
+    """The sums of the function of a grid."""
+    return ["  %sums = alloca [2 x i64], align 8", "  store [2 x i64] zeroinitializer, ptr %sums, align 8"]
+
+
+def grid_ends(kernel: KernelContext) -> Iterator[str]:
+    """It tells the launch."""
+    yield "  %instructions = load i64, ptr %sums, align 8"
+    if not kernel.parts:
+        yield f"  %thread_instructions = mul i64 %instructions, {kernel.width}"
+    else:
+        yield "  %lanes.ran = getelementptr i8, ptr %sums, i64 8"
+        yield "  %thread_instructions = load i64, ptr %lanes.ran, align 8"
+    for field in SUMS:
+        yield from _added(f"%{field}", f"%ctx, i64 {offset(field)}")

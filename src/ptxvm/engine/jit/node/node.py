@@ -1,0 +1,379 @@
+"""The code of one node under construction: its registers, its active lanes, and what instructions ask of the kernel."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ptxvm.algebra.types import Type, pred
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.symbols import Register
+from ptxvm.engine import operands
+from ptxvm.engine.jit.abi.metadata import HostCall
+from ptxvm.engine.jit.cfg.nodes import Node
+from ptxvm.engine.jit.ir.builder import Code, short
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.node_code import Definition, NodeCode
+from ptxvm.engine.jit.node.register_shapes import CARRY, Key
+from ptxvm.engine.jit.values import uniform_bounds
+from ptxvm.engine.jit.values.algebra import LlvmAlgebra
+from ptxvm.engine.operands import fitting
+from ptxvm.isa.special_registers import WARP
+
+
+class MergedChecks(Protocol):
+    """Comparisons of several accesses with the bounds of their window at once (`memory.merged_checks`)."""
+
+    def covers(self, low: Raw, size: int, part: tuple[int, int]) -> bool:
+        """Is an access compared together with others?"""
+
+
+FUNCTIONS = {"sin": 0, "cos": 1, "lg2": 2, "ex2": 3, "tanh": 4}
+NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
+
+
+class NodeBuilder(operands.Operands):
+    """Writes a node for whole warps (`full`), or for those lanes that stand there."""
+
+    alg: LlvmAlgebra
+    ranges: MergedChecks
+
+    def __init__(self, kernel: KernelContext, node: Node, *, full: bool) -> None:
+        self.kernel, self.node, self.full = kernel, node, full
+        self.code = Code(kernel.unit)
+        self.width = self.code.width
+        self.alg = LlvmAlgebra(self.code, self._transcendental, self._extended, self.buffer, fast=kernel.fast)
+        self.prologue: list[str] = []
+        self.current: dict[Key, Value] = {}
+        self.loaded: dict[Key, Value] = {}
+        self.written: set[Key] = set()
+        self.position = 0
+        self.notes: dict[int, str] = {}  # how instructions access memory, by their positions
+        self.definitions: list[Definition] = []
+        self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
+        self.guard: Raw | None = None
+        self.mask: str | None = None if full else "%" + self.name("mask")
+        self.dirty = False
+        self.nested = False
+        self.widened: dict[tuple[bool, Affine], Affine] = {}
+        self.leaves = False
+        self.repeats = kernel.plan.repeats(node)
+        self.keeps_sites = self.repeats and kernel.keeps_sites
+        self.bank_size = kernel.bank_size
+        self.local_stride = kernel.local_stride
+
+    def name(self, stem: str) -> str:
+        """A name of this node."""
+        return f"{'F' if self.full else 'M'}{self.node.number}.{stem}"
+
+    def written_code(self) -> NodeCode:
+        """What the kernel keeps of the node."""
+        lines = self.prologue + self.code.lines
+        return NodeCode(self.node, self.width, lines, self.leaves, self.loaded, self.definitions, self.notes, self.light)
+
+    # ── registers ───────────────────────────────────────────────────────────────────────
+
+    def key(self, register: Register, part: int = 0) -> Key:
+        """A register of this node's function among those of the kernel."""
+        return self.kernel.plan.number(register, self.node.frame), part
+
+    def slot(self, key: Key, type: Type) -> Value:
+        """What a register holds."""
+        if key not in self.current:
+            self.current[key] = self._load(key, type)
+        return self.current[key]
+
+    def _load(self, key: Key, type: Type) -> Value:
+        """What the register held when the node began."""
+        if key not in self.loaded:
+            raw = self.kernel.registers.load(key, type, self.prologue, self.code, (self.node.number, self.full))
+            self.loaded[key] = Value(self.alg, type, raw)
+        return self.loaded[key]
+
+    def note(self, said: str) -> None:
+        """Note how this instruction accesses memory, for `--dump shapes`."""
+        self.notes[self.position] = said
+
+    def assign(self, key: Key, type: Type, value: Value) -> None:
+        """Give a register a new value, where the guard holds."""
+        value = fitting(value, type)
+        if self.guard is not None and self._told(key):
+            old = self.slot(key, type)
+            value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
+        self.current[key] = value
+        self.written.add(key)
+        self.definitions.append((self.position, key, value))
+
+    def store_registers(self) -> None:
+        """Leave what is needed later; lanes that are not here keep what they have."""
+        for key in sorted(self.written):
+            if key != CARRY and not self.node.live_out >> key[0] & 1:
+                continue
+            value = self.current[key]
+            raw = value.raw
+            if not self.full and self.kernel.kept_by_others(self.node, key):
+                old = self._load(key, value.type)
+                raw = self.alg.select(value.type, Varying(self._lanes()), raw, old.raw)
+            self.kernel.registers.store(key, value.type, raw, self.alg, (self.node.number, self.full))
+
+    # ── lanes ───────────────────────────────────────────────────────────────────────────
+
+    def _lanes(self) -> str:
+        return self.code.emit(f"bitcast i32 {self.mask} to <{self.width} x i1>")
+
+    def active_vector(self) -> str | None:
+        """The lanes that commit this instruction as predicates; None for all."""
+        guard = self.alg.vector(pred, self.guard) if self.guard is not None else None
+        if self.mask is None:
+            return guard
+        lanes = self._lanes()
+        return lanes if guard is None else self.code.emit(f"and <{self.width} x i1> {lanes}, {guard}")
+
+    def active_text(self) -> str:
+        """The same as a mask."""
+        if self.guard is None:
+            return self.mask or "-1"
+        self.code.one_warp()
+        bits = self.bits_of(self.guard)
+        return bits if self.mask is None else self.code.emit(f"and i32 {bits}, {self.mask}")
+
+    def active_raw(self) -> Affine:
+        """The same as a value."""
+        found = self.active_text()
+        return Affine(0xFFFF_FFFF) if found == "-1" else Affine(found)
+
+    def bits_of(self, raw: Raw) -> str:
+        """A predicate as a mask."""
+        if isinstance(raw, Affine):
+            if raw.constant is not None:
+                return "-1" if raw.constant & 1 else "0"
+            return self.code.emit(f"sext i1 {raw.base} to i32")
+        return self.code.mask_bits(raw.name)
+
+    def _told(self, key: Key) -> bool:
+        """Is a register's new value needed after what the instruction at hand is part of?"""
+        node = self.node
+        return not node.predicated_tail or self.position <= node.skip_branch or bool(node.escaping_writes >> key[0] & 1)
+
+    # ── services ────────────────────────────────────────────────────────────────────────
+
+    def buffer(self, llvm: str, number: int) -> str:
+        """Scratch memory of the warp's function."""
+        return self.kernel.buffer(llvm, number)
+
+    def context(self, field: str) -> str:
+        """A field of the launch's record."""
+        return self.kernel.context(self.code, field)
+
+    def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
+        """The number of a place that accesses memory."""
+        return self.kernel.site(bound, space, size, span, writing=writing)
+
+    def site_field(self, site: int, n: int) -> str:
+        """What it remembers of its last allocation: from memory, or in a loop from a variable, which LLVM keeps at hand."""
+        if not self.keeps_sites:
+            return self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
+        self.kernel.kept_sites.add((site, n))
+        return self.code.emit(f"load i64, ptr %site.{site}.{n}, align 8", pure=False)
+
+    def _site_place(self, site: int, n: int) -> str:
+        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + 8 * n}")
+
+    def site_again(self, site: int) -> None:
+        """It may remember another one now."""
+        if self.keeps_sites and self.kernel.shadow is not None:
+            self.kernel.kept_sites |= {(site, n) for n in range(4)}  # instrumented accesses read all of them from here on
+        for n in range(4 if self.keeps_sites else 0):
+            if (site, n) in self.kernel.kept_sites:
+                value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
+                self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")
+
+    def walk(self) -> str:
+        """A variable of the warp's function for where the access at hand was in the last turn of a loop."""
+        self.kernel.walks += 1
+        return f"%walk.{self.kernel.walks}"
+
+    def window_size(self, space: str) -> int:
+        """Bytes of shared or local memory."""
+        return self.kernel.shared_size if space == "shared" else self.kernel.stack_size
+
+    def needs_local(self) -> None:
+        """The kernel uses local memory."""
+        self.kernel.uses_local = True
+
+    def gather(self, llvm: str, places: str, mask: str | None) -> str:
+        """Load from a place of each lane."""
+        vector = f"<{self.width} x {llvm}>"
+        predicate = mask or "splat (i1 true)"
+        size = 8 if llvm in ("i64", "double") else 4
+        if llvm not in NATIVE:
+            name = self._loop_helper("gather", llvm)
+            parts = [
+                self.code.call(f"<{WARP} x {llvm}>", name, *self._of_warp(n, places, mask), pure=False)
+                for n in self.code.warps()
+            ]
+            return self.code.concatenate(llvm, parts, WARP)
+        name = f"llvm.masked.gather.v{self.width}{short(llvm)}.v{self.width}p0"
+        self.code.unit.declarations[name] = (
+            f"declare {vector} @{name}(<{self.width} x ptr>, i32 immarg, <{self.width} x i1>, {vector})"
+        )
+        given = [
+            (f"<{self.width} x ptr>", places),
+            ("i32", str(size)),
+            (f"<{self.width} x i1>", predicate),
+            (vector, "zeroinitializer"),
+        ]
+        return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *given, pure=False)}", pure=False)
+
+    def _loop_helper(self, kind: str, llvm: str) -> str:
+        """A function that gathers or scatters lane by lane."""
+        name = f"ptxvm.{kind}.{llvm}"
+        size = max(1, int(llvm[1:]) // 8)
+        return self.code.unit.helper(name, runtime(f"{kind}_lanes", name=name, llvm=llvm, size=size, align=min(size, 16)))
+
+    def _slice(self, llvm: str, vector: str, warp: int) -> str:
+        if self.width == WARP:
+            return vector
+        return self.code.shuffle(llvm, self.width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
+
+    def _of_warp(self, warp: int, places: str, mask: str | None) -> list[tuple[str, str]]:
+        """The places of one warp, and its lanes that are active."""
+        bits = "-1" if mask is None else self.code.warp_bits(mask, warp)
+        return [(f"<{WARP} x ptr>", self._slice("ptr", places, warp)), ("i32", bits)]
+
+    def scatter(self, llvm: str, value: str, places: str, mask: str | None) -> None:
+        """Store to a place of each lane, in their order."""
+        vector = f"<{self.width} x {llvm}>"
+        size = 8 if llvm in ("i64", "double") else 4
+        if llvm not in NATIVE:
+            name = self._loop_helper("scatter", llvm)
+            for n in self.code.warps():
+                part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))
+                given = ", ".join(f"{t} {x}" for t, x in (part, *self._of_warp(n, places, mask)))
+                self.code.run(f"call void @{name}({given})")
+            return
+        name = f"llvm.masked.scatter.v{self.width}{short(llvm)}.v{self.width}p0"
+        self.code.unit.declarations[name] = (
+            f"declare void @{name}({vector}, <{self.width} x ptr>, i32 immarg, <{self.width} x i1>)"
+        )
+        predicate = mask or "splat (i1 true)"
+        self.code.run(
+            f"call void @{name}({vector} {value}, <{self.width} x ptr> {places}, i32 {size}, <{self.width} x i1> {predicate})"
+        )
+
+    def _transcendental(self, alg: LlvmAlgebra, function: str, type: Type, a: Raw) -> Raw:
+        """NumPy computes it, for all lanes."""
+        self.code.one_warp()
+        uniform = isinstance(a, Affine)
+        vector = self.alg.vector_type(type)
+        given, made = self.buffer(vector, 7), self.buffer(vector, 8)
+        self.code.run(f"store {vector} {alg.vector(type, a)}, ptr {given}, align 64")
+        which = FUNCTIONS[function] + (16 if type.bits == 64 else 0)
+        self.code.run(f"call void {self.context('function')}(i32 {which}, ptr {given}, ptr {made})")
+        result = self.code.emit(f"load {vector}, ptr {made}, align 64", pure=False)
+        if not uniform:
+            return Varying(result)
+        return Affine(self.code.emit(f"extractelement {vector} {result}, i64 0"))
+
+    def host_call(
+        self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None
+    ) -> list[Value]:
+        """Ask the machine for something: values of all lanes go to Python, and values come back.
+
+        `quick` is a function of the module that does it too, for most values of whole warps.
+        """
+        code = self.code
+        code.one_warp()
+        number = self.kernel.add_host_call(bound, work, [t for t, _ in inputs], outputs)
+        room = self.buffer(f"[{max(1, len(inputs), len(outputs))} x <{self.width} x i128>]", 6)
+        for n, (type, raw) in enumerate(inputs):
+            llvm = self.alg.vector_type(type)
+            vector = self.alg.vector(type, self.alg.tight(type, raw))
+            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * WARP * n}")
+            if type is pred:
+                llvm, vector = f"<{self.width} x i8>", code.emit(f"zext {llvm} {vector} to <{self.width} x i8>")
+            code.run(f"store {llvm} {vector}, ptr {place}, align 64")
+        good, active = code.label(), self.active_text()
+        with code.scope():
+            if quick is not None:
+                self._try(quick, active, room, good)
+            self.kernel.record_cta_id(code)
+            answer = code.emit(
+                f"call i32 {self.context('host_call')}(i32 {number}, ptr {room}, i32 {active}, i32 %warp)", pure=False
+            )
+            code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), good, "fault", likely=True)
+        code.block(good)
+        self.dirty = True
+        found = []
+        for n, type in enumerate(outputs):
+            llvm = self.alg.vector_type(type) if type is not pred else f"<{self.width} x i8>"
+            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * WARP * n}")
+            name = code.emit(f"load {llvm}, ptr {place}, align 64", pure=False)
+            if type is pred:
+                name = code.emit(f"icmp ne {llvm} {name}, zeroinitializer")
+            found.append(Value(self.alg, type, Varying(name)))
+        return found
+
+    def _try(self, quick: str, active: str, room: str, good: str) -> None:
+        """Let a function do it for a whole warp; go on where it has not."""
+        code, whole, ask = self.code, self.code.label(), self.code.label()
+        code.branch(code.emit(f"icmp eq i32 {active}, -1"), whole, ask, likely=True)
+        code.block(whole)
+        done = code.emit(f"call i32 @{quick}(ptr {room})", pure=False)
+        code.branch(code.emit(f"icmp ne i32 {done}, 0", pure=False), good, ask, likely=True)
+        code.block(ask)
+
+    def refuse(self, bound: Bound, wrong: Value, work: HostCall, inputs: list[tuple[Type, Raw]]) -> None:
+        """Let Python say what is wrong, if anything is wrong in an active lane."""
+        code = self.code
+        code.one_warp()
+        bits = code.emit(f"and i32 {self.bits_of(wrong.raw)}, {self.active_text()}")
+        bad, good = code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
+        with code.scope():
+            code.block(bad)
+            self.host_call(bound, work, inputs, [])
+            code.jump(good)
+        code.block(good)
+
+    def fault(self, kind: int, bits: str) -> None:
+        """Tell the machine, and end."""
+        index = self.kernel.instruction_number(self.node.frame.code[self.node.end - 1])
+        self.kernel.record_cta_id(self.code)
+        self.code.run(f"call void {self.context('fault')}(i32 {kind}, i32 {bits}, i32 {index}, i32 %warp)")
+        self.code.jump("fault")
+
+    # ── affine values that are extended ─────────────────────────────────────────────────
+
+    def _extended(self, alg: LlvmAlgebra, source: Type, a: Affine) -> Affine | None:
+        """An affine s32 or u32 as 64 bits, where no lane wraps; where one does, the warp goes on without shapes."""
+        if self.kernel.shapeless or self.dirty:
+            return None
+        known = (source.is_signed, a)
+        if known in self.widened:
+            return self.widened[known]
+        code = self.code
+
+        def wide(u: Scalar, *, signed: bool) -> Scalar:
+            if isinstance(u, int):
+                return wrapped(u, 32) if signed else u
+            return code.emit(f"{'sext' if signed else 'zext'} i32 {u} to i64")
+
+        base = wide(a.base, signed=source.is_signed)
+        terms = tuple((k, wide(u, signed=True)) for k, u in a.terms)
+        low, high = uniform_bounds.ends(alg, source, a)
+        tests = []
+        for end in (low, high):
+            moved = alg.scalar("add", 64, end, 1 << 31) if source.is_signed else end
+            tests.append(code.emit(f"icmp ult i64 {text('i64', moved)}, {1 << 32}"))
+        good = code.label()
+        code.branch(code.emit(f"and i1 {tests[0]}, {tests[1]}"), good, self.name("leave"), likely=True)
+        code.block(good)
+        self.leaves = True
+        made = Affine(base, tuple((k, u & (1 << 64) - 1 if isinstance(u, int) else u) for k, u in terms), shift=a.shift)
+        made = Affine(made.base, alg.collect(64, tuple((k, u, 1) for k, u in made.terms)), shift=a.shift)
+        if not self.nested:
+            self.widened[known] = made
+        return made

@@ -1,0 +1,225 @@
+"""The registers that live from one node to another: stack slots of the warp's function, which LLVM turns to SSA.
+
+A register has one shape in the whole kernel, the least that all its values have.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from ptxvm.algebra.types import Type
+from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, scalar_type, text, vector_type
+from ptxvm.engine.jit.values.algebra import LlvmAlgebra
+
+Key = tuple[int, int]  # the index of the register, and the element of a vector one
+CARRY: Key = (-1, 0)
+User = tuple[int, bool]
+TERMS = 16  # of an affine register: the record of a warp has room for no more than 31
+
+
+class Urgency(enum.IntEnum):
+    """When a node is written again: the lower, the sooner.
+
+    VARIES: a register that the node reads turned out to vary.  More of its registers may follow, so the node waits for
+    them.  KEPT: the node only writes the register, so its own shapes stay the same.
+    """
+
+    SHAPE = 0
+    VARIES = 1
+    KEPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of a register: the constants of an affine value, None where they are known when the code runs; or `varies`."""
+
+    varies: bool = False
+    base: int | None = None
+    terms: tuple[tuple[Pattern, int | None], ...] = ()
+    loose: bool = False
+    shift: int = 64
+
+    @classmethod
+    def of(cls, raw: Raw) -> Shape:
+        """That of a value."""
+        if isinstance(raw, Varying):
+            return cls(varies=True, loose=raw.loose)
+        base = raw.base if isinstance(raw.base, int) else None
+        shift = raw.shift
+        if base is not None:
+            shift = (base & -base).bit_length() - 1 if base else 64
+        terms = tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms)
+        return cls(base=base, terms=terms, loose=raw.loose, shift=shift)
+
+    def join(self, other: Shape) -> Shape:
+        """What both are."""
+        loose = self.loose and other.loose
+        if self.varies or other.varies or [k for k, _ in self.terms] != [k for k, _ in other.terms]:
+            return Shape(varies=True, loose=loose)
+        terms = tuple((k, u if u == v else None) for (k, u), (_, v) in zip(self.terms, other.terms, strict=True))
+        base = self.base if self.base == other.base else None
+        return Shape(base=base, terms=terms, loose=loose, shift=min(self.shift, other.shift))
+
+
+@dataclass(slots=True)
+class Registers:
+    """The shapes found so far, and the nodes that depend on them: readers and writers of each register.
+
+    `stale` are those that must be written again, since a shape changed.  Without `affine` a register is uniform or
+    varies; with `told` its shape can be told from the values of its lanes.
+    """
+
+    width: int
+    affine: bool
+    told: bool
+    shapes: dict[Key, Shape] = field(default_factory=dict)
+    types: dict[Key, Type] = field(default_factory=dict)
+    users: dict[Key, set[User]] = field(default_factory=dict)
+    writers: dict[Key, set[User]] = field(default_factory=dict)
+    blind: dict[Key, set[User]] = field(default_factory=dict)
+    stale: list[tuple[User, Urgency]] = field(default_factory=list)
+
+    def load(self, key: Key, type: Type, into: list[str], code: Code, user: User) -> Raw:
+        """What a register holds, read into lines."""
+        self.users.setdefault(key, set()).add(user)
+        self.types[key] = type
+        shape = self.shapes.get(key)
+        if shape is None:  # not written yet; the first write lets this node read again
+            self.blind.setdefault(key, set()).add(user)
+            return Affine(0)
+
+        def read(llvm: str, part: str) -> str:
+            name = code.name()
+            into.append(f"  {name} = load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}")
+            return name
+
+        if shape.varies:
+            return Varying(read(vector_type(type, self.width), "v"), loose=shape.loose)
+        one = scalar_type(type)
+        base = shape.base if shape.base is not None else read(one, "b")
+        terms = tuple((k, u if u is not None else read(one, f"u{n}")) for n, (k, u) in enumerate(shape.terms))
+        return Affine(base, terms, shape.loose, shift=min(shape.shift, 64))
+
+    def store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
+        """Give a register a value."""
+        self.writers.setdefault(key, set()).add(user)
+        self.types[key] = type
+        raw = alg.lenient(type, raw)
+        shape = self._widen(key, Shape.of(raw), user)
+        if raw.loose and not shape.loose:
+            raw = alg.tight(type, raw)
+        one = scalar_type(type)
+        if shape.varies:
+            llvm = vector_type(type, self.width)
+            alg.code.run(f"store {llvm} {alg.vector(type, raw)}, ptr {place(key, 'v')}, align {alignment(llvm)}")
+            return
+        if not isinstance(raw, Affine):
+            raise TypeError(f"{raw} in a register of shape {shape}")
+        if shape.base is None:
+            alg.code.run(f"store {one} {text(one, raw.base)}, ptr {place(key, 'b')}, align {alignment(one)}")
+        for n, ((_, kept), (_, u)) in enumerate(zip(shape.terms, raw.terms, strict=True)):
+            if kept is None:
+                alg.code.run(f"store {one} {text(one, u)}, ptr {place(key, f'u{n}')}, align {alignment(one)}")
+
+    def _widen(self, key: Key, found: Shape, user: User) -> Shape:
+        if found.terms and (not self.affine or len(found.terms) > TERMS or (self.told and telling_lanes(found) is None)):
+            found = Shape(varies=True, loose=found.loose)
+        old = self.shapes.get(key)
+        new = found if old is None else old.join(found)
+        urgency = Urgency.VARIES if new.varies else Urgency.SHAPE
+        for each in self.blind.pop(key, ()):
+            self.stale.append((each, urgency))
+        if new != old:
+            self.shapes[key] = new
+            if old is not None:
+                for each in self.users.get(key, ()):
+                    self.stale.append((each, urgency))
+                for each in self.writers[key] - {user}:
+                    self.stale.append((each, Urgency.KEPT))
+        return new
+
+    def initial(self, key: Key, type: Type) -> None:
+        """A register that is read before anything is written to it holds zero."""
+        self.types[key] = type
+        zero = Shape(base=0)
+        self.shapes[key] = self.shapes[key].join(zero) if key in self.shapes else zero
+
+    def slots(self) -> list[tuple[Key, str, str]]:
+        """Every stack slot: the register, the part of it and the LLVM type."""
+        found = []
+        for key, shape in sorted(self.shapes.items()):
+            found += [(key, part, llvm) for part, llvm in self.parts(key, shape)]
+        return found
+
+    def parts(self, key: Key, shape: Shape | None = None) -> list[tuple[str, str]]:
+        """The stack slots of one register."""
+        shape = shape or self.shapes[key]
+        type = self.types[key]
+        if shape.varies:
+            return [("v", vector_type(type, self.width))]
+        one = scalar_type(type)
+        found = [("b", one)] if shape.base is None else []
+        return found + [(f"u{n}", one) for n, (_, u) in enumerate(shape.terms) if u is None]
+
+    def raw(self, key: Key, names: dict[str, str]) -> Raw:
+        """A register's value of the parts that were read."""
+        shape = self.shapes[key]
+        if shape.varies:
+            return Varying(names["v"], loose=shape.loose)
+        base = shape.base if shape.base is not None else names["b"]
+        terms = tuple((k, u if u is not None else names[f"u{n}"]) for n, (k, u) in enumerate(shape.terms))
+        return Affine(base, terms, shape.loose)
+
+
+def telling_lanes(shape: Shape) -> list[int] | None:
+    """For each term a lane in which it alone is not zero and its factor is 1, if lane 0 has the base."""
+    patterns = [k for k, _ in shape.terms]
+    if any(k[0] for k in patterns):
+        return None
+    found = []
+    for own, pattern in enumerate(patterns):
+        for lane in range(len(pattern)):
+            if pattern[lane] == 1 and not any(k[lane] for n, k in enumerate(patterns) if n != own):
+                found.append(lane)
+                break
+        else:
+            return None
+    return found
+
+
+def place(key: Key, part: str) -> str:
+    """The name of a stack slot."""
+    return f"%r{key[0] + 1}.{key[1]}.{part}"
+
+
+def alignment(llvm: str) -> int:
+    """How a slot is aligned."""
+    return 64 if llvm.startswith("<") else 8
+
+
+def size_of(llvm: str) -> int:
+    """Bytes of a stack slot."""
+    if llvm.startswith("<"):
+        count, _, one = llvm[1:-1].partition(" x ")
+        return int(count) * size_of(one) if one != "i1" else 64
+    return {"float": 4, "double": 8}.get(llvm) or max(1, int(llvm[1:]) // 8)
+
+
+def move_slot(code: Code, base: str, slot: str, llvm: str, at: int, *, save: bool) -> None:
+    """A stack slot to or from the record; predicates as a mask."""
+    where = code.emit(f"getelementptr i8, ptr {base}, i64 {at}")
+    align = alignment(llvm)
+    if save:
+        value = code.emit(f"load {llvm}, ptr {slot}, align {align}", pure=False)
+        if llvm == f"<{code.width} x i1>":
+            code.run(f"store i{code.width} {code.mask_bits(value)}, ptr {where}, align 8")
+        else:
+            code.run(f"store {llvm} {value}, ptr {where}, align {align}")
+    elif llvm == f"<{code.width} x i1>":
+        bits = code.emit(f"load i{code.width}, ptr {where}, align 8", pure=False)
+        code.run(f"store {llvm} {code.emit(f'bitcast i{code.width} {bits} to {llvm}')}, ptr {slot}, align {align}")
+    else:
+        value = code.emit(f"load {llvm}, ptr {where}, align {align}", pure=False)
+        code.run(f"store {llvm} {value}, ptr {slot}, align {align}")

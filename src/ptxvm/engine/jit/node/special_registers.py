@@ -1,0 +1,105 @@
+"""The special registers: affine in the number of the lane wherever the shape of the CTA allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, from_lanes
+from ptxvm.engine.jit.node.host_queries import LAUNCH, TIMES, SpecialRegister
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.special_registers import SPECIAL, WARP
+
+ALL = (1 << 32) - 1
+MASKS: dict[str, Callable[[int], int]] = {
+    "lanemask_eq": lambda n: 1 << n,
+    "lanemask_lt": lambda n: (1 << n) - 1,
+    "lanemask_le": lambda n: (2 << n) - 1,
+    "lanemask_gt": lambda n: ALL & ~((2 << n) - 1),
+    "lanemask_ge": lambda n: ALL & ~((1 << n) - 1),
+}
+CLOCKS = {"clock": 0, "clock_hi": 32}
+
+
+def value(at: NodeBuilder, bound: Bound, name: str, type: Type) -> Value:
+    """A special register, as its type."""
+    if name == "clock64":
+        return Value(at.alg, u64, Affine(_cycles(at)))
+    if name in LAUNCH or name in TIMES:
+        asked: Value = at.host_call(bound, SpecialRegister(name), [], [u64])[0]
+        return asked.to(type)
+    raw = _raw(at, name)
+    if raw is None:
+        raise Unsupported(f"the special register %{name} in the JIT")
+    found = Value(at.alg, u32, raw)
+    return found if type.bits == 32 else found.to(u64).to(type)
+
+
+def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a table
+    register, _, axis = name.partition(".")
+    block = at.kernel.block
+    number = "xyzw".find(axis) if axis else 0
+    if (always := SPECIAL[register].always) is not None:
+        return Affine(always)
+    match register:
+        case "tid":
+            return _thread(at, number)
+        case "ntid":
+            return Affine(block[number] if number < 3 else 0)
+        case "ctaid" | "clusterid":
+            return Affine(f"%ctaid.{axis}") if number < 3 else Affine(0)
+        case "nctaid" | "nclusterid":
+            return Affine(f"%nctaid.{axis}") if number < 3 else Affine(0)
+        case "laneid":
+            return from_lanes(u32, tuple(n % WARP for n in range(at.alg.width)))
+        case "warpid":
+            own = from_lanes(u32, tuple(n // WARP for n in range(at.alg.width)))
+            return at.alg.integer("add", u32, Affine("%warp"), own)
+        case "nwarpid":
+            return Affine(-(-block[0] * block[1] * block[2] // WARP))
+        case "clock" | "clock_hi":
+            moved = at.code.emit(f"lshr i64 {_cycles(at)}, {CLOCKS[register]}")
+            return Affine(at.code.emit(f"trunc i64 {moved} to i32"))
+    if register in MASKS:
+        return from_lanes(u32, tuple(MASKS[register](n % WARP) for n in range(at.alg.width)))
+    return None
+
+
+def _cycles(at: NodeBuilder) -> str:
+    at.code.unit.declare("llvm.readcyclecounter", "i64")
+    now: str = at.code.emit("call i64 @llvm.readcyclecounter()", pure=False)
+    return now
+
+
+def _thread(at: NodeBuilder, axis: int) -> Raw:
+    """A coordinate of the thread: the warp's first one and a constant for each lane, where rows fit warps."""
+    x, y, z = at.kernel.block
+    if axis > 2 or (x, y, z)[axis] == 1:
+        return Affine(0)
+    alg, threads, width = at.alg, x * y * z, at.alg.width
+    first: Raw = Affine(0) if threads <= width else alg.integer("mul", u32, Affine("%warp"), Affine(WARP))
+    lanes = range(width)
+    own = from_lanes(u32, tuple(lanes))
+    if x % width == 0 or (y == z == 1):
+        if axis == 0:
+            start = first if y == z == 1 else alg.integer("rem", u32, first, Affine(x))
+            start = Affine(start.base, shift=width.bit_length() - 1) if isinstance(start, Affine) else start
+            return alg.integer("add", u32, start, own)
+        row = alg.integer("div", u32, first, Affine(x))
+        return alg.integer("rem" if axis == 1 else "div", u32, row, Affine(y))
+    if width % x == 0 and y % (width // x) == 0:
+        if axis == 0:
+            return from_lanes(u32, tuple(n % x for n in lanes))
+        row = alg.integer("div", u32, first, Affine(x))
+        if axis == 2:
+            return alg.integer("div", u32, row, Affine(y))
+        start = alg.integer("rem", u32, row, Affine(y))
+        return alg.integer("add", u32, start, from_lanes(u32, tuple(n // x for n in lanes)))
+    thread = alg.integer("add", u32, first, own)
+    if axis == 0:
+        return alg.integer("rem", u32, thread, Affine(x))
+    row = alg.integer("div", u32, thread, Affine(x))
+    return alg.integer("rem" if axis == 1 else "div", u32, row, Affine(y))

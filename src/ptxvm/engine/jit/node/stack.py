@@ -1,0 +1,139 @@
+"""The stack of a thread where it is known only when the code runs (PTX 7, 9.7.17).
+
+Functions call themselves, or are called through pointers; and a function may take memory while it runs.  Such a
+function stands in the code once.  A call leaves on a second stack, which no address reaches, the registers that the
+caller needs afterwards, where its frame begins, and the node to which the callee returns.  The two stacks are measured
+in registers of the thread: STACK is where the frame begins, SAVED how much the second one holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.cfg.call_stack import BACK, LEAST_FRAME, entry_size, saved_size
+from ptxvm.engine.jit.cfg.nodes import SAVED, STACK, Frame
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.node.register_shapes import Key
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.faults import AccessFault
+
+# ── frames ──────────────────────────────────────────────────────────────────────────────
+
+
+def start(at: NodeBuilder, frame: Frame) -> Value:
+    """Where the outermost of the frames begins that one is part of."""
+    if not frame.root.shared:
+        return Value(at.alg, u64, Affine(0))
+    return at.slot((STACK, 0), u32).to(u64)
+
+
+def end(at: NodeBuilder, frame: Frame) -> Value:
+    """Where a frame ends, with what the function has taken."""
+    fixed = start(at, frame) + frame.end
+    return fixed + at.slot((frame.extra, 0), u32).to(u64) if frame.extra is not None else fixed
+
+
+def set_end(at: NodeBuilder, frame: Frame, value: Value) -> None:
+    """Let it end elsewhere."""
+    if frame.extra is None:
+        raise TypeError("a frame that does not grow")
+    at.assign((frame.extra, 0), u32, (value - (start(at, frame) + frame.end)).to(u32))
+
+
+def allocate(at: NodeBuilder, bound: Bound, size: Value, alignment: Value | int) -> Value:
+    """`alloca`: the frame grows upward."""
+    frame = at.node.frame
+    known = alignment.raw.constant if isinstance(alignment, Value) and isinstance(alignment.raw, Affine) else alignment
+    step = max(known if isinstance(known, int) else 8, 8)
+    first = (end(at, frame) + (step - 1)) & ((1 << 64) - step)
+    last = first + size
+    check(at, bound, last, Overflow("alloca", at.kernel.stack_size))
+    set_end(at, frame, last)
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The stack has too little room."""
+
+    what: str
+    room: int
+
+    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+        """Refuse it."""
+        raise AccessFault("stack-overflow", f"{self.what} needs {int(np.max(values[0]))} bytes of a stack of {self.room}")
+
+
+def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
+    """Refuse what goes beyond the stack of a lane."""
+    at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
+
+
+# ── the second stack ────────────────────────────────────────────────────────────────────
+
+
+def _places(at: NodeBuilder, offset: int) -> str:
+    """Where the entry is that many bytes from the end, in each lane."""
+    own = at.slot((SAVED, 0), u32).to(u64) + Value(
+        at.alg, u64, Affine("%saved.warp", ((tuple(range(WARP)), at.kernel.saved_room),))
+    )
+    vector = at.alg.vector(u64, (own + offset).raw)
+    return at.code.emit(f"getelementptr i8, ptr %saved, <{WARP} x i64> {vector}")
+
+
+def _put(at: NodeBuilder, offset: int, type: Type, raw: Raw) -> None:
+    llvm, vector = scalar_type(type), at.alg.vector(type, at.alg.tight(type, raw))
+    if type is pred:
+        llvm, vector = "i8", at.code.emit(f"zext <{WARP} x i1> {vector} to <{WARP} x i8>")
+    at.scatter(llvm, vector, _places(at, offset), at.active_vector())
+
+
+def _got(at: NodeBuilder, offset: int, type: Type) -> Value:
+    llvm = "i8" if type is pred else scalar_type(type)
+    vector = at.gather(llvm, _places(at, offset), at.active_vector())
+    if type is pred:
+        vector = at.code.emit(f"icmp ne <{WARP} x i8> {vector}, zeroinitializer")
+    return Value(at.alg, type, Varying(vector))
+
+
+def push(at: NodeBuilder, bound: Bound, kept: list[tuple[Key, Type]], call: tuple[Frame, int], caller_end: Value) -> None:
+    """Leave what is needed after a call, and begin the callee's frame beyond the caller's."""
+    callee, back = call
+    name, first = callee.function.name, (caller_end + 15) & ((1 << 64) - 16)
+    size = max(at.kernel.image.frame_size(callee.function, bound), LEAST_FRAME)
+    check(at, bound, first + size, Overflow(f"the call of '{name}'", at.kernel.stack_size))
+    offset = 0
+    for key, type in kept:
+        _put(at, offset, type, at.slot(key, type).raw)
+        offset += entry_size(type)
+    _put(at, offset, u32, Affine(back))
+    _put(at, offset + 4, u32, at.slot((STACK, 0), u32).raw)
+    at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) + saved_size(kept))
+    at.assign((STACK, 0), u32, first.to(u32))
+    if callee.extra is not None:
+        at.assign((callee.extra, 0), u32, Value(at.alg, u32, Affine(0)))
+
+
+def pop(at: NodeBuilder, kept: list[tuple[Key, Type]]) -> None:
+    """Take it back."""
+    first, offset, values = _got(at, 4 - BACK, u32), -saved_size(kept), []
+    for key, type in kept:
+        values.append((key, type, _got(at, offset, type)))
+        offset += entry_size(type)
+    at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) - saved_size(kept))
+    at.assign((STACK, 0), u32, first)
+    for key, type, value in values:
+        at.assign(key, type, value)
+
+
+def returns_to(at: NodeBuilder) -> Raw:
+    """The node to which each lane returns."""
+    place: Raw = _got(at, -BACK, u32).raw
+    return place

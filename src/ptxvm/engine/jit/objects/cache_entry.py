@@ -1,0 +1,200 @@
+"""Serialisation of compiled code and of what is known of it: the contents of an entry of the store.
+
+The first line says how many bytes of text follow; after the text comes the code.  Each line of the text is a number, a
+word or a truth, in an order that the forms below fix; sequences begin with a line that counts them.  So a reader makes
+values of the types that it expects and of no others: nothing in an entry names what is to be imported or called, except
+the functions of the C library that code wants (`flat`) and the works that are listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ptxvm.algebra.types import named_type
+from ptxvm.engine.jit.abi.metadata import Facts, Site, SuspendedLayout, Work
+from ptxvm.engine.jit.objects.loader import FlatCode
+
+WORD = 8  # bytes of an address
+TRUTHS = {"0": False, "1": True}
+
+
+class NotPlain(Exception):  # noqa: N818 - it says what is the matter
+    """A value for which there is no form."""
+
+
+class Form(NamedTuple):
+    """How a value is written as lines, and read again."""
+
+    write: Callable[[Any], Iterable[str]]
+    read: Callable[[Iterator[str]], Any]
+
+
+def packed(facts: Facts, code: FlatCode, tier: int) -> bytes:
+    """The contents of an entry; works that have no form are left out."""
+    works = [work if has_form(work) else work._replace(host_call=None) for work in facts.works]
+    text = "\n".join(ENTRY.write((facts._replace(works=works), code, tier))).encode()
+    return b"%d\n" % len(text) + text + code.code
+
+
+def unpacked(data: bytes) -> tuple[Facts, FlatCode, int] | None:
+    """What the contents of an entry say; None where they are no such contents."""
+    first, _, rest = data.partition(b"\n")
+    try:
+        size = int(first)
+        lines = iter(rest[:size].decode().split("\n"))
+        facts, code, tier = ENTRY.read(lines)
+        code = code._replace(code=rest[size:])
+    except (ValueError, KeyError, StopIteration, AttributeError, ImportError, TypeError):
+        return None
+    return (facts, code, tier) if next(lines, None) is None and fits(code) else None
+
+
+def fits(code: FlatCode) -> bool:
+    """Does all that is said of the code lie in it?"""
+    size = len(code.code)
+    inside = [*code.functions.values(), *code.inner.values()]
+    return all(0 <= at < size for at in inside) and all(0 <= at <= size - WORD for at in (*code.inner, *code.outer))
+
+
+def has_form(work: Work) -> bool:
+    """Can it be kept?"""
+    try:
+        list(WORK.write(work))
+    except NotPlain:
+        return False
+    return True
+
+
+# ── forms ───────────────────────────────────────────────────────────────────────────────
+
+
+def line(value: object) -> tuple[str]:
+    """A value on one line."""
+    written = str(value)
+    if "\n" in written:
+        raise NotPlain(f"{written!r} has several lines")
+    return (written,)
+
+
+number = Form(lambda value: line(int(value)), lambda lines: int(next(lines)))
+word = Form(line, next)
+truth = Form(lambda value: line(int(value)), lambda lines: TRUTHS[next(lines)])
+type_ = Form(lambda value: line(value.name), lambda lines: named_type(next(lines)))
+
+
+def several(item: Form, make: Callable[[list[Any]], Any] = tuple) -> Form:
+    """A sequence, or what `make` makes of a list."""
+
+    def write(values: Sequence[Any]) -> Iterable[str]:
+        return chain(line(len(values)), *map(item.write, values))
+
+    return Form(write, lambda lines: make([item.read(lines) for _ in range(int(next(lines)))]))
+
+
+def record(make: Callable[..., Any], *parts: Form) -> Form:
+    """An object by its fields."""
+
+    def write(value: Any) -> Iterable[str]:
+        return chain.from_iterable(part.write(each) for part, each in zip(parts, fields(value), strict=True))
+
+    return Form(write, lambda lines: make(*[part.read(lines) for part in parts]))
+
+
+def fields(value: Any) -> Sequence[Any]:
+    """Those of a tuple, an enumeration or a data class."""
+    if isinstance(value, tuple):
+        return value
+    return [int(value)] if isinstance(value, int) else [getattr(value, name) for name in value.__match_args__]
+
+
+def group(*parts: Form) -> Form:
+    """A tuple."""
+    return record(lambda *values: values, *parts)
+
+
+def mapping(key: Form, value: Form) -> Form:
+    """A dictionary."""
+    items = several(group(key, value), dict)
+    return Form(lambda held: items.write(list(held.items())), items.read)
+
+
+def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
+    """An object of one of some classes with their fields, or one of some functions (None); all are `room.module:name`.
+
+    A module is imported when one of its objects is met.
+    """
+    places = {path.partition(":")[2]: (path.partition(":")[0], parts) for path, parts in kinds.items()}
+
+    def write(value: Any) -> Iterable[str]:
+        name = getattr(value, "__qualname__", type(value).__qualname__)
+        if name not in places:
+            raise NotPlain(f"there is no form of {value!r}")
+        parts = places[name][1]
+        return chain(line(name), () if parts is None else record(type(value), *parts).write(value))
+
+    def read(lines: Iterator[str]) -> Any:
+        name = next(lines)
+        module, parts = places[name]
+        found = getattr(import_module(f"ptxvm.{module}"), name)
+        return found if parts is None else record(found, *parts).read(lines)
+
+    return Form(write, read)
+
+
+def optional(form: Form) -> Form:
+    """A value that may be None."""
+
+    def write(value: Any) -> Iterable[str]:
+        return line(0) if value is None else chain(line(1), form.write(value))
+
+    return Form(write, lambda lines: form.read(lines) if truth.read(lines) else None)
+
+
+# ── what Python does for code ───────────────────────────────────────────────────────────
+
+LAYOUT = choice(
+    {
+        "isa.fragments:Tiles": (number, several(group(number, number)), truth),
+        "isa.fragments:along_k": None,
+        "isa.fragments:across_k": None,
+        "isa.fragments:float_quads": None,
+    }
+)
+FRAGMENT = choice({"isa.fragments:Fragment": (type_, group(number, number), LAYOUT, number, number, number)})
+PRODUCT = choice({"isa.fragments:Product": (FRAGMENT, FRAGMENT, FRAGMENT, FRAGMENT, word, truth, word)})
+ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
+FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
+LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
+WORKS: dict[str, Sequence[Form] | None] = {
+    "engine.jit.node.host_queries:NoTarget": (word, number),
+    "engine.jit.node.host_queries:SpecialRegister": (word,),
+    "engine.jit.node.host_queries:Within": (word,),
+    "engine.jit.lower.barriers:NoSuchBarrier": (),
+    "engine.jit.lower.async_copies:BulkCopy": (word, word),
+    "engine.jit.lower.async_copies:PartialCopy": (number,),
+    "engine.jit.node.counters:Spent": (several(number),),
+    "engine.jit.lower.calls:LaunchCall": (word,),
+    "engine.jit.lower.calls:LibraryCall": (word,),
+    "engine.jit.lower.calls:NoBody": (word,),
+    "engine.jit.lower.calls:NoFunction": (),
+    "engine.jit.lower.textures:TextureQuestion": (LOOK_UP, several(group(word, number))),
+    "engine.jit.node.stack:Overflow": (word, number),
+    "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, group(number, number, number)),
+}
+HOST_CALL = choice(WORKS)
+
+# ── the whole ───────────────────────────────────────────────────────────────────────────
+
+WORK = record(Work, number, optional(HOST_CALL), several(type_), several(type_))
+SITE = record(Site, number, word, number, number, truth)
+SUSPENDED = record(SuspendedLayout, number, truth, number, number, number, number, mapping(number, group(number, truth)))
+FACTS = record(
+    Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
+    several(group(number, number)), number, several(number), several(number), several(SITE), several(WORK), SUSPENDED,
+)  # fmt: skip
+NO_CODE = Form(lambda _: (), lambda _: b"")  # which stands behind the text
+CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))
+ENTRY = group(FACTS, CODE, number)

@@ -1,0 +1,162 @@
+"""The code of an image's kernels: found in the store, or compiled and kept there."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from _thread import allocate_lock
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxvm.engine.jit.abi.metadata import Facts, Work
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.digest import Digest
+from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
+from ptxvm.engine.jit.objects.loader import FlatCode, Loaded, NotFlatError
+from ptxvm.engine.jit.objects.version import Version
+from ptxvm.machine.image import Image
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.translate.translation import Translation
+
+REMEMBERED = 8  # translations
+UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  # folders that no code depends on
+
+
+class CodeCache:
+    """Where one finds the versions of kernels.
+
+    One runs `first`; lanes that have parted go on in the `masked` one, and values that wrap in the `shapeless` one.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.store = disk_cache.from_environment()
+        self._translations: dict[Specialisation, Translation] = {}
+        self._lock = allocate_lock()
+
+    def get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+        """Code of a tier, or of a better one where that is kept."""
+        return self._kept(wanted, name, tier) or self._made(wanted, name, tier)
+
+    def translation(self, wanted: Specialisation) -> Translation:
+        """The texts of a kernel; the last ones are remembered."""
+        from ptxvm.engine.jit.translate.translation import Translation  # noqa: PLC0415 - it takes longer to import than ready code to load
+
+        with self._lock:
+            if wanted not in self._translations:
+                self._translations[wanted] = Translation(self.image, wanted)
+                for old in list(self._translations)[:-REMEMBERED]:
+                    del self._translations[old]
+            return self._translations[wanted]
+
+    def works(self, wanted: Specialisation, names: Iterable[str]) -> Sequence[Work]:
+        """What Python does in some versions of a kernel, in their order, found by translating it again."""
+        translation = self.translation(wanted)
+        for name in names:
+            translation.text(name)
+        return translation.facts.works
+
+    def _kept(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
+        if self.store is None or wanted.checks:
+            return None
+        data = self.store.get(self.key(wanted, name))
+        if data is None:
+            return None
+        if (found := unpacked(data)) is None:
+            return None
+        facts, code, made = found
+        return _version(name, facts, code, made) if made >= tier else None
+
+    def _made(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+        import logging  # noqa: PLC0415
+
+        from ptxvm.engine.jit.objects import codegen  # noqa: PLC0415
+        from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415
+
+        log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
+        translation = self.translation(wanted)
+        text, facts = translation.text(name)
+        if tier is Tier.SKETCH and translation.loops:
+            tier = Tier.QUICK
+        data = codegen.object_code(text, tier)
+        took = time.perf_counter() - began
+        log.debug("%s, %s for %s: compiled in %.3f s", facts.name, name, wanted.block, took)
+        try:
+            code = flatten(data)
+        except NotFlatError as reason:
+            log.debug("%s is not kept: %s", facts.name, reason)
+            linked = codegen.Linked(data, [entry(name)])
+            return Version(facts, linked, linked.address(entry(name)), tier, took)
+        if self.store is not None and not wanted.checks:
+            self.store.put(self.key(wanted, name), packed(facts, code, tier))
+        return _version(name, facts, code, tier, took)
+
+    # ── keys ────────────────────────────────────────────────────────────────────────────
+
+    def key(self, wanted: Specialisation, name: str) -> str:
+        """The name of an entry of the store: whatever the code depends on is in it."""
+        parts = (
+            self._sources,
+            self.image.number_of(wanted.function),
+            wanted.block,
+            wanted.shared,
+            wanted.fast,
+            wanted.trusted,
+            wanted.metered,
+            name,
+            cpu.identity(),
+            ourselves(),
+        )
+        return Digest().add(repr(parts)).text
+
+    @functools.cached_property
+    def _sources(self) -> str:
+        """The modules of the image, and the targets that they were loaded for."""
+        digest = Digest()
+        for program in self.image.programs:
+            digest.add(f"{program.target} {len(program.source.text)}\n")
+            digest.add(program.source.text)
+        return digest.text
+
+
+def entry(name: str) -> str:
+    """The function of a version that others call."""
+    return "grid" if name == "first" else "warp"
+
+
+def _version(name: str, facts: Facts, code: FlatCode, tier: int, seconds: float = 0.0) -> Version:
+    loaded = Loaded(code)
+    return Version(facts, loaded, loaded.address(entry(name)), tier, seconds)
+
+
+@functools.cache
+def ourselves() -> str:
+    """This very ptxvm, and what it makes code with; a source that has changed counts as another version."""
+    found = [source for folder in package_folders() for source in sources(folder)]
+    llvmlite = find_spec("llvmlite")
+    if llvmlite is not None and llvmlite.origin is not None:
+        found += sources(str(Path(llvmlite.origin).parent / "binding"))
+    return Digest().add(repr(sorted(found))).text
+
+
+def package_folders() -> list[str]:
+    """Where the package lies, whatever the place of this module in it."""
+    package = find_spec("ptxvm")
+    return list(package.submodule_search_locations or ()) if package is not None else []
+
+
+def sources(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The sources below a folder (Python, LLVM assembly) and its libraries: name, time of the last change, size."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".so", ".ll")):
+                info = entry.stat()
+                yield entry.path, info.st_mtime_ns, info.st_size
+            elif entry.name not in UNRELATED and entry.is_dir():
+                yield from sources(entry.path)

@@ -1,0 +1,167 @@
+"""LLVM IR to code of this processor."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.builder import IN_PLACE, PIECES
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The passes of a tier, None for all of LLVM's, and the level of its code generator."""
+
+    passes: Sequence[str] | None
+    level: int
+
+
+RECIPES = {
+    Tier.SKETCH: Recipe(("sroa", "simplify_cfg"), 0),
+    # what is to be combined is seen sooner in few blocks: the other way round it can take 20 times as long
+    Tier.QUICK: Recipe(("sroa", "simplify_cfg", "instruction_combine"), 1),
+    Tier.BEST: Recipe(None, 2),
+}
+LONG = 8_000  # lines of a module whose optimisation takes longer than a user should wait ...
+WRITTEN_DOWN = Recipe((), 0)  # ... which takes half the time, and runs up to 3 times slower
+
+
+def recipe(text: str, tier: Tier) -> Recipe:
+    """How a module is compiled."""
+    return WRITTEN_DOWN if tier < Tier.BEST and text.count("\n") > LONG else RECIPES[tier]
+
+
+@functools.cache
+def _target() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    return llvm.Target.from_default_triple()
+
+
+def machine(level: int) -> Any:
+    """What makes the code of the host's processor."""
+    return _target().create_target_machine(
+        cpu=cpu.name(), features=cpu.flags(), opt=level, reloc="pic", codemodel="small", jit=True
+    )
+
+
+def object_code(text: str, tier: Tier = Tier.BEST, done: Callable[[str], None] = lambda _: None) -> bytes:
+    """The object file of a module; `done` is told of each step that is behind us."""
+    made: bytes = _compiled(text, tier, lambda target, module: target.emit_object(module), done)
+    done("code")
+    return made
+
+
+def assembly(text: str, tier: Tier = Tier.BEST) -> str:
+    """The code as the assembler writes it."""
+    return str(_compiled(text, tier, lambda target, module: target.emit_assembly(module)))
+
+
+def optimised(text: str, tier: Tier = Tier.BEST) -> str:
+    """The module after LLVM's passes."""
+    return str(_compiled(text, tier, lambda _, module: str(module)))
+
+
+def _compiled(text: str, tier: Tier, emit: Any, done: Callable[[str], None] = lambda _: None) -> Any:
+    """Everything that LLVM makes of a module is given up before its context; the other way round, it crashes."""
+    how = recipe(text, tier)
+    if tier is Tier.BEST:
+        text = text.replace(PIECES, IN_PLACE)
+    target = machine(how.level)
+    with llvm.create_context() as context, _parsed(text, context) as module:
+        done("parse")
+        module.triple = target.triple
+        module.data_layout = str(target.target_data)
+        _run_passes(module, tier, how)
+        done("passes")
+        return emit(target, module)
+
+
+def _parsed(text: str, context: Any) -> Any:
+    """The module of a text; a Crash where LLVM refuses it, which keeps the text."""
+    try:
+        module = llvm.parse_assembly(text, context)
+    except RuntimeError as wrong:
+        raise _refused(text, wrong) from None
+    try:
+        module.verify()
+    except RuntimeError as wrong:
+        module.close()
+        raise _refused(text, wrong) from None
+    return module
+
+
+def _refused(text: str, wrong: RuntimeError) -> Crash:
+    with tempfile.NamedTemporaryFile("w", prefix="ptxvm-", suffix=".ll", delete=False) as kept:
+        kept.write(text)
+    reason = " ".join(str(wrong).split())
+    return Crash(f"LLVM refuses what the JIT wrote, which is kept in {kept.name}: {reason}")
+
+
+def _run_passes(module: Any, tier: Tier, how: Recipe) -> None:
+    if how.passes is not None and not how.passes:
+        return
+    builder = _pass_builder(tier, how.level, cpu.name(), cpu.flags())
+    with _pass_manager(builder, how.passes) as passes:
+        passes.run(module, builder)
+
+
+@functools.cache
+def _pass_builder(tier: Tier, level: int, _cpu: str, _flags: str) -> Any:
+    """What knows the passes, for a processor; one for all modules, since llvmlite does not free all of it."""
+    options = llvm.create_pipeline_tuning_options(speed_level=int(tier))
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = tier is Tier.BEST
+    return llvm.create_pass_builder(machine(level), options)
+
+
+@contextmanager
+def _pass_manager(builder: Any, names: Sequence[str] | None) -> Iterator[Any]:
+    """The passes of these names, or all of LLVM's.
+
+    llvmlite frees none: its class inherits a `_dispose` that does nothing before the one that does.
+    """
+    passes = builder.getModulePassManager() if names is None else llvm.create_new_module_pass_manager()
+    try:
+        for name in names or ():
+            getattr(passes, f"add_{name}_pass")()
+        yield passes
+    finally:
+        llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
+        passes.detach()
+
+
+# ── linked by LLVM ──────────────────────────────────────────────────────────────────────
+
+
+@functools.cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(machine(0))
+
+
+class Linked:
+    """An object file that LLVM's linker has loaded: on processors whose relocations `flat` does not know."""
+
+    count = 0
+
+    def __init__(self, data: bytes, names: Sequence[str]) -> None:
+        Linked.count += 1
+        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        self._tracker = builder.link(_linker(), f"kernel{Linked.count}")
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        return int(self._tracker[name])

@@ -1,0 +1,207 @@
+"""Compiled kernels on disk, for the processes to come.
+
+An entry is a file of its own, named by what the code depends on.  It is written elsewhere first and then renamed, so that
+a reader finds all of it or nothing; it begins with a digest of its contents, so that a damaged one is noticed and made
+again.  When all of them take more than their share, those not used for the longest time go.
+
+An entry is machine code that this process will run.  So it counts only where no other user can have written it: the
+folder and the entry belong to this user, and no other user may write to them.  That is asked of what has been opened, not
+of a path, which may stand for something else a moment later.
+
+`PTXVM_CACHE` names the folder, or says `off`; `PTXVM_CACHE_SIZE` is how many MiB it may take (256 unless it says so).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import time
+from _thread import get_ident
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from ptxvm.engine.jit.ir.digest import SIZE as DIGEST_SIZE, Digest
+from ptxvm.machine import settings
+
+MAGIC = b"ptxvm 2\n"
+SUFFIX = ".kernel"
+DAY = 86_400  # seconds
+FILLED = 0.8  # of the size is left when the store has been too large
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # nothing is waited for at a pipe
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Untrusted(Exception):  # noqa: N818 - it says what is the matter
+    """What is no entry of this user's, or damaged."""
+
+
+class DiskCache:
+    """A folder of entries; `limit` is in bytes."""
+
+    def __init__(self, folder: Path, limit: int = settings.CACHE_SIZE << 20) -> None:
+        self.folder, self.limit = folder, limit
+        self._refused = False
+
+    def get(self, key: str) -> bytes | None:
+        """The contents of an entry; None where there is none, or it is damaged or not only this user's."""
+        name = key + SUFFIX
+        try:
+            with self._opened() as folder:
+                try:
+                    return _read(name, folder)
+                except FileNotFoundError:
+                    return None
+                except (OSError, Untrusted) as wrong:
+                    _warn("%s %s, and is made again", self.folder / name, _said(wrong))
+                    _remove(name, folder)
+        except Untrusted as wrong:
+            self._refuse(wrong)
+        except OSError:
+            return None
+        return None
+
+    def put(self, key: str, contents: bytes) -> None:
+        """Keep an entry; where that is not possible, the log says why, once."""
+        if self._refused:
+            return
+        name = key + SUFFIX
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._opened() as folder:
+                _write(name, folder, MAGIC + Digest().add(contents).bytes + contents)
+                self._trim(folder)
+        except (OSError, Untrusted) as wrong:
+            self._refuse(wrong)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The folder; Untrusted where others may write to it."""
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if said := others_write(os.fstat(folder)):
+                raise Untrusted(f"the folder {said}; `chmod go-w`, or another folder in PTXVM_CACHE, lets it be used")
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _refuse(self, wrong: Exception) -> None:
+        """Keep nothing from now on."""
+        self._refused = True
+        _warn_once(f"compiled kernels cannot be kept in {self.folder}: {wrong}")
+
+    def _trim(self, folder: int) -> None:
+        """Remove the oldest entries of a store that is too large, and what a process left that died while it wrote."""
+        found = []
+        with os.scandir(folder) as files:
+            for file in files:
+                with suppress(FileNotFoundError):  # another process was faster
+                    info = file.stat(follow_symlinks=False)
+                    old = info.st_mtime < time.time() - DAY
+                    if file.name.endswith(SUFFIX):
+                        found.append((info.st_mtime_ns, info.st_size, file.name))
+                    elif SUFFIX in file.name and old:
+                        _remove(file.name, folder)
+        total = sum(size for _, size, _ in found)
+        if total <= self.limit:
+            return
+        for _, size, name in sorted(found):
+            if total <= FILLED * self.limit:
+                break
+            _remove(name, folder)
+            total -= size
+
+
+def others_write(info: os.stat_result) -> str:
+    """Why something may have been written by another user; nothing where it may not."""
+    if info.st_uid != os.geteuid():
+        return f"belongs to user {info.st_uid}"
+    return "may be written by other users" if info.st_mode & OTHERS_WRITE else ""
+
+
+def _read(name: str, folder: int) -> bytes:
+    """The contents of an entry that only this user can have written; it is used now."""
+    file = os.open(name, READ, dir_fd=folder)
+    try:
+        info = os.fstat(file)
+        if not stat.S_ISREG(info.st_mode):
+            raise Untrusted("is no file")
+        if said := others_write(info):
+            raise Untrusted(said)
+        with suppress(OSError):
+            os.utime(file)  # its time tells when it was used last
+        data = FileIO(file, closefd=False).readall()
+    finally:
+        os.close(file)
+    head = len(MAGIC) + DIGEST_SIZE
+    if data[:head] != MAGIC + Digest().add(data[head:]).bytes:
+        raise Untrusted("is damaged")
+    return data[head:]
+
+
+def _said(wrong: OSError | Untrusted) -> str:
+    return f"cannot be read ({wrong.strerror})" if isinstance(wrong, OSError) else str(wrong)
+
+
+def _write(name: str, folder: int, data: bytes) -> None:
+    """A new file, in the place of what was there."""
+    new = f"{name}.{os.getpid()}.{get_ident()}"
+    _remove(new, folder)
+    try:
+        with os.fdopen(os.open(new, WRITE, 0o600, dir_fd=folder), "wb") as opened:
+            opened.write(data)
+        try:
+            os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except IsADirectoryError:
+            _remove(name, folder)
+            os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        _remove(new, folder)
+        raise
+
+
+def _remove(name: str, folder: int) -> None:
+    """What the store has by a name is not needed any more: a file as a rule, or what stands in its place."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except (IsADirectoryError, PermissionError):  # what POSIX says of a folder
+        import shutil  # noqa: PLC0415 - there is none as a rule
+
+        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+    except OSError:
+        pass
+
+
+def _warn(message: str, *words: object) -> None:
+    import logging  # noqa: PLC0415 - most processes have nothing to say
+
+    logging.getLogger("ptxvm.jit").warning(message, *words)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    """Every module has a store; one word about the folder is enough for a process."""
+    _warn("%s", message)
+
+
+def from_environment() -> DiskCache | None:
+    """The store that the user wants; None where it is off."""
+    if not settings.cached():
+        return None
+    return DiskCache(settings.cache_folder() or _usual_place(), settings.cache_size() << 20)
+
+
+def _expanded(place: str) -> Path:
+    try:
+        return Path(place).expanduser()
+    except RuntimeError:
+        raise ValueError(f"PTXVM_CACHE is a folder, and there is no home directory for {place!r}") from None
+
+
+def _usual_place() -> Path:
+    from platformdirs import user_cache_path  # noqa: PLC0415 - it takes as long to import as a kernel to load
+
+    return user_cache_path("ptxvm", appauthor=False) / "kernels"

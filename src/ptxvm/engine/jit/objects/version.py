@@ -1,0 +1,26 @@
+"""A version of a kernel as code in memory."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cached_property
+from typing import Any
+
+from ptxvm.engine.jit.abi.metadata import Facts
+
+GRID = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
+
+
+class Version:
+    """Code in memory (`code` keeps it there), where it is entered, and what is known of it and of those before it.
+
+    `seconds` is how long it took to compile.
+    """
+
+    def __init__(self, facts: Facts, code: Any, address: int, tier: int, seconds: float = 0.0) -> None:
+        self.facts, self.code, self.address, self.tier, self.seconds = facts, code, address, tier, seconds
+
+    @cached_property
+    def grid(self) -> Any:
+        """The function that runs some CTAs, of the version that runs first."""
+        return GRID(self.address)

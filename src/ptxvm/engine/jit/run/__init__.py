@@ -1,0 +1,1 @@
+"""Launches of compiled code: callbacks, threads of the host, tiers, quick repetition."""

@@ -1,0 +1,281 @@
+"""Callbacks of compiled code: checks that the quick path refuses, functions of NumPy, faults, and the clock."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxvm.algebra.types import Type
+from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.engine.jit.abi import launch_record as records
+from ptxvm.engine.jit.abi.launch_record import AT, REACHED, ROWS, TICKS, WRITABLE
+from ptxvm.engine.jit.abi.metadata import Facts
+from ptxvm.engine.jit.run.launch_state import Launch
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.allocation import REACHES, Allocation
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.image import Image
+from ptxvm.machine.window import Window
+
+if TYPE_CHECKING:
+    from ptxvm.machine.environment import Environment
+
+CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+FAULT = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint, ctypes.c_int, ctypes.c_int)
+HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
+DEADLOCK = ctypes.CFUNCTYPE(None)
+TICK = ctypes.CFUNCTYPE(ctypes.c_int)
+FUNCTIONS: list[Callable[[Any], Any]] = [np.sin, np.cos, np.log2, np.exp2, np.tanh]
+WORDS = {16: (np.dtype(np.float64), 8), 0: (np.dtype(np.float32), 4)}
+BYTE = np.dtype(np.uint8)
+SITE = ROW = struct.Struct("=4Q")
+MET_NOTHING = SITE.pack(2**64 - 1, 0, 0, 0)  # at a place of the code
+
+
+class Callbacks:
+    """The callbacks of a kernel, for one thread of the host; what they raise is kept by the launch."""
+
+    launch: Launch
+    again: Callable[[int], Any]  # gives what was not kept with the code
+    given = 0  # how many rows are known from the beginning; none where others have taken their place
+
+    def __init__(
+        self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: np.ndarray[Any, Any]
+    ) -> None:
+        self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
+        self.windows, self.record = windows, record
+        self.sites = np.empty((facts.most_sites, 4), np.uint64)
+        self._site_bytes, self._nothing = self.sites.data.cast("B"), MET_NOTHING * facts.most_sites
+        self.rows = np.zeros((ROWS, 4), np.uint64)
+        self._row_bytes = self.rows.data.cast("B")
+        self.check = CHECK(self._check)
+        self.function = FUNCTION(self._function)
+        self.fault = FAULT(self._fault)
+        self.tick = TICK(self._tick)
+        self.host_call = HOST_CALL(self._host_call)
+        self.deadlock = DEADLOCK(self._deadlock)
+        self._forget(facts.most_sites)
+
+    def threads(self, mask: int, warp: int) -> tuple[Any, Any]:
+        """The lanes of a mask, and the numbers of their threads among those of the CTAs that are under way."""
+        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
+        return lanes, lanes + warp * WARP + int(self.record[AT["slot"]]) * self.facts.suspended.threads
+
+    @property
+    def cta(self) -> int:
+        """The number of the CTA that runs."""
+        return records.cta(self.record)
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, Exception):
+            self.launch.failed(self.cta, error)
+        else:
+            self.launch.interrupted(error)
+
+    # ── what memory is known ────────────────────────────────────────────────────────────
+
+    def forget(self) -> None:
+        """No place of the code has met an allocation yet."""
+        self._forget(len(self.facts.sites))
+
+    def _forget(self, count: int) -> None:
+        size = count * SITE.size
+        self._site_bytes[:size] = self._nothing[:size]
+
+    def know(self, shared: tuple[int, int, int, int], given: Sequence[Allocation]) -> None:
+        """Let compiled code find the shared memory, and the memory that a launch was given."""
+        ROW.pack_into(self._row_bytes, 0, *shared)
+        given = given[: ROWS - 1]
+        for number, allocation in enumerate(given, 1):
+            ROW.pack_into(self._row_bytes, number * ROW.size, *row(allocation))
+        self.given = 1 + len(given)
+
+    def learn(self, allocation: Allocation) -> None:
+        """Let compiled code find an allocation by itself; it cannot tell whose piece of a window a thread may use."""
+        if allocation.home is None:
+            count = int(self.record[AT["row_count"]])
+            if count == ROWS:
+                self.given = 0
+            self.rows[count if count < ROWS else allocation.start // 16 % ROWS] = row(allocation)
+            self.record[AT["row_count"]] = min(count + 1, ROWS)
+
+    # ── checks ──────────────────────────────────────────────────────────────────────────
+
+    def _check(self, site: int, addresses: int, mask: int, warp: int) -> int:
+        """Zero where the access is allowed after all."""
+        try:
+            with self.memory.lock:
+                self._look(site, np.ctypeslib.as_array((ctypes.c_uint64 * WARP).from_address(addresses)), mask, warp)
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self._failed(error)
+            return 1
+        return 0
+
+    def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
+        site = self.facts.sites[number]
+        lanes, threads = self.threads(mask, warp)
+        wanted = addresses[lanes]
+        if not len(lanes):
+            return
+        try:
+            if site.space in self.windows:
+                offsets = wanted & np.uint64(0xFFFF_FFFF)
+                self.windows[site.space].resolve(BYTE, offsets, site.size, threads, writing=site.writing)
+                return
+            self.memory.table.check(wanted, site.size, site.space, threads, writing=site.writing)
+        except AccessFault as wrong:
+            place = self.place(site.place, int(threads[wrong.lane_index]))
+            raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
+        found = self.memory.table.find(int(wanted[0]))
+        if found is not None:
+            self.learn(found)
+
+    # ── others ──────────────────────────────────────────────────────────────────────────
+
+    def _function(self, which: int, given: int, made: int) -> None:
+        held, size = WORDS[which & 16]
+        word = ctypes.c_double if size == 8 else ctypes.c_float
+        source = np.ctypeslib.as_array((word * WARP).from_address(given))
+        target = np.ctypeslib.as_array((word * WARP).from_address(made))
+        with np.errstate(all="ignore"):
+            target[:] = FUNCTIONS[which & 15](source.astype(np.float64)).astype(held)
+
+    def _host_call(self, number: int, room: int, mask: int, warp: int) -> int:
+        """Something that Python does."""
+        table, runs = self.memory.table, getattr(self.facts.works[number].host_call, "runs", False)
+        try:
+            with nullcontext() if runs else self.memory.lock:  # grids need it on other threads
+                removed = table.removed
+                self._work(number, room, mask, warp)
+                if table.removed != removed:  # the kernel has freed memory, which is known no longer
+                    self.record[AT["row_count"]] = 0
+                    self.forget()
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self._failed(error)
+            return 1
+        return 0
+
+    def _work(self, number: int, room: int, mask: int, warp: int) -> None:
+        work = self.facts.works[number]
+        lanes, threads = self.threads(mask, warp)
+        if not len(lanes):
+            return
+
+        def column(n: int, type: Type) -> Any:
+            held = held_as(type)
+            words = (ctypes.c_ubyte * (WARP * type.bytes)).from_address(room + 16 * WARP * n)
+            return np.ctypeslib.as_array(words).view(held)
+
+        try:
+            given = [column(n, type)[lanes] for n, type in enumerate(work.inputs)]
+            outside = work.host_call or self.again(number)
+            found = outside(self, self.facts.bound(self.image, work.place), threads, given)
+        except AccessFault as wrong:
+            place = self.place(work.place, int(threads[wrong.lane_index]))
+            raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
+        for n, type in enumerate(work.outputs):
+            target = column(n, type)
+            values = None if found is None else found[n]
+            target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
+
+    def look_up(self, work: Any, operands: Any) -> None:
+        """Threads ask the texture unit for something; this launch is not observed."""
+
+    @property
+    def environment(self) -> Environment:
+        """What the driver tells every thread of the grid."""
+        return self.launch.environment
+
+    @property
+    def cohort(self) -> Callbacks:
+        """As the library wants to know the threads."""
+        return self
+
+    @property
+    def layout(self) -> Callbacks:
+        """As the library wants to know the threads."""
+        return self
+
+    def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The CTA and the thread of a lane."""
+        from ptxvm.engine import faults  # noqa: PLC0415 - most launches have none
+
+        shape = self.launch.shape
+        return faults.unfold(self.cta, shape.grid), faults.unfold(lane % shape.threads, shape.block)
+
+    def _tick(self) -> int:
+        """Time has passed: the user may have interrupted, the time be up, or an earlier CTA have failed."""
+        try:
+            self.launch.passed(TICKS, self._stands)
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self._failed(error)
+        return int(self.cta >= self.launch.limit)
+
+    def _stands(self) -> Place:
+        """Where the warp stands that let the machine look, or the first one that waits; else where the kernel begins."""
+        word, self.record[AT["here"]] = int(self.record[AT["here"]]), 0
+        number, warp = word & 0xFFFF_FFFF, word >> 32
+        if number:
+            return self.place(number - 1, warp * WARP)
+        from ptxvm.engine import faults  # noqa: PLC0415
+        from ptxvm.engine.jit.run import deadlock_report  # noqa: PLC0415
+
+        found = next(deadlock_report.waiting(self.facts, self.image, self.record), None)
+        if found is None:
+            return self.place(0, 0)
+        shape = self.launch.shape
+        cta, thread = faults.unfold(found.cta, shape.grid), faults.unfold(min(found.threads), shape.block)
+        return faults.place(self.facts.name, found.bound, cta, thread)
+
+    def _fault(self, kind: int, bits: int, index: int, warp: int) -> None:
+        """What is wrong at an instruction, for some lanes: it is `trap`."""
+        try:
+            lane = max((bits & 0xFFFF_FFFF & -bits).bit_length() - 1, 0)
+            self._failed(Fault("trap", "the kernel executed trap", place=self.place(index, warp * WARP + lane)))
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self._failed(error)
+
+    def _deadlock(self) -> None:
+        """All live threads wait: a deadlock."""
+        from ptxvm.engine import faults  # noqa: PLC0415 - few kernels get stuck
+        from ptxvm.engine.jit.run import deadlock_report  # noqa: PLC0415
+
+        try:
+            said, first = faults.deadlock(deadlock_report.waiting(self.facts, self.image, self.record))
+            shape = self.launch.shape
+            cta, thread = faults.unfold(first.cta, shape.grid), faults.unfold(min(first.threads), shape.block)
+            self._failed(Fault("deadlock", said, place=faults.place(self.facts.name, first.bound, cta, thread)))
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self._failed(error)
+
+    def place(self, number: int, thread: int) -> Place:
+        """Where an instruction stands, and which thread ran it."""
+        from ptxvm.engine import faults  # noqa: PLC0415
+
+        return faults.place(self.facts.name, self.facts.bound(self.image, number), *self.coordinates(thread))
+
+
+def row(allocation: Allocation) -> tuple[int, int, int, int]:
+    """An allocation as compiled code finds it."""
+    return allocation.start, allocation.end, allocation.origin, flags(allocation.space, allocation.writable)
+
+
+@cache
+def flags(space: str, writable: bool) -> int:  # noqa: FBT001
+    """By which spaces an allocation is reached, and whether it is written."""
+    return sum(bit for by, bit in REACHED.items() if space in REACHES[by]) | (WRITABLE if writable else 0)
+
+
+def held_as(type: Type) -> np.dtype[Any]:
+    """How Python sees the values of a type: f32 and f64 as such, the bits of anything else."""
+    if type.is_float and not type.is_packed and type.bits >= 32:
+        return np.dtype(f"f{type.bytes}")
+    return np.dtype(f"{'i' if type.is_signed else 'u'}{type.bytes}")

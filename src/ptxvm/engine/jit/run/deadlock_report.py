@@ -1,0 +1,56 @@
+"""The report of a deadlock: where the lanes of CTAs stand, by the records of their warps."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+from ptxvm.engine.faults import Waiting
+from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
+from ptxvm.engine.jit.abi.launch_record import AT, HEADER, cta as number_of
+from ptxvm.engine.jit.abi.metadata import Facts
+from ptxvm.engine.jit.abi.states import GENERAL
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.image import Image
+
+NODE = (1 << 16) - 1  # of a state: the node at which the warp waits
+PARTLY = 1 << 16  # where not all of its lanes do
+NO_CTA = 1 << 63  # from here on the number of a CTA says that there is none
+
+
+def waiting(facts: Facts, image: Image, record: Any) -> Iterator[Waiting]:
+    """The waiting threads, by instruction."""
+    records, standing = int(record[AT["records"]]), facts.suspended
+    for slot in range(int(record[AT["resident"]]) if standing.partial_barriers else 1):
+        start = records + slot * standing.cta_size
+        cta, place = number_of(record), int(record[AT["states"]])
+        if standing.partial_barriers:
+            meeting = start + facts.warps * facts.record_size
+            cta, place = _word(meeting, 8), meeting + 4 * CtaBarriers(facts.warps).of_warp("state")
+        for warp in range(facts.warps) if cta < NO_CTA else ():
+            yield from _of_warp(facts, image, cta, warp, _word(place + 4 * warp), start + warp * facts.record_size)
+
+
+def _of_warp(facts: Facts, image: Image, cta: int, warp: int, state: int, record: int) -> Iterator[Waiting]:
+    if state >> 31:  # it has ended
+        return
+    for number, mask in _standing(facts, record, state):
+        place, barrier = facts.suspended.waits[number]
+        lanes = [n for n in range(WARP) if mask >> n & 1 and n + warp * WARP < facts.suspended.threads]
+        masks = [] if barrier else [_word(record + facts.suspended.masks + 4 * n) for n in lanes]
+        yield Waiting(cta, facts.bound(image, place), [n + warp * WARP for n in lanes], masks)
+
+
+def _standing(facts: Facts, record: int, state: int) -> Iterator[tuple[int, int]]:
+    """The nodes at which lanes of a warp wait, and which lanes do."""
+    if not state & GENERAL:
+        yield state & NODE, _word(record) if state & PARTLY else (1 << WARP) - 1
+        return
+    for number in facts.suspended.waits:
+        if mask := _word(record + HEADER + 4 * number):
+            yield number, mask
+
+
+def _word(address: int, size: int = 4) -> int:
+    return int.from_bytes(ctypes.string_at(address, size), "little")

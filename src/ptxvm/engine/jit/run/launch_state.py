@@ -1,0 +1,79 @@
+"""A launch as all threads of the host see it that run its CTAs."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ptxvm.diagnostics.errors import Place
+from ptxvm.engine.jit.abi.metadata import Facts
+from ptxvm.engine.limits import Limits
+from ptxvm.engine.protocol import Counters
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+
+if TYPE_CHECKING:
+    from ptxvm.engine.dynamic_parallelism import Children
+    from ptxvm.machine.environment import Environment
+
+
+class Launch:
+    """How far a grid may run, and what went wrong; `children` are those that it launches, if it does.
+
+    CTAs are begun in order, and those before `limit` run to their end.  So what is raised is the error of the first CTA
+    that has one, however many threads there are.
+    """
+
+    def __init__(
+        self, image: Image, facts: Facts, shape: LaunchShape, limits: Limits | None, children: Children | None = None
+    ) -> None:
+        self.image, self.facts, self.shape, self.limits, self.children = image, facts, shape, limits, children
+        self.turns = self.instructions = self.thread_instructions = 0
+        self.limit = shape.ctas
+        self.raised: BaseException | None = None
+        self._lock = allocate_lock()
+
+    def failed(self, cta: int, error: BaseException) -> None:
+        """A CTA cannot go on."""
+        with self._lock:
+            if self.raised is None or cta < self.limit:
+                self.limit, self.raised = cta, error
+
+    def interrupted(self, error: BaseException) -> None:
+        """The user wants it to stop: no CTA is to go on."""
+        self.failed(-1, error)
+
+    def counted(self, instructions: int, thread_instructions: int) -> None:
+        """A thread of the host has run some CTAs."""
+        with self._lock:
+            self.instructions += instructions
+            self.thread_instructions += thread_instructions
+
+    def passed(self, turns: int, place: Callable[[], Place]) -> None:
+        """Time has passed; a Fault at a place where that was all there is."""
+        with self._lock:
+            self.turns += turns
+        if self.limits is not None and self.limits.late:
+            raise self.limits.timed_out(place())
+
+    @cached_property
+    def environment(self) -> Environment:
+        """What the driver tells every thread of the grid."""
+        from ptxvm.machine.environment import Environment  # noqa: PLC0415 - few kernels ask for it
+
+        program = self.image.function_numbered(self.facts.function).program
+        dynamic, total = (self.facts.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
+        return Environment(self.image.memory, dynamic, total, program.target.number if program is not None else 0)
+
+    def counters(self) -> Counters:
+        """What the grid did; raises what went wrong."""
+        if self.raised is not None:
+            raise self.raised
+        return Counters(self.instructions, self.thread_instructions, self.turns)
+
+    def release(self) -> None:
+        """The grid has ended."""
+        if "environment" in self.__dict__:
+            self.environment.release()

@@ -1,0 +1,176 @@
+"""Short launches of a kernel that has run before, around which less is done.
+
+Only compiled code touches the memory of most of them: what a launch was given is put in the table of allocations
+when that table is asked.  All that is checked otherwise is checked here too; what is unusual takes the other way.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxvm.algebra.float_environment import computes_as_usual
+from ptxvm.engine.jit.run.cta_distribution import PIECE
+from ptxvm.engine.jit.run.launch_state import Launch
+from ptxvm.engine.jit.run.runner import Runner
+from ptxvm.engine.jit.run.signals import Signals
+from ptxvm.engine.launch import hand_over
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.arguments import Arguments, Bank, Slot
+from ptxvm.machine.device_array import DeviceArray, is_usable
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.memory import ADOPTED
+from ptxvm.machine.result import LaunchResult
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.abi.specialisation import Specialisation
+    from ptxvm.engine.jit.run.compiled import Compiled
+
+SHORT = 200e-6  # seconds of a launch that several threads might share
+WIDEST = 16  # bytes of an access: its alignment is that of the address, whatever it is counted from
+NUMBERS = (int, float, bool, np.generic)
+BYTE = np.dtype(np.uint8)
+
+
+def limit(threads: int) -> float:
+    """The seconds of a launch that is short: one piece for one thread of the host, none for others to share in."""
+    return SHORT if threads > 1 else PIECE
+
+
+def may_repeat(compiled: Compiled, shape: LaunchShape, short: float) -> bool:
+    """Is a launch short, and does its code make no host calls?"""
+    facts = compiled.facts
+    if compiled.rate is None or compiled.rate * shape.ctas > short:
+        return False
+    if compiled.image.memory.address_bits != 64:
+        return False
+    return not (facts.works or facts.in_order) and all(site.size <= WIDEST for site in facts.sites)
+
+
+class Relaunch:
+    """Launches of a kernel with one shape, one at a time."""
+
+    def __init__(self, wanted: Specialisation, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float) -> None:
+        self.wanted, self.short = wanted, short
+        self.compiled, self.facts, self.shape, self.ctas = compiled, compiled.facts, shape, shape.ctas
+        self.memory, self.output = compiled.image.memory, compiled.library.output
+        self.slots = bank.slots
+        self.runner = Runner(compiled, shape)
+        self.launch = Launch(compiled.image, self.facts, shape, None)
+        self._bank = self.memory.allocate(max(bank.size, 1), 256, "param", "the parameters", writable=False)
+        self.memory.hide(self._bank)
+        self._bytes = self._bank.view(BYTE, 1).data
+        self._unused = Arguments(self.memory, bytearray())
+        self._last: list[Allocation | None] = [None] * len(self.slots)  # what each parameter pointed to
+        self._given: list[tuple[Slot, Any]] = []  # arrays
+        self._known: list[Allocation] = []  # to the runner, from the launch before
+        self._adopted: list[Allocation] = []
+        self._come = self._appear
+        self._busy = threading.Lock()
+
+    @property
+    def valid(self) -> bool:
+        """Is it still known to be short, and is its code the same but for how good it is?"""
+        return self.compiled.facts is self.facts and (self.compiled.rate or 0.0) * self.ctas <= self.short
+
+    def run(self, args: Sequence[Any]) -> LaunchResult | None:
+        """Launch it; None where that must be done in the usual way."""
+        if len(args) != len(self.slots) or not computes_as_usual() or not self._busy.acquire(blocking=False):
+            return None
+        try:
+            given = self._pack(args)
+            return self._run(given) if given is not None else None
+        finally:
+            self._given.clear()
+            self._busy.release()
+
+    # ── arguments ───────────────────────────────────────────────────────────────────────
+
+    def _pack(self, args: Sequence[Any]) -> list[Allocation] | None:
+        """Fill the parameter bank; the memory that the arguments point to."""
+        given = []
+        for slot, value in zip(self.slots, args, strict=True):
+            kind = type(value)
+            if kind is np.ndarray or kind is DeviceArray:
+                allocation = self._host(slot, value) if kind is np.ndarray else self._device(slot, value)
+                if allocation is None or not self._may_point(slot, allocation):
+                    return None
+                given.append(allocation)
+                raw = allocation.start.to_bytes(8, "little")
+            elif kind is int or isinstance(value, NUMBERS):
+                raw = slot.encode(value, self._unused)
+            else:
+                return None
+            self._bytes[slot.offset : slot.offset + len(raw)] = raw
+        return given
+
+    def _host(self, slot: Slot, array: np.ndarray[Any, Any]) -> Allocation | None:
+        """The memory of an array of the host; None where there is more to say about it."""
+        if not array.flags.c_contiguous or not is_usable(array.dtype):
+            return None
+        start, read_only = array.__array_interface__["data"]
+        size, last = array.nbytes, self._last[slot.number]
+        if last is None or last.start != start or last.size != size or last.writable is read_only:
+            last = Allocation(start, size, slot.space, slot.name, not read_only, slot.detail, fate=ADOPTED, live=False)
+            self._last[slot.number] = last
+        self._given.append((slot, array))
+        return last if size else None
+
+    def _device(self, slot: Slot, array: DeviceArray) -> Allocation | None:
+        self._given.append((slot, array))
+        return array.allocation if array.memory is self.memory and array.live else None
+
+    def _may_point(self, slot: Slot, allocation: Allocation) -> bool:
+        """May an argument point there, as it is declared?"""
+        return (
+            slot.pointer_bits == 64
+            and slot.space == "global"
+            and (slot.alignment is None or not allocation.start % slot.alignment)
+        )
+
+    # ── running ─────────────────────────────────────────────────────────────────────────
+
+    def _run(self, given: list[Allocation]) -> LaunchResult:
+        launch, table = self.launch, self.memory.table
+        self.output.clear()
+        began = time.perf_counter()
+        table.expect(self._come)
+        try:
+            if given != self._known or not self.runner.calls.given:
+                self.runner.know(given)
+                self._known = given
+            self.runner.begin(launch, self._bank.start)
+            with Signals(launch):
+                self.runner.run(0, self.ctas)
+        finally:
+            if not table.dismiss(self._come, [each for each in given if not each.live]):
+                self._disappear()
+            hand_over([array for _, array in self._given])
+        seconds = time.perf_counter() - began
+        if launch.raised is not None:
+            self.launch = Launch(launch.image, self.facts, self.shape, None)
+            raise launch.raised
+        self.compiled.took(seconds / self.ctas, self.ctas)
+        instructions, thread_instructions = self.runner.counted()
+        turns, launch.turns = launch.turns, 0
+        shape = self.shape
+        return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, turns, seconds)
+
+    def _appear(self) -> None:
+        """The table of allocations is asked: add what this launch uses."""
+        self.memory.show(self._bank)
+        self.runner.show()
+        for slot, array in self._given:
+            if isinstance(array, DeviceArray):
+                continue
+            self._adopted.append(self.memory.adopt(array, slot.name, space=slot.space, detail=slot.detail).allocation)
+
+    def _disappear(self) -> None:
+        self.memory.hide(self._bank)
+        self.runner.hide()
+        while self._adopted:
+            self.memory.release(self._adopted.pop())

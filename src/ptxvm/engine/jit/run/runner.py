@@ -1,0 +1,203 @@
+"""What one thread of the host needs to run CTAs of a kernel: record, windows and callbacks; kept for later launches."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.abi.launch_record import AT, FIELDS, REACHED, WRITABLE, counted
+from ptxvm.engine.jit.abi.metadata import Facts, HostCall
+from ptxvm.engine.jit.objects.version import Version
+from ptxvm.engine.jit.run.callbacks import Callbacks
+from ptxvm.engine.jit.run.launch_state import Launch
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.window import Window
+
+ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
+OTHERS = {"masked": "masked", "twin": "shapeless"}  # versions by the field of the record that enters them
+FAULT = -2  # what a warp answers that cannot go on
+LINE = 64  # bytes, of a cache
+LARGE = 32 << 20  # bytes that are worth to go past the caches: here even if all are read soon after that
+EVERY = (1 << 64) - 1
+
+
+class CompiledKernel(Protocol):
+    """What a runner asks of a compiled kernel (`compiled`)."""
+
+    facts: Facts
+    image: Image
+    library: Library
+    versions: dict[str, Version]
+
+    @property
+    def addresses(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """Where the functions and variables of the module are."""
+
+    def version(self, name: str) -> Version:
+        """One by its name."""
+
+    def host_call(self, number: int) -> HostCall | None:
+        """What Python does, where that was not kept with the code."""
+
+
+class Runner:
+    """Runs CTAs of launches of one kernel, one launch at a time."""
+
+    def __init__(
+        self, compiled: CompiledKernel, shape: LaunchShape, kind: type[Callbacks] = Callbacks, library: Library | None = None
+    ) -> None:
+        self.compiled, facts, image = compiled, compiled.facts, compiled.image
+        self.memory = image.memory
+        self.record = np.zeros(len(FIELDS), np.uint64)
+        self._words = self.record.data  # the same, quicker to reach one by one
+        self.resident = facts.suspended.resident(shape.ctas)
+        threads = np.arange(shape.threads * self.resident)
+        self.windows = {"shared": Window(self.memory, "shared", facts.shared_size, threads // shape.threads)}
+        if facts.stack:
+            self.windows["local"] = Window(self.memory, "local", facts.stack, threads)
+        self.calls = kind(facts, image, library or compiled.library, self.windows, self.record)
+        self.calls.again = compiled.host_call
+        self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
+        self._room = np.empty(facts.suspended.cta_size * self.resident + LINE, np.uint8)
+        self._saved = np.empty(facts.suspended.saved * self.resident, np.uint8)
+        self._states = np.zeros(facts.warps, np.int32)
+        self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
+        self._blank = self._fresh_record().data
+        self._shared_row = self._row_of_shared()
+        self._large: list[Allocation] = []  # of the memory that is known
+        self.hide()
+
+    def _fresh_record(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        calls, local = self.calls, self.windows.get("local")
+        fields = {
+            "shared": self.windows["shared"].allocation.start,
+            "local": local.allocation.start if local is not None else 0,
+            "check": address(calls.check),
+            "function": address(calls.function),
+            "fault": address(calls.fault),
+            "tick": address(calls.tick),
+            "host_call": address(calls.host_call),
+            "deadlock": address(calls.deadlock),
+            "resident": self.resident,
+            "saved": self._saved.ctypes.data,
+            **{field: address(entry) for field, entry in self._entries.items()},
+            "rows": calls.rows.ctypes.data,
+            "addresses": self.compiled.addresses.ctypes.data,
+            "kept": EVERY,
+        }
+        return np.array([fields.get(name, 0) for name in FIELDS], np.uint64)
+
+    def _row_of_shared(self) -> tuple[int, int, int, int]:
+        """Generic addresses may be of the CTA's shared memory; of several CTAs' only Python knows whose it is."""
+        if self.resident > 1:
+            return 0, 0, 0, 0
+        allocation = self.windows["shared"].allocation
+        return allocation.start, allocation.start + self.compiled.facts.shared_size, allocation.origin, GENERIC
+
+    # ── launches ────────────────────────────────────────────────────────────────────────
+
+    def enter(self, launch: Launch, parameters: int, given: Sequence[Allocation]) -> None:
+        """Get ready for CTAs of a launch; `given` is memory that it will probably use."""
+        self.show()
+        self.know(given)
+        self.begin(launch, parameters)
+
+    def know(self, given: Sequence[Allocation]) -> None:
+        """Let the code find some memory by itself, from the beginning of this launch and of later ones on."""
+        self.calls.know(self._shared_row, given)
+        self._large = [each for each in given if each.size >= LARGE]
+
+    def begin(self, launch: Launch, parameters: int) -> None:
+        """Get ready for CTAs of a launch that uses the memory which is known."""
+        compiled, record, calls = self.compiled, self._words, self.calls
+        calls.launch = self.launch = launch
+        self._version = compiled.versions["first"]  # which another may replace while this one runs
+        self._grid = self._version.grid
+        record[:] = self._blank
+        record[ROW_COUNT] = calls.given
+        record[PARAMETERS] = parameters
+        if launch.limits is not None:
+            record[LEFT] = launch.limits.left.ctypes.data
+        record[NCTAID_X], record[NCTAID_Y], record[NCTAID_Z] = launch.shape.grid
+        calls.facts = compiled.facts
+        if self._large and compiled.facts.streamed:
+            record[KEPT] = self._kept(parameters)
+        calls.forget()
+        if len(compiled.versions) > 1:
+            for field, name in OTHERS.items():
+                if (version := compiled.versions.get(name)) is not None:
+                    record[AT[field]] = version.address
+
+    def _kept(self, parameters: int) -> int:
+        """For each parameter through which stores may go past the caches, whether they shall not, as bits."""
+        facts, kept = self.compiled.facts, EVERY
+        given = {at: ctypes.c_uint64.from_address(parameters + at).value for at in facts.pointers}
+        for each in self._large:
+            inside = [at for at, address in given.items() if each.start <= address < each.end]
+            if len(inside) == 1 and inside[0] in facts.streamed:
+                kept &= ~(1 << facts.streamed.index(inside[0]))
+        return kept
+
+    def run(self, first: int, last: int) -> bool:
+        """Run some CTAs; false where the launch is not to go on."""
+        if not self._grid(*self._places, first, last):
+            return True
+        if self.launch.raised is None:
+            said = f"the compiled kernel '{self.compiled.facts.name}' stopped without a fault; please report this"
+            self.launch.failed(self.calls.cta, Crash(said))
+        return False
+
+    def leave(self) -> None:
+        """The launch has ended."""
+        self.launch.counted(*self.counted())
+        self.hide()
+
+    def counted(self) -> tuple[int, int]:
+        """Instructions and thread-instructions of the CTAs that have run."""
+        return counted(self._words)
+
+    def show(self) -> None:
+        """Let its windows be found in memory."""
+        for window in self.windows.values():
+            self.memory.show(window.allocation)
+
+    def hide(self) -> None:
+        """Take its windows out of the table: no launch runs in them now."""
+        for window in self.windows.values():
+            self.memory.hide(window.allocation)
+
+    # ── other versions ──────────────────────────────────────────────────────────────────
+
+    def _enter_other(self, field: str, *arguments: Any) -> int:
+        """The first warp that goes on in another version waits until that is compiled."""
+        try:
+            version = self.compiled.version(OTHERS[field])
+            self.calls.facts = self.compiled.facts
+            self.record[AT[field]] = version.address
+            return int(ENTRY(version.address)(*arguments))
+        except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
+            self.launch.failed(self.calls.cta, error)
+            return FAULT
+
+
+GENERIC = REACHED["generic"] | WRITABLE
+PARAMETERS, ROW_COUNT, KEPT, LEFT = AT["params"], AT["row_count"], AT["kept"], AT["left"]
+NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
+
+
+def aligned(room: np.ndarray[Any, Any]) -> int:
+    """The first address of an array at which a line of the cache begins."""
+    return -(-room.ctypes.data // LINE) * LINE
+
+
+def address(function: Any) -> int:
+    """Of a callback."""
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

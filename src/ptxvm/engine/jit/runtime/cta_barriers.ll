@@ -1,0 +1,176 @@
+; The barriers of a CTA (PTX 9.7.13.1), in the record %m whose words `abi.cta_barriers` places: $$warps and the rest are those places.
+
+; Open barrier %n if all have come.  A warp that came whole counts as 32 threads, whichever of its lanes have ended.
+define internal void @ptxvm.settle(ptr %m, i32 %n) #0 {
+entry:
+  %expected.at = add i32 %n, $expected
+  %expected.place = getelementptr i32, ptr %m, i32 %expected.at
+  %expected = load i32, ptr %expected.place, align 4
+  %row = mul i32 %n, $warps
+  %arrived.at = add i32 %row, $arrived
+  %arrived = getelementptr i32, ptr %m, i32 %arrived.at
+  %waiting.at = add i32 %row, $waiting
+  %waiting = getelementptr i32, ptr %m, i32 %waiting.at
+  %alive = getelementptr i32, ptr %m, i32 $alive
+  %released = getelementptr i32, ptr %m, i32 $released
+  br label %count
+count:
+  %w = phi i32 [ 0, %entry ], [ %w.next, %count ]
+  %some = phi i32 [ 0, %entry ], [ %some.next, %count ]
+  %missing = phi i32 [ 0, %entry ], [ %missing.next, %count ]
+  %threads = phi i32 [ 0, %entry ], [ %threads.next, %count ]
+  %here.place = getelementptr i32, ptr %arrived, i32 %w
+  %here = load i32, ptr %here.place, align 4
+  %alive.place = getelementptr i32, ptr %alive, i32 %w
+  %living = load i32, ptr %alive.place, align 4
+  %gone = xor i32 %living, -1
+  %covered = or i32 %here, %gone
+  %rest = xor i32 %covered, -1
+  %missing.next = or i32 %missing, %rest
+  %some.next = or i32 %some, %here
+  %each = call i32 @llvm.ctpop.i32(i32 %here)
+  %freedle = icmp eq i32 %covered, -1
+  %any = icmp ne i32 %here, 0
+  %counts = and i1 %freedle, %any
+  %lanes = select i1 %counts, i32 32, i32 %each
+  %threads.next = add i32 %threads, %lanes
+  %w.next = add i32 %w, 1
+  %counted = icmp eq i32 %w.next, $warps
+  br i1 %counted, label %judge, label %count
+judge:
+  %no.arrivals = icmp eq i32 %some.next, 0
+  %for.all = icmp eq i32 %expected, -1
+  %complete = icmp eq i32 %missing.next, 0
+  %enough = icmp uge i32 %threads.next, %expected
+  %opens = select i1 %for.all, i1 %complete, i1 %enough
+  %never = xor i1 %opens, true
+  %stays = or i1 %no.arrivals, %never
+  br i1 %stays, label %end, label %open
+open:
+  store i32 -1, ptr %expected.place, align 4
+  %ayes.at = add i32 %n, $ayes
+  %ayes.place = getelementptr i32, ptr %m, i32 %ayes.at
+  %ayes = load i32, ptr %ayes.place, align 4
+  store i32 0, ptr %ayes.place, align 4
+  %voters.at = add i32 %n, $voters
+  %voters.place = getelementptr i32, ptr %m, i32 %voters.at
+  %voters = load i32, ptr %voters.place, align 4
+  store i32 0, ptr %voters.place, align 4
+  br label %release
+release:
+  %v = phi i32 [ 0, %open ], [ %v.next, %released.one ]
+  %come.place = getelementptr i32, ptr %arrived, i32 %v
+  store i32 0, ptr %come.place, align 4
+  %freed.place = getelementptr i32, ptr %waiting, i32 %v
+  %freed = load i32, ptr %freed.place, align 4
+  store i32 0, ptr %freed.place, align 4
+  %freed.none = icmp eq i32 %freed, 0
+  br i1 %freed.none, label %released.one, label %tell
+tell:
+  %go.place = getelementptr i32, ptr %released, i32 %v
+  %go = load i32, ptr %go.place, align 4
+  %go.more = or i32 %go, %freed
+  store i32 %go.more, ptr %go.place, align 4
+  %base = mul i32 %v, 32
+  %pair = shl i32 %n, 1
+  %offset = add i32 %base, %pair
+  %outcome.at = add i32 %offset, $outcome
+  %outcome = getelementptr i32, ptr %m, i32 %outcome.at
+  store i32 %ayes, ptr %outcome, align 4
+  %outcome.voters = getelementptr i32, ptr %outcome, i32 1
+  store i32 %voters, ptr %outcome.voters, align 4
+  br label %released.one
+released.one:
+  %v.next = add i32 %v, 1
+  %all = icmp eq i32 %v.next, $warps
+  br i1 %all, label %end, label %release
+end:
+  ret void
+}
+
+; Lanes of a warp come, each to its barrier; where %waits, they are counted with their votes.
+define internal void @ptxvm.arrive(ptr %m, i32 %warp, i32 %lanes, ptr %numbers, ptr %threads,
+                                    i32 %ayes, i1 %waits) #0 {
+entry:
+  %everyone = load <32 x i32>, ptr %numbers, align 64
+  %counted = icmp ne ptr %threads, null
+  br label %head
+head:
+  %rest = phi i32 [ %lanes, %entry ], [ %rest.next, %settle ]
+  %none = icmp eq i32 %rest, 0
+  br i1 %none, label %end, label %body
+body:
+  %lane = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %number.place = getelementptr i32, ptr %numbers, i32 %lane
+  %n = load i32, ptr %number.place, align 4
+  %n.one = insertelement <32 x i32> poison, i32 %n, i64 0
+  %n.all = shufflevector <32 x i32> %n.one, <32 x i32> poison, <32 x i32> zeroinitializer
+  %alike = icmp eq <32 x i32> %everyone, %n.all
+  %alike.bits = bitcast <32 x i1> %alike to i32
+  %freed = and i32 %alike.bits, %rest
+  %others = xor i32 %freed, -1
+  %rest.next = and i32 %rest, %others
+  %row = mul i32 %n, $warps
+  %column = add i32 %row, %warp
+  %arrived.at = add i32 %column, $arrived
+  %arrived = getelementptr i32, ptr %m, i32 %arrived.at
+  %came = load i32, ptr %arrived, align 4
+  %came.more = or i32 %came, %freed
+  store i32 %came.more, ptr %arrived, align 4
+  br i1 %counted, label %expect, label %wait.or.not
+expect:
+  %threads.place = getelementptr i32, ptr %threads, i32 %lane
+  %expected = load i32, ptr %threads.place, align 4
+  %most = call i32 @llvm.umin.i32(i32 %expected, i32 2147483647)
+  %expected.at = add i32 %n, $expected
+  %expected.place = getelementptr i32, ptr %m, i32 %expected.at
+  store i32 %most, ptr %expected.place, align 4
+  br label %wait.or.not
+wait.or.not:
+  br i1 %waits, label %wait, label %settle
+wait:
+  %waiting.at = add i32 %column, $waiting
+  %waiting = getelementptr i32, ptr %m, i32 %waiting.at
+  %stay = load i32, ptr %waiting, align 4
+  %stay.more = or i32 %stay, %freed
+  store i32 %stay.more, ptr %waiting, align 4
+  %voters.at = add i32 %n, $voters
+  %voters.place = getelementptr i32, ptr %m, i32 %voters.at
+  %voters = load i32, ptr %voters.place, align 4
+  %count = call i32 @llvm.ctpop.i32(i32 %freed)
+  %voters.more = add i32 %voters, %count
+  store i32 %voters.more, ptr %voters.place, align 4
+  %for = and i32 %ayes, %freed
+  %for.count = call i32 @llvm.ctpop.i32(i32 %for)
+  %ayes.at = add i32 %n, $ayes
+  %ayes.place = getelementptr i32, ptr %m, i32 %ayes.at
+  %ayes.old = load i32, ptr %ayes.place, align 4
+  %ayes.more = add i32 %ayes.old, %for.count
+  store i32 %ayes.more, ptr %ayes.place, align 4
+  br label %settle
+settle:
+  call void @ptxvm.settle(ptr %m, i32 %n)
+  br label %head
+end:
+  ret void
+}
+
+; Lanes of a warp have ended: others may have waited for them.
+define internal void @ptxvm.left(ptr %m, i32 %warp, i32 %lanes) #0 {
+entry:
+  %alive.at = add i32 %warp, $alive
+  %alive = getelementptr i32, ptr %m, i32 %alive.at
+  %living = load i32, ptr %alive, align 4
+  %others = xor i32 %lanes, -1
+  %left = and i32 %living, %others
+  store i32 %left, ptr %alive, align 4
+  br label %look
+look:
+  %n = phi i32 [ 0, %entry ], [ %n.next, %look ]
+  call void @ptxvm.settle(ptr %m, i32 %n)
+  %n.next = add i32 %n, 1
+  %all = icmp eq i32 %n.next, 16
+  br i1 %all, label %end, label %look
+end:
+  ret void
+}

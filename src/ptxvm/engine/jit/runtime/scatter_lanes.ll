@@ -1,0 +1,25 @@
+; Stores of elements that the processor does not scatter, in the order of the lanes in %mask.
+define internal void @$name(<32 x $llvm> %values, <32 x ptr> %places, i32 %mask) noinline #0 {
+entry:
+  %buffer = alloca <32 x $llvm>, align 64
+  %pointers = alloca <32 x ptr>, align 64
+  store <32 x $llvm> %values, ptr %buffer, align 64
+  store <32 x ptr> %places, ptr %pointers, align 64
+  br label %head
+head:
+  %rest = phi i32 [ %mask, %entry ], [ %fewer, %body ]
+  %none = icmp eq i32 %rest, 0
+  br i1 %none, label %end, label %body
+body:
+  %lane = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %less = add i32 %rest, -1
+  %fewer = and i32 %rest, %less
+  %slot = getelementptr ptr, ptr %pointers, i32 %lane
+  %place = load ptr, ptr %slot, align 8
+  %element = getelementptr $llvm, ptr %buffer, i32 %lane
+  %one = load $llvm, ptr %element, align $align
+  store $llvm %one, ptr %place, align $size
+  br label %head
+end:
+  ret void
+}

@@ -1,0 +1,1 @@
+"""What the JIT made of a kernel, for people."""

@@ -1,0 +1,157 @@
+"""What the JIT made of a kernel, for people: the PTX beside the shape of every value and how memory is accessed.
+
+Rows are those of the version that runs first; a value that varies, and an access lane by lane, are what costs time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.cfg.nodes import Node
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, wrapped
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.translate.register_pressure import most_registers
+from ptxvm.isa.special_registers import WARP
+
+HEADINGS = ("line", "instruction", "value", "memory, control")
+WIDEST = 44  # columns of an instruction
+LEGEND = """\
+A value is a constant (= 5), uniform (one scalar for all lanes), affine in the number of the lane (base + 4·lane; u is
+a scalar that the code computes, lane%16 and lane/16 count within and between groups of 16 lanes), or varies (a vector).
+Memory: one place for all lanes is a broadcast or a single store; rows are contiguous, for some lanes each; gathers,
+scatters and what is done lane by lane are slow.  Control: lanes stay together, or may part; where lanes part in the
+version for whole warps, the warp goes on in the masked one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An instruction, what became of its result, and of its access or branch."""
+
+    line: int
+    text: str
+    value: str
+    note: str
+
+
+def shapes(kernel: KernelContext) -> str:
+    """The table of a kernel that has been translated."""
+    rows = list(_rows(kernel))
+    widths = [max([len(HEADINGS[n]), *(len(cells(row)[n]) for row in rows)]) for n in range(3)]
+    lines = [_line(HEADINGS, widths), _line(["─" * w for w in (*widths, len(HEADINGS[3]))], widths)]
+    lines += [_line(cells(row), widths) for row in rows]
+    return "\n".join([title(kernel), "", *lines, "", LEGEND])
+
+
+def title(kernel: KernelContext) -> str:
+    """Which version this is."""
+    x, y, z = kernel.block
+    block = " × ".join(str(n) for n in (x, y, z) if n > 1) or "1"
+    if not kernel.straight:
+        how = "lanes may part anywhere: a vector has the lanes of one warp, with masks"
+    elif kernel.width == WARP:
+        how = "whole warps, one at a time"
+    else:
+        how = f"whole warps, {kernel.width // WARP} abreast: a vector has {kernel.width} lanes"
+    return f"{kernel.function.name}, CTAs of {block} threads: {how}; at most {most_registers(kernel)} vector registers live"
+
+
+def cells(row: Row) -> tuple[str, str, str, str]:
+    """As they are printed."""
+    text = row.text if len(row.text) <= WIDEST else row.text[: WIDEST - 1] + "…"
+    return str(row.line) if row.line else "", text, row.value, row.note
+
+
+def _line(words: tuple[str, ...] | list[str], widths: list[int]) -> str:
+    line, text, value, note = words
+    return f"{line:>{widths[0]}}  {text:<{widths[1]}}  {value:<{widths[2]}}  {note}".rstrip()
+
+
+def _rows(kernel: KernelContext) -> Iterator[Row]:
+    for node in kernel.nodes:
+        found = kernel.written.get((node.number, True)) or kernel.written.get((node.number, False))
+        if found is None:
+            continue
+        for position, bound in enumerate(node.code):
+            if node.waits and not position:
+                continue  # the barrier stands at the end of the node before
+            values = dict.fromkeys(describe(value) for at, _, value in found.definitions if at == position)
+            note = found.notes.get(position, "")
+            last = position == len(node.code) - 1
+            yield Row(*_place(bound), ", ".join(values), note or (_leaving(kernel, node) if last else ""))
+
+
+def _place(bound: Bound) -> tuple[int, str]:
+    program = bound.function.program if bound.function is not None else None
+    if program is None:
+        return 0, bound.node.head
+    line, _ = program.source.location(bound.node.start)
+    return line, " ".join(program.source.text[bound.node.start : bound.node.end].split())
+
+
+def _leaving(kernel: KernelContext, node: Node) -> str:
+    """What the lanes do at the end of a node that branches."""
+    if len(set(node.successors)) < 2 and node.number not in kernel.parting:
+        return ""
+    if node.number in kernel.parting:
+        return "together, else masked"
+    return "may part" if node.number in kernel.divergent else "together"
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────
+
+
+def describe(value: Value) -> str:
+    """The shape of a value in a word or a formula."""
+    return shape(value.type, value.raw)
+
+
+def shape(type: Type, raw: Raw) -> str:
+    """The same of a raw one."""
+    if not isinstance(raw, Affine):
+        return "constants" if raw.lanes is not None else "varies"
+    if raw.constant is not None:
+        return f"= {number(type, raw.constant)}"
+    if not raw.terms:
+        return "uniform"
+    bits = type.bits
+    parts = [] if raw.base == 0 else ["base" if isinstance(raw.base, str) else str(wrapped(raw.base, bits))]
+    return " + ".join([*parts, *(_term(pattern, u, bits) for pattern, u in raw.terms)])
+
+
+def number(type: Type, bits: int) -> str:
+    """A constant as its type has it."""
+    if type.kind == "p":
+        return "true" if bits & 1 else "false"
+    if type.is_float and not type.is_packed and type.name in ("f32", "f64"):
+        code, size = ("f", "I") if type.bits == 32 else ("d", "Q")
+        return f"{struct.unpack(f'<{code}', struct.pack(f'<{size}', bits))[0]:.6g}"
+    signed = wrapped(bits, type.bits)
+    return str(signed) if abs(signed) < 1 << 20 else hex(bits)
+
+
+def _term(pattern: Pattern, u: int | str, bits: int) -> str:
+    lanes = _pattern(pattern)
+    if isinstance(u, str):
+        return f"u·{lanes}"
+    factor = wrapped(u, bits)
+    return lanes if factor == 1 else f"{factor}·{lanes}"
+
+
+def _pattern(pattern: Pattern) -> str:
+    """A vector of constants by its law."""
+    lanes = range(len(pattern))
+    if pattern == tuple(lanes):
+        return "lane"
+    size = 2
+    while size < len(pattern):
+        if pattern == tuple(n % size for n in lanes):
+            return f"lane%{size}"
+        if pattern == tuple(n // size for n in lanes):
+            return f"lane/{size}"
+        size *= 2
+    return "K[lane]"

@@ -1,0 +1,128 @@
+"""The fixed point of a kernel's translation: nodes are written again until no shape of a register changes.
+
+A worklist holds the nodes that are to be written.  A node reads the shapes of registers as they are known so far; one that
+widens a shape puts the readers of that register back on the list.
+"""
+
+from __future__ import annotations
+
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.cfg import nodes
+from ptxvm.engine.jit.functions import warp_function
+from ptxvm.engine.jit.ir.builder import TooWideError
+from ptxvm.engine.jit.lower.emitter import Emitter
+from ptxvm.engine.jit.lower.terminators import Terminator
+from ptxvm.engine.jit.memory import streaming_stores, variable_bounds
+from ptxvm.engine.jit.node import counters
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.divergence import DivergenceError
+from ptxvm.engine.jit.node.register_shapes import Urgency
+from ptxvm.engine.jit.translate.worklist import Worklist
+from ptxvm.isa.special_registers import WARP
+
+MOST_ROUNDS = 1000  # each masks one more node, or lets lanes wait at one more
+
+
+def translate(kernel: KernelContext) -> str:
+    """The text of the module of one version of a kernel; raise DivergenceError where the straight version is no use."""
+    if kernel.shadow is not None and "memory" in kernel.shadow.checks:
+        kernel.held, kernel.several = variable_bounds.held(frame.function for frame in kernel.plan.frames)
+    kernel.outputs = streaming_stores.found(kernel)
+    kernel.initialise_registers()
+    FixedPoint(kernel).run()
+    return warp_function.module(kernel)
+
+
+class FixedPoint:
+    """Writes the nodes of a kernel until nothing changes."""
+
+    def __init__(self, kernel: KernelContext) -> None:
+        self.kernel, self.nodes = kernel, kernel.nodes
+        self.queues = tuple(Worklist(lambda n: self.nodes[n].rank) for _ in Urgency)
+
+    @property
+    def queue(self) -> Worklist:
+        """The nodes that are to be written first."""
+        return self.queues[Urgency.SHAPE]
+
+    def run(self) -> None:
+        """All nodes that can be reached, for whole warps and for parts of them."""
+        kernel = self.kernel
+        everything = nodes.reachable(self.nodes, {0})
+        self.queue.update((n, True) for n in everything)
+        if kernel.straight:
+            self._settle()
+            return
+        if kernel.threads % WARP or not kernel.main:
+            self._mask(everything)
+        for _ in range(MOST_ROUNDS):
+            self._settle()
+            if not self._part(everything):
+                return
+        waits = f"the nodes at which lanes of '{kernel.function.name}' may wait"
+        raise Crash(f"{waits} have not settled after {MOST_ROUNDS} rounds")
+
+    def _part(self, everything: set[int]) -> bool:
+        """Mask the nodes that parted lanes come to; is anything to be written again?"""
+        kernel = self.kernel
+        before = [node.waiting for node in self.nodes]
+        starts = {s for n in kernel.divergent for s in self.nodes[n].successors}
+        if kernel.general:
+            starts |= everything if kernel.fair else self._dispatched() & everything
+        self._mask(nodes.reachable(self.nodes, starts))
+        for node, others in zip(self.nodes, self._others(), strict=True):
+            node.waiting = others
+        self.queue.update(
+            (node.number, False)
+            for node, old in zip(self.nodes, before, strict=True)
+            if node.waiting != old and node.number in kernel.masked
+        )
+        return bool(self.queue)
+
+    def _dispatched(self) -> set[int]:
+        """The nodes that lanes come to by `dispatch`, even where they do not part: after waits, and from shared functions."""
+        backs = {number for frame in self.kernel.plan.frames for number in frame.backs}
+        return {node.number for node in self.nodes if node.waits} | backs
+
+    def _others(self) -> list[frozenset[int]]:
+        """For every node the nodes at which other lanes may stand while it runs."""
+        if not self.kernel.general:
+            return nodes.waiting(self.nodes, self.kernel.divergent)
+        return [frozenset(self.kernel.masked - {node.number}) for node in self.nodes]
+
+    def _mask(self, numbers: set[int]) -> None:
+        """These nodes may run for some lanes of a warp."""
+        self.queue.update((n, False) for n in numbers - self.kernel.masked)
+        self.kernel.masked |= numbers
+
+    def _settle(self) -> None:
+        """Write nodes until no shape changes."""
+        while queue := next(filter(None, self.queues), None):
+            number, full = user = queue.pop()
+            for each in self.queues:
+                each.discard(user)
+            self.kernel.written[user] = self._written(self.nodes[number], full=full).written_code()
+            for stale, urgency in self.kernel.registers.stale:
+                self.queues[urgency].add(stale)
+            self.kernel.registers.stale.clear()
+
+    def _written(self, node: nodes.Node, *, full: bool) -> Emitter:
+        emitter = Emitter(self.kernel, node, full=full)
+        try:
+            emitter.run()
+            counters.node(emitter)
+            emitter.store_registers()
+            Terminator(emitter).run()
+        except (DivergenceError, TooWideError):
+            if self.kernel.plan.repeats(node):
+                raise
+            return self._left_to_others(node)
+        return emitter
+
+    def _left_to_others(self, node: nodes.Node) -> Emitter:
+        """The straight version ends before a node that is better run warp by warp."""
+        self.kernel.endings.add(node.number)
+        emitter = Emitter(self.kernel, node, full=True)
+        emitter.leaves = True
+        emitter.code.jump(emitter.name("leave"))
+        return emitter

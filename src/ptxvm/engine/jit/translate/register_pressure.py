@@ -1,0 +1,87 @@
+"""How many vector registers the code of a node needs: an estimate, by which the width of a kernel is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.flow import reads_and_writes
+from ptxvm.engine.jit.ir.lane_values import Varying
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.node_code import NodeCode
+from ptxvm.engine.jit.node.register_shapes import Key
+
+BITS = 512  # of a register
+
+
+def weight(at: NodeCode, value: Value) -> int:
+    """The registers that a value takes; pieces of it that are equal take one, and those of one element none."""
+    if not isinstance(value.raw, Varying):
+        return 0
+    whole = -(-at.width * value.type.bits // BITS) if value.type.kind != "p" else 0
+    return at.light.get(value.raw.name, whole)
+
+
+def most_registers(kernel: KernelContext) -> int:
+    """The most that live at one time in a kernel."""
+    varying: dict[int, dict[Key, int]] = {}  # by the number of a register: its parts, and what they take
+    for key, shape in kernel.registers.shapes.items():
+        if shape.varies and key[0] >= 0:
+            varying.setdefault(key[0], {})[key] = -(-kernel.width * kernel.registers.types[key].bits // BITS)
+    mask = sum(1 << number for number in varying)
+    return max(_pressure(at) + _through(at, varying, mask) for at in kernel.written.values())
+
+
+def ones(mask: int) -> Iterator[int]:
+    """The places of the bits that are set."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def _through(at: NodeCode, varying: dict[int, dict[Key, int]], mask: int) -> int:
+    """What lives through a node that does not look at it."""
+    parts = (part for number in ones(at.node.live_in & mask) for part in varying[number].items())
+    return sum(taken for key, taken in parts if key not in at.loaded)
+
+
+def _pressure(at: NodeCode) -> int:
+    """The most that live at one time in a node."""
+    code, shift = at.node.code, at.node.frame.registers
+    alive = {key: [0, 0, weight(at, value)] for key, value in at.loaded.items()}
+    ended: list[list[int]] = []
+    parts: dict[int, set[Key]] = {}  # of the registers that have been seen
+    for key in alive:
+        parts.setdefault(key[0], set()).add(key)
+    definitions = at.definitions
+    done = 0
+    for position, bound in enumerate(code):
+        for register in ones(reads_and_writes(bound)[0]):
+            for key in parts.get(register + shift, ()):
+                alive[key][1] = position
+        while done < len(definitions) and definitions[done][0] == position:
+            _, key, value = definitions[done]
+            done += 1
+            if key in alive:
+                ended.append(alive[key])
+            alive[key] = [position, position, weight(at, value)]
+            parts.setdefault(key[0], set()).add(key)
+    for key, life in alive.items():
+        if key[0] < 0 or at.node.live_out >> key[0] & 1:
+            life[1] = len(code)
+        ended.append(life)
+    return _most(ended, len(code))
+
+
+def _most(ended: list[list[int]], length: int) -> int:
+    """The most of what begins, ends and takes so much that is there at one time."""
+    change = [0] * (length + 2)
+    for start, end, taken in ended:
+        change[start] += taken
+        change[max(end, start + 1)] -= taken  # the last reader may put its result there
+    most = total = 0
+    for step in change:
+        total += step
+        most = max(most, total)
+    return most

@@ -1,0 +1,96 @@
+"""From a kernel to the texts of its versions."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property, partial
+
+from ptxvm.engine.jit.abi.metadata import Facts, Site, SuspendedLayout, Work
+from ptxvm.engine.jit.abi.specialisation import Specialisation
+from ptxvm.engine.jit.memory import streaming_stores
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.translate.versions import Versions, choose
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.image import Image
+
+
+class Translation:
+    """The versions of a kernel as LLVM IR, each made when it is asked for, after those from which warps come to it."""
+
+    def __init__(self, image: Image, wanted: Specialisation) -> None:
+        self.image, self.wanted = image, wanted
+        self._lock = threading.RLock()
+
+    @cached_property
+    def versions(self) -> Versions:
+        """The version that runs first, and how others are made."""
+        size = self.image.shared_size(self.wanted.function, self.wanted.shared)
+        constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
+        x, y, z = self.wanted.block
+        make = partial(
+            KernelContext,
+            self.image,
+            self.wanted.function,
+            self.wanted.block,
+            size,
+            constants,
+            trusted=self.wanted.trusted,
+            fast=self.wanted.fast,
+            metered=self.wanted.metered,
+        )
+        return choose(make, x * y * z, self.wanted.checks)
+
+    @cached_property
+    def masked(self) -> str:
+        """The text of the version for lanes that have parted."""
+        return self.versions.masked()
+
+    @cached_property
+    def shapeless(self) -> str:
+        """The text of the version in which nothing wraps."""
+        if self.versions.kernel.straight:
+            _ = self.masked  # which numbers the places of its code first
+        return self.versions.shapeless()
+
+    def text(self, version: str) -> tuple[str, Facts]:
+        """The module of a version (`first`, `masked` or `shapeless`), and what is known of it and those before."""
+        with self._lock:
+            text = self.versions.text if version == "first" else str(getattr(self, version))
+            return text, self.facts
+
+    @property
+    def loops(self) -> bool:
+        """May a thread run some of it several times?"""
+        kernel = self.versions.kernel
+        return any(kernel.plan.repeats(node) for node in kernel.nodes)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the versions that have been translated."""
+        kernel, image = self.versions.kernel, self.image
+        number = kernel.instruction_number
+        return Facts(
+            name=kernel.function.name,
+            function=image.number_of(kernel.function),
+            warps=kernel.warps,
+            record_size=kernel.record_size,
+            shared_size=kernel.shared_size,
+            stack=kernel.stack_size if kernel.uses_local else 0,
+            asks=kernel.asks,
+            constants=kernel.constants,
+            frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.plan.frames],
+            most_sites=kernel.most_sites,
+            pointers=streaming_stores.places(kernel)[0],
+            streamed=streaming_stores.places(kernel)[1],
+            sites=[Site(number(bound), space, size, span, writing) for bound, space, size, span, writing in kernel.sites],
+            suspended=SuspendedLayout(
+                threads=kernel.threads,
+                partial_barriers=kernel.partial_barriers,
+                cta_size=kernel.cta_size,
+                most_resident=kernel.most_resident,
+                saved=kernel.saved_room * kernel.warps * WARP if kernel.plan.shared else 0,
+                masks=kernel.layout.exchange,
+                waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
+            ),
+            works=[Work(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.works],
+        )

@@ -1,0 +1,1 @@
+"""The algebra over the lanes of a vector: what an operation on affine, uniform and varying values becomes."""

@@ -1,0 +1,38 @@
+"""What a launch asks of an engine, and what it counts."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ptxvm.analysis.program import Function
+from ptxvm.engine.limits import Limits
+from ptxvm.machine.builtins import Library
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+
+
+class Counters:
+    """What a launch did: instructions of groups, of threads, and turns of the schedule."""
+
+    __slots__ = ("instructions", "thread_instructions", "turns")
+
+    def __init__(self, instructions: int = 0, thread_instructions: int = 0, turns: int = 0) -> None:
+        self.instructions, self.thread_instructions, self.turns = instructions, thread_instructions, turns
+
+
+class Engine(Protocol):
+    """What runs the kernels of an image."""
+
+    @property
+    def image(self) -> Image:
+        """The program in memory."""
+        ...
+
+    @property
+    def library(self) -> Library:
+        """The functions of the device, and what they printed."""
+        ...
+
+    def launch(self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None) -> Counters:
+        """Run a grid to its end, or to the limits; `parameters` is the address of the parameter bank."""
+        ...

@@ -1,0 +1,62 @@
+"""Calls through pointers: the functions that one may enter, and what is said where it goes elsewhere (PTX 9.7.12.5, 11.3)."""
+
+from __future__ import annotations
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Prototype, Register, Signature, Table, Variable
+from ptxvm.machine.image import Image
+from ptxvm.syntax import tree
+
+
+def enterable(image: Image, bound: Bound) -> list[Function]:
+    """The functions that the call may enter: of its list of targets, or of all whose address something takes."""
+    named = _named(bound)
+    found = named.targets if isinstance(named, Table) else image.pointed_at
+    resolved = dict.fromkeys(image.resolve(function) for function in found)
+    return [function for function in resolved if _misfit(image, named, function) is None]
+
+
+def refusal(image: Image, bound: Bound, address: int) -> str | None:
+    """Why the call cannot go to an address; None where it can."""
+    function = image.function_at(address)
+    if function is None:
+        return f"the call goes to {address:#x}, where no function is"
+    return _misfit(image, _named(bound), image.resolve(function))
+
+
+def _named(bound: Bound) -> object:
+    """The list or the prototype that the call names."""
+    node = bound.operands.get("proto")
+    return bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+
+
+def _misfit(image: Image, named: object, function: Function) -> str | None:
+    """Why a call with a list or a prototype cannot enter a function."""
+    if function.entry:
+        return f"the call goes to the kernel '{function.name}', which is launched and not called"
+    if isinstance(named, Table) and function not in map(image.resolve, named.targets):
+        return f"the call goes to '{function.name}', which is not in its list '{named.name}'"
+    if isinstance(named, Prototype) and not _alike(function.signature, named.signature):
+        return f"the call goes to '{function.name}', whose parameters are not those of its prototype '{named.name}'"
+    return None if function.defined else f"the function '{function.name}' has no body"
+
+
+def _alike(one: Signature, other: Signature) -> bool:
+    """Do two signatures pass the same registers and bytes?"""
+    if one.variadic or other.variadic:
+        return True
+    if (len(one.results), len(one.parameters)) != (len(other.results), len(other.parameters)):
+        return False
+    pairs = zip((*one.results, *one.parameters), (*other.results, *other.parameters), strict=True)
+    return all(_passed(a) == _passed(b) or _unsized(a) or _unsized(b) for a, b in pairs)
+
+
+def _passed(formal: Register | Variable) -> tuple[bool, int]:
+    """Whether it is a register, and its bits."""
+    if isinstance(formal, Register):
+        return True, formal.type.bits * formal.count
+    return False, 8 * (formal.size if formal.dimensions else formal.element_size)
+
+
+def _unsized(formal: Register | Variable) -> bool:
+    return isinstance(formal, Variable) and formal.is_unsized

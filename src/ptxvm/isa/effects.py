@@ -1,0 +1,130 @@
+"""The effects of an instruction on the machine: accesses, fences, jumps, and the threads that it needs."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from ptxvm.algebra.types import Type
+
+
+class Verb(enum.Enum):
+    """What an access does to memory."""
+
+    READ = "read"
+    WRITE = "write"
+    UPDATE = "update"
+
+
+class Jump(enum.Enum):
+    """What an instruction asks of the flow of control."""
+
+    GOTO = "goto"
+    SWITCH = "switch"
+    CALL = "call"
+    LEAVE = "leave"
+    EXIT = "exit"
+    TRAP = "trap"
+    BREAKPOINT = "breakpoint"
+    EVENT = "event"
+
+
+class Collective(enum.Enum):
+    """The other threads that an instruction needs."""
+
+    LANES = "the lanes of a mask, which it waits for"
+    ACTIVE_LANES = "the lanes of the warp that run it now"
+    BARRIER = "threads of the CTA, which it waits for"
+    ARRIVAL = "threads of the CTA, which may wait for it"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An access to memory: `count` elements of a type in a space (a word of PTX, `generic`, `texture` or `surface`).
+
+    `order` is weak, relaxed, acquire, release, acq_rel, sc, volatile or mmio; `scope` is None where the instruction
+    names none.  `operation` is that of an update, where it has a name; `mbarrier` what is done to one that lies there;
+    `asynchronous` accesses go on beside the thread.
+    """
+
+    verb: Verb
+    space: str
+    type: Type | None = None
+    count: int = 1
+    order: str = "weak"
+    scope: str | None = None
+    operation: str | None = None
+    proxy: str | None = None
+    mbarrier: str | None = None
+    asynchronous: bool = False
+
+    @property
+    def window(self) -> str:
+        """The space without its sub-space."""
+        return self.space.partition("::")[0]
+
+    @property
+    def strong(self) -> bool:
+        """May other threads wait for it, or it for them (PTX 8.5)?"""
+        return self.verb is Verb.UPDATE or self.order != "weak"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A fence (PTX 9.7.13.4)."""
+
+    order: str
+    scope: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What an instruction does beside computing its results."""
+
+    accesses: tuple[Access, ...] = ()
+    fences: tuple[Fence, ...] = ()
+    jump: Jump | None = None
+    indirect: bool = False  # the function that it calls is in a register
+    collective: Collective | None = None
+    waits: bool = False
+    grows_stack: bool = False  # it changes where the frame of the function ends
+    polls: bool = False  # it looks whether a phase of an mbarrier is over
+    hints: bool = False  # it only says what may be accessed soon
+    reads_lane: bool = False  # its result depends on the number of the lane
+    sleeps: bool = False
+    copies: bool = False  # it starts, groups or awaits asynchronous copies
+    converts_address: bool = False  # between a window and generic addresses
+    asks_textures: bool = False  # attributes of textures, samplers and surfaces
+
+    @property
+    def calls(self) -> bool:
+        """Does it call a function?"""
+        return self.jump is Jump.CALL
+
+    @property
+    def ends_thread(self) -> bool:
+        """Does it return or end the thread, or stop the grid?"""
+        return self.jump in (Jump.LEAVE, Jump.EXIT, Jump.TRAP)
+
+    def having(self, *verbs: Verb) -> list[Access]:
+        """Its accesses of some verbs."""
+        return [access for access in self.accesses if access.verb in verbs]
+
+    @property
+    def reads(self) -> bool:
+        """Does it read memory?"""
+        return bool(self.having(Verb.READ, Verb.UPDATE))
+
+    @property
+    def writes(self) -> bool:
+        """Does it write to memory?"""
+        return bool(self.having(Verb.WRITE, Verb.UPDATE))
+
+    @property
+    def spaces(self) -> frozenset[str]:
+        """The spaces of its accesses, without their sub-spaces."""
+        return frozenset(access.window for access in self.accesses)
+
+
+COMPUTES = Summary()
+"""Of an instruction that computes its results, and no more."""

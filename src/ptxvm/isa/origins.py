@@ -1,0 +1,90 @@
+"""Origins: values that know only which operands they are offsets from, so that a meaning tells what its results come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Algebra, Rounding, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The operands that a result is an offset from; `unchanged` where it is one of them as it was."""
+
+    operands: frozenset[str] = frozenset()
+    unchanged: bool = False
+
+
+NOTHING = Origin()
+
+
+def operand(type: Type, name: str) -> Value:
+    """The value of an operand."""
+    return Value(ORIGINS, type, Origin(frozenset([name]), unchanged=True))
+
+
+def origin_of(value: Any) -> Origin:
+    """The origin of a result: a vector has the origin of its elements, if they have the same."""
+    if isinstance(value, Value):
+        origin: Origin = value.raw
+        return origin
+    found = {origin_of(each) for each in value} if isinstance(value, (list, tuple)) else set()
+    return found.pop() if len(found) == 1 else NOTHING
+
+
+class Origins(Algebra):
+    """An algebra whose values say only which operands they are offsets from: sums, differences and choices of these."""
+
+    def const(self, type: Type, x: float) -> Origin:
+        """It comes from no operand."""
+        return NOTHING
+
+    def integer(self, op: str, type: Type, a: Origin, b: Origin) -> Origin:
+        """A sum is an offset from either part, a difference from its first."""
+        if op == "add":
+            return Origin(a.operands | b.operands)
+        return Origin(a.operands) if op == "sub" else NOTHING
+
+    def select(self, type: Type, condition: Origin, a: Origin, b: Origin) -> Origin:
+        """One of two."""
+        return Origin(a.operands | b.operands, unchanged=a.unchanged and b.unchanged)
+
+    def cast(self, op: str, source: Type, target: Type, a: Origin, rounding: Rounding) -> Origin:
+        """The bits of an integer stay those of the address as far as they go; conversions of floats make others."""
+        if op == "view":
+            return a
+        return Origin(a.operands) if op == "resize" else NOTHING
+
+    def bits(self, op: str, type: Type, a: Origin) -> Origin:
+        """No offset."""
+        return NOTHING
+
+    def floating(self, op: str, type: Type, rounding: Rounding, *args: Origin) -> Origin:
+        """No offset."""
+        return NOTHING
+
+    def compare(self, op: str, type: Type, a: Origin, b: Origin) -> Origin:
+        """No offset."""
+        return NOTHING
+
+    def round(self, mode: str, type: Type, a: Origin) -> Origin:
+        """No offset."""
+        return NOTHING
+
+    def transcendental(self, function: str, type: Type, a: Origin) -> Origin:
+        """No offset."""
+        return NOTHING
+
+    def lookup(self, type: Type, table: tuple[int, ...], index: Origin) -> Origin:
+        """No offset."""
+        return NOTHING
+
+
+ORIGINS = Origins()
+
+
+def unknown(type: Type) -> Value:
+    """A value that comes from no operand."""
+    return Value(ORIGINS, type, NOTHING)

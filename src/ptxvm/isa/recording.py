@@ -1,0 +1,239 @@
+"""Recording ports: ports of the machine (`algebra.ports`) that note what a meaning asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxvm.algebra.types import Type, pred, u32, u64
+from ptxvm.algebra.value import Value
+from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
+from ptxvm.isa.origins import ORIGINS, Origin, unknown
+
+
+@dataclass
+class Record:
+    """All ports at once (`algebra.ports`): each method notes what it is asked, and gives values that come from nowhere."""
+
+    accesses: list[Access] = field(default_factory=list)
+    fences: list[Fence] = field(default_factory=list)
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def _access(self, verb: Verb, space: str, type: Type | None, count: int = 1, **more: Any) -> None:
+        order, operation = more.get("order") or "weak", more.get("operation")
+        own = more.get("proxy"), more.get("mbarrier"), more.get("asynchronous", False)
+        self.accesses.append(Access(verb, space, type, count, order, more.get("scope"), operation, *own))
+
+    # `cc`
+
+    @property
+    def carry(self) -> Value:
+        """The carry flag."""
+        return unknown(pred)
+
+    @carry.setter
+    def carry(self, value: Value) -> None:
+        pass
+
+    # `mem`, and `load` and `store` of surfaces
+
+    def load(self, space: str, type: Type, *place: Any, **attributes: Any) -> list[Value]:
+        """Of memory: (address, count); of a surface: (count, handle, coordinates)."""
+        if "clamp" in attributes:
+            count, space = place[0], "surface"
+        else:
+            count = place[1] if len(place) > 1 else attributes.pop("count", 1)
+        self._access(Verb.READ, space, type, count, **attributes)
+        return [unknown(type) for _ in range(count)]
+
+    def store(self, space: str, type: Type, *place: Any, **attributes: Any) -> None:
+        """Of memory: (address, values); of a surface: (handle, coordinates, values)."""
+        space = "surface" if "clamp" in attributes else space
+        self._access(Verb.WRITE, space, type, len(place[-1]), **attributes)
+
+    def atomic(
+        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value], **attributes: Any
+    ) -> Value:
+        """An update."""
+        self._access(Verb.UPDATE, space, type, **attributes)
+        return unknown(type)
+
+    def fence(self, order: str, scope: str) -> None:
+        """A fence."""
+        self.fences.append(Fence(order, scope))
+
+    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
+        """A look at an mbarrier."""
+        self.found["polls"] = True
+
+    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+        """A hint."""
+        self.found["hints"] = True
+
+    def to_generic(self, space: str, address: Value) -> Value:
+        """The same place by another address."""
+        return self._same_place(address)
+
+    def from_generic(self, space: str, address: Value) -> Value:
+        """The same place by another address."""
+        return self._same_place(address)
+
+    def _same_place(self, address: Value) -> Value:
+        self.found["converts_address"] = True
+        return Value(ORIGINS, u64, Origin(address.raw.operands))
+
+    def within(self, space: str, address: Value) -> Value:
+        """A question about an address."""
+        self.found["converts_address"] = True
+        return unknown(pred)
+
+    def allocate_stack(self, size: Value, alignment: Any) -> Value:
+        """The frame grows."""
+        self.found["grows_stack"] = True
+        return unknown(u64)
+
+    def stack_pointer(self, restore: Value | None = None) -> Value:
+        """The end of the frame, asked for or set."""
+        self.found["grows_stack"] = True
+        return unknown(u64)
+
+    # `warp`, and what it sends back
+
+    @property
+    def lane(self) -> Value:
+        """The number of the lane."""
+        self.found["reads_lane"] = True
+        return unknown(u32)
+
+    def active(self) -> Value:
+        """The lanes that run it now."""
+        self.found["collective"] = Collective.ACTIVE_LANES
+        return unknown(u32)
+
+    def converge(self, members: Value, *payload: Value) -> Peers:
+        """Wait for lanes."""
+        self.found["collective"] = Collective.LANES
+        return Peers(payload)
+
+    def together(self, *payload: Value) -> Peers:
+        """The lanes that are here."""
+        self.found["collective"] = Collective.ACTIVE_LANES
+        return Peers(payload)
+
+    # `cta`, `flow` and `clock`; `arrive` of `tasks` has a space first
+
+    def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Votes:
+        """Wait for threads."""
+        self.found["collective"] = Collective.BARRIER
+        return Votes()
+
+    def arrive(self, first: Any, *more: Any) -> None:
+        """Arrive at a barrier, or let asynchronous copies arrive at an mbarrier."""
+        if isinstance(first, str):
+            self.found["copies"] = True
+            self._access(Verb.UPDATE, first, None, asynchronous=True)
+        else:
+            self.found["collective"] = Collective.ARRIVAL
+
+    def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
+        """Call a function."""
+        self.found["jump"], self.found["indirect"] = Jump.CALL, isinstance(function, Value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in JUMPS:
+            return lambda *_: self.found.update(jump=JUMPS[name])
+        raise AttributeError(name)
+
+    def sleep(self, nanoseconds: Value) -> None:
+        """Let others run."""
+        self.found["sleeps"] = True
+
+    # `tasks`
+
+    def copy(self, *_: Any) -> None:
+        """Start to copy from .global to .shared."""
+        self._copies("global", "shared")
+
+    def copy_bulk(self, to: str, target: Value, origin: str, *more: Any) -> None:
+        """Start to copy between spaces; an mbarrier may be told."""
+        self._copies(origin, to)
+        if len(more) > 2 and more[2] is not None:
+            self._access(Verb.UPDATE, "shared", None, asynchronous=True)
+
+    def _copies(self, source: str, target: str) -> None:
+        self.found["copies"] = True
+        self._access(Verb.READ, source, None, asynchronous=True)
+        self._access(Verb.WRITE, target, None, asynchronous=True)
+
+    def commit(self, kind: str = "copies") -> None:
+        """Make a group of copies."""
+        self.found["copies"] = True
+
+    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
+        """Wait for copies."""
+        self.found["copies"] = True
+
+    # `tex`
+
+    def fetch(self, geometry: str, *_: Any, **__: Any) -> tuple[list[Value], Value]:
+        """Read a texture."""
+        self._access(Verb.READ, "texture", None)
+        return [unknown(u32) for _ in range(4)], unknown(pred)
+
+    def query(self, *_: Any) -> Value:
+        """An attribute."""
+        self.found["asks_textures"] = True
+        return unknown(u32)
+
+    def is_a(self, kind: str, handle: Value) -> Value:
+        """A question about a pointer."""
+        self.found["asks_textures"] = True
+        return unknown(pred)
+
+    def reduce(self, operation: str, geometry: str, type: Type, *_: Any, **__: Any) -> None:
+        """Update a surface."""
+        self._access(Verb.UPDATE, "surface", type, operation=operation)
+
+
+JUMPS = {jump.value: jump for jump in Jump if jump is not Jump.CALL}
+
+
+@dataclass
+class Peers:
+    """The lanes of a collective, which give nothing that is known."""
+
+    payload: tuple[Value, ...]
+
+    def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
+        """What a lane gave."""
+        return unknown(self.payload[payload].type)
+
+    def ballot(self, payload: int = 0) -> Value:
+        """One bit for each lane."""
+        return unknown(u32)
+
+    def multiply(self, product: Any, a: Iterable[Value], b: Iterable[Value], c: Iterable[Value]) -> list[Value]:
+        """A product of matrices."""
+        return [unknown(Type.named[f"b{product.d.register}"]) for _ in range(product.d.registers)]
+
+    @property
+    def members(self) -> Value:
+        """One bit for each lane."""
+        return unknown(u32)
+
+
+class Votes:
+    """The outcome of a barrier."""
+
+    def count(self) -> Value:
+        """How many were for."""
+        return unknown(u32)
+
+    def all(self) -> Value:
+        """Were all?"""
+        return unknown(pred)
+
+    def any(self) -> Value:
+        """Was any?"""
+        return unknown(pred)

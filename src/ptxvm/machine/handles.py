@@ -1,0 +1,11 @@
+"""The handles of textures, samplers and surfaces: 64-bit numbers that no address of a host looks like (PTX 5.3)."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+NUMBERS = count(0x7E00_0000_0000_0000)
+HANDLES: WeakValueDictionary[int, Any] = WeakValueDictionary()
+"""The `Opaque` objects that live, by handle."""

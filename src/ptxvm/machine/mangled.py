@@ -1,0 +1,181 @@
+"""Names that compilers of C++ and Numba mangle, read back: the subset of the Itanium C++ ABI (5.1) that kernels have."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+_TYPES = {
+    "v": "void", "b": "bool", "c": "char", "a": "int8", "h": "uint8", "s": "int16", "t": "uint16", "i": "int32", "j": "uint32",
+    "l": "int64", "m": "uint64", "x": "int64", "y": "uint64", "n": "int128", "o": "uint128", "f": "float32", "d": "float64",
+    "Dh": "float16", "DF16_": "float16", "DF16b": "bfloat16", "w": "wchar_t", "z": "...",
+}  # fmt: skip
+_POINTERS = {"P": "*", "R": "&", "O": "&&"}
+_QUALIFIERS = frozenset("KVr")
+_ESCAPED = re.compile(r"_([0-9a-f]{2})")
+_DEEPEST = 64
+
+
+class _NotRead(Exception):  # noqa: N818 - it says what happened
+    """The name is of no form that is known here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A name with its dots, and the types of the parameters."""
+
+    name: str
+    types: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.types)})"
+
+
+@lru_cache(maxsize=256)
+def read(mangled: str) -> Signature | None:
+    """What a mangled name says; None where it is none, or has what is not known here."""
+    if not mangled.startswith("_Z"):
+        return None
+    reader = _Reader(mangled, 2)
+    try:
+        name = reader.name()
+        if reader.template and name.endswith(">"):
+            reader.type()  # of a template the result comes first
+        types = []
+        while reader.at < len(mangled):
+            types.append(reader.type())
+    except (_NotRead, IndexError):
+        return None
+    return Signature(name, () if types == ["void"] else tuple(types))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A name, the next character to read, and the parts that later ones may stand for."""
+
+    text: str
+    at: int
+    known: list[str] = field(default_factory=list)
+    template: list[str] = field(default_factory=list)
+    depth: int = 0
+
+    def peek(self) -> str:
+        """The next character; IndexError at the end."""
+        return self.text[self.at]
+
+    def take(self, word: str) -> bool:
+        """Step over a word if it comes next."""
+        if self.text.startswith(word, self.at):
+            self.at += len(word)
+            return True
+        return False
+
+    def name(self) -> str:
+        """`N4main3fooE`, or `3foo`, each part with its tags and template arguments."""
+        if not self.take("N"):
+            return self.part()
+        while self.peek() in _QUALIFIERS:
+            self.at += 1
+        parts = []
+        while not self.take("E"):
+            if self.peek() == "S":
+                parts.append(self.substitution())
+            elif self.peek() == "I":
+                parts[-1] += self.arguments()
+            else:
+                parts.append(self.part())
+            self.known.append(".".join(parts))
+        self.known.pop()  # the whole name stands for itself only where it is a type
+        return ".".join(parts)
+
+    def part(self) -> str:
+        """`3foo`, with tags `B2v1`, which are left out, and template arguments."""
+        found = self.source_name()
+        while self.peek_is("B"):
+            self.at += 1
+            self.source_name()
+        if self.peek_is("I"):
+            self.known.append(found)
+            found += self.arguments()
+        return found
+
+    def peek_is(self, character: str) -> bool:
+        """Does the character come next?"""
+        return self.at < len(self.text) and self.text[self.at] == character
+
+    def source_name(self) -> str:
+        """A length and so many characters; Numba writes what is no letter as `_5b`."""
+        number = re.compile(r"[1-9]\d{0,4}").match(self.text, self.at)
+        if number is None:
+            raise _NotRead
+        start = number.end()
+        self.at = start + int(number[0])
+        if self.at > len(self.text):
+            raise _NotRead
+        return _ESCAPED.sub(
+            lambda code: chr(int(code[1], 16)) if 32 <= int(code[1], 16) < 127 else code[0], self.text[start : self.at]
+        )
+
+    def arguments(self) -> str:
+        """`I…E`: `<float32, 1, C>`."""
+        self.at += 1
+        found = []
+        while not self.take("E"):
+            found.append(self.argument())
+        self.template = self.template or found
+        return f"<{', '.join(found)}>"
+
+    def argument(self) -> str:
+        """A type, or a literal such as `Li1E`."""
+        if not self.take("L"):
+            return self.type()
+        self.at += 1
+        end = self.text.find("E", self.at)
+        if end < 0:
+            raise _NotRead
+        value, self.at = self.text[self.at : end], end + 1
+        return value.replace("n", "-")
+
+    def type(self) -> str:
+        """A builtin type, a pointer, a substitution, or a name."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _NotRead
+        found = self._type()
+        self.depth -= 1
+        return found
+
+    def _type(self) -> str:
+        character = self.peek()
+        if character in _POINTERS or character in _QUALIFIERS:
+            self.at += 1
+            found = self.type() + _POINTERS.get(character, "")
+            self.known.append(found)
+            return found
+        for code in ("DF16_", "DF16b", "Dh", character):
+            if code in _TYPES and self.take(code):
+                return _TYPES[code]
+        if character == "T":
+            self.known.append(self.template[self.number("T")])
+            return self.known[-1]
+        if character == "S" and not self.text.startswith("St", self.at):
+            return self.substitution()
+        found = self.name()
+        self.known.append(found)
+        return found
+
+    def substitution(self) -> str:
+        """`S_`, `S0_`: a part that came before."""
+        return self.known[self.number("S")]
+
+    def number(self, letter: str) -> int:
+        """`S_` is 0, `S0_` 1, and so on in base 36."""
+        found = re.compile(rf"{letter}([0-9A-Z]*)_").match(self.text, self.at)
+        if found is None:
+            raise _NotRead
+        self.at = found.end()
+        return int(found[1], 36) + 1 if found[1] else 0
+
+
+__all__ = ["Signature", "read"]

@@ -1,0 +1,159 @@
+"""What a user may pass: the options of a launch, and what is said of a value that is none; the same on every engine."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
+
+from ptxvm.diagnostics.errors import Unsupported
+
+EngineName = Literal["auto", "interp", "jit"]
+Numerics = Literal["exact", "fast"]
+Check = Literal["memory", "init", "sync", "race"]
+Dump = Literal["shapes", "llvm", "asm"]
+Extent = SupportsIndex | Sequence[SupportsIndex]
+
+ENGINES: tuple[str, ...] = get_args(EngineName)
+NUMERICS: tuple[str, ...] = get_args(Numerics)
+CHECKS: tuple[str, ...] = get_args(Check)
+DUMPS: tuple[str, ...] = get_args(Dump)
+
+NONE: frozenset[str] = frozenset()
+LONGEST = 80  # characters of a value in a message
+
+
+class Count(NamedTuple):
+    """A number of something: what is said where it is none, and the least that it may be."""
+
+    said: str
+    least: int | None
+
+
+COUNTS = {
+    "shared": Count("shared is how many bytes of dynamic shared memory a CTA gets", 0),
+    "schedules": Count("a launch is run 1 or more times", 1),
+    "steps": Count("steps is how many instructions the threads may execute", 1),
+    "threads": Count("a kernel is run by 1 or more threads of the host", 1),
+    "seed": Count("seed is an integer, from which random schedules are made", None),
+    "runs": Count("runs is how often a test is run", 0),
+    "bound": Count("bound is how often a loop is followed", 0),
+    "channels": Count("an element has 1, 2 or 4 channels", None),
+    "samples": Count("samples is how many there are of each element of an image", 0),
+}
+
+
+def shown(value: Any) -> str:
+    """A value as a message of one line has room for it."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def index(value: Any) -> int | None:
+    """An integer of Python or NumPy; None for what is none: truths are not numbers here."""
+    if type(value) is int:
+        return value
+    try:
+        return None if type(value).__name__ in ("bool", "bool_") else operator.index(value)
+    except TypeError:
+        return None
+
+
+def count(name: str, value: Any) -> int:
+    """A number of something, by the name of the option."""
+    said, least = COUNTS[name]
+    found = index(value)
+    if found is None:
+        raise TypeError(f"{said}, not {shown(value)}")
+    if least is not None and found < least:
+        raise ValueError(f"{said}, not {found}")
+    return found
+
+
+def extent(name: str, given: Any) -> int | tuple[int, ...]:
+    """The sizes of a grid, a CTA or a cluster as plain integers, so that equal ones are the same."""
+    if type(given) is int:
+        return given
+    several = isinstance(given, tuple | list)
+    sizes = tuple(map(index, given if several else (given,)))
+    if any(size is None for size in sizes):
+        raise ValueError(f"{name} is an integer or up to three of them, not {shown(given)}")
+    found = tuple(size for size in sizes if size is not None)
+    return found if several else found[0]
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str], said: str = "") -> Any:
+    """A word among some."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is one of {', '.join(allowed)}, not {shown(value)}")
+    if value not in allowed:
+        raise ValueError(f"{said or f'there is no {name}'} '{value}'; there are {', '.join(allowed)}")
+    return value
+
+
+def count_or_none(name: str, value: Any) -> int | None:
+    """The same, where the user may say nothing."""
+    return None if value is None else count(name, value)
+
+
+def seconds_or_none(name: str, value: Any) -> float | None:
+    """A time above zero, where the user says one."""
+    if value is None:
+        return None
+    if isinstance(value, bool | str) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} is a number of seconds, not {shown(value)}")
+    seconds = float(value)
+    if not seconds > 0:
+        raise ValueError(f"{name} is a number of seconds above 0, not {shown(value)}")
+    return seconds
+
+
+def names(option: str, given: Any, said: str) -> frozenset[str]:
+    """Some words; one may stand alone."""
+    if type(given) is tuple and not given:  # as a rule
+        return NONE
+    several = (given,) if isinstance(given, str) else given
+    plain = isinstance(several, Collection) and not isinstance(several, bytes | Mapping)
+    if not plain or not all(isinstance(each, str) for each in several):
+        raise TypeError(f"{option} is {said}, not {shown(given)}")
+    return frozenset(several)
+
+
+def checks(given: Any) -> frozenset[str] | None:
+    """The checks that are asked for, where anything is said of them."""
+    if given is None:
+        return None
+    found = names("check", given, f"None, or names of checks ({', '.join(CHECKS)})")
+    for each in found:
+        one_of("check", each, CHECKS)
+    return found
+
+
+def refuse_clusters(cluster: Any) -> None:
+    """A cluster of one CTA is none; others are not there yet."""
+    if cluster is None:
+        return
+    sizes = extent("cluster", cluster)
+    sizes = sizes if isinstance(sizes, tuple) else (sizes,)
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+        raise ValueError(f"cluster has one to three sizes of 1 or more, and {shown(cluster)} was given")
+    if prod(sizes) > 1:
+        raise Unsupported("a cluster of several CTAs")
+
+
+def instance(name: str, value: Any, kinds: type | tuple[type, ...], said: str) -> Any:
+    """An object of a class."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} is {said}, not {shown(value)}")
+    return value
+
+
+def arguments(args: Any) -> Sequence[Any]:
+    """The arguments of a launch, in order."""
+    if type(args) in (list, tuple):
+        found: Sequence[Any] = args
+        return found
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes | bytearray | memoryview):
+        raise TypeError(f"args is a list or tuple with one value for each parameter, not {type(args).__name__}")
+    return args

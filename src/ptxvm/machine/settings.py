@@ -1,0 +1,64 @@
+"""What the environment says of the machine: one place reads and checks each variable.
+
+PTXVM_CACHE        the folder of compiled kernels, or `off`
+PTXVM_CACHE_SIZE   how many MiB it may take
+PTXVM_THREADS      how many threads of the host run a launch
+PTXVM_TIER         auto, quick or best code
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CACHE_SIZE = 256  # MiB
+TIERS = ("auto", "quick", "best")
+
+
+def check() -> None:
+    """ValueError where a variable says what cannot be, whether this launch needs it or not."""
+    cache_folder()
+    cache_size()
+    threads()
+    tier()
+
+
+def cache_folder() -> Path | None:
+    """The folder that the user wants; None where nothing is said."""
+    place = os.environ.get("PTXVM_CACHE", "")
+    if not place or not cached():
+        return None
+    try:
+        return Path(place).expanduser()
+    except RuntimeError:
+        raise ValueError(f"PTXVM_CACHE is a folder, and there is no home directory for {place!r}") from None
+
+
+def cached() -> bool:
+    """Are compiled kernels kept?"""
+    return os.environ.get("PTXVM_CACHE") != "off"
+
+
+def cache_size() -> int:
+    """MiB of the folder."""
+    return _number("PTXVM_CACHE_SIZE", "MiB", 0) if os.environ.get("PTXVM_CACHE_SIZE") else CACHE_SIZE
+
+
+def threads() -> int | None:
+    """Threads of the host; None where nothing is said."""
+    return _number("PTXVM_THREADS", "threads", 1) if os.environ.get("PTXVM_THREADS") else None
+
+
+def tier() -> str:
+    """How good code is to be."""
+    text = os.environ.get("PTXVM_TIER", "auto")
+    if text not in TIERS:
+        raise ValueError(f"PTXVM_TIER is one of {', '.join(TIERS)}, not {text!r}")
+    return text
+
+
+def _number(name: str, of: str, least: int) -> int:
+    text = os.environ[name]
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{name} is a number of {of}, not {text!r}")
+    return int(text)

@@ -1,0 +1,364 @@
+"""The states of a kernel for the question of termination: as `litmus_states`, for threads that are automata.
+
+A write puts an end to those that it is morally strong with, and to those that a barrier puts before it; others stay readable.
+Asynchronous copies are done at once: that they come late does not keep anybody from ending who does not wait for it.
+Barriers open as the machine opens them: when all come who have not ended, or as many as are asked for (PTX 9.7.13.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.single_thread import Meeting, Stage, Touch
+from ptxvm.model.automaton import Answer, Automaton, Call, Place, Step, automata
+from ptxvm.model.ending import Ending
+from ptxvm.model.litmus_states import remains
+from ptxvm.model.liveness import decided
+from ptxvm.model.path_run import Locate, describe, text_of
+from ptxvm.model.program import Location, Thread
+
+STATES = 10_000
+"""So many states are visited."""
+EFFORT = 5_000
+"""So many answers are given to the threads, each run from its beginning, before it is too much."""
+
+Cell = tuple[str, int, int]
+"""Bytes of a variable that are always accessed together: from the first up to the last but one."""
+Room = tuple[int, int, str, int]
+"""Where threads meet: the CTA, the warp (-1 for all), and the kind and the number of a barrier."""
+WHOLE_CTA = -1
+Held = tuple[int, int, str, frozenset[int]]
+"""A value that may be read, its thread (-1: the start) and the scope of its write, and the threads that came after it."""
+ACTS = {"writes", "meets", "arrives", "copies", "tells"}
+
+
+class TooMuch(Exception):  # noqa: N818 - nothing is wrong
+    """There is more to follow than can be followed."""
+
+
+class Cut(Exception):  # noqa: N818 - it is made, and all begins anew
+    """An access touches a part of what was one cell."""
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        self.location = location
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a thread stands: at a place, or before something that it does on its way there."""
+
+    step: Step | None
+    done: int
+    place: Place
+
+    @property
+    def call(self) -> Call | None:
+        """What it does or asks next; None at its end."""
+        return self.step.said[self.done] if self.step is not None else self.place.question
+
+    @property
+    def has_ended(self) -> bool:
+        """Is nothing left to do?"""
+        return self.call is None and not self.place.circles
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Who has come to a room, and how many have to, if that was said."""
+
+    came: frozenset[int]
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A state: where each thread stands, who waits, who has come where, and what memory may be read as."""
+
+    spots: tuple[Spot, ...]
+    memory: tuple[tuple[Cell, frozenset[Held]], ...]
+    waiting: frozenset[int] = frozenset()
+    rooms: tuple[tuple[Room, Gathering], ...] = ()
+
+
+def ends(stage: Stage, threads: Sequence[Thread], locate: Locate, initial: Callable[[Location], int]) -> Ending:
+    """Does a kernel come to its end in every fair schedule?"""
+    machine = KernelMachine(automata(stage, threads, locate, {}), threads, stage.shape.threads, locate, initial)
+    while True:
+        try:
+            return decided(machine, STATES)
+        except Cut as cut:
+            machine.cut(cut.location)
+        except TooMuch as why:
+            return Ending("unknown", (str(why),))
+
+
+class KernelMachine:
+    """The states of a kernel, and the steps between them."""
+
+    def __init__(
+        self, automata: Sequence[Automaton], threads: Sequence[Thread], cta_threads: int, locate: Locate,
+        initial: Callable[[Location], int],
+    ) -> None:  # fmt: skip
+        self.automata, self.threads, self.cta_threads = automata, threads, cta_threads
+        self.locate, self.initial = locate, initial
+        self.cuts: dict[str, set[int]] = {}
+
+    def start(self) -> Turn:
+        """Before any thread has begun."""
+        cells = [cell for variable, cuts in sorted(self.cuts.items()) for cell in _between(variable, sorted(cuts))]
+        memory = tuple((cell, frozenset({(self.initial(_location(cell)), -1, "", frozenset[int]())})) for cell in cells)
+        return self._settled(Turn(tuple(_spot(automaton.first, 0) for automaton in self.automata), memory))
+
+    def cut(self, location: Location) -> None:
+        """From now on these bytes are cells of their own."""
+        self.cuts.setdefault(location.variable, set()).update((location.offset, location.offset + location.size))
+
+    def is_finished(self, state: Turn, number: int) -> bool:
+        """Has this thread come to its end?"""
+        return state.spots[number].has_ended
+
+    def looks(self, state: Turn, number: int) -> bool:
+        """Does a thread look at memory there, or wait for others?"""
+        call = state.spots[number].call
+        return call is not None and call.name not in ("writes", "copies", "tells", "arrives")
+
+    def where(self, state: Turn, number: int) -> str:
+        """What a thread does there, as the kernel writes it."""
+        call = state.spots[number].call
+        if call is None:
+            return "a loop that does nothing else"
+        given = call.given[0]
+        if isinstance(given, Touch):
+            return self._told(given, number)
+        return f"`{text_of(given.bound if isinstance(given, Meeting) else given)}`"
+
+    def _told(self, touch: Touch, number: int) -> str:
+        start = self.locate(touch, self.threads[number])
+        return f"`{describe(touch.bound, Location(*start, touch.size) if start else None)}`"
+
+    def moves(self, state: Turn, known: Collection[Turn]) -> dict[int, list[Turn]]:
+        """What each thread that can go on makes of it.
+
+        To come to a barrier of all changes nothing for anybody else, so that one goes first; the others could go on, too.
+        """
+        if sum(automaton.effort for automaton in self.automata) > EFFORT:
+            raise TooMuch("its threads come to ever new states")
+        able = [n for n, spot in enumerate(state.spots) if n not in state.waiting and not spot.has_ended]
+        first = next((n for n in able if self._only_comes(state.spots[n])), None)
+        if first is not None:
+            (after,) = self.steps(state, first)
+            if after not in known:
+                return {n: [after] if n == first else [] for n in able}
+        return {n: list(dict.fromkeys(self.steps(state, n))) for n in able}
+
+    @staticmethod
+    def _only_comes(spot: Spot) -> bool:
+        call = spot.call
+        return call is not None and call.name in ("meets", "exchanges") and call.given[0].threads is None
+
+    def steps(self, state: Turn, number: int) -> Iterator[Turn]:
+        """What one thread can do next."""
+        spot = state.spots[number]
+        call = spot.call
+        if call is None:
+            yield state  # round and round
+            return
+        if call.name in ("meets", "arrives", "exchanges"):
+            yield self._came(state, number, call.given[0], waits=call.name != "arrives")
+        elif call is spot.place.question:
+            yield from self._asked(state, number, call)
+        else:
+            yield from (self._went_on(after, number) for after in self._done(state, number, call))
+
+    def _asked(self, state: Turn, number: int, call: Call) -> Iterator[Turn]:
+        """A read, or an atomic operation: what it finds."""
+        match call.name:
+            case "reads":
+                touch = call.given[0]
+                for values in product(*(self._held(state, place) for place in self._places(touch, number))):
+                    yield self._answered(state, number, values)
+            case "updates":
+                touch, modify, compared = call.given
+                for old in self._values(state, touch, number):
+                    wrote = state if compared not in (None, old) else self._wrote(state, number, touch, modify(old))
+                    yield self._answered(wrote, number, old)
+
+    def _done(self, state: Turn, number: int, call: Call) -> Iterator[Turn]:
+        """Memory after a write, a copy, or the end of one."""
+        match call.name:
+            case "writes":
+                yield self._write(state, number, *call.given)
+            case "copies":
+                yield from self._copied(state, number, *call.given[2:])
+            case "tells":
+                touch, _, modify = call.given
+                yield from (self._wrote(state, number, touch, modify(old)) for old in self._values(state, touch, number))
+
+    # ── where threads stand ─────────────────────────────────────────────────────────────
+
+    def _answered(self, state: Turn, number: int, answer: Answer) -> Turn:
+        return self._at(state, number, _spot(self.automata[number].after(state.spots[number].place, answer), 0))
+
+    def _went_on(self, state: Turn, number: int) -> Turn:
+        spot = state.spots[number]
+        return self._at(state, number, _spot(spot.step, spot.done + 1)) if spot.step else state
+
+    def _at(self, state: Turn, number: int, spot: Spot) -> Turn:
+        moved = replace(state, spots=(*state.spots[:number], spot, *state.spots[number + 1 :]))
+        return self._settled(moved) if spot.has_ended and moved.rooms else moved
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────
+
+    def _places(self, touch: Touch, number: int) -> list[Location]:
+        """The scalars of an access; none of what only its thread sees."""
+        start = self.locate(touch, self.threads[number])
+        if start is None:
+            return []
+        return [Location(start[0], start[1] + n * touch.size, touch.size) for n in range(touch.count)]
+
+    def _cells(self, location: Location) -> list[Cell]:
+        cuts, end = self.cuts.get(location.variable, set()), location.offset + location.size
+        if location.offset not in cuts or end not in cuts:
+            raise Cut(location)
+        return list(_between(location.variable, sorted(cut for cut in cuts if location.offset <= cut <= end)))
+
+    def _held(self, state: Turn, location: Location) -> list[int]:
+        """What a location may be read as."""
+        memory, cells = dict(state.memory), self._cells(location)
+        found = {0}
+        for cell in cells:
+            shift = 8 * (cell[1] - location.offset)
+            found = {low | value << shift for low in found for value, *_ in memory[cell]}
+        return sorted(found)
+
+    def _values(self, state: Turn, touch: Touch, number: int) -> list[int]:
+        """What an atomic operation may find; that of a packed type finds each of its scalars."""
+        (place,) = self._places(touch, number)
+        return self._held(state, place)
+
+    def _wrote(self, state: Turn, number: int, touch: Touch, value: int) -> Turn:
+        return self._write(state, number, touch, [value])
+
+    def _write(self, state: Turn, number: int, touch: Touch, values: Sequence[int]) -> Turn:
+        """Memory after a write: what it is morally strong with, and what its thread wrote before, is gone."""
+        memory = dict(state.memory)
+        scope = touch.scope if touch.order != "weak" else ""
+        for location, value in zip(self._places(touch, number), values, strict=False):
+            for cell in self._cells(location):
+                part = value >> 8 * (cell[1] - location.offset) & (1 << 8 * (cell[2] - cell[1])) - 1
+                stays = [old for old in memory[cell] if number not in old[3] and remains(self.threads, number, scope, old[:3])]
+                memory[cell] = frozenset({*stays, (part, number, scope, frozenset({number}))})
+        return replace(state, memory=tuple((cell, memory[cell]) for cell, _ in state.memory))
+
+    def _copied(self, state: Turn, number: int, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> Iterator[Turn]:
+        """A copy of what may be read."""
+        pieces: list[list[bytes]] = []
+        for touch, held in sources:
+            places = self._places(touch, number)
+            pieces += [[value.to_bytes(touch.size, "little") for value in self._held(state, at)] for at in places]
+            pieces += [] if places else [[held]]
+        for chosen in product(*pieces):
+            found = b"".join(chosen).ljust(target.size * target.count, b"\0")
+            words = [found[at : at + target.size] for at in range(0, len(found), target.size)]
+            yield self._write(state, number, target, [int.from_bytes(word, "little") for word in words])
+
+    # ── meeting ─────────────────────────────────────────────────────────────────────────
+
+    def _came(self, state: Turn, number: int, meeting: Meeting, *, waits: bool) -> Turn:
+        """A thread comes to a room, and stays there if it waits."""
+        room, rooms = self._room(number, meeting), dict(state.rooms)
+        before = rooms.get(room, Gathering(frozenset()))
+        rooms[room] = Gathering(before.came | {number}, before.count if meeting.threads is None else meeting.threads)
+        came = replace(state, rooms=tuple(sorted(rooms.items(), key=lambda item: item[0])))
+        came = replace(came, waiting=came.waiting | {number}) if waits else self._went_on(came, number)
+        return self._settled(came)
+
+    def _room(self, number: int, meeting: Meeting) -> Room:
+        cta, thread = divmod(number, self.cta_threads)
+        if meeting.name == "bar":
+            return cta, WHOLE_CTA, "bar", meeting.number
+        return cta, thread // WARP, meeting.name, 0
+
+    def _settled(self, state: Turn) -> Turn:
+        """Let those go on who have met all whom they wait for."""
+        for room, gathering in state.rooms:
+            ready = self._ready(state, room, gathering)
+            if ready:
+                left = gathering.came - ready
+                rooms = {**dict(state.rooms), room: replace(gathering, came=left)}
+                kept = tuple((each, here) for each, here in rooms.items() if here.came)
+                freed = replace(state, rooms=kept, waiting=state.waiting - ready)
+                if room[2] in ("bar", "bar.warp"):
+                    freed = replace(freed, memory=_known_after(state.memory, gathering.came, ready & state.waiting))
+                given = {n: state.spots[n].call for n in gathering.came & state.waiting}
+                for number in sorted(ready & state.waiting):
+                    freed = self._released(freed, number, given)
+                return self._settled(freed)
+        return state
+
+    def _released(self, state: Turn, number: int, given: Mapping[int, Call | None]) -> Turn:
+        """A thread goes on with what the others gave."""
+        call = given[number]
+        if call is None or call.name != "exchanges":
+            return self._went_on(state, number)
+        first, mine = number - number % self.cta_threads, number % self.cta_threads
+        others = {member: given.get(first + member) for member in call.given[0].members if member != mine}
+        taken = tuple((member, other.given[1]) for member, other in sorted(others.items()) if other is not None)
+        return self._answered(state, number, taken)
+
+    def _ready(self, state: Turn, room: Room, gathering: Gathering) -> frozenset[int]:
+        """Who of those in a room need not wait for others any more."""
+        cta, warp, _, _ = room
+        first = cta * self.cta_threads
+        alive = {n for n in range(first, first + self.cta_threads) if not state.spots[n].has_ended}
+        if warp == WHOLE_CTA:
+            return gathering.came if self._is_complete(first, alive, gathering) else frozenset()
+        wanted = {n: self._members(state, n) & alive for n in gathering.came}
+        return frozenset(n for n, members in wanted.items() if members <= gathering.came)
+
+    def _members(self, state: Turn, number: int) -> set[int]:
+        call = state.spots[number].call
+        first = number - number % self.cta_threads
+        return {first + member for member in call.given[0].members} if call is not None else set()
+
+    def _is_complete(self, first: int, alive: set[int], gathering: Gathering) -> bool:
+        """Have enough come?  A warp all of whose threads came or ended counts as whole."""
+        if gathering.count is None:
+            return alive <= gathering.came
+        counted = 0
+        for start in range(first, first + self.cta_threads, WARP):
+            warp = set(range(start, min(start + WARP, first + self.cta_threads)))
+            here = warp & gathering.came
+            counted += WARP if here and warp & alive <= here else len(here)
+        return counted >= gathering.count
+
+
+def _known_after(
+    memory: tuple[tuple[Cell, frozenset[Held]], ...], came: frozenset[int], waited: frozenset[int]
+) -> tuple[tuple[Cell, frozenset[Held]], ...]:
+    """What those who came to a barrier come after, those who waited there come after, too."""
+
+    def known(held: Held) -> Held:
+        value, thread, scope, after = held
+        return value, thread, scope, after | waited if after & came else after
+
+    return tuple((cell, frozenset(map(known, held))) for cell, held in memory)
+
+
+def _spot(step: Step, done: int) -> Spot:
+    """The next thing of a step that others notice, or the place where it leads."""
+    while done < len(step.said) and step.said[done].name not in ACTS:
+        done += 1
+    return Spot(step, done, step.to) if done < len(step.said) else Spot(None, 0, step.to)
+
+
+def _between(variable: str, cuts: Sequence[int]) -> Iterator[Cell]:
+    return ((variable, start, end) for start, end in pairwise(cuts))
+
+
+def _location(cell: Cell) -> Location:
+    return Location(cell[0], cell[1], cell[2] - cell[1])

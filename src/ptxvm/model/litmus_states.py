@@ -1,0 +1,263 @@
+"""The states of a litmus test for the question of termination: threads take turns, and each step is visible to all.
+
+A variable holds the writes that nothing ordered yet: a morally strong write replaces what was there, a racing one joins it,
+and a load takes any of them, again and again if it likes.  So a loop that spins on racing accesses may spin for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeVar
+
+from ptxvm.model.litmus_test import Test
+from ptxvm.model.program import DEPTH, Atomic, Barrier, Branch, Compute, Instruction, Load, Location, Operand, Store, Thread
+from ptxvm.model.values import ARITHMETIC, COMPARISONS
+
+T = TypeVar("T")
+Registers = tuple[tuple[str, int], ...]
+Written = tuple[int, int, str]
+"""A value, the number of the thread that wrote it (-1: the start), and the scope of a strong write."""
+Place = tuple[tuple[int, ...], str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where each thread stands, what its registers are, and what memory and barriers hold."""
+
+    at: tuple[int, ...]
+    registers: tuple[Registers, ...]
+    memory: tuple[tuple[str, frozenset[Written]], ...]
+    arrived: tuple[tuple[Place, tuple[int, ...]], ...] = ()
+    """How often each thread arrived at a barrier."""
+    passed: tuple[tuple[Place, tuple[int, ...]], ...] = ()
+    """How often each thread waited there, and went on."""
+    waiting: frozenset[int] = frozenset()
+    """The threads that arrived where they stand, and wait."""
+
+
+class Machine:
+    """The states of a test, and the steps between them; only what can decide a branch or a barrier is followed."""
+
+    def __init__(self, test: Test) -> None:
+        self.test, self.threads = test, test.threads
+        self.registers, self.variables = deciding(test)
+
+    def start(self) -> State:
+        """Before any thread has begun."""
+        known = {self.test.physical(name): value for name, value in self.test.variables.items()}
+        names = sorted(known.keys() | self.variables)
+        return State(
+            tuple(self.skip(thread, 0) for thread in self.threads),
+            tuple(tuple(sorted(thread.registers.items())) for thread in self.threads),
+            tuple((name, frozenset({(known.get(name, 0), -1, "")})) for name in names if name in self.variables),
+        )
+
+    def moves(self, state: State, known: Collection[State]) -> dict[int, list[State]]:
+        """What each thread that can go on makes of it."""
+        del known
+        moves = {n: list(self.steps(state, n)) for n in range(len(self.threads))}
+        return {n: following for n, following in moves.items() if following}
+
+    def looks(self, state: State, number: int) -> bool:
+        """Does a thread look at memory there, or wait for others?"""
+        return isinstance(self.threads[number].code[state.at[number]], Load | Atomic | Barrier)
+
+    def where(self, state: State, number: int) -> str:
+        """What a thread does there."""
+        return f"`{self.threads[number].code[state.at[number]].text}`"
+
+    def is_finished(self, state: State, number: int) -> bool:
+        """Has this thread come to its end?"""
+        return state.at[number] >= len(self.threads[number].code)
+
+    def steps(self, state: State, number: int) -> Iterator[State]:
+        """What one thread can do next: nothing at its end, or where it waits for others."""
+        if self.is_finished(state, number):
+            return
+        instruction = self.threads[number].code[state.at[number]]
+        turn = _Turn(self, state, number, dict(state.registers[number]))
+        match instruction:
+            case Compute(name, register, left, right):
+                turn.registers[register] = ARITHMETIC[name](turn.value(left), turn.value(right))
+                yield turn.ended(state)
+            case Branch(comparison, left, right, label):
+                jumps = COMPARISONS[comparison](turn.value(left), turn.value(right))
+                yield turn.ended(state, self.threads[number].labels[label] if jumps else None)
+            case Load():
+                yield from turn.load(instruction)
+            case Store(locations, values):
+                for location, operand in zip(locations, values, strict=True):
+                    state = self.write(state, number, location.variable, turn.value(operand), instruction.scope)
+                yield turn.ended(state)
+            case Atomic():
+                yield from turn.atomic(instruction)
+            case Barrier():
+                yield from turn.barrier(instruction)
+
+    def skip(self, thread: Thread, at: int) -> int:
+        """The next instruction that matters."""
+        while at < len(thread.code) and not self._matters(thread, thread.code[at]):
+            at += 1
+        return at
+
+    def _matters(self, thread: Thread, instruction: Instruction) -> bool:
+        """Can it decide a branch or a barrier, of this thread or of another?"""
+        match instruction:
+            case Branch() | Barrier():
+                return True
+            case Compute():
+                return (thread.name, instruction.register) in self.registers
+            case Load() | Store():
+                return any(self.test.physical(place.variable) in self.variables for place in instruction.locations)
+            case Atomic():
+                return self.test.physical(instruction.location.variable) in self.variables
+        return False
+
+    def write(self, state: State, number: int, variable: str, value: int, scope: str) -> State:
+        """Memory after a write: what it is morally strong with, and what its thread wrote before, is gone."""
+        name, memory = self.test.physical(variable), dict(state.memory)
+        stays = {old for old in memory[name] if remains(self.threads, number, scope, old)}
+        memory[name] = frozenset({*stays, (value, number, scope)})
+        return replace(state, memory=tuple(sorted(memory.items())))
+
+    def is_open(self, state: State, number: int, place: Place, count: int | None) -> bool:
+        """May the thread go on?"""
+        none = (0,) * len(self.threads)
+        arrived = dict(state.arrived).get(place, none)
+        if count is not None:
+            return sum(arrived) >= count
+        turn = dict(state.passed).get(place, none)[number] + 1
+        taking_part = (n for n in range(len(self.threads)) if self._takes_part(state, n, place, arrived))
+        return all(arrived[n] >= turn for n in taking_part)
+
+    def _takes_part(self, state: State, number: int, place: Place, arrived: tuple[int, ...]) -> bool:
+        """Must this thread come?  One whose number stands in a register must until it went to another barrier."""
+        thread, (prefix, name, identity) = self.threads[number], place
+        if thread.cta[: len(prefix)] != prefix:
+            return False
+        named = [i for i in thread.code if isinstance(i, Barrier) and i.name == name]
+        if arrived[number] or any(barrier.identity == identity for barrier in named):
+            return True
+        went = any(other[:2] == place[:2] and counts[number] for other, counts in state.arrived)
+        return any(isinstance(b.identity, str) for b in named) and not went and not self.is_finished(state, number)
+
+
+def remains(threads: Sequence[Thread], number: int, scope: str, old: Written) -> bool:
+    """May what was written still be read after a write of a thread?  Not if that is its own, or morally strong with it."""
+    _, other, theirs = old
+    if other in (-1, number):
+        return False
+    mine, writer = threads[number], threads[other]
+    return not (scope and theirs and mine.within(scope, writer) and writer.within(theirs, mine))
+
+
+@dataclass
+class _Turn:
+    """One step of one thread: the state before it, and the registers, which it may change."""
+
+    machine: Machine
+    before: State
+    number: int
+    registers: dict[str, int]
+
+    def value(self, operand: Operand) -> int:
+        """What an operand is now."""
+        return operand if isinstance(operand, int) else self.registers.get(operand, 0)
+
+    def ended(self, state: State, goal: int | None = None) -> State:
+        """The state after the instruction; the thread goes on at the goal, or behind."""
+        at = state.at[self.number] + 1 if goal is None else goal
+        following = self.machine.skip(self.machine.threads[self.number], at)
+        registers = _with(state.registers, self.number, tuple(sorted(self.registers.items())))
+        return replace(state, at=_with(state.at, self.number, following), registers=registers)
+
+    def held(self, variable: str) -> list[Written]:
+        """What a variable may be read as."""
+        return sorted(dict(self.before.memory)[self.machine.test.physical(variable)])
+
+    def load(self, load: Load) -> Iterator[State]:
+        """Any value that is there."""
+        for chosen in product(*(self.held(place.variable) for place in load.locations)):
+            self.registers.update((name, value) for name, (value, _, _) in zip(load.registers, chosen, strict=True))
+            yield self.ended(self.before)
+
+    def atomic(self, atom: Atomic) -> Iterator[State]:
+        """Any value that is there, and what becomes of it."""
+        operands = [self.value(operand) for operand in atom.operands]
+        for old, _, _ in self.held(atom.location.variable):
+            if atom.register:
+                self.registers[atom.register] = old
+            new = _modified(atom, old, operands)
+            written = self.machine.write(self.before, self.number, atom.location.variable, new, atom.scope)
+            yield self.ended(self.before if atom.operation == "cas" and old != operands[0] else written)
+
+    def barrier(self, barrier: Barrier) -> Iterator[State]:
+        """Arrive; to wait is a step of its own."""
+        state, number, threads = self.before, self.number, self.machine.threads
+        place = (threads[number].cta[: DEPTH[barrier.scope]], barrier.name, self.value(barrier.identity))
+        count = None if barrier.count is None else self.value(barrier.count)
+        if barrier.arrives and number not in state.waiting:
+            came = replace(state, arrived=_counted(state.arrived, place, number, len(threads)))
+            yield replace(came, waiting=state.waiting | {number}) if barrier.waits else self.ended(came)
+        elif self.machine.is_open(state, number, place, count):
+            passed = _counted(state.passed, place, number, len(threads))
+            yield self.ended(replace(state, passed=passed, waiting=state.waiting - {number}))
+
+
+def deciding(test: Test) -> tuple[set[tuple[str, str]], set[str]]:
+    """The registers on which branches and barriers depend, and the variables on which those registers do."""
+    registers: set[tuple[str, str]] = set()
+    variables: set[str] = set()
+    code = [(thread.name, instruction) for thread in test.threads for instruction in thread.code]
+    before = -1
+    while before != len(registers) + len(variables):
+        before = len(registers) + len(variables)
+        for thread, instruction in code:
+            written, places, operands = _flow(instruction)
+            touched = {test.physical(place.variable) for place in places}
+            if written is None or any((thread, name) in registers for name in written) or touched & variables:
+                variables |= touched
+                registers |= {(thread, operand) for operand in operands if isinstance(operand, str)}
+    return registers, variables
+
+
+def _flow(instruction: Instruction) -> tuple[tuple[str, ...] | None, tuple[Location, ...], tuple[Operand | None, ...]]:
+    """The registers that it writes (None: it decides), the memory that it touches, the operands that it needs."""
+    match instruction:
+        case Branch():
+            return None, (), (instruction.left, instruction.right)
+        case Barrier():
+            return None, (), (instruction.identity, instruction.count)
+        case Compute():
+            return (instruction.register,), (), (instruction.left, instruction.right)
+        case Load():
+            return instruction.registers, instruction.locations, ()
+        case Store():
+            return (), instruction.locations, instruction.values
+        case Atomic():
+            return (instruction.register or "",), (instruction.location,), instruction.operands
+    return (), (), ()
+
+
+def _with(row: tuple[T, ...], number: int, value: T) -> tuple[T, ...]:
+    """The row with one element replaced."""
+    return (*row[:number], value, *row[number + 1 :])
+
+
+def _counted(
+    counts: tuple[tuple[Place, tuple[int, ...]], ...], place: Place, number: int, threads: int
+) -> tuple[tuple[Place, tuple[int, ...]], ...]:
+    """The counts of all barriers, one more for this thread at this barrier."""
+    known = dict(counts)
+    old = known.get(place, (0,) * threads)
+    known[place] = _with(old, number, old[number] + 1)
+    return tuple(sorted(known.items()))
+
+
+def _modified(atom: Atomic, old: int, operands: list[int]) -> int:
+    """What an atomic operation makes of a value."""
+    if atom.operation == "cas":
+        return operands[1]
+    return ARITHMETIC[atom.operation](old, operands[0])

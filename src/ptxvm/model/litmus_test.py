@@ -1,0 +1,59 @@
+"""A litmus test: a program and a question about how it may end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ptxvm.model.conditions import Condition
+from ptxvm.model.ending import Ending
+from ptxvm.model.paths import Path
+from ptxvm.model.program import Alias, Elements, Thread
+
+
+@dataclass(frozen=True)
+class Test:
+    """A program and its question."""
+
+    name: str
+    threads: tuple[Thread, ...]
+    variables: Mapping[str, int]
+    """The initial values."""
+    aliases: Mapping[str, Alias]
+    quantifier: Literal["exists", "not_exists", "forall"]
+    condition: Condition
+    filter: Condition | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of each variable; 8 where nothing is said."""
+    elements: Mapping[str, Elements] = field(default_factory=dict)
+    """How the final values of variables are shown; one number where nothing is said."""
+    ways: Callable[[int], Iterator[tuple[Path, ...]]] | None = field(default=None, compare=False)
+    """Of a kernel: a way for each thread that jumps back at most so often.  Those of other tests follow from their code."""
+    ending: Callable[[], Ending] | None = field(default=None, compare=False)
+    """Of a kernel: does it come to its end?"""
+    loops: bool = False
+    """Of a kernel: can a thread go on for ever, or take from others what they never give?"""
+    cta_threads: int = 0
+    """Of a kernel: the threads of a CTA; 0 for other tests, whose barriers are opened by those that name them."""
+
+    __test__ = False  # pytest: this is no test of ours
+
+    def shown(self, values: Mapping[str, int]) -> dict[str, int]:
+        """The final values of variables, as the question names them."""
+        shown: dict[str, int] = {}
+        for name, value in values.items():
+            shown.update(self.elements[name].named(name, value) if name in self.elements else {name: value})
+        return shown
+
+    def physical(self, variable: str) -> str:
+        """The variable whose memory an address reaches."""
+        while variable in self.aliases:
+            variable = self.aliases[variable].of
+        return variable
+
+    def virtual(self, variable: str) -> str:
+        """The generic address by which a name reaches memory: another proxy uses the address of what it names."""
+        while variable in self.aliases and self.aliases[variable].proxy != "generic":
+            variable = self.aliases[variable].of
+        return variable

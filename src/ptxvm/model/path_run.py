@@ -1,0 +1,426 @@
+"""One path through a thread of a kernel: the machine runs it, a choice fixes its reads, and its accesses become events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, NamedTuple, Protocol
+
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.machine.single_thread import Enough, Holder, Meeting, Payload, Touch
+from ptxvm.model.copying import Copying
+from ptxvm.model.dependencies import NONE, Dependencies
+from ptxvm.model.events import Event, Kind
+from ptxvm.model.paths import FOREVER, ORDERS, Encounter, Exchange, Path, Taken
+from ptxvm.model.program import Barrier, Location, Thread
+from ptxvm.model.values import Key, Read
+from ptxvm.syntax import tree
+
+STRONG = {"volatile": "relaxed"}
+MANY = 64
+"""So many chains of writes behind a value are followed."""
+
+Locate = Callable[[Touch, Thread], "tuple[str, int] | None"]
+"""The variable, and which of its bytes, that an access begins at; None for memory of the thread alone."""
+
+
+class Link(NamedTuple):
+    """A write on the way of a value: which instruction of which thread, and its how manieth turn."""
+
+    thread: str
+    instruction: int
+    turn: int
+    element: int
+
+
+Chain = frozenset[Link]
+FROM_OTHERS: tuple[Chain, ...] = (frozenset(),)
+"""How a value came that another thread gave is not followed."""
+
+
+class Written(NamedTuple):
+    """What a way writes: where, what, and how the value came; of an atomic, what it had found.
+
+    A scope is empty for weak writes; `makes` an mbarrier is where nothing else was before.
+    """
+
+    location: Location
+    value: int
+    chains: tuple[Chain, ...]
+    thread: Thread
+    link: Link
+    scope: str
+    found: int | None
+    makes: bool
+
+
+@dataclass(slots=True)
+class Before:
+    """What a thread has done at a location: the last value that it read or wrote, and the scopes of all that."""
+
+    thread: Thread
+    value: int | None = None
+    scopes: set[str] = field(default_factory=set)
+
+
+class Choices(Protocol):
+    """What reads may find."""
+
+    def at(self, location: Location, before: Before) -> Sequence[int]:
+        """What a read of a location may find, after what its thread has read and written there."""
+        ...
+
+    def behind(self, location: Location, value: int) -> tuple[Chain, ...]:
+        """The writes through which the value may have come, in one way or another."""
+        ...
+
+    def given(self, encounter: Encounter, thread: str) -> Sequence[Payload | None]:
+        """What a thread may give to those whom it meets; None if it may end without coming."""
+        ...
+
+
+class Walk:
+    """A script that chooses as `chosen` says, then always the first choice; `others` are the choices that it left."""
+
+    def __init__(
+        self, thread: Thread, cta_threads: int, locate: Locate, choices: Choices, chosen: Sequence[Any], jumps_back: int
+    ) -> None:
+        self.path, self.cta_threads = Path(thread), cta_threads
+        self.locate, self.choices, self.left = locate, choices, jumps_back
+        self.chosen = list(chosen)
+        self.others: list[list[Any]] = []
+        self.reads_so_far = self.reads_before = 0
+        self.was_cut = False
+        self.written: list[Written] = []
+        self.before: dict[Location, Before] = {}
+        self.gave: list[tuple[Encounter, str, Payload]] = []
+        self.met = Counter[Encounter]()
+        self.copying = Copying(self.path)
+        self.turns = Counter[int]()
+        self.found: int | None = None
+        self.running = self.elements = self.learned = 0
+        self.behind: dict[Key, tuple[Chain, ...]] = {}
+        self.flow = Dependencies()
+
+    # ── control ─────────────────────────────────────────────────────────────────────────
+
+    def enters(self, code: Sequence[Bound], depth: int, standing: Callable[[], Hashable]) -> None:
+        """What was left of the last run of instructions is done."""
+        del standing  # a walk remembers all it did
+        self.flow.enter(code, depth)
+
+    def hands_on(self, source: Holder | None, target: Holder) -> None:
+        """The target depends on what the source does."""
+        self.flow.hand_on(source, target)
+
+    def goes_back(self) -> None:
+        """A loop is followed only so often; a turn in which nothing was found that might be another is not counted."""
+        self.left -= self.reads_so_far > self.reads_before
+        self.reads_before = self.reads_so_far
+        if self.left < 0:
+            self.was_cut = True
+            raise Enough
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────
+
+    def reads(self, touch: Touch) -> Sequence[int] | None:
+        """Choose for each element."""
+        self._comes_to(touch.bound)
+        start = self.locate(touch, self.path.thread)
+        if start is None:
+            self.flow.read_own(touch)
+            return None
+        values = []
+        for n in range(touch.count):
+            location = Location(start[0], start[1] + n * touch.size, touch.size)
+            key = self._add(Kind.READ, touch, location)
+            self.flow.read(key)
+            values.append(self._choose(key, location))
+        self.path.time += 2
+        return values
+
+    def writes(self, touch: Touch, values: Sequence[int]) -> None:
+        """Each element is a write."""
+        self._comes_to(touch.bound)
+        start = self.locate(touch, self.path.thread)
+        if start is None:
+            self.flow.wrote_own(touch)
+            return
+        for n, value in enumerate(values):
+            location = Location(start[0], start[1] + n * touch.size, touch.size)
+            self._add(Kind.WRITE, touch, location, value=value, data=self.flow.of_element("b", n, touch.count))
+        self.path.time += 2
+
+    def updates(self, touch: Touch, modify: Callable[[int], int], compared: int | None) -> int:
+        """A read and a write of each scalar; a `cas` that finds something else is a read (PTX 8.4)."""
+        self._comes_to(touch.bound)
+        start = self.locate(touch, self.path.thread)
+        if start is None:
+            raise Unsupported(f"'{touch.bound.i.mnemonic}' on memory of one thread, in a litmus kernel")
+        size, keys, old = touch.size // touch.parts, [], 0
+        acquires, releases = ORDERS.get(touch.order, ("relaxed", "relaxed"))
+        is_red = not touch.bound.i.destinations()
+        for n in range(touch.parts):
+            location = Location(start[0], start[1] + n * size, size)
+            key = self._key
+            self._add(Kind.READ, touch, location, order=acquires, atomic=key, is_red=is_red)
+            keys.append((key, location))
+            self.flow.read(key)
+            old |= self._choose(key, location) << 8 * size * n
+        new = modify(old)
+        self.path.time += 1
+        if compared is None or old == compared:
+            given = self.flow.of_sources()
+            for n, (key, location) in enumerate(keys):
+                value = new >> 8 * size * n & (1 << 8 * size) - 1
+                data = given if _replaces(touch.bound) else given | {key}
+                self.found = old >> 8 * size * n & (1 << 8 * size) - 1
+                self._add(Kind.WRITE, touch, location, order=releases, atomic=key, value=value, data=data)
+                self.found = None
+        self.path.time += 2
+        return old
+
+    def _choose(self, key: Key, location: Location) -> int:
+        """A value for a read: the path is only gone where it finds that one."""
+        before = self._before(location)
+        value: int = self._one_of(self.choices.at(location, before))
+        before.value = value
+        self.behind[key] = self.choices.behind(location, value)
+        self.path.taken.append(Taken("==", Read(key), value, outcome=True))
+        return value
+
+    def _one_of(self, choices: Sequence[Any]) -> Any:
+        """What was chosen for this time, or the first; the others are left for later."""
+        if self.reads_so_far == len(self.chosen):
+            first, *rest = choices
+            self.others += [[*self.chosen, other] for other in rest]
+            self.chosen.append(first)
+        self.reads_so_far += 1
+        return self.chosen[self.reads_so_far - 1]
+
+    def finds_over(self, order: str, scope: str) -> None:
+        """The read before this one has the order of the instruction: where the phase goes on, it acquires nothing."""
+        self.path.events[-1] = replace(self.path.events[-1], order=order, scope=scope)
+
+    # ── asynchronous copies ─────────────────────────────────────────────────────────────
+
+    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
+        """Reads and writes that begin now, and end when they are waited for."""
+        self._comes_to(bound)
+        first, found, keys = len(self.path.events), b"", NONE
+        for touch, held in sources:
+            start = self.locate(touch, self.path.thread)
+            if start is None:
+                found += held
+                continue
+            for n in range(touch.count):
+                location = Location(start[0], start[1] + n * touch.size, touch.size)
+                key = self._add(Kind.READ, touch, location, end=FOREVER)
+                found += self._choose(key, location).to_bytes(touch.size, "little")
+                keys |= {key}
+        self._write_copy(target, found.ljust(target.count * target.size, b"\0"), keys)
+        self.copying.began(kind, first)
+        self.path.time += 2
+
+    def _write_copy(self, target: Touch, found: bytes, keys: frozenset[Key]) -> None:
+        start = self.locate(target, self.path.thread)
+        if start is None:
+            raise Unsupported(f"'{target.bound.i.mnemonic}' to memory of one thread, in a litmus kernel")
+        for at in range(0, target.count * target.size, target.size):
+            location = Location(start[0], start[1] + at, target.size)
+            value = int.from_bytes(found[at : at + target.size], "little")
+            self._add(Kind.WRITE, target, location, end=FOREVER, value=value, data=keys)
+
+    def groups(self, kind: str) -> None:
+        """What began belongs together."""
+        self.copying.group(kind)
+
+    def awaits(self, kind: str, left: int, *, reading: bool) -> None:
+        """Groups end; who waits for copies by the async proxy sees them by the generic one (PTX 9.7.9.25.2)."""
+        self.path.done += 1
+        ended = self.copying.end(kind, left, reading=reading)
+        if any(event.proxy == "async" and event.kind is Kind.WRITE for event in ended):
+            self._fence_async(NONE)
+
+    def _fence_async(self, follows: frozenset[Key], *, end: int | None = None) -> Key:
+        key, time = self._key, self.path.time
+        said = "(the end of a bulk copy)"
+        thread, done = self.path.thread, self.path.done
+        what: dict[str, Any] = {"proxy": "async", "made_of": done, "follows": follows}
+        self.path.events.append(Event(Kind.PROXY_FENCE, key, said, thread, time, end or time + 1, **what))
+        self.path.time += 2
+        return key
+
+    def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+        """An atomic operation that follows the copies, and that nothing of the thread follows."""
+        self._comes_to(touch.bound)
+        self.path.done += 1
+        start = self.locate(touch, self.path.thread)
+        if start is None:
+            raise Unsupported(f"'{touch.bound.i.mnemonic}' with an mbarrier of one thread, in a litmus kernel")
+        after = self.copying.keys(kind, last=last)
+        if kind != "copies":
+            after |= {self._fence_async(after, end=FOREVER)}
+        location, key = Location(start[0], start[1], touch.size), self._key
+        acquires, releases = ORDERS.get(touch.order, ("relaxed", "relaxed"))
+        many: dict[str, Any] = {"atomic": key, "end": FOREVER, "proxy": "generic"}
+        self._add(Kind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
+        value = modify(self._choose(key, location))
+        self._before(location).scopes.add("")  # when it happens, is open
+        self._add(Kind.WRITE, touch, location, order=releases, value=value, data={key}, follows=after | {key}, **many)
+        self.path.time += 2
+
+    # ── order ───────────────────────────────────────────────────────────────────────────
+
+    def fences(self, bound: Bound, order: str, scope: str) -> None:
+        """A fence, or a proxy fence: the instruction tells."""
+        self._comes_to(bound)
+        proxy = "proxy" in bound.node.words
+        kind = Kind.PROXY_FENCE if proxy else Kind.FENCE
+        by = next((name for name in ("alias", "async") if any(name in word for word in bound.node.words)), "tensormap")
+        self._put(kind, bound, bound.node.head, order=order, scope=scope, proxy=by if proxy else "generic")
+        self.path.time += 2
+
+    def meets(self, meeting: Meeting) -> None:
+        """Arrive, then wait."""
+        self._barrier(meeting, waits=True)
+
+    def arrives(self, meeting: Meeting) -> None:
+        """Arrive."""
+        self._barrier(meeting, waits=False)
+
+    def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
+        """Choose what the others give; a way ends here as long as one of them is not known to come."""
+        names = {member: f"P{self.first + member}" for member in meeting.members}
+        encounter = (meeting.name, meeting.number, tuple(names.values()), 0)
+        encounter = (*encounter[:3], self.met[encounter])
+        self.met[*encounter[:3], 0] += 1
+        own = self.path.thread.name
+        self._barrier(meeting, waits=True)
+        self.gave.append((encounter, own, given))
+        others = {member: name for member, name in names.items() if name != own}
+        known = [self.choices.given(encounter, name) for name in others.values()]
+        if not all(known):
+            raise Enough
+        taken = dict(zip(others, self._one_of(list(product(*known))), strict=True))
+        by_name = {others[member]: payload for member, payload in taken.items()}
+        comes_from = self.flow.of_sources() | self.flow.control
+        self.path.exchanges.append(Exchange(encounter, own, given, comes_from, by_name, {}))
+        return {member: payload for member, payload in taken.items() if payload is not None}
+
+    def learns(self, thread: int) -> None:
+        """A key stands for what the other gave."""
+        name, exchange = f"P{self.first + thread}", self.path.exchanges[-1]
+        if exchange.taken.get(name) is not None and name not in exchange.keys.values():
+            self.learned += 1
+            key = (self.path.thread.name, -self.learned)
+            self.path.exchanges[-1] = replace(exchange, keys={**exchange.keys, key: name})
+            self.behind[key] = FROM_OTHERS
+            self.flow.read(key)
+
+    @property
+    def first(self) -> int:
+        """The number of the first thread of the CTA in the grid."""
+        return self.path.thread.cta[2] * self.cta_threads
+
+    def _barrier(self, meeting: Meeting, *, waits: bool) -> None:
+        """Only barriers of the CTA and `bar.warp.sync` order memory."""
+        bound = meeting.bound
+        self._comes_to(bound)
+        of_cta = meeting.name == "bar"
+        scope, orders = "cta" if of_cta else "warp", of_cta or meeting.name == "bar.warp"
+        barrier = Barrier(
+            meeting.name, meeting.number, meeting.threads, waits=waits, scope=scope, orders=orders, text=text_of(bound)
+        )  # fmt: skip
+        what: dict[str, Any] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
+        self._put(Kind.ARRIVAL, bound, barrier.text, **what)
+        self.path.time += 1
+        if waits:
+            self._put(Kind.WAIT, bound, barrier.text, **what)
+        self.path.time += 2
+
+    # ── events ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _key(self) -> Key:
+        return self.path.thread.name, len(self.path.events)
+
+    def _comes_to(self, bound: Bound) -> None:
+        if self.flow.comes_to(bound):
+            self.path.done += 1
+            self.running, self.elements = bound.node.start, 0
+            self.turns[self.running] += 1
+
+    def _add(self, kind: Kind, touch: Touch, location: Location, **what: Any) -> Key:
+        what.setdefault("order", STRONG.get(touch.order, touch.order))
+        scope = touch.scope if what["order"] != "weak" else ""
+        what.setdefault("proxy", touch.proxy)
+        what["data"] = what.get("data", NONE) | self.flow.of_operands("a")
+        return self._put(kind, touch.bound, describe(touch.bound, location), location=location, scope=scope, **what)
+
+    def _put(self, kind: Kind, bound: Bound, text: str, **what: Any) -> Key:
+        key, time = self._key, self.path.time
+        control, end = self.flow.control | self.flow.of_guard(bound), what.pop("end", time + 1)
+        event = Event(kind, key, text, self.path.thread, time, end, control=control, made_of=self.path.done, **what)
+        self.path.events.append(event)
+        makes = bound.node.opcode == "mbarrier" and kind is Kind.WRITE and self.found is None
+        if event.location is not None:
+            before = self._before(event.location)
+            if not makes:
+                before.scopes.add(event.scope if end == time + 1 else "")
+        if kind is Kind.WRITE and event.location is not None and isinstance(event.value, int):
+            link = self._link()
+            self.written.append(Written(
+                event.location, event.value, self._chains(event, link), self.path.thread, link, event.scope, self.found, makes
+            ))  # fmt: skip
+            before.value = event.value
+        return key
+
+    def _before(self, location: Location) -> Before:
+        return self.before.setdefault(location, Before(self.path.thread))
+
+    def _chains(self, event: Event, link: Link) -> tuple[Chain, ...]:
+        """The ways in which a value has come into this write; none goes through the write itself, or nobody looks further."""
+        chains = {frozenset({link})}
+        for read in event.data | event.control:
+            behind = self.behind[read]
+            if len(chains) * len(behind) < MANY:
+                chains = {chain | more for chain in chains for more in behind if link not in more}
+        if not chains:
+            raise Enough
+        return tuple(chains)
+
+    def _link(self) -> Link:
+        """The link that a write of the instruction that runs now is."""
+        self.elements += 1
+        return Link(self.path.thread.name, self.running, self.turns[self.running], self.elements)
+
+
+def _replaces(bound: Bound) -> bool:
+    """Does the value of an atomic not depend on what it found?"""
+    return any(access.operation == "exch" for access in bound.summary.accesses)
+
+
+def text_of(bound: Bound) -> str:
+    """An instruction, as it is written."""
+    program = bound.function.program if bound.function is not None else None
+    text = program.source.text[bound.node.start : bound.node.end] if program is not None else bound.node.head
+    return " ".join(text.split()).rstrip(";").split("}")[-1].strip()
+
+
+def describe(bound: Bound, location: Location | None) -> str:
+    """An access with the name of what it reaches in the place of its address: `st.release.gpu.global.u32 flag, 1`."""
+    operands = [bound.operands[name] for name in bound.i.of.sources if name in bound.operands]
+    addressed = {id(node): str(location) for node in operands if isinstance(node, tree.Address)}
+    if location is None or len(addressed) > 1:  # which of several it is, the machine does not say
+        return text_of(bound)
+    program = bound.function.program if bound.function is not None else None
+    if program is None:
+        return f"{bound.node.head} {location}"
+    words = [
+        addressed.get(id(node)) or " ".join(program.source.text[node.start : node.end].split()) for node in bound.node.operands
+    ]
+    return f"{bound.node.head} {', '.join(words)}"

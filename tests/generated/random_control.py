@@ -1,0 +1,175 @@
+"""Where control goes in random kernels."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+from random_memory import DOUBLES, WRAPS, access, atomic, copy
+from random_parts import MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
+from random_warps import collective, inside, meeting
+
+CONDITION = st.builds("@{}{}".format, st.sampled_from(["", "!"]), P)
+
+# ── calls ───────────────────────────────────────────────────────────────────────────────
+
+POINTERS = [
+    "mov.u64 %t1, f0;\nGUARD mov.u64 %t1, f1;\nhow@n: .calltargets f0, f1;",
+    "mov.u64 %t1, f1;\nGUARD mov.u64 %t1, f0;\nhow@n: .callprototype (.reg .b32 _) _ (.reg .b32 _, .reg .b32 _);",
+    """and.b32 %t0, INDEX, 1;
+    mov.u64 %t1, pointers;
+    mad.wide.u32 %t1, %t0, 8, %t1;
+    ld.global.u64 %t1, [%t1];
+    how@n: .callprototype (.reg .b32 _) _ (.reg .b32 _, .reg .b32 _);""",
+]
+"""Where a pointer comes from, which may differ from lane to lane."""
+
+
+@st.composite
+def call(draw: Any) -> Statement:
+    """A call: by name, of a function with a structure as its parameter, or through a pointer."""
+    arguments, guard = f"({draw(R)}, {draw(R)})", draw(st.one_of(st.just(""), CONDITION))
+    match draw(st.sampled_from(["name", "structure", "pointer", "pointer"])):
+        case "name":
+            return Statement(f"{guard} call ({draw(R)}), f{draw(st.integers(0, 1))}, {arguments};")
+        case "structure":
+            return Statement(
+                f".param .b32 back@n;\n.param .align 8 .b8 given@n[16];\nst.param.v2.b32 [given@n], {{{draw(R)}, {draw(R)}}};\n"
+                f"st.param.b64 [given@n+8], {draw(D)};\ncall (back@n), f2, (given@n);\nld.param.b32 {draw(R)}, [back@n];"
+            )
+        case _:
+            pointer = draw(st.sampled_from(POINTERS)).replace("GUARD", draw(CONDITION)).replace("INDEX", draw(R))
+            return Statement(f"{pointer}\n{guard} call ({draw(R)}), %t1, {arguments}, how@n;")
+
+
+# ── branches ────────────────────────────────────────────────────────────────────────────
+
+
+@st.composite
+def branch(draw: Any, inner: Strategy[Block]) -> Statement:
+    """An if, with or without an else, of lanes that part."""
+    if draw(st.booleans()):
+        return Statement(f"{draw(CONDITION)} bra END@n;\n{{0}}\nEND@n:", [draw(inner)])
+    return Statement(f"{draw(CONDITION)} bra ELSE@n;\n{{0}}\nbra END@n;\nELSE@n:\n{{1}}\nEND@n:", [draw(inner), draw(inner)])
+
+
+@st.composite
+def parted(draw: Any, mask: str, inner: Strategy[Block]) -> Statement:
+    """An if of lanes that part and know with whom they are: a mask for one side, and its complement for the other."""
+    own, condition, blocks = inside(mask), draw(P), [draw(inner)]
+    lines = f"vote.sync.ballot.b32 {own}, {condition}, {mask};\n@!{condition} bra ELSE@n;\n{{0}}\n"
+    if draw(st.booleans()):
+        blocks.append(draw(inner))
+        return Statement(f"{lines}bra END@n;\nELSE@n:\nxor.b32 {own}, {own}, {mask};\n{{1}}\nEND@n:", blocks)
+    return Statement(f"{lines}ELSE@n:", blocks)
+
+
+@st.composite
+def switch(draw: Any, inner: Strategy[Block]) -> Statement:
+    """Three cases and what falls from one to the next."""
+    blocks = [draw(inner) for _ in range(3)]
+    leaves = [draw(st.sampled_from(["", "bra END@n;"])) for _ in range(2)]
+    return Statement(
+        f"rem.u32 %t0, {draw(R)}, 4;\ntable@n: .branchtargets A@n, B@n, C@n, END@n;\nbrx.idx %t0, table@n;\n"
+        f"A@n:\n{{0}}\n{leaves[0]}\nB@n:\n{{1}}\n{leaves[1]}\nC@n:\n{{2}}\nEND@n:",
+        blocks,
+    )
+
+
+@st.composite
+def tangle(draw: Any, level: int, inner: Strategy[Block]) -> Statement:
+    """Blocks each of which may go to any other: a graph that is not reducible, with a count of its steps."""
+    count, total = f"%c{level}", draw(st.integers(2, 4))
+    lines = [f"mov.u32 {count}, {draw(st.integers(1, 9))};", f"{draw(CONDITION)} bra B{draw(st.integers(0, total - 1))}X@n;"]
+    for n in range(total):
+        lines += [f"B{n}X@n:", f"sub.u32 {count}, {count}, 1;", f"setp.le.s32 %q0, {count}, 0;", "@%q0 bra END@n;", f"{{{n}}}"]
+        lines += [f"{draw(CONDITION)} bra B{draw(st.integers(0, total - 1))}X@n;" for _ in range(draw(st.integers(0, 2)))]
+    lines += [f"bra B{draw(st.integers(0, total - 1))}X@n;", "END@n:"]
+    return Statement("\n".join(lines), [draw(inner) for _ in range(total)])
+
+
+# ── loops ───────────────────────────────────────────────────────────────────────────────
+
+
+@st.composite
+def loop(draw: Any, level: int, alike: Strategy[Block], apart: Strategy[Block]) -> Statement:
+    """A loop that all lanes leave at once (`alike`), or every lane when it likes (`apart`); none counts another's turns."""
+    count, uniform = f"%c{level}", draw(st.booleans())
+    start = f"mov.u32 {count}, {draw(st.integers(1, 4))};" if uniform else f"and.b32 {count}, {draw(R)}, 3;"
+    lines = f"{start}\nLOOP@n:\n{{0}}\nsub.u32 {count}, {count}, 1;\nsetp.gt.s32 %q0, {count}, 0;\n@%q0 bra LOOP@n;"
+    return Statement(lines, [draw(alike if uniform else apart)])
+
+
+@st.composite
+def thinning(draw: Any, level: int, mask: str, inner: Strategy[Block]) -> Statement:
+    """A loop that lanes leave when they like, in which those that stay know who they are."""
+    count, own = f"%c{level}", inside(mask)
+    return Statement(
+        f"and.b32 {count}, {draw(R)}, 3;\nmov.b32 {own}, {mask};\nLOOP@n:\n{{0}}\nsub.u32 {count}, {count}, 1;\n"
+        f"setp.gt.s32 %q0, {count}, 0;\nvote.sync.ballot.b32 {own}, %q0, {own};\n@%q0 bra LOOP@n;",
+        [draw(inner)],
+    )
+
+
+@st.composite
+def nested(draw: Any, level: int, inner: Strategy[Block]) -> Statement:
+    """Two loops, and ways out of both of them and into the next turn of the outer one."""
+    outer, within = f"%c{level}", f"%b{level}"
+    out, on = (draw(st.sampled_from([f"{draw(CONDITION)} bra {label}@n;", ""])) for label in ("END", "NEXT"))
+    return Statement(
+        f"""and.b32 {outer}, {draw(R)}, 3;
+        OUTER@n:
+        {{0}}
+        mov.u32 {within}, {draw(st.integers(1, 3))};
+        INNER@n:
+        {{1}}
+        {out}
+        {{2}}
+        {on}
+        sub.u32 {within}, {within}, 1;
+        setp.gt.s32 %q0, {within}, 0;
+        @%q0 bra INNER@n;
+        NEXT@n:
+        sub.u32 {outer}, {outer}, 1;
+        setp.gt.s32 %q0, {outer}, 0;
+        @%q0 bra OUTER@n;
+        END@n:""",
+        [draw(inner) for _ in range(3)],
+    )
+
+
+# ── blocks ──────────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def block(depth: int, mask: str, calls: bool, shape: Shape) -> Strategy[Block]:
+    """Some statements; `mask` names the lanes that are sure to be here together, or is empty."""
+    simple = [
+        pure(),
+        pure(),
+        pure(),
+        pure(),
+        filled(MOVES),
+        filled(WRAPS),
+        access(),
+        access(),
+        atomic(),
+        filled(DOUBLES),
+        copy(),
+    ]
+    choices = [st.one_of(simple)] * 3
+    if mask:
+        choices += [collective(shape, mask)] * 2
+    if calls:
+        choices.append(call())
+    if calls and mask:
+        choices.append(meeting(mask))
+    if depth:
+        apart = block(depth - 1, "", calls, shape)
+        alike = block(depth - 1, mask, calls, shape)
+        choices += [branch(apart), loop(depth, alike, apart), switch(apart), tangle(depth, apart), nested(depth, apart)]
+    if depth and mask and inside(mask):
+        own = block(depth - 1, inside(mask), calls, shape)
+        choices += [parted(mask, own), parted(mask, own), thinning(depth, mask, own)]
+    return st.lists(st.one_of(choices), max_size=7)

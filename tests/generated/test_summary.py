@@ -1,0 +1,169 @@
+"""Summaries: whatever port of the machine an instruction declares, its summary tells what it asks of it.
+
+The conformance files have every instruction that runs, so an instruction that is declared next without a conformance
+file is found by `tests/conformance/test_coverage.py`, and one whose summary says nothing is found here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ptxvm
+from ptxvm.analysis.program import Bound
+from ptxvm.isa.effects import Access, Collective, Fence, Jump, Summary, Verb
+from ptxvm.isa.model import ISA, Instruction
+from ptxvm.isa.origins import Origin
+from ptxvm.isa.summary import origins, summary, widens
+
+FILES = sorted((Path(__file__).parents[1] / "conformance").glob("*/*.ptx"))
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+
+
+def instructions(text: str) -> Iterator[Bound]:
+    """All instructions of a module."""
+    for program in ptxvm.load(text).programs:
+        for function in program.functions.values():
+            yield from function.instructions
+
+
+def one(line: str) -> Bound:
+    """The instruction of a kernel that has one, before its `ret`."""
+    declared = ".reg .b32 %r<4>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %e<2>; .reg .pred %p<2>;"
+    return next(instructions(f"{HEAD}.visible .entry k() {{ {declared} {line} ret; }}"))
+
+
+def says_something(port: str, found: Summary) -> bool:
+    """Does the summary tell what is asked of a port?"""
+    match port:
+        case "mem":
+            return bool(found.accesses or found.fences or found.converts_address or found.grows_stack or found.hints)
+        case "flow":
+            return found.jump is not None
+        case "warp" | "cta":
+            return found.collective is not None or found.reads_lane
+        case "tasks":
+            return found.copies
+        case "tex":
+            return bool(found.accesses) or found.asks_textures
+        case "clock":
+            return found.sleeps
+        case "waits":
+            return found.waits
+    return port == "cc"
+
+
+@pytest.fixture(scope="module")
+def summarised() -> dict[Instruction, list[Summary]]:
+    """The summaries of all instructions of the conformance files, by their declarations."""
+    found: dict[Instruction, list[Summary]] = {}
+    for path in FILES:
+        try:
+            code = list(instructions(path.read_text()))
+        except (ptxvm.InvalidPTX, ptxvm.Unsupported):
+            continue  # a file about what is refused
+        for bound in code:
+            found.setdefault(bound.i.of, []).append(summary(bound.i))
+    return found
+
+
+def test_every_port_is_told(summarised: dict[Instruction, list[Summary]]) -> None:
+    silent = {
+        f"{of.name}: {port}"
+        for of, all_of_it in summarised.items()
+        for port in of.effects
+        if not all(says_something(port, each) for each in all_of_it)
+    }
+    assert silent == set()
+
+
+def test_most_of_the_catalog_is_seen(summarised: dict[Instruction, list[Summary]]) -> None:
+    """The test above did not lose the instructions: those with ports that no conformance file runs are known."""
+    lacking = {of.name for of in ISA.instructions if of.effects - {"cc"} and of not in summarised}
+    assert len(lacking) < 0.2 * len(ISA.instructions), sorted(lacking)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [  # the manual's words for each: PTX 9.7.9.8, 9.7.9.11, 9.7.13.5, 9.7.13.6
+        ("ld.global.u32 %r1, [%d1];", ["read global u32 x1 weak"]),
+        ("ld.volatile.global.u32 %r1, [%d1];", ["read global u32 x1 volatile"]),
+        ("ld.acquire.gpu.u32 %r1, [%d1];", ["read generic u32 x1 acquire"]),
+        ("ld.shared.v2.f32 {%f1, %f2}, [%r1];", ["read shared f32 x2 weak"]),
+        ("st.release.sys.global.u32 [%d1], %r1;", ["write global u32 x1 release"]),
+        ("atom.global.add.u32 %r1, [%d1], %r2;", ["update global u32 x1 relaxed"]),
+        ("red.shared.max.u32 [%r1], %r2;", ["update shared u32 x1 relaxed"]),
+        ("cp.async.ca.shared.global [%r1], [%d1], 4;", ["read global - x1 weak", "write shared - x1 weak"]),
+        ("add.u32 %r1, %r2, %r3;", []),
+    ],
+)  # fmt: skip
+def test_accesses(line: str, expected: list[str]) -> None:
+    def shown(access: Access) -> str:
+        return f"{access.verb.value} {access.space} {access.type.name if access.type else '-'} x{access.count} {access.order}"
+
+    assert [shown(access) for access in summary(one(line).i).accesses] == expected
+
+
+def test_fences_jumps_and_collectives() -> None:
+    assert summary(one("fence.acq_rel.gpu;").i).fences == (Fence("acq_rel", "gpu"),)
+    assert summary(one("exit;").i).jump is Jump.EXIT
+    assert summary(one("exit;").i).ends_thread
+    assert summary(one("bar.sync 0;").i).collective is Collective.BARRIER
+    assert summary(one("bar.arrive 0, 32;").i).collective is Collective.ARRIVAL
+    assert not summary(one("bar.arrive 0, 32;").i).waits
+    shuffle = summary(one("shfl.sync.idx.b32 %r1, %r2, 0, 31, -1;").i)
+    assert (shuffle.collective, shuffle.waits) == (Collective.LANES, True)
+    assert summary(one("activemask.b32 %r1;").i).collective is Collective.ACTIVE_LANES
+
+
+@pytest.mark.parametrize(
+    ("line", "operands", "unchanged"),
+    [
+        ("add.u64 %d1, %d2, %d3;", "ab", False),
+        ("sub.u64 %d1, %d2, %d3;", "a", False),
+        ("mad.lo.u64 %d1, %d2, %d3, %d1;", "c", False),
+        ("mov.u64 %d1, %d2;", "a", True),
+        ("cvt.u64.u32 %d1, %r1;", "a", False),
+        ("cvta.global.u64 %d1, %d2;", "a", False),
+        ("selp.u64 %d1, %d2, %d3, %p1;", "ab", True),
+        ("shl.b64 %d1, %d2, 3;", "", False),
+        ("mul.lo.u64 %d1, %d2, %d3;", "", False),
+        ("ld.global.u64 %d1, [%d2];", "", False),
+    ],
+)
+def test_origins_of_results(line: str, operands: str, *, unchanged: bool) -> None:
+    """What a result is an offset from, by what the instruction computes (PTX 9.7.1, 9.7.9)."""
+    assert origins(one(line).i) == (Origin(frozenset(operands), unchanged),)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mul.wide.u32 %d1, %r1, %r2;", True),
+        ("mad.wide.s32 %d1, %r1, %r2, %d2;", True),
+        ("cvt.u64.u32 %d1, %r1;", True),
+        ("cvt.u32.u64 %r1, %d1;", False),
+        ("cvt.rn.f64.u32 %e1, %r1;", False),
+        ("add.u64 %d1, %d2, %d3;", False),
+    ],
+)
+def test_extensions_from_32_to_64_bits(line: str, *, expected: bool) -> None:
+    assert widens(one(line).i) is expected
+
+
+def test_an_update_is_both() -> None:
+    found = summary(one("atom.global.exch.b32 %r1, [%d1], %r2;").i)
+    assert found.reads
+    assert found.writes
+    assert found.having(Verb.UPDATE)[0].operation == "exch"
+
+
+def test_what_calls_is_known_before_anything_was_recognised():
+    """In a process of its own: here the instructions are there already (PTX 9.7.12.5)."""
+    asked = "from ptxvm.isa.summary import calls; print(calls('call'), calls('add'))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
