@@ -7,7 +7,7 @@ reader.  Masks and divergence never appear: the engine decides which lanes an in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
@@ -19,18 +19,39 @@ class ConditionCode(Protocol):
     carry: Value
 
 
+class AccessAttributes(TypedDict, total=False):
+    """What an instruction says of an access beside its space, type and address.
+
+    `order` is weak, relaxed, acquire, release, acq_rel, sc, volatile or mmio; `scope` cta, cluster, gpu or sys, None where
+    the instruction names none.  `operation` names an update that engines have ready-made (`add`, `cas`, …); `mbarrier` is
+    the step of the mbarrier that lies there; `proxy` is `texture` for what a non-coherent cache may serve.  `cache` and
+    `level` are hints.
+    """
+
+    order: str
+    scope: str | None
+    operation: str
+    mbarrier: str
+    proxy: str
+    cache: str | None
+    level: str | None
+
+
 class Memory(Protocol):
     """`mem`: the state spaces (PTX 5.1).
 
     `space` is a word of PTX (`global`, `shared`, `shared::cta`, `local`, `const`, `param`) or `generic`.
     An address is a u64 Value, relative to the window for `shared` and `local`.
-    `order` is weak, relaxed, acquire, release, acq_rel, sc, volatile or mmio; `scope` cta, cluster, gpu or sys.
     """
 
-    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+    def load(
+        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+    ) -> list[Value]:
         """`count` adjacent elements; faults where the address is wrong, misaligned or not readable."""
 
-    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+    def store(
+        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """Write adjacent elements."""
 
     def atomic(
@@ -40,20 +61,19 @@ class Memory(Protocol):
         address: Value,
         update: Callable[..., Value],
         operands: Sequence[Value],
-        **attributes: Any,
+        **attributes: Unpack[AccessAttributes],
     ) -> Value:
-        """Replace what is there by `update(old, *operands)` in one step; returns the old value.
-
-        `operation=` names the update for engines that have it ready-made (`add`, `cas`, …).
-        """
+        """Replace what is there by `update(old, *operands)` in one step; returns the old value."""
 
     def fence(self, order: str, scope: str) -> None:
         """Order the accesses before against those after (PTX 9.7.12.3)."""
 
-    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
+    def phase_over(
+        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """Threads for which `over` holds have found that a phase of the mbarrier there is over (PTX 9.7.13.15.16)."""
 
-    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """A hint: nothing is read, and nothing faults."""
 
     def to_generic(self, space: str, address: Value) -> Value:

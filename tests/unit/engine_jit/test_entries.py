@@ -60,7 +60,7 @@ def test_all_that_python_does_has_a_form() -> None:
     for module in pkgutil.walk_packages(jit.__path__, "ptxvm.engine.jit."):
         for name, kind in vars(importlib.import_module(module.name)).items():
             call = kind.__dict__.get("__call__") if isinstance(kind, type) and is_dataclass(kind) else None
-            if call is not None and list(inspect.signature(call).parameters)[1:3] == ["machine", "bound"]:
+            if call is not None and list(inspect.signature(call).parameters)[1:3] == ["host", "bound"]:
                 found[name] = len(kind.__match_args__)
     assert found.keys() == {type(work).__name__ for work in WORKS} - {"LaunchCall"}  # which inherits how it is called
     for path, parts in cache_entry.WORKS.items():

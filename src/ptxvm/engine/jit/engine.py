@@ -8,9 +8,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from ptxvm.analysis.program import Function
+from ptxvm.engine.jit.abi.launch_record import Record
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.objects.version import Version
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.run.relaunch import Relaunch
 
 
-Record = np.ndarray[Any, np.dtype[np.uint64]]  # of a launch
 OFTEN = 2  # launches after which more are likely
 MANY = 1000  # functions of a module whose kernels may call thousands
 REPEATS = 64  # kernels with shapes that are kept ready

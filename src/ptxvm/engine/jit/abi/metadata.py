@@ -6,21 +6,19 @@ This and what else a launch of a kept kernel needs is imported in its time: name
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.machine.image import Image
 
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.abi.host import HostCall
+
 IN_ORDER = {"vprintf", "malloc", "free"}  # what they do shows the order in which threads come to them
 LAUNCHING = ("cuda", "__cudaCDP2")  # how the functions begin by which kernels launch others
-
-
-# What Python does for compiled code: from the machine, an instruction, the numbers of active lanes in their CTA, and their
-# values, to values for them.
-HostCall = Callable[[Any, Bound, Any, list[Any]], list[Any] | None]
 
 
 class Site(NamedTuple):

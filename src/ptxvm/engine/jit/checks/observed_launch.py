@@ -6,22 +6,28 @@ import ctypes
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxvm.engine.jit.abi.launch_record import AT
+from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.memory.shadow_tags import EPOCH, FIRST, HOST, MANY
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks
+from ptxvm.engine.jit.run.runner import address
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library
-from ptxvm.machine.memory import Memory
+from ptxvm.machine.memory import Array, Memory
 from ptxvm.machine.texture_surface import Touched
-from ptxvm.machine.texture_unit import LookUp
+from ptxvm.machine.texture_unit import LookUp, Operands, Work
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+
+    import numpy.typing as npt
 
 RENUMBER = ctypes.CFUNCTYPE(None)
 LINE = 64  # bytes that the processor caches together
@@ -66,8 +72,10 @@ class ObservedLaunch:
         """What answers the code."""
         return ObservedCallbacks
 
-    def begin(self, calls: Any, record: Any) -> None:
-        """Fill in what the code wants to know."""
+    def begin(self, calls: Callbacks, record: Record) -> None:
+        """Fill in the fields that instrumented code reads."""
+        if not isinstance(calls, ObservedCallbacks):
+            raise TypeError(f"{calls} are not the callbacks of an observed launch")
         calls.look = self
         shadow = self.shadow
         if shadow is None or not (shadow.race or shadow.init):
@@ -77,14 +85,14 @@ class ObservedLaunch:
         calls.renumber = RENUMBER(tags.renumber)
         fields = {
             "epoch": FIRST - EPOCH,
-            "renumber": int(ctypes.cast(calls.renumber, ctypes.c_void_p).value or 0),
+            "renumber": address(calls.renumber),
             "shadow": tags.displacement(shared),
             "reads": tags.distance,
         }
         for name, value in fields.items():
             record[AT[name]] = value % (1 << 64)
 
-    def end(self, calls: Callbacks, record: Any) -> None:
+    def end(self, calls: Callbacks, record: Record) -> None:
         """Was nothing suspicious?"""
         found = int(record[AT["suspicion"]])
         if found == 1:
@@ -99,11 +107,11 @@ class ObservedLaunch:
 class ObservedCallbacks(Callbacks):
     """The callbacks of a kernel that is watched."""
 
-    renumber: Any
+    renumber: CFuncPtr
     look: ObservedLaunch
     tags: Tags | None = None
 
-    def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
+    def _look(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
         super()._look(number, addresses, mask, warp)
         site = self.facts.sites[number]
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
@@ -115,7 +123,7 @@ class ObservedCallbacks(Callbacks):
                 self.look.keep(found)
             self._remember(number, site, found)
 
-    def look_up(self, work: Any, operands: Any) -> None:
+    def look_up(self, work: Work, operands: Operands) -> None:
         """Look at the tags of what textures are read for."""
         if self.tags is not None and isinstance(work, LookUp):
             for touched in work.touched(self.memory, operands):
@@ -145,7 +153,9 @@ class ObservedCallbacks(Callbacks):
 class Tags:
     """The tags of the cells of all memory that a launch can reach; the host keeps none for what is never touched."""
 
-    def __init__(self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Any) -> None:
+    def __init__(
+        self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Record
+    ) -> None:
         self.shadow, self.shared, self.record, self._memory = shadow, shared, record, memory
         self._unwritten = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK), shared}
         self._begins: dict[Allocation, int] = {}
@@ -177,7 +187,7 @@ class Tags:
             if inside.any() and allocation.space == "global":
                 self._read(allocation, (addresses[inside] - allocation.base).view(np.int64))
 
-    def _read(self, allocation: Allocation, offsets: Any) -> None:
+    def _read(self, allocation: Allocation, offsets: Array) -> None:
         if allocation not in self._begins:
             raise Suspicious(f"{allocation} was not there when the kernel was launched")
         self._fill(allocation)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ptxvm.algebra.types import b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.jit.ir.lane_values import Affine, Varying
+from ptxvm.engine.jit.abi.host import Host
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node.port import Port
+from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.bulk import PIECE, pieces
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Array
 
 WORD = 4  # bytes
 HELD = np.dtype(np.uint32)
@@ -39,7 +41,7 @@ class Tasks(Port):
         self._under(outer, none, lambda: self._store(target, [Value(self.alg, b32, Affine(0))] * count))
         self.at.guard = outer
 
-    def _under(self, outer: Any, chosen: Value, work: Callable[[], object]) -> None:
+    def _under(self, outer: Raw | None, chosen: Value, work: Callable[[], object]) -> None:
         """Do something for the lanes that a predicate chooses."""
         both = chosen.raw if outer is None else self.alg.integer("and", pred, outer, chosen.raw)
         self.at.guard = Varying(self.alg.vector(pred, both))
@@ -88,16 +90,16 @@ class PartialCopy:
 
     size: int
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Byte by byte."""
         for lane in np.flatnonzero((values[2] > 0) & (values[2] < self.size)):
             target, source, given = (int(column[lane]) for column in values)
             try:
-                held = machine.memory.read(source, given)
+                held = host.memory.read(source, given)
             except AccessFault as wrong:
                 raise wrong.at_lane(int(lane)) from None
             words = np.frombuffer(held.ljust(self.size, b"\0"), np.uint8)
-            window, own = machine.windows["shared"], threads[lane : lane + 1]
+            window, own = host.windows["shared"], threads[lane : lane + 1]
             for n in range(self.size):
                 window.store(np.dtype(np.uint8), np.array([target + n & 0xFFFF_FFFF], np.uint64), words[n : n + 1], 1, own)
 
@@ -109,7 +111,7 @@ class BulkCopy:
     to: str
     origin: str
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Piece by piece, when all places have been looked at."""
         target, source, sizes = values
         whose, at = pieces(sizes.astype(np.int64))
@@ -117,20 +119,21 @@ class BulkCopy:
             return
         lanes = threads[whose]
         try:
-            there, to = self._places(machine, self.to, target[whose] + at, lanes, writing=True)
-            here, of = self._places(machine, self.origin, source[whose] + at, lanes, writing=False)
+            there, to = self._places(host, self.to, target[whose] + at, lanes, writing=True)
+            here, of = self._places(host, self.origin, source[whose] + at, lanes, writing=False)
         except AccessFault as wrong:
             raise wrong.at_lane(int(whose[wrong.lane_index])) from None
         there[to] = here[of]
 
-    def _places(self, machine: Any, space: str, address: Any, lanes: Any, *, writing: bool) -> tuple[Any, Any]:
+    def _places(self, host: Host, space: str, address: Array, lanes: Lanes, *, writing: bool) -> tuple[Array, Array]:
         """A view of memory, and the index in it where each piece is."""
         count = PIECE // HELD.itemsize
-        if (window := machine.windows.get(space)) is not None:
-            found = window.resolve(HELD, address & 0xFFFF_FFFF, count, lanes, writing=writing)
+        if (window := host.windows.get(space)) is not None:
+            offsets: Array = address & 0xFFFF_FFFF
+            found = window.resolve(HELD, offsets, count, lanes, writing=writing)
         else:
-            if machine.memory.address_bits == 32:
+            if host.memory.address_bits == 32:
                 address = address & 0xFFFF_FFFF
-            found = machine.memory.resolve(HELD, address, count, space, lanes, writing=writing)
+            found = host.memory.resolve(HELD, address, count, space, lanes, writing=writing)
         view, index = found
         return view, index

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,11 +10,14 @@ from ptxvm.algebra.types import pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.cta_barriers import BARRIERS, CtaBarriers
+from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Request
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Array
 
 WORDS = f"<{WARP} x i32>"
 
@@ -53,7 +55,7 @@ def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:
 class NoSuchBarrier:
     """A barrier has a number that there is not."""
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Refuse it."""
         first = int(np.argmax(values[0] >= BARRIERS))
         said = f"there is no barrier {values[0][first]}: they are 0 to 15"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,63 +15,66 @@ from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Crash, Unsupported
 from ptxvm.engine import passing, targets
 from ptxvm.engine.dynamic_parallelism import FUNCTIONS
+from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.cfg import call_stack
 from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.engine.jit.node.port import Action
+from ptxvm.engine.jit.node.port import Argument, Call, Result
+from ptxvm.machine.allocation import Lanes
+from ptxvm.machine.builtins import Function as DeviceFunction
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Array
 
 FRAME_ALIGNMENT = 16
 
 
-def call(at: NodeBuilder, bound: Bound, action: Action) -> None:
-    """Pass the arguments; or ask the library for what the device has ready."""
-    arguments, results = action.extra
+def call(at: NodeBuilder, bound: Bound, action: Call) -> bool:
+    """Pass the arguments, or call a function of the device; does control enter a function?"""
     callee = at.node.callee
-    if at.node.calls or action.symbol is None:
-        away(at, bound, action, arguments)
-        return
+    if at.node.calls or action.function is None:
+        out_of_line(at, bound, action)
+        return True
     if callee is None:
-        if not action.symbol.defined:
-            library(at, bound, action.symbol, arguments, results)
-        action.verb = "next"
-        return
+        if not action.function.defined:
+            library(at, bound, action.function, action.arguments, action.results)
+        return False
     if callee.root.shared:
         last = stack.start(at, callee) + callee.end
         stack.check(at, bound, last, stack.Overflow(f"the call of '{callee.function.name}'", at.kernel.stack_size))
     if callee.extra is not None:
         at.assign((callee.extra, 0), u32, Value(at.alg, u32, Affine(0)))
-    values = passed(at, bound, callee, arguments)
+    values = argument_values(at, bound, callee, action.arguments)
     for formal, value in zip(callee.function.signature.parameters, values, strict=False):
-        give(at, bound, callee, formal, value)
+        assign(at, bound, callee, formal, value)
+    return True
 
 
-def passed(at: NodeBuilder, bound: Bound, callee: Frame, arguments: list[Any]) -> list[list[Value]]:
+def argument_values(at: NodeBuilder, bound: Bound, callee: Frame, arguments: Sequence[Argument]) -> list[list[Value]]:
     """The values of the arguments."""
     formals = callee.function.signature.parameters
     return [actual_value(at, bound, at.node.frame, a, f) for f, a in zip(formals, arguments, strict=False)]
 
 
-def away(at: NodeBuilder, bound: Bound, action: Action, arguments: list[Any]) -> None:
-    """Call functions that stand elsewhere: one, or each lane the one at its address."""
+def out_of_line(at: NodeBuilder, bound: Bound, action: Call) -> None:
+    """Call functions whose code stands elsewhere: one function, or for each lane the one at its address."""
     at.needs_local()
     held, guard = [], at.guard
-    if action.index is not None:
-        refuse_addresses(at, bound, action.index)
+    if action.pointer is not None:
+        refuse_addresses(at, bound, action.pointer)
     for callee, back in at.node.calls:
-        chosen = None if action.index is None else action.index.eq(address(at, callee.function))
-        held.append((callee, back, chosen, passed(at, bound, callee, arguments)))
+        chosen = None if action.pointer is None else action.pointer.eq(address(at, callee.function))
+        held.append((callee, back, chosen, argument_values(at, bound, callee, action.arguments)))
     kept = call_stack.kept_registers(at.node)
-    first, action.index = stack.end(at, at.node.frame), None
+    first = stack.end(at, at.node.frame)
     for callee, back, chosen, values in held:
         at.guard = guard if chosen is None else chosen.raw if guard is None else at.alg.integer("and", pred, guard, chosen.raw)
         stack.push(at, bound, kept, (callee, back), first)
         for formal, value in zip(callee.function.signature.parameters, values, strict=False):
-            give(at, bound, callee, formal, value)
-        action.ways.append((at.guard, callee.at[0]))
+            assign(at, bound, callee, formal, value)
+        action.targets.append((at.guard, callee.at[0]))
     at.guard = guard
 
 
@@ -93,13 +97,13 @@ def refuse_addresses(at: NodeBuilder, bound: Bound, index: Value) -> None:
 class NoFunction:
     """A call through a pointer to something else."""
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Refuse it."""
         for each in np.unique(values[0]):
-            said = targets.refusal(machine.image, bound, int(each))
+            said = targets.refusal(host.image, bound, int(each))
             if said is not None:
                 raise AccessFault("invalid-call", said, lane_index=int(np.argmax(values[0] == each)))
-        raise Crash("a function is called whose address nothing was known to take")
+        raise Crash("a call through a pointer enters a function whose address is never taken; please report this")
 
 
 def hand_back(at: NodeBuilder, callee: Frame) -> None:
@@ -114,10 +118,10 @@ def hand_back(at: NodeBuilder, callee: Frame) -> None:
         stack.pop(at, call_stack.kept_registers(at.node))
     for (_, target), value in zip(pairs, values, strict=True):
         if value is not None:
-            give(at, bound, at.node.frame, target, value)
+            assign(at, bound, at.node.frame, target, value)
 
 
-def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Any, formal: Any) -> list[Value]:
+def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Argument, formal: Register | Variable) -> list[Value]:
     """The value of an argument: of a register or constant, or the words of a `.param` variable."""
     if isinstance(node, Variable):
         found = []
@@ -133,7 +137,7 @@ def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Any, formal:
     raise Unsupported("an argument of a call that is neither a register, a constant nor a variable, in the JIT")
 
 
-def give(at: NodeBuilder, bound: Bound, frame: Frame, target: Any, values: list[Value]) -> None:
+def assign(at: NodeBuilder, bound: Bound, frame: Frame, target: Result, values: list[Value]) -> None:
     """To a register, or to a `.param` variable."""
     if target is None:  # `_`: the result is dropped
         return
@@ -192,14 +196,17 @@ class LibraryCall:
     name: str
     runs: ClassVar[bool] = False  # may it run grids?
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any] | None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array] | None:
         """Call it for the active lanes."""
-        answer = self.handler(machine)(machine.cohort, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
+        answer = self.handler(host)(host.cohort, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
         return None if answer is None else [np.asarray(answer).astype(np.int64)]
 
-    def handler(self, machine: Any) -> Any:
+    def handler(self, host: Host) -> DeviceFunction:
         """The function."""
-        return machine.library.get(self.name)
+        found = host.library.get(self.name)
+        if found is None:
+            raise Crash(f"the device has lost its function '{self.name}'; please report this")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +215,13 @@ class LaunchCall(LibraryCall):
 
     runs: ClassVar[bool] = True
 
-    def handler(self, machine: Any) -> Any:
+    def handler(self, host: Host) -> DeviceFunction:
         """The function."""
-        return machine.launch.children.functions[self.name]
+        children = host.launch.children
+        if children is None:
+            raise Crash(f"'{self.name}' is called in a launch that was to launch no grids; please report this")
+        found: DeviceFunction = children.functions[self.name]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +230,14 @@ class NoBody:
 
     name: str
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Refuse it."""
         raise AccessFault("invalid-call", f"the function '{self.name}' has no body")
 
 
-def library(at: NodeBuilder, bound: Bound, function: Function, arguments: list[Any], results: list[Any]) -> None:
+def library(
+    at: NodeBuilder, bound: Bound, function: Function, arguments: Sequence[Argument], results: Sequence[Result]
+) -> None:
     """Ask Python."""
     work = device_function(at, function.name)
     if work is None:
@@ -240,7 +253,7 @@ def library(at: NodeBuilder, bound: Bound, function: Function, arguments: list[A
     if wanted:
         type = function.signature.results[0].type.as_bits
         bits = outputs[0].to(type.as_signed).view(type)
-        give(at, bound, at.node.frame, results[0], [bits])
+        assign(at, bound, at.node.frame, results[0], [bits])
 
 
 def device_function(at: NodeBuilder, name: str) -> LibraryCall | None:

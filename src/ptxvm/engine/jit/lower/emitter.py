@@ -19,12 +19,12 @@ from ptxvm.engine.jit.memory.merged_checks import Ranges
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.operands import Operands
-from ptxvm.engine.jit.node.port import Action, Request
+from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
 from ptxvm.isa.model import PORTS, Decoded
 
 
-def textures(at: Emitter, bound: Bound) -> Any:
+def textures(at: Emitter, bound: Bound) -> Port:
     """The port `tex`."""
     from ptxvm.engine.jit.lower.textures import Textures  # noqa: PLC0415 - few kernels have textures, and it imports much
 
@@ -35,7 +35,6 @@ PORT: dict[str, Any] = {
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
     "cc": ports.ConditionCode, "tex": textures, "tasks": async_copies.Tasks,
 }  # fmt: skip
-TRAP = 1  # what the machine is told of
 
 
 class Emitter(Operands):
@@ -174,7 +173,7 @@ class Emitter(Operands):
             waiting: Any = result
             request: Request = next(waiting)
             if not self.node.waits and self._arrive(bound, request):
-                self.action = Action("wait")
+                self.action = Ending.WAIT
                 return
             sent = self._outcome(bound, request)
             try:
@@ -185,8 +184,8 @@ class Emitter(Operands):
                 raise Unsupported(f"'{i.mnemonic}' in the JIT")
         if "flow" in given:
             self.action = given["flow"].action
-            if self.action is not None and self.action.verb == "call":
-                calls.call(self, bound, self.action)
+            if isinstance(self.action, Call) and not calls.call(self, bound, self.action):
+                self.action = Ending.NEXT
         self.commit(bound, result)
 
     def _parts(self, guard: Raw | None) -> bool:
@@ -214,7 +213,7 @@ class Emitter(Operands):
             raise Crash(f"the number of '{bound.i.mnemonic}' was thought to be constant")
         return known
 
-    def _outcome(self, bound: Bound, request: Request) -> Any:
+    def _outcome(self, bound: Bound, request: Request) -> barriers.Outcome | ports.Votes | ports.Peers:
         """The outcome of a barrier or a collective."""
         if is_barrier(bound.i):
             return barriers.Outcome(self, bound, request) if self.kernel.partial_barriers else ports.Votes(self, bound)

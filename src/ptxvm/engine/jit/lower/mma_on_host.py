@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.engine import fused
+from ptxvm.engine.jit.abi.host import Host
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import warp_matrix
+from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Array
 from ptxvm.machine.tensor_core import Architecture, architecture_of
 
 
@@ -29,7 +31,7 @@ class Multiplication:
         program = bound.function.program if bound.function is not None else None
         return cls(product, architecture_of(program.target.number if program is not None else 0), counts)
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any]:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
         """D = A * B + C."""
         if len(threads) < 32:
             raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
@@ -38,6 +40,7 @@ class Multiplication:
         return warp_matrix.multiply(self.product, self.architecture, *parts, fma=_fma)
 
 
-def _fma(rounding: str, a: Any, b: Any, c: Any) -> Any:
+def _fma(rounding: str, a: Array, b: Array, c: Array) -> Array:
     """A fused multiply-add of f64, for the tensor cores."""
-    return fused.fma(rounding, np.dtype(np.float64), a, b, c)
+    made: Array = fused.fma(rounding, np.dtype(np.float64), a, b, c)
+    return made

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.analysis.program import Bound
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Label, Prototype, Table, Variable
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, from_lanes, scalar_type
 from ptxvm.engine.jit.lower import barriers
 from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.engine.jit.node.port import Action, Port, Request
+from ptxvm.engine.jit.node.port import Action, Argument, Call, Ending, Goto, Port, Request, Result, Switch
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.special_registers import WARP
 
@@ -103,7 +103,7 @@ class Warp(Port):
 
     def converge(self, members: Value, *payload: Value) -> Request:
         """Wait for the others."""
-        return Request("warp", (members, *payload))
+        return Request((members, *payload))
 
     def together(self, *payload: Value) -> Peers:
         """The lanes that are here."""
@@ -135,7 +135,7 @@ class Cta(Port):
 
     def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
         """Wait for the others of the CTA."""
-        return Request("cta", (number, threads, vote))
+        return Request((number, threads, vote))
 
     def arrive(self, number: Value, threads: Value) -> None:
         """Arrive and go on."""
@@ -143,43 +143,49 @@ class Cta(Port):
 
 
 class Flow(Port):
-    """`flow`: keeps what was asked for the end of the node."""
+    """`flow`: notes how the node ends; `terminators` writes the jumps."""
 
     action: Action | None = None
 
-    def goto(self, target: Any) -> None:
+    def goto(self, target: Label) -> None:
         """Go to a label."""
-        self.action = Action("goto", target)
+        self.action = Goto(target)
 
-    def switch(self, index: Value, table: Any) -> None:
-        """Go to one of several."""
-        self.action = Action("switch", table, index)
+    def switch(self, index: Value, table: Table) -> None:
+        """Go to one of several labels."""
+        self.action = Switch(table, index)
 
-    def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
+    def call(
+        self,
+        function: Function | Value,
+        arguments: Sequence[Argument] | None = None,
+        results: Sequence[Result] | None = None,
+        prototype: Prototype | Table | Variable | None = None,
+    ) -> None:
         """Call a function."""
-        pointer = function.to(u64) if isinstance(function, Value) else None
-        symbol = None if pointer is not None else self.at.kernel.image.resolve(function)
-        self.action = Action("call", symbol, pointer, (arguments or [], results or []))
+        callee, pointer = (None, function.to(u64)) if isinstance(function, Value) else (function, None)
+        resolved = self.at.kernel.image.resolve(callee) if callee is not None else None
+        self.action = Call(resolved, pointer, arguments or (), results or ())
 
     def leave(self) -> None:
-        """Return."""
-        self.action = Action("leave")
+        """Return from the function."""
+        self.action = Ending.LEAVE
 
     def exit(self) -> None:
-        """End."""
-        self.action = Action("exit")
+        """End the thread."""
+        self.action = Ending.EXIT
 
     def trap(self) -> None:
-        """Fault."""
-        self.action = Action("trap")
+        """Stop the grid with a fault."""
+        self.action = Ending.TRAP
 
     def breakpoint(self) -> None:
-        """Nothing happens: no debugger is attached."""
-        self.action = Action("next")
+        """Do nothing: no debugger is attached."""
+        self.action = Ending.NEXT
 
     def event(self, number: Value | None = None, mask: Value | None = None) -> None:
-        """Nothing happens: there are no performance counters."""
-        self.action = Action("next")
+        """Do nothing: there are no performance counters."""
+        self.action = Ending.NEXT
 
 
 class Clock(Port):

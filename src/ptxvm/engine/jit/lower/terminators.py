@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from ptxvm.algebra.types import pred, u32
 from ptxvm.algebra.value import Value
-from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.cfg.nodes import BACK, Node
 from ptxvm.engine.jit.ir import preserving_calls
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.lower.emitter import TRAP, Emitter
+from ptxvm.engine.jit.lower.emitter import Emitter
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.divergence import DivergenceError, expect_whole
 from ptxvm.engine.jit.node.host_queries import NoTarget
+from ptxvm.engine.jit.node.port import Call, Ending, Goto, Switch
 
 EXIT = -1  # the end of the thread, as a place to go; BACK is where a shared function returns
 
@@ -32,28 +32,25 @@ class Terminator:
         """By what the last instruction asked for."""
         action, guard = self.at.action, self.at.guard
         onward = self._onward()
-        verb = action.verb if action is not None else "next"
-        match verb:
-            case "next":
+        match action:
+            case None | Ending.NEXT:
                 self.one(onward)
-            case "goto":
-                self.choose(guard, self.node.frame.at.get(action.symbol.index, self._end()), onward)  # type: ignore[union-attr]
-            case "leave":
+            case Goto():
+                self.choose(guard, self.node.frame.at.get(action.target.index, self._end()), onward)
+            case Ending.LEAVE:
                 self.choose(guard, self.node.frame.back, onward)
-            case "call" if action is not None and action.ways:
-                self.several(guard, action.ways, onward)
-            case "call":
+            case Call() if action.targets:
+                self.several(guard, action.targets, onward)
+            case Call():
                 self.choose(guard, self._callee(onward), onward)
-            case "switch":
-                self.switch(guard, onward)
-            case "exit":
+            case Switch():
+                self.switch(action, guard, onward)
+            case Ending.EXIT:
                 self.choose(guard, EXIT, onward)
-            case "wait":
+            case Ending.WAIT:
                 self.choose(guard, self.node.wait, onward)
-            case "trap":
+            case Ending.TRAP:
                 self.trap(guard, onward)
-            case _:
-                raise Crash(f"a node ends by '{verb}', for which there is no terminator")
 
     def _onward(self) -> int:
         """The node after this one in the code."""
@@ -71,12 +68,12 @@ class Terminator:
         """Stop the grid, if a lane is active here."""
         bits = self.at.active_text()
         if guard is None:
-            self.at.fault(TRAP, bits)
+            self.at.trap(bits)
             return
         bad, good = self.code.label(), self.code.label()
         self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, bad)
         self.code.block(bad)
-        self.at.fault(TRAP, bits)
+        self.at.trap(bits)
         self.code.block(good)
         self.one(onward)
 
@@ -230,14 +227,10 @@ class Terminator:
             here = self.code.mask_bits(self.at.alg.vector(pred, self.at.alg.compare("eq", u32, place, Affine(number))))
             self.pend(number, self.code.emit(f"and i32 {here}, {bits}"))
 
-    def switch(self, guard: Raw | None, onward: int) -> None:
-        """Each lane to the label that its index picks from a list; past its end, nowhere."""
-        action, at = self.at.action, self.at
-        if action is None or action.index is None:
-            raise TypeError("a choice without an index")
-        labels = action.symbol.targets
-        index = action.index.to(u32)
-        at.refuse(self.node.code[-1], index.compare("ge", index.lift(len(labels))), NoTarget(action.symbol.name, len(labels)),
+    def switch(self, action: Switch, guard: Raw | None, onward: int) -> None:
+        """Each lane goes to the label that its index picks from a list; an index past the end is a fault."""
+        at, labels, index = self.at, action.table.targets, action.index.to(u32)
+        at.refuse(self.node.code[-1], index.compare("ge", index.lift(len(labels))), NoTarget(action.table.name, len(labels)),
                   [(u32, index.raw)])  # fmt: skip
         ways: dict[int, Value] = {}
         for n, label in enumerate(labels):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine import textures
+from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.machine import texture_unit
+from ptxvm.machine.allocation import Lanes
+from ptxvm.machine.memory import Array
 
 
 class Textures(Port, textures.Textures):
@@ -33,9 +35,9 @@ class TextureQuestion:
     work: texture_unit.Work
     operands: tuple[tuple[str, int], ...]
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any]:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
         """Ask it for the active lanes."""
         rest = iter(values)
         given = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
-        machine.look_up(self.work, given)
-        return list(self.work(machine.memory, given))
+        host.look_up(self.work, given)
+        return list(self.work(host.memory, given))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -23,6 +24,7 @@ from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.host_queries import Within
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
+from ptxvm.isa.effects import Verb
 
 WINDOWS = ("shared", "local")
 ORDERS = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release": "release"}
@@ -34,11 +36,13 @@ class Memory(Port):
     def __init__(self, at: NodeBuilder, bound: Bound) -> None:
         super().__init__(at, bound)
         self.addressing = addressing.Addressing(at)
-        self.access = Access("read", 1)
+        self.access = Access(Verb.READ, 1)
 
-    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+    def load(
+        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+    ) -> list[Value]:
         """A scalar load and a broadcast, a contiguous one, pieces of these, or a gather."""
-        self.access = Access.of("read", type, attributes)
+        self.access = Access.of(Verb.READ, type, attributes)
         loaded = self._load(space, type, address, count)
         if attributes.get("order") == "acquire":
             self.fence("acquire", attributes.get("scope") or "gpu")
@@ -56,14 +60,16 @@ class Memory(Port):
         self.at.note(self.addressing.kind(space, raw, size) or "gather")
         return [Value(self.alg, type, Varying(name)) for name in self.addressing.load(space, llvm, type.bytes, raw, count)]
 
-    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+    def store(
+        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """A scalar store, a contiguous one, or a scatter."""
         if attributes.get("order") == "release":
             self.fence("release", attributes.get("scope") or "gpu")
         count = len(values)
         (space, raw), size = self._where(space, address), type.bytes * count
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
-        self.access = Access.of("write", type, attributes)
+        self.access = Access.of(Verb.WRITE, type, attributes)
         pointer = self._checked(space, raw, size, writing=True)
         self.at.dirty = True
         llvm = scalar_type(type)
@@ -290,11 +296,11 @@ class Memory(Port):
 
     def atomic(
         self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
-        **attributes: Any,
+        **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """One lane after the other, in their order."""
         space, raw = self._where(space, address)
-        self.access = Access.of("atomic", type, attributes)
+        self.access = Access.of(Verb.UPDATE, type, attributes)
         self.at.note("lane by lane")
         self._checked(space, raw, type.bytes, writing=True)
         self.at.dirty = True
@@ -308,7 +314,7 @@ class Memory(Port):
             self.code.lines += streaming_stores.settled(self.at.kernel) if order != "acquire" else []
             self.code.run(f"fence {ORDERS[order]}")
 
-    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """Nothing to be seen."""
 
     def to_generic(self, space: str, address: Value) -> Value:
@@ -339,7 +345,9 @@ class Memory(Port):
         question = Within(space.partition("::")[0])
         return self.at.host_call(self.bound, question, [(u64, address.raw)], [pred])[0]
 
-    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
+    def phase_over(
+        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """Nothing to do on compiled code; checkers see it on the interpreter."""
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:

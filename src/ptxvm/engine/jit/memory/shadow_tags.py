@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type
 from ptxvm.engine.jit.ir.lane_values import Raw
 from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 
 EPOCH = 1 << 11  # one epoch in a tag
@@ -33,24 +34,24 @@ WIDE = ("gpu", "sys")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What an instruction does to memory: `verb` is read, write or atomic."""
+    """What an instruction does to memory, to elements of so many bytes."""
 
-    verb: str
-    element: int  # bytes
+    verb: Verb
+    element: int
     order: str = "weak"
     scope: str = "sys"
     coherent: bool = True
 
     @classmethod
-    def of(cls, verb: str, type: Type, attributes: dict[str, Any]) -> Access:
-        """That of a port's call."""
+    def of(cls, verb: Verb, type: Type, attributes: AccessAttributes) -> Access:
+        """The access that a method of the port `mem` is asked for."""
         order, scope = attributes.get("order") or "weak", attributes.get("scope") or "sys"
         return cls(verb, type.bytes, order, scope, attributes.get("proxy") != "texture")
 
     @property
     def strong(self) -> bool:
         """Is it strong (PTX 8.5)?"""
-        return self.verb == "atomic" or self.order != "weak"
+        return self.verb is Verb.UPDATE or self.order != "weak"
 
 
 class Watch:
@@ -102,7 +103,7 @@ class Watch:
     def _several(self, piece: Chunk, pointer: str) -> None:
         """Every cell is for several lanes."""
         count = self.cells * (piece.count if piece.contiguous else 1)
-        if self.verb == "write" and self.shadow.race:
+        if self.verb is Verb.WRITE and self.shadow.race:
             self._suspect(1, "true")
             return
         self._tags(count, self._cell(pointer), None, None)
@@ -129,7 +130,7 @@ class Watch:
         spare = self.at.buffer(f"<{self.width} x i64>", 0)
         place = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._cell(pointer)}")
         busy = code.emit(f"xor i1 {idle}, true")
-        if self.verb == "write" and self.shadow.race:
+        if self.verb is Verb.WRITE and self.shadow.race:
             self._suspect(1, code.emit(f"xor i1 {alone}, true"))
         reads = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._reads(self._cell(pointer))}")
         self._tags(self.cells, place, self._all(self.cells, mine), self._all(self.cells, busy, "i1"), reads)
@@ -139,11 +140,11 @@ class Watch:
         wrote = self._load(count, cells, mask)
         self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
         if not self.shadow.race:
-            if self.verb == "write":
+            if self.verb is Verb.WRITE:
                 self._store(count, self._all(count, str(HOST)), cells, mask)
             return
         reads = reads or self._reads(cells)
-        if self.verb == "write":
+        if self.verb is Verb.WRITE:
             read = self._load(count, reads, mask)
             self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
             self._store(count, str(mine), cells, mask)
@@ -166,12 +167,12 @@ class Watch:
             wrote = self.at.gather("i32", cells, mask)
             self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
             if not self.shadow.race:
-                if self.verb == "write":
+                if self.verb is Verb.WRITE:
                     self.at.scatter("i32", self._all(count, str(HOST)), cells, mask)
                 continue
             reads = self._reads(cells, count)
             read = self.at.gather("i32", reads, mask)
-            if self.verb == "write":
+            if self.verb is Verb.WRITE:
                 self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
                 self.at.scatter("i32", mine, cells, mask)
                 self._suspect(count, self._lost(cells, mine, mask), mask)
@@ -207,13 +208,13 @@ class Watch:
             wrote = self.at.gather("i32", cells, mask)
             if not self.shadow.race:
                 self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
-                if access.verb != "read":
+                if access.verb is not Verb.READ:
                     self.at.scatter("i32", self._all(count, str(HOST)), cells, mask)
                 continue
             low = code.emit(f"and {llvm} {wrote}, {self._all(count, str(EPOCH - 1))}")
             other = code.emit(f"icmp ne {llvm} {low}, {self._all(count, str(kind))}")
             self._suspect(count, code.emit(f"and <{count} x i1> {other}, {self._unordered(count, wrote)}"), mask)
-            if self.shadow.init and access.verb != "write":
+            if self.shadow.init and access.verb is not Verb.WRITE:
                 self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, zeroinitializer"), mask)
             read = self.at.gather("i32", self._reads(cells, count), mask)
             self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
@@ -238,7 +239,7 @@ class Watch:
     def _suspicious(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Does a tag stand for something that is not ordered before this access, or for no write where one is wanted?"""
         code, llvm = self.code, self._type(count)
-        unwritten = self.shadow.init and writes and self.verb != "write"
+        unwritten = self.shadow.init and writes and self.verb is not Verb.WRITE
         if not self.shadow.race:
             return code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}") if unwritten else self._all(count, "false", "i1")
         found = self._not_before(count, tag, mine, writes=writes)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Any
 
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
+from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
-from ptxvm.engine.jit.abi.metadata import LAUNCHING, HostCall
+from ptxvm.engine.jit.abi.metadata import LAUNCHING
 from ptxvm.engine.jit.cfg import call_stack, if_conversion, nodes, requirements, spin_loops
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.instrumentation import Shadow
@@ -20,6 +20,7 @@ from ptxvm.engine.jit.node.node_code import NodeCode
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.image import Image
 from ptxvm.machine.window import GRAIN
 
 MOST_KEPT = 32  # accesses in loops: the processor has fewer registers for what is known of their allocations
@@ -40,7 +41,7 @@ class KernelContext:
     PATIENCE = 64  # turns of loops after which a warp of a fair kernel lets others run
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
-        self, image: Any, function: Function, block: tuple[int, int, int], shared_size: int,
+        self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
         metered: bool = False,

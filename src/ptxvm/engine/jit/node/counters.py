@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ptxvm.algebra.types import pred, s64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.machine.allocation import Lanes
+from ptxvm.machine.memory import Array
 
 COUNTED = 64  # bits of a counter
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
@@ -64,11 +67,14 @@ class Spent:
 
     numbers: tuple[int, ...]
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Refuse the first that was one too many."""
         left, lanes = int(values[0][0]), int(values[1][0])
         index = (len(self.numbers) * lanes + left) // lanes
-        raise machine.launch.limits.overrun(machine.place(self.numbers[max(index, 0)], int(threads[0])))
+        limits = host.launch.limits
+        if limits is None:
+            raise Crash("a launch without limits ran metered code; please report this")
+        raise limits.overrun(host.place(self.numbers[max(index, 0)], int(threads[0])))
 
 
 def predicated_tail(at: NodeBuilder) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.host import Host
+from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +21,9 @@ class Within:
 
     space: str
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any]:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
         """Look for the active lanes."""
-        return [machine.memory.within(self.space, values[0])]
+        return [host.memory.within(self.space, values[0])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,10 @@ class SpecialRegister:
 
     name: str
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> list[Any]:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
         """Its value now."""
         now = TIMES.get(self.name)
-        value = now() if now is not None else machine.environment.get(self.name)
+        value = now() if now is not None else host.environment.get(self.name)
         return [np.full(len(threads), value, np.uint64)]
 
 
@@ -44,7 +46,7 @@ class NoTarget:
     name: str
     count: int
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Refuse the least of them."""
         wrong = np.where(values[0] >= self.count, values[0], np.iinfo(values[0].dtype).max)
         first = int(np.argmin(wrong))

@@ -9,7 +9,8 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.engine import operands
-from ptxvm.engine.jit.abi.metadata import HostCall
+from ptxvm.engine.jit.abi.host import HostCall
+from ptxvm.engine.jit.abi.launch_record import DOUBLE, FUNCTIONS
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
@@ -30,7 +31,6 @@ class MergedChecks(Protocol):
         """Is an access compared together with others?"""
 
 
-FUNCTIONS = {"sin": 0, "cos": 1, "lg2": 2, "ex2": 3, "tanh": 4}
 NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
 
 
@@ -270,7 +270,7 @@ class NodeBuilder(operands.Operands):
         vector = self.alg.vector_type(type)
         given, made = self.buffer(vector, 7), self.buffer(vector, 8)
         self.code.run(f"store {vector} {alg.vector(type, a)}, ptr {given}, align 64")
-        which = FUNCTIONS[function] + (16 if type.bits == 64 else 0)
+        which = FUNCTIONS.index(function) + (DOUBLE if type.bits == 64 else 0)
         self.code.run(f"call void {self.context('function')}(i32 {which}, ptr {given}, ptr {made})")
         result = self.code.emit(f"load {vector}, ptr {made}, align 64", pure=False)
         if not uniform:
@@ -338,11 +338,11 @@ class NodeBuilder(operands.Operands):
             code.jump(good)
         code.block(good)
 
-    def fault(self, kind: int, bits: str) -> None:
-        """Tell the machine, and end."""
+    def trap(self, bits: str) -> None:
+        """Report `trap` of some lanes to the host, and end the warp."""
         index = self.kernel.instruction_number(self.node.frame.code[self.node.end - 1])
         self.kernel.record_cta_id(self.code)
-        self.code.run(f"call void {self.context('fault')}(i32 {kind}, i32 {bits}, i32 {index}, i32 %warp)")
+        self.code.run(f"call void {self.context('trap')}(i32 {bits}, i32 {index}, i32 %warp)")
         self.code.jump("fault")
 
     # ── affine values that are extended ─────────────────────────────────────────────────

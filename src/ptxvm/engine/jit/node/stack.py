@@ -9,20 +9,22 @@ in registers of the thread: STACK is where the frame begins, SAVED how much the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.cfg.call_stack import BACK, LEAST_FRAME, entry_size, saved_size
 from ptxvm.engine.jit.cfg.nodes import SAVED, STACK, Frame
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.register_shapes import Key
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Array
 
 # ── frames ──────────────────────────────────────────────────────────────────────────────
 
@@ -66,7 +68,7 @@ class Overflow:
     what: str
     room: int
 
-    def __call__(self, machine: Any, bound: Bound, threads: Any, values: list[Any]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Refuse it."""
         raise AccessFault("stack-overflow", f"{self.what} needs {int(np.max(values[0]))} bytes of a stack of {self.room}")
 

@@ -97,17 +97,17 @@ def several(item: Form, make: Callable[[list[Any]], Any] = tuple) -> Form:
 def record(make: Callable[..., Any], *parts: Form) -> Form:
     """An object by its fields."""
 
-    def write(value: Any) -> Iterable[str]:
+    def write(value: object) -> Iterable[str]:
         return chain.from_iterable(part.write(each) for part, each in zip(parts, fields(value), strict=True))
 
     return Form(write, lambda lines: make(*[part.read(lines) for part in parts]))
 
 
-def fields(value: Any) -> Sequence[Any]:
+def fields(value: object) -> Sequence[object]:
     """Those of a tuple, an enumeration or a data class."""
     if isinstance(value, tuple):
         return value
-    return [int(value)] if isinstance(value, int) else [getattr(value, name) for name in value.__match_args__]
+    return [int(value)] if isinstance(value, int) else [getattr(value, name) for name in type(value).__match_args__]  # type: ignore[attr-defined]
 
 
 def group(*parts: Form) -> Form:
@@ -128,14 +128,14 @@ def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
     """
     places = {path.partition(":")[2]: (path.partition(":")[0], parts) for path, parts in kinds.items()}
 
-    def write(value: Any) -> Iterable[str]:
+    def write(value: object) -> Iterable[str]:
         name = getattr(value, "__qualname__", type(value).__qualname__)
         if name not in places:
             raise NotPlain(f"there is no form of {value!r}")
         parts = places[name][1]
         return chain(line(name), () if parts is None else record(type(value), *parts).write(value))
 
-    def read(lines: Iterator[str]) -> Any:
+    def read(lines: Iterator[str]) -> object:
         name = next(lines)
         module, parts = places[name]
         found = getattr(import_module(f"ptxvm.{module}"), name)
@@ -147,7 +147,7 @@ def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
 def optional(form: Form) -> Form:
     """A value that may be None."""
 
-    def write(value: Any) -> Iterable[str]:
+    def write(value: object) -> Iterable[str]:
         return line(0) if value is None else chain(line(1), form.write(value))
 
     return Form(write, lambda lines: form.read(lines) if truth.read(lines) else None)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import llvmlite.binding as llvm
 
@@ -15,6 +15,8 @@ from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import IN_PLACE, PIECES
+
+T = TypeVar("T")  # what is made of a module; llvmlite has no type information, so its classes only document
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,15 @@ def recipe(text: str, tier: Tier) -> Recipe:
 
 
 @functools.cache
-def _target() -> Any:
+def _target() -> llvm.Target:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
     return llvm.Target.from_default_triple()
 
 
-def machine(level: int) -> Any:
-    """What makes the code of the host's processor."""
+def machine(level: int) -> llvm.TargetMachine:
+    """The code generator for the host's processor."""
     return _target().create_target_machine(
         cpu=cpu.name(), features=cpu.flags(), opt=level, reloc="pic", codemodel="small", jit=True
     )
@@ -72,8 +74,13 @@ def optimised(text: str, tier: Tier = Tier.BEST) -> str:
     return str(_compiled(text, tier, lambda _, module: str(module)))
 
 
-def _compiled(text: str, tier: Tier, emit: Any, done: Callable[[str], None] = lambda _: None) -> Any:
-    """Everything that LLVM makes of a module is given up before its context; the other way round, it crashes."""
+def _compiled(
+    text: str, tier: Tier, emit: Callable[[llvm.TargetMachine, llvm.ModuleRef], T], done: Callable[[str], None] = lambda _: None
+) -> T:
+    """What `emit` gives for a module after its passes.
+
+    LLVM crashes unless all that it made of a module is freed before the module's context.
+    """
     how = recipe(text, tier)
     if tier is Tier.BEST:
         text = text.replace(PIECES, IN_PLACE)
@@ -87,7 +94,7 @@ def _compiled(text: str, tier: Tier, emit: Any, done: Callable[[str], None] = la
         return emit(target, module)
 
 
-def _parsed(text: str, context: Any) -> Any:
+def _parsed(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
     """The module of a text; a Crash where LLVM refuses it, which keeps the text."""
     try:
         module = llvm.parse_assembly(text, context)
@@ -108,7 +115,7 @@ def _refused(text: str, wrong: RuntimeError) -> Crash:
     return Crash(f"LLVM refuses what the JIT wrote, which is kept in {kept.name}: {reason}")
 
 
-def _run_passes(module: Any, tier: Tier, how: Recipe) -> None:
+def _run_passes(module: llvm.ModuleRef, tier: Tier, how: Recipe) -> None:
     if how.passes is not None and not how.passes:
         return
     builder = _pass_builder(tier, how.level, cpu.name(), cpu.flags())
@@ -117,8 +124,8 @@ def _run_passes(module: Any, tier: Tier, how: Recipe) -> None:
 
 
 @functools.cache
-def _pass_builder(tier: Tier, level: int, _cpu: str, _flags: str) -> Any:
-    """What knows the passes, for a processor; one for all modules, since llvmlite does not free all of it."""
+def _pass_builder(tier: Tier, level: int, _cpu: str, _flags: str) -> llvm.PassBuilder:
+    """The pass builder for a processor; all modules share it, since llvmlite leaks part of each."""
     options = llvm.create_pipeline_tuning_options(speed_level=int(tier))
     options.loop_vectorization = False
     options.slp_vectorization = False
@@ -127,7 +134,7 @@ def _pass_builder(tier: Tier, level: int, _cpu: str, _flags: str) -> Any:
 
 
 @contextmanager
-def _pass_manager(builder: Any, names: Sequence[str] | None) -> Iterator[Any]:
+def _pass_manager(builder: llvm.PassBuilder, names: Sequence[str] | None) -> Iterator[llvm.ModulePassManager]:
     """The passes of these names, or all of LLVM's.
 
     llvmlite frees none: its class inherits a `_dispose` that does nothing before the one that does.
@@ -146,7 +153,7 @@ def _pass_manager(builder: Any, names: Sequence[str] | None) -> Iterator[Any]:
 
 
 @functools.cache
-def _linker() -> Any:
+def _linker() -> llvm.LLJIT:
     return llvm.create_lljit_compiler(machine(0))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 from ptxvm.engine.jit.abi.metadata import Facts
 
@@ -17,10 +17,10 @@ class Version:
     `seconds` is how long it took to compile.
     """
 
-    def __init__(self, facts: Facts, code: Any, address: int, tier: int, seconds: float = 0.0) -> None:
+    def __init__(self, facts: Facts, code: object, address: int, tier: int, seconds: float = 0.0) -> None:
         self.facts, self.code, self.address, self.tier, self.seconds = facts, code, address, tier, seconds
 
     @cached_property
-    def grid(self) -> Any:
+    def grid(self) -> Callable[[int, int, int, int, int, int], int]:
         """The function that runs some CTAs, of the version that runs first."""
         return GRID(self.address)

@@ -1,4 +1,4 @@
-"""Callbacks of compiled code: checks that the quick path refuses, functions of NumPy, faults, and the clock."""
+"""Callbacks of compiled code: slow checks of accesses, transcendental functions, host calls, traps, deadlocks, ticks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxvm.algebra.types import Type
-from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.diagnostics.errors import Crash, Fault, Place
 from ptxvm.engine.jit.abi import launch_record as records
-from ptxvm.engine.jit.abi.launch_record import AT, REACHED, ROWS, TICKS, WRITABLE
+from ptxvm.engine.jit.abi.launch_record import AT, DOUBLE, FUNCTIONS, REACHED, ROWS, TICKS, WRITABLE
 from ptxvm.engine.jit.abi.metadata import Facts
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.isa.special_registers import WARP
@@ -25,16 +25,22 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.window import Window
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ptxvm.engine.jit.abi.host import HostCall
+    from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.machine.environment import Environment
+    from ptxvm.machine.memory import Array
+    from ptxvm.machine.texture_unit import Operands, Work
 
 CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-FAULT = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint, ctypes.c_int, ctypes.c_int)
+TRAP = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.c_int, ctypes.c_int)
 HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 DEADLOCK = ctypes.CFUNCTYPE(None)
 TICK = ctypes.CFUNCTYPE(ctypes.c_int)
-FUNCTIONS: list[Callable[[Any], Any]] = [np.sin, np.cos, np.log2, np.exp2, np.tanh]
-WORDS = {16: (np.dtype(np.float64), 8), 0: (np.dtype(np.float32), 4)}
+NUMPY = {"sin": np.sin, "cos": np.cos, "lg2": np.log2, "ex2": np.exp2, "tanh": np.tanh}
+COMPUTE = [NUMPY[name] for name in FUNCTIONS]
 BYTE = np.dtype(np.uint8)
 SITE = ROW = struct.Struct("=4Q")
 MET_NOTHING = SITE.pack(2**64 - 1, 0, 0, 0)  # at a place of the code
@@ -44,12 +50,10 @@ class Callbacks:
     """The callbacks of a kernel, for one thread of the host; what they raise is kept by the launch."""
 
     launch: Launch
-    again: Callable[[int], Any]  # gives what was not kept with the code
+    again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
     given = 0  # how many rows are known from the beginning; none where others have taken their place
 
-    def __init__(
-        self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: np.ndarray[Any, Any]
-    ) -> None:
+    def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: Record) -> None:
         self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
         self.windows, self.record = windows, record
         self.sites = np.empty((facts.most_sites, 4), np.uint64)
@@ -58,13 +62,13 @@ class Callbacks:
         self._row_bytes = self.rows.data.cast("B")
         self.check = CHECK(self._check)
         self.function = FUNCTION(self._function)
-        self.fault = FAULT(self._fault)
+        self.trap = TRAP(self._trap)
         self.tick = TICK(self._tick)
         self.host_call = HOST_CALL(self._host_call)
         self.deadlock = DEADLOCK(self._deadlock)
         self._forget(facts.most_sites)
 
-    def threads(self, mask: int, warp: int) -> tuple[Any, Any]:
+    def threads(self, mask: int, warp: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The lanes of a mask, and the numbers of their threads among those of the CTAs that are under way."""
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         return lanes, lanes + warp * WARP + int(self.record[AT["slot"]]) * self.facts.suspended.threads
@@ -119,7 +123,7 @@ class Callbacks:
             return 1
         return 0
 
-    def _look(self, number: int, addresses: Any, mask: int, warp: int) -> None:
+    def _look(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
         site = self.facts.sites[number]
         lanes, threads = self.threads(mask, warp)
         wanted = addresses[lanes]
@@ -141,12 +145,12 @@ class Callbacks:
     # ── others ──────────────────────────────────────────────────────────────────────────
 
     def _function(self, which: int, given: int, made: int) -> None:
-        held, size = WORDS[which & 16]
-        word = ctypes.c_double if size == 8 else ctypes.c_float
+        """A transcendental function of all lanes."""
+        word = ctypes.c_double if which & DOUBLE else ctypes.c_float
         source = np.ctypeslib.as_array((word * WARP).from_address(given))
         target = np.ctypeslib.as_array((word * WARP).from_address(made))
         with np.errstate(all="ignore"):
-            target[:] = FUNCTIONS[which & 15](source.astype(np.float64)).astype(held)
+            target[:] = COMPUTE[which & (DOUBLE - 1)](source.astype(np.float64)).astype(target.dtype)
 
     def _host_call(self, number: int, room: int, mask: int, warp: int) -> int:
         """Something that Python does."""
@@ -169,15 +173,16 @@ class Callbacks:
         if not len(lanes):
             return
 
-        def column(n: int, type: Type) -> Any:
-            held = held_as(type)
+        def column(n: int, type: Type) -> Array:
             words = (ctypes.c_ubyte * (WARP * type.bytes)).from_address(room + 16 * WARP * n)
-            return np.ctypeslib.as_array(words).view(held)
+            return np.ctypeslib.as_array(words).view(held_as(type))
 
         try:
             given = [column(n, type)[lanes] for n, type in enumerate(work.inputs)]
-            outside = work.host_call or self.again(number)
-            found = outside(self, self.facts.bound(self.image, work.place), threads, given)
+            host_call = work.host_call or self.again(number)
+            if host_call is None:
+                raise Crash(f"host call {number} of '{self.facts.name}' is in none of its versions; please report this")
+            found = host_call(self, self.facts.bound(self.image, work.place), threads, given)
         except AccessFault as wrong:
             place = self.place(work.place, int(threads[wrong.lane_index]))
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
@@ -186,7 +191,7 @@ class Callbacks:
             values = None if found is None else found[n]
             target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
 
-    def look_up(self, work: Any, operands: Any) -> None:
+    def look_up(self, work: Work, operands: Operands) -> None:
         """Threads ask the texture unit for something; this launch is not observed."""
 
     @property
@@ -235,8 +240,8 @@ class Callbacks:
         cta, thread = faults.unfold(found.cta, shape.grid), faults.unfold(min(found.threads), shape.block)
         return faults.place(self.facts.name, found.bound, cta, thread)
 
-    def _fault(self, kind: int, bits: int, index: int, warp: int) -> None:
-        """What is wrong at an instruction, for some lanes: it is `trap`."""
+    def _trap(self, bits: int, index: int, warp: int) -> None:
+        """Some lanes have executed `trap`."""
         try:
             lane = max((bits & 0xFFFF_FFFF & -bits).bit_length() - 1, 0)
             self._failed(Fault("trap", "the kernel executed trap", place=self.place(index, warp * WARP + lane)))

@@ -5,17 +5,20 @@ from __future__ import annotations
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxvm.engine.jit.abi.metadata import HostCall, Work
+from ptxvm.engine.jit.abi.metadata import Work
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.abi.host import HostCall
 
 ORDER = ("first", "masked", "shapeless")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any
 
 from ptxvm.engine.faults import Waiting
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
-from ptxvm.engine.jit.abi.launch_record import AT, HEADER, cta as number_of
+from ptxvm.engine.jit.abi.launch_record import AT, HEADER, Record, cta as number_of
 from ptxvm.engine.jit.abi.metadata import Facts
 from ptxvm.engine.jit.abi.states import GENERAL
 from ptxvm.isa.special_registers import WARP
@@ -19,7 +18,7 @@ PARTLY = 1 << 16  # where not all of its lanes do
 NO_CTA = 1 << 63  # from here on the number of a CTA says that there is none
 
 
-def waiting(facts: Facts, image: Image, record: Any) -> Iterator[Waiting]:
+def waiting(facts: Facts, image: Image, record: Record) -> Iterator[Waiting]:
     """The waiting threads, by instruction."""
     records, standing = int(record[AT["records"]]), facts.suspended
     for slot in range(int(record[AT["resident"]]) if standing.partial_barriers else 1):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import AT, FIELDS, REACHED, WRITABLE, counted
-from ptxvm.engine.jit.abi.metadata import Facts, HostCall
+from ptxvm.engine.jit.abi.metadata import Facts
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.launch_state import Launch
@@ -20,6 +20,12 @@ from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.window import Window
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+
+    from ptxvm.engine.jit.abi.host import HostCall
+    from ptxvm.engine.jit.abi.launch_record import Record
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
 OTHERS = {"masked": "masked", "twin": "shapeless"}  # versions by the field of the record that enters them
@@ -75,14 +81,14 @@ class Runner:
         self._large: list[Allocation] = []  # of the memory that is known
         self.hide()
 
-    def _fresh_record(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def _fresh_record(self) -> Record:
         calls, local = self.calls, self.windows.get("local")
         fields = {
             "shared": self.windows["shared"].allocation.start,
             "local": local.allocation.start if local is not None else 0,
             "check": address(calls.check),
             "function": address(calls.function),
-            "fault": address(calls.fault),
+            "trap": address(calls.trap),
             "tick": address(calls.tick),
             "host_call": address(calls.host_call),
             "deadlock": address(calls.deadlock),
@@ -176,7 +182,7 @@ class Runner:
 
     # ── other versions ──────────────────────────────────────────────────────────────────
 
-    def _enter_other(self, field: str, *arguments: Any) -> int:
+    def _enter_other(self, field: str, *arguments: int) -> int:
         """The first warp that goes on in another version waits until that is compiled."""
         try:
             version = self.compiled.version(OTHERS[field])
@@ -198,6 +204,6 @@ def aligned(room: np.ndarray[Any, Any]) -> int:
     return -(-room.ctypes.data // LINE) * LINE
 
 
-def address(function: Any) -> int:
+def address(function: CFuncPtr) -> int:
     """Of a callback."""
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

@@ -1,0 +1,78 @@
+"""Host calls: the protocol of the host that compiled code calls, and of what Python does in such a call.
+
+Where ready code is launched, only annotations name these types: nothing imports this module then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from ptxvm.analysis.program import Bound
+from ptxvm.diagnostics.errors import Place
+from ptxvm.machine.allocation import Lanes
+from ptxvm.machine.memory import Array
+
+if TYPE_CHECKING:
+    from ptxvm.engine.dynamic_parallelism import Children
+    from ptxvm.engine.limits import Limits
+    from ptxvm.machine.builtins import Cohort, Library
+    from ptxvm.machine.environment import Environment
+    from ptxvm.machine.image import Image
+    from ptxvm.machine.memory import Memory
+    from ptxvm.machine.texture_unit import Operands, Work
+    from ptxvm.machine.window import Window
+
+
+class GridLaunch(Protocol):
+    """The launch that compiled code belongs to (`run.launch_state`)."""
+
+    @property
+    def limits(self) -> Limits | None:
+        """How many instructions and seconds it may take."""
+
+    @property
+    def children(self) -> Children | None:
+        """The grids that it launches; None where its kernel launches none."""
+
+
+class Host(Protocol):
+    """What a host call may use (`run.callbacks`)."""
+
+    @property
+    def image(self) -> Image:
+        """The program in memory."""
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the device."""
+
+    @property
+    def library(self) -> Library:
+        """The functions of the device."""
+
+    @property
+    def windows(self) -> Mapping[str, Window]:
+        """Shared and local memory, by space."""
+
+    @property
+    def launch(self) -> GridLaunch:
+        """The launch."""
+
+    @property
+    def environment(self) -> Environment:
+        """The special registers of the launch."""
+
+    @property
+    def cohort(self) -> Cohort:
+        """The threads that call, as the functions of the device see them."""
+
+    def place(self, number: int, thread: int) -> Place:
+        """The source place of an instruction, and the thread that ran it."""
+
+    def look_up(self, work: Work, operands: Operands) -> None:
+        """Called before the texture unit is asked; an observed launch checks the shadow memory here."""
+
+
+HostCall: TypeAlias = Callable[[Host, Bound, Lanes, list[Array]], list[Array] | None]
+"""Takes the host, the instruction, the numbers of the active lanes' threads, and their operands; gives their results."""
