@@ -163,7 +163,6 @@ REASONS = {
     "analysis.initialisers.elements": PARSED,
     "analysis.initialisers.fields": PARSED,
     "analysis.placement.Placement.take": "a part of an operand has no parts",
-    "analysis.provenance.origin_of": PARSED,
     "analysis.recognise.mentions_unknown": PARSED,
     "analysis.shapes.constant": PARSED,
     "analysis.shapes.names_in": PARSED,

@@ -107,7 +107,7 @@ def _evaluate(node: tree.Operand, lookup: Lookup) -> Value:
         case tree.Cast():
             return _integer(_int(node.operand, lookup).value, unsigned=node.type.removeprefix(".") == "u64")
         case tree.Binary():
-            return _binary(node, _evaluate(node.left, lookup), _evaluate(node.right, lookup))
+            return _chain(node, lookup)
         case tree.Conditional():
             return _conditional(node, lookup)
     raise ConstantError("this is not a constant", node)
@@ -198,6 +198,14 @@ SHIFTS: dict[str, Callable[[int, int, bool], Int]] = {
 def _quotient(a: int, b: int) -> int:
     """Truncated, as in C."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _chain(node: tree.Binary, lookup: Lookup) -> Value:
+    first, operators = tree.chain(node)
+    value = _evaluate(first, lookup)
+    for each in operators:
+        value = _binary(each, value, _evaluate(each.right, lookup))
+    return value
 
 
 def _binary(node: tree.Binary, left: Value, right: Value) -> Value:

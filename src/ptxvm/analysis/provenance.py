@@ -206,8 +206,8 @@ class Walk:
 
 def origin_of(node: tree.Operand, bound: Bound, known: Origins) -> Origin:
     """Where the value of an operand comes from."""
-    if isinstance(node, tree.Binary) and node.op in ("+", "-"):
-        return origin_of(node.left, bound, known)
+    while isinstance(node, tree.Binary) and node.op in ("+", "-"):
+        node = node.left
     if isinstance(node, tree.Index):
         node = node.name
     if not isinstance(node, tree.Name):

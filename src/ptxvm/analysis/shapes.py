@@ -68,7 +68,14 @@ def _unary(node: tree.Unary, scope: Scope) -> Shape:
 
 
 def _binary(node: tree.Binary, scope: Scope) -> Shape:
-    left, right = shape_of(node.left, scope), shape_of(node.right, scope)
+    first, chain = tree.chain(node)
+    shape = shape_of(first, scope)
+    for each in chain:
+        shape = _combined(each, shape, shape_of(each.right, scope))
+    return shape
+
+
+def _combined(node: tree.Binary, left: Shape, right: Shape) -> Shape:
     if UNKNOWN in (left, right):
         return UNKNOWN
     if node.op in COMPARISONS:
@@ -146,7 +153,8 @@ def names_in(node: tree.Operand) -> list[tree.Name]:
         case tree.Unary() | tree.Cast():
             return names_in(node.operand)
         case tree.Binary():
-            return names_in(node.left) + names_in(node.right)
+            first, chain = tree.chain(node)
+            return names_in(first) + [name for each in chain for name in names_in(each.right)]
         case tree.Conditional():
             return names_in(node.condition) + names_in(node.yes) + names_in(node.no)
         case tree.Call():

@@ -12,7 +12,7 @@ from ptxvm.syntax.source import Source
 T = TypeVar("T")
 
 DEEPEST = 128
-"""Levels of blocks or brackets, and operators in one expression, that the reader takes."""
+"""Levels of blocks or brackets, and of operators that wait for their right side, that the reader takes."""
 
 _MOST_ERRORS = 10_000
 _LONGEST_QUOTE = 40

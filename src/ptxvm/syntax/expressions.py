@@ -7,6 +7,7 @@ casts only to .s64 and .u64, `%` apart from the word after it, exact floats (`0f
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ptxvm.diagnostics import codes, habits
 from ptxvm.syntax import tree
@@ -30,13 +31,13 @@ _CAST_TYPES = frozenset(f".{letter}{bits}" for letter in "busf" for bits in (8, 
 class Expressions(Cursor):
     """Reads constant expressions: the only name in them is `WARP_SZ`."""
 
-    _operators = 0
+    _waiting = 0  # operators and brackets whose operand is being read
 
     def constant(self) -> tree.Operand:
         """A whole constant expression."""
         if self.is_exact_float(self.at):
             return self._exact_float()
-        self._operators = 0
+        self._waiting = 0
         return self._conditional()
 
     def is_exact_float(self, at: int) -> bool:
@@ -98,24 +99,29 @@ class Expressions(Cursor):
 
     # ── the grammar, loosest binding first ──────────────────────────────────────────────
 
-    def _count_operator(self) -> None:
-        """Bound the depth of the tree, and with it the stack of all who walk over it."""
-        self._operators += 1
-        if self._operators > DEEPEST:
+    def _within(self, read: Callable[..., tree.Operand], *level: int) -> tree.Operand:
+        """Read what an operator or a bracket waits for; a bound on how many wait spares the stack.
+
+        A chain that associates to the left, such as a sum, has no bound: nothing in it waits, and `tree.chain` walks it.
+        """
+        if self._waiting == DEEPEST:
             raise self.fail(
                 codes.TOO_DEEP,
-                "this expression is too long",
-                note=f"ptxvm takes {DEEPEST} operators and brackets in one",
+                "this expression is nested too deeply",
+                note=f"ptxvm takes {DEEPEST} operators and brackets in one another",
             )
+        self._waiting += 1
+        operand = read(*level)
+        self._waiting -= 1
+        return operand
 
     def _conditional(self) -> tree.Operand:
         condition = self._binary(1)
         if not self.take("?"):
             return condition
-        self._count_operator()
-        yes = self._conditional()
+        yes = self._within(self._conditional)
         self.expect(":", "the second part of `?:`")
-        no = self._conditional()
+        no = self._within(self._conditional)
         return tree.Conditional(condition, yes, no, start=condition.start, end=no.end)
 
     def _binary(self, level: int) -> tree.Operand:
@@ -125,9 +131,8 @@ class Expressions(Cursor):
             own = PRECEDENCE.get(operator, 0)
             if own < level:
                 return left
-            self._count_operator()
             self.at += 1
-            right = self._binary(own + 1)
+            right = self._within(self._binary, own + 1)
             left = tree.Binary(operator, left, right, start=left.start, end=right.end)
 
     def _unary(self) -> tree.Operand:
@@ -141,9 +146,8 @@ class Expressions(Cursor):
                 )
             return self.number()
         if text in _UNARY:
-            self._count_operator()
             self.at += 1
-            operand = self._unary()
+            operand = self._within(self._unary)
             return tree.Unary(text, operand, start=self.starts[at], end=operand.end)
         if text == "(":
             return self._parenthesised()
@@ -155,7 +159,6 @@ class Expressions(Cursor):
     def _parenthesised(self) -> tree.Operand:
         """`(x)`, or a cast `(.s64) x`."""
         opening = self.at
-        self._count_operator()
         self.at += 1
         kind = self.texts[self.at]
         if kind in _CAST_TYPES:
@@ -165,9 +168,10 @@ class Expressions(Cursor):
                 )
             self.at += 1
             self.expect_close(opening)
-            operand = self._unary()
+            operand = self._within(self._unary)
             return tree.Cast(kind[1:], operand, start=self.starts[opening], end=operand.end)
-        inner = self._exact_float() if self.is_exact_float(self.at) and self.texts[self.at + 1] == ")" else self._conditional()
+        alone = self.is_exact_float(self.at) and self.texts[self.at + 1] == ")"
+        inner = self._exact_float() if alone else self._within(self._conditional)
         self.expect_close(opening)
         return inner
 

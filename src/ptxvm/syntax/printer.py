@@ -66,10 +66,17 @@ def _unary(node: tree.Unary, _level: int) -> str:
 def _binary(node: tree.Binary, level: int) -> str:
     if node.op == "=":
         return f"{_operand(node.left)} = {_operand(node.right)}"
-    own = PRECEDENCE[node.op]
-    blank = "" if node.op == "+" and not isinstance(node.left, tree.Binary) else " "
-    text = f"{_operand(node.left, own)}{blank}{node.op}{blank}{_operand(node.right, own + 1)}"
-    return f"({text})" if own < level else text
+    first, chain = tree.chain(node)
+    own = PRECEDENCE[chain[0].op]
+    pieces, opened = [_operand(first, own)], 0
+    for each, after in zip(chain, [*(PRECEDENCE[each.op] for each in chain[1:]), level], strict=True):
+        blank = "" if each.op == "+" and each.left is first else " "
+        own = PRECEDENCE[each.op]
+        pieces.append(f"{blank}{each.op}{blank}{_operand(each.right, own + 1)}")
+        if own < after:
+            pieces.append(")")
+            opened += 1
+    return "(" * opened + "".join(pieces)
 
 
 def _conditional(node: tree.Conditional, level: int) -> str:

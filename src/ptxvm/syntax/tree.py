@@ -68,13 +68,39 @@ class Unary(Node):
     operand: Operand
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class Binary(Node):
-    """A constant expression with two sides; `gv+4` is this too."""
+    """A constant expression with two sides; `gv+4` is this too.
+
+    A sum may have any number of terms, so a walk over its left sides is a loop: see `chain`.
+    """
 
     op: str
     left: Operand
     right: Operand
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Binary):
+            return NotImplemented
+        (first, chained), (other_first, other_chained) = chain(self), chain(other)
+        steps, other_steps = ([(each.op, each.right) for each in one] for one in (chained, other_chained))
+        return first == other_first and steps == other_steps
+
+    __hash__ = None  # type: ignore[assignment]  # as of every node: it can be changed
+
+    def __repr__(self) -> str:
+        first, chained = chain(self)
+        return f"Binary({first!r}{''.join(f' {each.op} {each.right!r}' for each in chained)})"
+
+
+def chain(node: Binary) -> tuple[Operand, list[Binary]]:
+    """The first operand of operators that associate to the left, and the operators in the order of their evaluation."""
+    operators: list[Binary] = []
+    first: Operand = node
+    while isinstance(first, Binary):
+        operators.append(first)
+        first = first.left
+    return first, operators[::-1]
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Constant expressions: PTX 4.5.1 to 4.5.6, mostly the manual's own examples."""
 
+from functools import reduce
 from math import inf, isnan
 
 import pytest
@@ -183,3 +184,9 @@ def test_a_mask_takes_bits_out():
 def test_what_has_no_value(node, message):
     with pytest.raises(ConstantError, match=message):
         evaluate(node, find)
+
+
+def test_a_chain_of_operators_has_any_length():
+    """PTX 4.5.4: binary operators associate to the left."""
+    chain = reduce(lambda left, k: tree.Binary("+-"[k % 2], left, integer(k)), range(1, 20_001), ONE)
+    assert evaluate(chain) == 1 + sum(k if k % 2 == 0 else -k for k in range(1, 20_001))
