@@ -1,4 +1,4 @@
-"""`mma` of f16 and bf16 with f32 as the JIT's vectors compute it: agreement with the model of the tensor cores.
+"""`mma` as the JIT's vectors compute it: agreement with the model of the tensor cores.
 
 Exact, it is what the model of the tensor cores says (`machine.tensor_core`, which the recorded products of silicon
 hold to); else within the bound of a sum of f32.  The fragments are put together by the manual's formulas.
@@ -13,6 +13,7 @@ from warp_matrices import multiply
 
 import ptxvm
 from ptxvm.algebra.types import Type, f32
+from ptxvm.engine import fused
 from ptxvm.engine.jit.lower import mma_on_host
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.machine import tensor_core
@@ -192,3 +193,80 @@ def test_half_a_warp_multiplies_nothing(numerics):
     with pytest.raises(ptxvm.Fault) as caught:
         kernel.launch(block=32, engine="jit", numerics=numerics)
     assert caught.value.kind == "incomplete-warp"
+
+
+OTHERS = [
+    *[((16, 8, 32), f"s32.{a}.{b}.s32") for a in ("s8", "u8") for b in ("s8", "u8")],
+    *[((8, 8, 16), "s32.s8.u8.s32"), ((16, 8, 16), "s32.u8.s8.s32"), ((8, 8, 32), "s32.u4.s4.s32")],
+    *[((16, 8, 64), f"s32.{a}.{b}.s32") for a in ("s4", "u4") for b in ("s4", "u4")],
+    ((16, 8, 8), "f16.f16.f16.f16"),
+    ((16, 8, 16), "f16.f16.f16.f16"),
+    ((16, 8, 4), "f32.tf32.tf32.f32"),
+    ((16, 8, 8), "f32.tf32.tf32.f32"),
+    ((8, 8, 4), "f64.f64.f64.f64"),
+    ((16, 8, 16), "f64.f64.f64.f64"),
+]
+HALF_SPECIAL = np.array([0, 1 << 15, 1, 0x8001, 0x7C00, 0xFC00, 0x7E00, 0x7BFF, 0xFBFF, 0x03FF], np.uint16)
+
+
+def small(rng, type, size, spread):
+    """The bits of factors of any type of `OTHERS`."""
+    if type[0] in "su":
+        return rng.integers(0, 1 << int(type[1:]), size)
+    values = factors(rng, type, size, min(spread, 6) if type == "f16" else spread)
+    if type == "f64":
+        return values.view(np.uint64)
+    return bits("f16", values) if type == "f16" else values.astype(np.float32).view(np.uint32)
+
+
+def added(rng, type, size):
+    """The bits of accumulators of any type of `OTHERS`."""
+    if type == "s32":
+        return rng.integers(0, 1 << 32, size, np.uint32)
+    if type == "f16":
+        usual = rng.uniform(-8, 8, size).astype(np.float16).view(np.uint16)
+        anything = rng.integers(0, 1 << 16, size, np.uint16)
+        return np.choose(rng.integers(0, 3, size), [anything, usual, rng.choice(HALF_SPECIAL, size)])
+    return accumulators(rng, size) if type == "f32" else rng.uniform(-8, 8, size).view(np.uint64)
+
+
+def product_of(shape, types, **how):
+    name = "m{}n{}k{}".format(*shape)
+    kinds = dict(zip("dabc", (Type.named[each] for each in types.split(".")), strict=True))
+    return Product(*[mma_fragment(m, kinds[m], name) for m in "abcd"], **how)
+
+
+def fma(_, a, b, c):
+    return fused.fma_f64(a, b, c)
+
+
+@pytest.mark.parametrize(("shape", "types"), OTHERS)
+def test_other_products_are_those_of_the_tensor_cores(shape, types, rng, asked):
+    m, n, k = shape
+    target = 90 if shape == (16, 8, 16) and "f64" in types else 80
+    _, a_type, b_type, c_type = types.split(".")
+    for spread in (0, 12):
+        a, b = small(rng, a_type, (STACK, m, k), spread), small(rng, b_type, (STACK, k, n), spread)
+        c = added(rng, c_type, (STACK, m, n))
+        got = multiply(shape, types, a, b, c, target=f"sm_{target}", engine="jit")
+        architecture = tensor_core.architecture_of(target)
+        wanted = tensor_core.multiply(product_of(shape, types), architecture, a, b, c, fma)
+        assert not (wrong := np.argwhere(got != wanted)).size, (wrong[0], got[tuple(wrong[0])], wanted[tuple(wrong[0])])
+    assert not asked
+
+
+def test_sums_in_f16_overflow_and_are_rounded_once(asked):
+    """Ties, what a lower bit decides, infinity, and subnormal results."""
+    shape = m, n, k = 16, 8, 8
+    a, b, c = np.zeros((1, m, k)), np.zeros((1, k, n)), np.zeros((1, m, n))
+    b[0, 0], b[0, 1] = 1.0, 2.0**-4
+    a[0, 0, 0], c[0, 0] = 2048, 1
+    a[0, 1, :2], c[0, 1] = (2048, 2.0**-4), 1
+    a[0, 2, 0], c[0, 2] = 2048, 3
+    a[0, 3, 0] = 60000
+    a[0, 4, 0], c[0, 4] = 60000, 60000
+    a[0, 5, 1], c[0, 5] = 2.0**-20, 2.0**-24
+    given = bits("f16", a), bits("f16", b), bits("f16", c)
+    got = multiply(shape, "f16.f16.f16.f16", *given, target="sm_80", engine="jit").view(np.float16)[0]
+    assert got[:6, 0].tolist() == [2048.0, 2050.0, 2052.0, 60000.0, np.inf, 2.0**-23]
+    assert not asked

@@ -1,352 +1,52 @@
-"""Products of f16 or bf16 that are added to f32, in vector registers: a function of the module for each kind (PTX 9.7.14).
-
-An element of D is a lane of one of its registers, so what it is the sum of are lanes of A and of B, brought there by
-shuffles, whose order comes of the fragments' layouts.  Within the bounds of the manual (`numerics="fast"`) it is a chain
-of multiplications and additions in f32.  The bits of the tensor cores (`machine.tensor_core`) come of integers: a product
-of two significands is exact in f32, and so is its multiple by a power of two, of which the integral part is added.
-
-A function is given the registers of A, B and C as `Emitter.host_call` puts them in memory, leaves D there, and returns 0
-where it cannot: the exact one knows only finite factors, and bf16 of which products are neither too large nor too small.
-"""
+"""Matrix products in vector registers: a function of the module for each kind of product (PTX 9.7.14)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ptxvm.algebra.types import bf16, f16, f32
-from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.algebra.types import f16, f32, f64, s32
+from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import f16_soft
-from ptxvm.isa.fragments import Fragment, Product
-from ptxvm.isa.special_registers import WARP
+from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
+from ptxvm.engine.jit.values.mma_floats import FORMS, Exact, Fast
+from ptxvm.engine.jit.values.mma_integers import Bits, Integers
+from ptxvm.engine.jit.values.mma_writer import Writer
+from ptxvm.isa.fragments import Product
 from ptxvm.machine.tensor_core import Architecture, unit_of
-from ptxvm.machine.warp_matrix import where
-
-STEP = 16 * WARP  # bytes from register to register
-WORDS, FLOATS, SIGNS = f"<{WARP} x i32>", f"<{WARP} x float>", f"<{WARP} x i1>"
-PAIRS, PAIR_SIGNS, BYTES = f"<{2 * WARP} x i16>", f"<{2 * WARP} x i1>", f"<{2 * WARP} x i8>"
-EXPONENT = 0x7F80_0000
-
-
-@dataclass(frozen=True)
-class Form:
-    """Where the biased exponent is, and from which on, and up to which, factors have products that f32 holds."""
-
-    fraction: int
-    bias: int
-    least: int
-    most: int
-
-    @property
-    def span(self) -> int:
-        """How many exponents there are."""
-        return self.most - self.least
-
-
-FORMS = {f16: Form(10, 15, 1, 31), bf16: Form(7, 127, 127 - 50, 127 + 63)}
-TOGETHER = 8  # products of which an i32 holds the sum, with the accumulator
 
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """The name of the function for a product; None where there is none."""
-    if not known(product):
+    found = _writer(unit, product, architecture, fast=fast)
+    if found is None:
         return None
-    core = unit_of(product, architecture)
-    kind = "fast" if fast else f"{core.length}.{core.fraction}"
     (m, k), n = product.a.shape, product.b.shape[1]
-    name = f"ptxvm.mma.{product.a.type}.m{m}n{n}k{k}.{kind}"
+    types = ".".join(matrix.type.name for matrix in (product.d, product.a, product.b, product.c))
+    name = f"ptxvm.mma.{types}.m{m}n{n}k{k}.r{product.a.registers}.{found.kind}"
     if name not in unit.helpers:
-        writer = Fast(unit, product) if fast else Exact(unit, product, core.length, core.fraction)
-        unit.helper(name, writer.function(name))
+        unit.helper(name, found.function(name))
     return name
 
 
-def known(product: Product) -> bool:
-    """Is it a product of f16 or of bf16, added to f32, of one matrix in a warp?"""
-    types = product.a.type is product.b.type and product.c.type is product.d.type is f32
-    if product.a.type is f16 and not f16_soft.native():
+def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> Writer | None:
+    """What writes the function."""
+    if product.a.matrices > 1:
+        return None
+    if product.d.type is s32:
+        return Bits(unit, product) if product.a.type.bits == 1 else Integers(unit, product)
+    if product.d.type is f64:
+        return Doubles(unit, product) if product.rounding == "rn" and fused() else None
+    if not _of_floats(product):
+        return None
+    core = unit_of(product, architecture)
+    return Fast(unit, product) if fast else Exact(unit, product, core.length, core.fraction)
+
+
+def _of_floats(product: Product) -> bool:
+    """Is it a product of f16, bf16 or tf32, added to f32 or f16, which the processor converts?"""
+    types = {matrix.type for matrix in (product.a, product.b, product.c, product.d)}
+    if f16 in types and not f16_soft.native():
         return False
-    return types and product.a.type in FORMS and product.a.matrices == 1 and not product.finite
+    added = {product.c.type, product.d.type} <= {f16, f32}
+    return added and product.a.type is product.b.type and product.a.type in FORMS and not product.finite
 
 
-class Writer:
-    """What both functions have in common."""
-
-    def __init__(self, unit: Unit, product: Product) -> None:
-        self.code, self.product, self.type = Code(unit), product, product.a.type
-        self.depth, self.count = product.a.shape[1], product.d.elements
-        places = [[product.d.layout(lane, n) for lane in range(WARP)] for n in range(self.count)]
-        rows, columns = ([tuple(at[axis] for at in each) for each in places] for axis in (0, 1))
-        self.rows, self.columns = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
-        self.pairs = [(self.rows.index(r), self.columns.index(c)) for r, c in zip(rows, columns, strict=True)]
-
-    def function(self, name: str) -> str:
-        """Its text."""
-        self.body()
-        lines = "\n".join(self.code.lines)
-        return f"define internal i32 @{name}(ptr %room) noinline #0 {{\nentry:\n{lines}\n  ret i32 1\n}}"
-
-    def body(self) -> None:
-        """What it does."""
-        raise NotImplementedError
-
-    # ── operands ────────────────────────────────────────────────────────────────────────
-
-    def register(self, number: int) -> str:
-        """Where a register is."""
-        return self.code.emit(f"getelementptr i8, ptr %room, i64 {STEP * number}")
-
-    def factors(self, fragment: Fragment, first: int) -> list[str]:
-        """The elements that each lane holds, as f32."""
-        return [self._factor(first + n // 2, n % 2) for n in range(fragment.elements)]
-
-    def _factor(self, number: int, half: int) -> str:
-        emit = self.code.emit
-        if self.type is f16:
-            parts = [self._halves(self.register(number), first, half) for first in (0, 16)]
-            return self.code.concatenate("float", parts, 16)
-        word = emit(f"load {WORDS}, ptr {self.register(number)}, align 64")
-        bits = f"and {WORDS} {word}, splat (i32 -65536)" if half else f"shl {WORDS} {word}, splat (i32 16)"
-        return self._floats(emit(bits))
-
-    def _halves(self, register: str, first: int, half: int) -> str:
-        """Of 16 lanes: sorted by one permutation before they are widened."""
-        emit = self.code.emit
-        packed = emit(f"load <32 x half>, ptr {emit(f'getelementptr i32, ptr {register}, i64 {first}')}, align 64")
-        apart = self.code.shuffle("half", 32, packed, "poison", [*range(0, 32, 2), *range(1, 32, 2)])
-        wide = emit(f"fpext <32 x half> {apart} to <32 x float>")
-        return self.code.shuffle("float", 32, wide, "poison", list(range(16 * half, 16 * half + 16)))
-
-    def _words(self, value: str) -> str:
-        return self.code.emit(f"bitcast {FLOATS} {value} to {WORDS}")
-
-    def _floats(self, value: str) -> str:
-        return self.code.emit(f"bitcast {WORDS} {value} to {FLOATS}")
-
-    def left(self) -> list[str]:
-        """The elements of A."""
-        return self.factors(self.product.a, 0)
-
-    def right(self) -> list[str]:
-        """The elements of B."""
-        return self.factors(self.product.b, self.product.a.registers)
-
-    def added(self) -> list[str]:
-        """The registers of C."""
-        first = self.product.a.registers + self.product.b.registers
-        return [self.code.emit(f"load {FLOATS}, ptr {self.register(first + n)}, align 64") for n in range(self.count)]
-
-    def give(self, results: list[str]) -> None:
-        """D, in which a NaN has one pattern."""
-        nan = f"splat (float 0x{0x7FFF_FFFF_E000_0000:016X})"
-        for n, result in enumerate(results):
-            wrong = self.code.emit(f"fcmp uno {FLOATS} {result}, {result}")
-            whole = self.code.emit(f"select {SIGNS} {wrong}, {FLOATS} {nan}, {FLOATS} {result}")
-            self.code.run(f"store {FLOATS} {whole}, ptr {self.register(n)}, align 64")
-
-    def from_a(self, elements: list[str], rows: tuple[int, ...], k: int) -> str:
-        """For each lane the element of a row of A."""
-        return self._brought(self.product.a, elements, [(row, k) for row in rows])
-
-    def from_b(self, elements: list[str], columns: tuple[int, ...], k: int) -> str:
-        """For each lane the element of a column of B."""
-        return self._brought(self.product.b, elements, [(k, column) for column in columns])
-
-    def _brought(self, fragment: Fragment, elements: list[str], places: list[tuple[int, int]]) -> str:
-        held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
-        return self.gathered("float", elements, [(element, lane) for lane, element in held], WARP)
-
-    def gathered(self, llvm: str, vectors: list[str], places: list[tuple[int, int]], count: int) -> str:
-        """Elements of some vectors: of which, and where in it."""
-        order = [place for _, place in places]
-        sources = sorted({source for source, _ in places})
-        found = self.code.shuffle(llvm, count, vectors[sources[0]], "poison", order)
-        for source in sources[1:]:
-            other = self.code.shuffle(llvm, count, vectors[source], "poison", order)
-            chosen = [len(order) + n if which == source else n for n, (which, _) in enumerate(places)]
-            found = self.code.shuffle(llvm, len(order), found, other, chosen)
-        return found
-
-
-class Fast(Writer):
-    """A chain of multiplications and additions, each of which may round or not."""
-
-    def body(self) -> None:
-        """Along the depth."""
-        left, right, totals = self.left(), self.right(), self.added()
-        name = f"llvm.fmuladd.v{WARP}f32"
-        for k in range(self.depth):
-            rows = [self.from_a(left, each, k) for each in self.rows]
-            columns = [self.from_b(right, each, k) for each in self.columns]
-            for n, (row, column) in enumerate(self.pairs):
-                given = (FLOATS, rows[row]), (FLOATS, columns[column]), (FLOATS, totals[n])
-                totals[n] = self.code.intrinsic(FLOATS, name, *given)
-        self.give(totals)
-
-
-class Exact(Writer):
-    """What the tensor cores do: so many products at once, each cut off so many bits below the largest exponent."""
-
-    def __init__(self, unit: Unit, product: Product, length: int, fraction: int) -> None:
-        super().__init__(unit, product)
-        self.length, self.fraction, self.form = min(length, self.depth), fraction, FORMS[self.type]
-        self.parts = -(-self.length // TOGETHER)
-
-    def body(self) -> None:
-        """So many products at once, from the first on."""
-        left, right, totals = self.left(), self.right(), self.added()
-        sizes = self._sizes(self.product.a, 0), self._sizes(self.product.b, self.product.a.registers)
-        for first in range(0, self.depth, self.length):
-            depths = range(first, first + self.length)
-            totals = self._sum(left, right, totals, self._largest(*sizes, depths), depths)
-        self.give(totals)
-
-    # ── exponents ───────────────────────────────────────────────────────────────────────
-
-    def _sizes(self, fragment: Fragment, first: int) -> list[str]:
-        """Exponents of A's registers, and what exponents of B's lack; their differences, not below 0, are those of products.
-
-        They are 1 for the least exponents, and 0 where a factor is zero.  Leave where an exponent does not fit.
-        """
-        emit, form, found, highest = self.code.emit, self.form, [], ""
-        for number in range(first, first + fragment.registers):
-            size = emit(f"and {PAIRS} {emit(f'load {PAIRS}, ptr {self.register(number)}, align 64')}, splat (i16 32767)")
-            zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
-            exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
-            if self.type is f16:
-                exponent = self._higher(exponent, "splat (i16 1)")  # as subnormal numbers have, and zero
-            above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
-            if self.type is bf16:
-                above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
-            highest = self._higher(highest, above) if highest else above
-            if fragment is self.product.a:
-                there, none = emit(f"add {PAIRS} {exponent}, splat (i16 {form.span + 1 - form.least})"), 0
-            else:
-                there, none = emit(f"sub {PAIRS} splat (i16 {form.span + form.least}), {exponent}"), 255
-            found.append(self._in_bytes(emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} splat (i16 {none}), {PAIRS} {there}")))
-        far = emit(f"icmp uge {PAIRS} {highest}, splat (i16 {form.span})")
-        self._leave(emit(f"icmp ne i{2 * WARP} {emit(f'bitcast {PAIR_SIGNS} {far} to i{2 * WARP}')}, 0"))
-        return found
-
-    def _higher(self, a: str, b: str) -> str:
-        return self.code.intrinsic(PAIRS, f"llvm.umax.v{2 * WARP}i16", (PAIRS, a), (PAIRS, b))
-
-    def _in_bytes(self, sizes: str) -> str:
-        """Those of the first 16 lanes as even bytes, those of the others as odd ones."""
-        emit, words = self.code.emit, f"<{WARP} x i16>"
-        first, second = (self.code.shuffle("i16", 2 * WARP, sizes, "poison", list(range(n, n + WARP))) for n in (0, WARP))
-        both = emit(f"or {words} {first}, {emit(f'shl {words} {second}, splat (i16 8)')}")
-        return emit(f"bitcast {words} {both} to <{2 * WARP} x i8>")
-
-    def _leave(self, refused: str) -> None:
-        """It is another's to compute."""
-        bad, good = self.code.label(), self.code.label()
-        self.code.branch(refused, bad, good, likely=False)
-        self.code.block(bad)
-        self.code.run("ret i32 0")
-        self.code.block(good)
-
-    def _largest(self, left: list[str], right: list[str], depths: range) -> list[str]:
-        """For each element of D the largest exponent of a product as an f32 has it; 0 where each is zero."""
-        found: list[str] = []
-        for n in range(0, self.count, 2):
-            sums = [self._product_sizes(left, right, n, k) for k in depths]
-            most = sums[0]
-            for each in sums[1:]:
-                most = self.code.intrinsic(BYTES, f"llvm.umax.v{2 * WARP}i8", (BYTES, most), (BYTES, each))
-            found.extend(self._exponent(most, half) for half in (0, 1))
-        return found
-
-    def _product_sizes(self, left: list[str], right: list[str], n: int, k: int) -> str:
-        """The sums of the exponents of the factors of two elements of D, at a depth."""
-        pairs = [self.pairs[n], self.pairs[n + 1]]
-        rows = [(row, k) for at, _ in pairs for row in self.rows[at]]
-        columns = [(k, column) for _, at in pairs for column in self.columns[at]]
-        given = self._small(self.product.a, left, rows), self._small(self.product.b, right, columns)
-        return self.code.intrinsic(BYTES, f"llvm.usub.sat.v{2 * WARP}i8", *[(BYTES, each) for each in given])
-
-    def _small(self, fragment: Fragment, sizes: list[str], places: list[tuple[int, int]]) -> str:
-        held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
-        order = [(at // 2, 2 * lane + at % 2) for lane, at in held]
-        return self.gathered("i8", sizes, [(register, 2 * (n % WARP) + n // WARP) for register, n in order], 2 * WARP)
-
-    def _exponent(self, sizes: str, half: int) -> str:
-        """Of one of two elements of D."""
-        emit, form = self.code.emit, self.form
-        small = self.code.shuffle("i8", 2 * WARP, sizes, "poison", list(range(half * WARP, (half + 1) * WARP)))
-        wide = emit(f"zext <{WARP} x i8> {small} to {WORDS}")
-        biased = emit(f"add {WORDS} {wide}, splat (i32 {126 + 2 * (form.least - form.bias)})")
-        none = emit(f"icmp eq {WORDS} {wide}, zeroinitializer")
-        return emit(f"select {SIGNS} {none}, {WORDS} zeroinitializer, {WORDS} {emit(f'shl {WORDS} {biased}, splat (i32 23)')}")
-
-    # ── sums ────────────────────────────────────────────────────────────────────────────
-
-    def _sum(self, left: list[str], right: list[str], totals: list[str], largest: list[str], depths: range) -> list[str]:
-        """The products of some depths, of which the largest exponents are known, added to the totals."""
-        emit = self.code.emit
-        exponents = [emit(f"and {WORDS} {self._words(total)}, splat (i32 {EXPONENT})") for total in totals]
-        tops = [self._most(a, b) for a, b in zip(largest, exponents, strict=True)]
-        scales = [self._floats(emit(f"sub {WORDS} splat (i32 {254 + self.fraction << 23}), {top}")) for top in tops]
-        starts = [self._cut(total, scale) for total, scale in zip(totals, scales, strict=True)]
-        sums: list[list[str]] = [[] for _ in totals]
-        for part in range(self.parts):
-            found = starts if part == 0 else [""] * self.count
-            for k in depths[part * self.length // self.parts : (part + 1) * self.length // self.parts]:
-                found = [self._added(at, *each) for at, each in zip(found, self._products(left, right, scales, k), strict=True)]
-            for all_parts, one in zip(sums, found, strict=True):
-                all_parts.append(one)
-        made = [self._rounded(parts, top) for parts, top in zip(sums, tops, strict=True)]
-        return [self._unless_alone(*each) for each in zip(made, totals, largest, exponents, strict=True)]
-
-    def _products(self, left: list[str], right: list[str], scales: list[str], k: int) -> list[tuple[str, str]]:
-        """The product of each element of D at a depth, and its scale."""
-        rows = [self.from_a(left, each, k) for each in self.rows]
-        columns = [self.from_b(right, each, k) for each in self.columns]
-        products = [self.code.emit(f"fmul {FLOATS} {rows[row]}, {columns[column]}") for row, column in self.pairs]
-        return list(zip(products, scales, strict=True))
-
-    def _added(self, total: str, product: str, scale: str) -> str:
-        cut = self._cut(product, scale)
-        return self.code.emit(f"add {WORDS} {total}, {cut}") if total else cut
-
-    def _cut(self, value: str, scale: str) -> str:
-        """So many units of the last place that counts."""
-        return self.code.emit(f"fptosi {FLOATS} {self.code.emit(f'fmul {FLOATS} {value}, {scale}')} to {WORDS}")
-
-    def _rounded(self, sums: list[str], top: str) -> str:
-        """The sum, of which an f32 has the upper 24 bits, in units of the last place that counts."""
-        emit = self.code.emit
-        negative, size = self._sign_and_size(sums)
-        some = emit(f"or {WORDS} {size}, splat (i32 1)")
-        zeros = self.code.intrinsic(WORDS, f"llvm.ctlz.v{WARP}i32", (WORDS, some), ("i1", "false"))
-        below = emit(f"lshr {WORDS} splat (i32 255), {zeros}")
-        kept = emit(f"and {WORDS} {size}, {emit(f'xor {WORDS} {below}, splat (i32 -1)')}")
-        unit = self._floats(emit(f"sub {WORDS} {top}, splat (i32 {self.fraction << 23})"))
-        value = emit(f"fmul {FLOATS} {emit(f'uitofp {WORDS} {kept} to {FLOATS}')}, {unit}")
-        return emit(f"select {SIGNS} {negative}, {FLOATS} {emit(f'fneg {FLOATS} {value}')}, {FLOATS} {value}")
-
-    def _sign_and_size(self, sums: list[str]) -> tuple[str, str]:
-        """Of one sum, or of two that an i32 does not hold together: half of them has their sign."""
-        total = half = sums[0]
-        if len(sums) > 1:
-            total = self.code.emit(f"add {WORDS} {sums[0]}, {sums[1]}")
-            both, either = (self.code.emit(f"{op} {WORDS} {sums[0]}, {sums[1]}") for op in ("and", "xor"))
-            half = self.code.emit(f"add {WORDS} {both}, {self.code.emit(f'ashr {WORDS} {either}, splat (i32 1)')}")
-        negative = self.code.emit(f"icmp slt {WORDS} {half}, zeroinitializer")
-        negated = self.code.emit(f"sub {WORDS} zeroinitializer, {total}")
-        return negative, self.code.emit(f"select {SIGNS} {negative}, {WORDS} {negated}, {WORDS} {total}")
-
-    def _unless_alone(self, made: str, total: str, largest: str, exponent: str) -> str:
-        """The total stays where each product is zero, and where it is not finite; but no sum is a negative zero."""
-        emit = self.code.emit
-        alone = emit(f"icmp eq {WORDS} {largest}, zeroinitializer")
-        endless = emit(f"icmp eq {WORDS} {exponent}, splat (i32 {EXPONENT})")
-        stays = emit(f"or {SIGNS} {alone}, {endless}")
-        return emit(f"select {SIGNS} {stays}, {FLOATS} {emit(f'fadd {FLOATS} {total}, zeroinitializer')}, {FLOATS} {made}")
-
-    # ── vocabulary ──────────────────────────────────────────────────────────────────────
-
-    def _most(self, a: str, b: str) -> str:
-        return self.code.intrinsic(WORDS, f"llvm.umax.v{WARP}i32", (WORDS, a), (WORDS, b))
-
-
-__all__ = ["known", "written"]
+__all__ = ["written"]

@@ -1,0 +1,45 @@
+"""Products of f64: a chain of fused multiply-adds along the depth (PTX 9.7.14.5)."""
+
+from __future__ import annotations
+
+import platform
+
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.values.mma_writer import Writer
+from ptxvm.isa.special_registers import WARP
+
+DOUBLES, SIGNS = f"<{WARP} x double>", f"<{WARP} x i1>"
+
+
+def fused() -> bool:
+    """Has the processor an instruction for it?"""
+    machine = platform.machine()
+    return cpu.has("fma") if machine in ("x86_64", "AMD64") else machine in ("aarch64", "arm64")
+
+
+class Doubles(Writer):
+    """Rounded to nearest; the host computes products in which a NaN comes out, for the sake of its bits."""
+
+    kind = "rn"
+
+    def body(self) -> None:
+        """Along the depth."""
+        left, right = (self.loaded(DOUBLES, *each) for each in self._multiplicands())
+        totals = self.loaded(DOUBLES, self.first_of_c, self.count)
+        name = f"llvm.fma.v{WARP}f64"
+        for k in range(self.depth):
+            rows = [self.from_a("double", left, each, k) for each in self.rows]
+            columns = [self.from_b("double", right, each, k) for each in self.columns]
+            for n, (row, column) in enumerate(self.pairs):
+                given = (DOUBLES, rows[row]), (DOUBLES, columns[column]), (DOUBLES, totals[n])
+                totals[n] = self.code.intrinsic(DOUBLES, name, *given)
+        wrong = "zeroinitializer"
+        for total in totals:
+            one = self.code.emit(f"fcmp uno {DOUBLES} {total}, {total}")
+            wrong = self.code.emit(f"or {SIGNS} {wrong}, {one}")
+        self.leave(self.code.emit(f"icmp ne i{WARP} {self.code.emit(f'bitcast {SIGNS} {wrong} to i{WARP}')}, 0"))
+        self.give(DOUBLES, totals)
+
+    def _multiplicands(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The first register of A and of B, and how many each has."""
+        return (0, self.product.a.registers), (self.first_of_b, self.product.b.registers)

@@ -1,0 +1,331 @@
+"""Products of f16, bf16 or tf32 that are added to f32 or f16 (PTX 9.7.14).
+
+Within the bounds of the manual (`numerics="fast"`) a product is a chain of multiplications and additions in f32.  The
+bits of the tensor cores (`machine.tensor_core`) come of integers: a product of two significands is exact in f32, and so is
+its multiple by a power of two, of which the integral part is added.
+
+The exact function knows only finite factors, and bf16 and tf32 of which products are neither too large nor too small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxvm.algebra.types import bf16, f16, tf32
+from ptxvm.engine.jit.ir.builder import Unit
+from ptxvm.engine.jit.values.mma_writer import WORDS, Writer
+from ptxvm.isa.fragments import Fragment, Product
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.warp_matrix import where
+
+FLOATS, HALVES, SIGNS = f"<{WARP} x float>", f"<{WARP} x half>", f"<{WARP} x i1>"
+PAIRS, PAIR_SIGNS, BYTES = f"<{2 * WARP} x i16>", f"<{2 * WARP} x i1>", f"<{2 * WARP} x i8>"
+EXPONENT = 0x7F80_0000
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where the biased exponent is, and from which on, and up to which, factors have products that f32 holds."""
+
+    fraction: int
+    bias: int
+    least: int
+    most: int
+
+    @property
+    def span(self) -> int:
+        """How many exponents there are."""
+        return self.most - self.least
+
+
+WIDE = Form(7, 127, 127 - 50, 127 + 63)  # of bf16, and of the upper halves of tf32
+FORMS = {f16: Form(10, 15, 1, 31), bf16: WIDE, tf32: WIDE}
+TF32 = 0xFFFF_E000  # the bits of a register that count
+LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, as f32 has it
+TOGETHER = 8  # products of which an i32 holds the sum, with the accumulator
+
+
+class Floats(Writer):
+    """Operands as vectors of f32, and results as f32 or f16."""
+
+    def left(self) -> list[str]:
+        """The elements of A that each lane holds."""
+        return self._factors(self.product.a, 0)
+
+    def right(self) -> list[str]:
+        """The elements of B."""
+        return self._factors(self.product.b, self.first_of_b)
+
+    def added(self) -> list[str]:
+        """The elements of C."""
+        if self.product.c.type is f16:
+            return [self._half(self.first_of_c + n // 2, n % 2) for n in range(self.count)]
+        return self.loaded(FLOATS, self.first_of_c, self.count)
+
+    def _factors(self, fragment: Fragment, first: int) -> list[str]:
+        if self.type is tf32:
+            return [self.floats(self.code.emit(f"and {WORDS} {each}, splat (i32 {TF32})"))
+                    for each in self.loaded(WORDS, first, fragment.elements)]  # fmt: skip
+        return [self._factor(first + n // 2, n % 2) for n in range(fragment.elements)]
+
+    def _factor(self, number: int, half: int) -> str:
+        if self.type is f16:
+            return self._half(number, half)
+        (word,) = self.loaded(WORDS, number, 1)
+        return self.floats(
+            self.code.emit(f"and {WORDS} {word}, splat (i32 -65536)" if half else f"shl {WORDS} {word}, splat (i32 16)")
+        )
+
+    def _half(self, number: int, half: int) -> str:
+        """The lower or upper f16 of a register."""
+        parts = [self._halves(self.register(number), first, half) for first in (0, 16)]
+        return self.code.concatenate("float", parts, 16)
+
+    def _halves(self, register: str, first: int, half: int) -> str:
+        """Of 16 lanes: sorted by one permutation before they are widened."""
+        emit = self.code.emit
+        packed = emit(f"load <32 x half>, ptr {emit(f'getelementptr i32, ptr {register}, i64 {first}')}, align 64")
+        apart = self.code.shuffle("half", 32, packed, "poison", [*range(0, 32, 2), *range(1, 32, 2)])
+        wide = emit(f"fpext <32 x half> {apart} to <32 x float>")
+        return self.code.shuffle("float", 32, wide, "poison", list(range(16 * half, 16 * half + 16)))
+
+    def words(self, value: str) -> str:
+        """The bits of floats."""
+        return self.code.emit(f"bitcast {FLOATS} {value} to {WORDS}")
+
+    def floats(self, value: str) -> str:
+        """The floats of bits."""
+        return self.code.emit(f"bitcast {WORDS} {value} to {FLOATS}")
+
+    def results(self, totals: list[str]) -> None:
+        """D, in which a NaN has one pattern."""
+        if self.product.d.type is f16:
+            halves = [self._unlike_nan(each, self.narrowed(each), HALVES, "half 0xH7FFF") for each in totals]
+            order = [place for lane in range(WARP) for place in (lane, WARP + lane)]
+            pairs = [self.code.shuffle("half", WARP, *each, order) for each in zip(halves[::2], halves[1::2], strict=True)]
+            self.give(f"<{2 * WARP} x half>", pairs)
+            return
+        nan = f"float 0x{0x7FFF_FFFF_E000_0000:016X}"
+        self.give(FLOATS, [self._unlike_nan(each, each, FLOATS, nan) for each in totals])
+
+    def narrowed(self, value: str) -> str:
+        """As f16, to nearest even."""
+        return self.code.emit(f"fptrunc {FLOATS} {value} to {HALVES}")
+
+    def _unlike_nan(self, total: str, result: str, vector: str, nan: str) -> str:
+        wrong = self.code.emit(f"fcmp uno {FLOATS} {total}, {total}")
+        return self.code.emit(f"select {SIGNS} {wrong}, {vector} splat ({nan}), {vector} {result}")
+
+
+class Fast(Floats):
+    """A chain of multiplications and additions, each of which may round or not."""
+
+    kind = "fast"
+
+    def body(self) -> None:
+        """Along the depth."""
+        left, right, totals = self.left(), self.right(), self.added()
+        name = f"llvm.fmuladd.v{WARP}f32"
+        for k in range(self.depth):
+            rows = [self.from_a("float", left, each, k) for each in self.rows]
+            columns = [self.from_b("float", right, each, k) for each in self.columns]
+            for n, (row, column) in enumerate(self.pairs):
+                given = (FLOATS, rows[row]), (FLOATS, columns[column]), (FLOATS, totals[n])
+                totals[n] = self.code.intrinsic(FLOATS, name, *given)
+        self.results(totals)
+
+
+class Exact(Floats):
+    """What the tensor cores do: so many products at once, each cut off so many bits below the largest exponent."""
+
+    def __init__(self, unit: Unit, product: Product, length: int, fraction: int) -> None:
+        super().__init__(unit, product)
+        self.length, self.fraction, self.form = min(length, self.depth), fraction, FORMS[self.type]
+        self.parts = -(-self.length // TOGETHER)
+        self.kind = f"{length}.{fraction}"
+        self.in_f16 = product.c.type is product.d.type is f16  # the type of the accumulator
+
+    def body(self) -> None:
+        """So many products at once, from the first on."""
+        left, right, totals = self.left(), self.right(), self.added()
+        sizes = self._sizes(self.product.a, 0), self._sizes(self.product.b, self.first_of_b)
+        for first in range(0, self.depth, self.length):
+            depths = range(first, first + self.length)
+            totals = self._sum(left, right, totals, self._largest(*sizes, depths), depths)
+        self.results(totals)
+
+    # ── exponents ───────────────────────────────────────────────────────────────────────
+
+    def _sizes(self, fragment: Fragment, first: int) -> list[str]:
+        """Exponents of A's registers, and what exponents of B's lack; their differences, not below 0, are those of products.
+
+        They are 1 for the least exponents, and 0 where a factor is zero.  Leave where an exponent does not fit.
+        """
+        emit, form, found, highest = self.code.emit, self.form, [], ""
+        registers = fragment.elements // fragment.packed  # the others of a `wmma` fragment repeat them
+        for pair in self._upper_halves(fragment, first) if self.type is tf32 else self.loaded(PAIRS, first, registers):
+            size = emit(f"and {PAIRS} {pair}, splat (i16 32767)")
+            zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
+            exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
+            if self.type is f16:
+                exponent = self._higher(exponent, "splat (i16 1)")  # as subnormal numbers have, and zero
+            above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
+            if self.type is not f16:
+                above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
+            highest = self._higher(highest, above) if highest else above
+            if fragment is self.product.a:
+                there, none = emit(f"add {PAIRS} {exponent}, splat (i16 {form.span + 1 - form.least})"), 0
+            else:
+                there, none = emit(f"sub {PAIRS} splat (i16 {form.span + form.least}), {exponent}"), 255
+            found.append(self._in_bytes(emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} splat (i16 {none}), {PAIRS} {there}")))
+        far = emit(f"icmp uge {PAIRS} {highest}, splat (i16 {form.span})")
+        self.leave(emit(f"icmp ne i{2 * WARP} {emit(f'bitcast {PAIR_SIGNS} {far} to i{2 * WARP}')}, 0"))
+        return found
+
+    def _upper_halves(self, fragment: Fragment, first: int) -> list[str]:
+        """Two registers of tf32 together; a number of which only lower bits are not zero stays one that is not zero."""
+        emit, found = self.code.emit, []
+        for word in self.loaded(WORDS, first, fragment.registers):
+            size = emit(f"and {WORDS} {word}, splat (i32 {TF32 & 0x7FFF_FFFF})")
+            lower = emit(f"and {WORDS} {size}, splat (i32 {TF32 & 0xFFFF})")
+            carry = emit(f"and {WORDS} {emit(f'add {WORDS} {lower}, splat (i32 {TF32 & 0xFFFF})')}, splat (i32 65536)")
+            found.append(emit(f"or {WORDS} {size}, {carry}"))
+        found += ["zeroinitializer"] * (len(found) % 2)
+        pairs = []
+        for low, high in zip(found[::2], found[1::2], strict=True):
+            both = emit(
+                f"or {WORDS} {emit(f'lshr {WORDS} {low}, splat (i32 16)')}, {emit(f'and {WORDS} {high}, splat (i32 -65536)')}"
+            )
+            pairs.append(emit(f"bitcast {WORDS} {both} to {PAIRS}"))
+        return pairs
+
+    def _higher(self, a: str, b: str) -> str:
+        return self.code.intrinsic(PAIRS, f"llvm.umax.v{2 * WARP}i16", (PAIRS, a), (PAIRS, b))
+
+    def _in_bytes(self, sizes: str) -> str:
+        """Those of the first 16 lanes as even bytes, those of the others as odd ones."""
+        emit, words = self.code.emit, f"<{WARP} x i16>"
+        first, second = (self.code.shuffle("i16", 2 * WARP, sizes, "poison", list(range(n, n + WARP))) for n in (0, WARP))
+        both = emit(f"or {words} {first}, {emit(f'shl {words} {second}, splat (i16 8)')}")
+        return emit(f"bitcast {words} {both} to <{2 * WARP} x i8>")
+
+    def _largest(self, left: list[str], right: list[str], depths: range) -> list[str]:
+        """For each element of D the largest exponent of a product as an f32 has it; 0 where each is zero."""
+        found: list[str] = []
+        for n in range(0, self.count, 2):
+            sums = [self._product_sizes(left, right, n, k) for k in depths]
+            most = sums[0]
+            for each in sums[1:]:
+                most = self.code.intrinsic(BYTES, f"llvm.umax.v{2 * WARP}i8", (BYTES, most), (BYTES, each))
+            found.extend(self._exponent(most, half) for half in (0, 1))
+        return found
+
+    def _product_sizes(self, left: list[str], right: list[str], n: int, k: int) -> str:
+        """The sums of the exponents of the factors of two elements of D, at a depth."""
+        pairs = [self.pairs[n], self.pairs[n + 1]]
+        rows = [(row, k) for at, _ in pairs for row in self.rows[at]]
+        columns = [(k, column) for _, at in pairs for column in self.columns[at]]
+        given = self._small(self.product.a, left, rows), self._small(self.product.b, right, columns)
+        return self.code.intrinsic(BYTES, f"llvm.usub.sat.v{2 * WARP}i8", *[(BYTES, each) for each in given])
+
+    def _small(self, fragment: Fragment, sizes: list[str], places: list[tuple[int, int]]) -> str:
+        held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
+        order = [(at // 2, 2 * lane + at % 2) for lane, at in held]
+        return self.gathered("i8", sizes, [(register, 2 * (n % WARP) + n // WARP) for register, n in order], 2 * WARP)
+
+    def _exponent(self, sizes: str, half: int) -> str:
+        """Of one of two elements of D."""
+        emit, form = self.code.emit, self.form
+        small = self.code.shuffle("i8", 2 * WARP, sizes, "poison", list(range(half * WARP, (half + 1) * WARP)))
+        wide = emit(f"zext <{WARP} x i8> {small} to {WORDS}")
+        biased = emit(f"add {WORDS} {wide}, splat (i32 {126 + 2 * (form.least - form.bias)})")
+        none = emit(f"icmp eq {WORDS} {wide}, zeroinitializer")
+        return emit(f"select {SIGNS} {none}, {WORDS} zeroinitializer, {WORDS} {emit(f'shl {WORDS} {biased}, splat (i32 23)')}")
+
+    # ── sums ────────────────────────────────────────────────────────────────────────────
+
+    def _sum(self, left: list[str], right: list[str], totals: list[str], largest: list[str], depths: range) -> list[str]:
+        """The products of some depths, of which the largest exponents are known, added to the totals."""
+        emit = self.code.emit
+        exponents = [self._accumulated(total) for total in totals]
+        tops = [self._most(a, b) for a, b in zip(largest, exponents, strict=True)]
+        scales = [self.floats(emit(f"sub {WORDS} splat (i32 {254 + self.fraction << 23}), {top}")) for top in tops]
+        starts = [self._cut(total, scale) for total, scale in zip(totals, scales, strict=True)]
+        sums: list[list[str]] = [[] for _ in totals]
+        for part in range(self.parts):
+            found = starts if part == 0 else [""] * self.count
+            for k in depths[part * self.length // self.parts : (part + 1) * self.length // self.parts]:
+                found = [self._added(at, *each) for at, each in zip(found, self._products(left, right, scales, k), strict=True)]
+            for all_parts, one in zip(sums, found, strict=True):
+                all_parts.append(one)
+        made = [self._rounded(parts, top) for parts, top in zip(sums, tops, strict=True)]
+        return [self._unless_alone(*each) for each in zip(made, totals, largest, exponents, strict=True)]
+
+    def _accumulated(self, total: str) -> str:
+        """The exponent of an accumulator as an f32 has it; 0 where it is zero."""
+        found = self.code.emit(f"and {WORDS} {self.words(total)}, splat (i32 {EXPONENT})")
+        if not self.in_f16:
+            return found
+        none = self.code.emit(f"icmp eq {WORDS} {found}, zeroinitializer")
+        return self.code.emit(
+            f"select {SIGNS} {none}, {WORDS} zeroinitializer, {WORDS} {self._most(found, f'splat (i32 {LEAST_F16})')}"
+        )
+
+    def _products(self, left: list[str], right: list[str], scales: list[str], k: int) -> list[tuple[str, str]]:
+        """The product of each element of D at a depth, and its scale."""
+        rows = [self.from_a("float", left, each, k) for each in self.rows]
+        columns = [self.from_b("float", right, each, k) for each in self.columns]
+        products = [self.code.emit(f"fmul {FLOATS} {rows[row]}, {columns[column]}") for row, column in self.pairs]
+        return list(zip(products, scales, strict=True))
+
+    def _added(self, total: str, product: str, scale: str) -> str:
+        cut = self._cut(product, scale)
+        return self.code.emit(f"add {WORDS} {total}, {cut}") if total else cut
+
+    def _cut(self, value: str, scale: str) -> str:
+        """So many units of the last place that counts."""
+        return self.code.emit(f"fptosi {FLOATS} {self.code.emit(f'fmul {FLOATS} {value}, {scale}')} to {WORDS}")
+
+    def _rounded(self, sums: list[str], top: str) -> str:
+        """The sum, of which an f32 has the upper 24 bits, in units of the last place that counts.
+
+        An accumulator of f16 is rounded to nearest even: the last of the 24 bits is set first where lower ones are cut off.
+        """
+        emit = self.code.emit
+        negative, size = self._sign_and_size(sums)
+        some = emit(f"or {WORDS} {size}, splat (i32 1)")
+        zeros = self.code.intrinsic(WORDS, f"llvm.ctlz.v{WARP}i32", (WORDS, some), ("i1", "false"))
+        below = emit(f"lshr {WORDS} splat (i32 255), {zeros}")
+        kept = emit(f"and {WORDS} {size}, {emit(f'xor {WORDS} {below}, splat (i32 -1)')}")
+        if self.in_f16:
+            last = emit(f"and {WORDS} {emit(f'add {WORDS} {below}, splat (i32 1)')}, splat (i32 -2)")
+            exact = emit(f"icmp eq {WORDS} {size}, {kept}")
+            kept = emit(f"select {SIGNS} {exact}, {WORDS} {kept}, {WORDS} {emit(f'or {WORDS} {kept}, {last}')}")
+        unit = self.floats(emit(f"sub {WORDS} {top}, splat (i32 {self.fraction << 23})"))
+        value = emit(f"fmul {FLOATS} {emit(f'uitofp {WORDS} {kept} to {FLOATS}')}, {unit}")
+        value = emit(f"select {SIGNS} {negative}, {FLOATS} {emit(f'fneg {FLOATS} {value}')}, {FLOATS} {value}")
+        return emit(f"fpext {HALVES} {self.narrowed(value)} to {FLOATS}") if self.in_f16 else value
+
+    def _sign_and_size(self, sums: list[str]) -> tuple[str, str]:
+        """Of one sum, or of two that an i32 does not hold together: half of them has their sign."""
+        total = half = sums[0]
+        if len(sums) > 1:
+            total = self.code.emit(f"add {WORDS} {sums[0]}, {sums[1]}")
+            both, either = (self.code.emit(f"{op} {WORDS} {sums[0]}, {sums[1]}") for op in ("and", "xor"))
+            half = self.code.emit(f"add {WORDS} {both}, {self.code.emit(f'ashr {WORDS} {either}, splat (i32 1)')}")
+        negative = self.code.emit(f"icmp slt {WORDS} {half}, zeroinitializer")
+        negated = self.code.emit(f"sub {WORDS} zeroinitializer, {total}")
+        return negative, self.code.emit(f"select {SIGNS} {negative}, {WORDS} {negated}, {WORDS} {total}")
+
+    def _unless_alone(self, made: str, total: str, largest: str, exponent: str) -> str:
+        """The total stays where each product is zero, and where it is not finite; but no sum is a negative zero."""
+        emit = self.code.emit
+        alone = emit(f"icmp eq {WORDS} {largest}, zeroinitializer")
+        endless = emit(f"icmp eq {WORDS} {exponent}, splat (i32 {EXPONENT})")
+        stays = emit(f"or {SIGNS} {alone}, {endless}")
+        return emit(f"select {SIGNS} {stays}, {FLOATS} {emit(f'fadd {FLOATS} {total}, zeroinitializer')}, {FLOATS} {made}")
+
+    # ── vocabulary ──────────────────────────────────────────────────────────────────────
+
+    def _most(self, a: str, b: str) -> str:
+        return self.code.intrinsic(WORDS, f"llvm.umax.v{WARP}i32", (WORDS, a), (WORDS, b))

@@ -1,0 +1,100 @@
+"""What the functions for matrix products have in common: where the elements of matrices are, and how lanes come to them.
+
+An element of D is a lane of one of its registers, so what it is the sum of are lanes of A and of B, brought there by
+shuffles, whose order comes of the fragments' layouts.
+
+A function is given the registers of A, B and C as `Emitter.host_call` puts them in memory, leaves D there, and returns 0
+where it cannot: then the host computes the product.
+"""
+
+from __future__ import annotations
+
+from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.isa.fragments import Fragment, Product
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.warp_matrix import where
+
+STEP = 16 * WARP  # bytes from register to register
+WORDS = f"<{WARP} x i32>"
+
+
+class Writer:
+    """Writes the function for a product; `kind` tells it from others for the same types and shape."""
+
+    kind = ""
+
+    def __init__(self, unit: Unit, product: Product) -> None:
+        self.code, self.product, self.type = Code(unit), product, product.a.type
+        self.depth, self.count = product.a.shape[1], product.d.elements
+        places = [[product.d.layout(lane, n) for lane in range(WARP)] for n in range(self.count)]
+        rows, columns = ([tuple(at[axis] for at in each) for each in places] for axis in (0, 1))
+        self.rows, self.columns = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
+        self.pairs = [(self.rows.index(r), self.columns.index(c)) for r, c in zip(rows, columns, strict=True)]
+
+    def function(self, name: str) -> str:
+        """Its text."""
+        self.body()
+        lines = "\n".join(self.code.lines)
+        return f"define internal i32 @{name}(ptr %room) noinline #0 {{\nentry:\n{lines}\n  ret i32 1\n}}"
+
+    def body(self) -> None:
+        """What it does."""
+        raise NotImplementedError
+
+    # ── operands ────────────────────────────────────────────────────────────────────────
+
+    def register(self, number: int) -> str:
+        """Where a register is."""
+        return self.code.emit(f"getelementptr i8, ptr %room, i64 {STEP * number}")
+
+    def loaded(self, vector: str, first: int, count: int) -> list[str]:
+        """Some registers, as vectors of a type."""
+        return [self.code.emit(f"load {vector}, ptr {self.register(first + n)}, align 64") for n in range(count)]
+
+    def give(self, vector: str, results: list[str]) -> None:
+        """The registers of D."""
+        for n, result in enumerate(results):
+            self.code.run(f"store {vector} {result}, ptr {self.register(n)}, align 64")
+
+    @property
+    def first_of_b(self) -> int:
+        """The number of the first register of B."""
+        return self.product.a.registers
+
+    @property
+    def first_of_c(self) -> int:
+        """The number of the first register of C."""
+        return self.product.a.registers + self.product.b.registers
+
+    def leave(self, refused: str) -> None:
+        """The host computes the product where this holds."""
+        bad, good = self.code.label(), self.code.label()
+        self.code.branch(refused, bad, good, likely=False)
+        self.code.block(bad)
+        self.code.run("ret i32 0")
+        self.code.block(good)
+
+    # ── shuffles ────────────────────────────────────────────────────────────────────────
+
+    def from_a(self, llvm: str, elements: list[str], rows: tuple[int, ...], k: int, each: int = 1) -> str:
+        """For each lane the element of a row of A; vectors hold `each` neighbouring elements in a lane."""
+        return self._brought(llvm, self.product.a, elements, [(row, k) for row in rows], each)
+
+    def from_b(self, llvm: str, elements: list[str], columns: tuple[int, ...], k: int, each: int = 1) -> str:
+        """For each lane the element of a column of B."""
+        return self._brought(llvm, self.product.b, elements, [(k, column) for column in columns], each)
+
+    def _brought(self, llvm: str, fragment: Fragment, elements: list[str], places: list[tuple[int, int]], each: int) -> str:
+        held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
+        return self.gathered(llvm, elements, [(element // each, lane) for lane, element in held], WARP)
+
+    def gathered(self, llvm: str, vectors: list[str], places: list[tuple[int, int]], count: int) -> str:
+        """Elements of some vectors: of which, and where in it."""
+        order = [place for _, place in places]
+        sources = sorted({source for source, _ in places})
+        found = self.code.shuffle(llvm, count, vectors[sources[0]], "poison", order)
+        for source in sources[1:]:
+            other = self.code.shuffle(llvm, count, vectors[source], "poison", order)
+            chosen = [len(order) + n if which == source else n for n, (which, _) in enumerate(places)]
+            found = self.code.shuffle(llvm, len(order), found, other, chosen)
+        return found
