@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +78,26 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers made from the run's seed and the test's name; a failure prints the seed."""
     print(f"PTXVM_SEED={os.environ['PTXVM_SEED']}")  # noqa: T201  captured, and shown where the test fails
     return np.random.default_rng([int(os.environ["PTXVM_SEED"]), zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture
+def alone() -> Callable[..., np.ndarray]:
+    """Makes arrays for kernels that go astray: `room` bytes on both sides are no other memory, and never were an argument.
+
+    Beside any other array may be what a kernel may touch, or what a launch before this one has used.
+    """
+    from ptxvm.machine.memory import default_memory
+
+    def make(count: int, dtype: np.typing.DTypeLike, room: int = 1 << 20) -> np.ndarray:
+        size = np.dtype(dtype).itemsize * count
+        whole = np.zeros(2 * room + size, np.uint8)  # pages that nothing touches take no memory
+        first, last = whole.ctypes.data, whole.ctypes.data + whole.nbytes
+        freed = default_memory().table._freed
+        for start, end in [extent for extent in freed if extent[0] < last and first < extent[1]]:
+            del freed[start, end]
+        return whole[room : room + size].view(dtype)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,7 @@ def shell(tmp_path_factory):
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
 
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,7 +122,9 @@ NESTED = """
         ret;
     }
     .visible .entry spin(.param .u64 out, .param .u32 word) {
-        .reg .b32 %r<4>; .reg .pred %p;
+        .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p;
+        ld.param.u64 %d0, [out];
+        st.volatile.global.u32 [%d0+4], 1;      // it runs
     LOOP:
         ld.global.u32 %r0, [forever]; setp.ne.u32 %p, %r0, 0;
         @%p bra LOOP;
@@ -219,11 +222,19 @@ def heard() -> Iterator[None]:
 @pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_a_child_that_its_parent_waits_for(engine: str) -> None:
     """The user's interrupt comes while the child runs; the launch raises it."""
-    timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+    out = np.zeros(4, np.uint32)
+
+    def interrupt() -> None:
+        while not out[1]:
+            time.sleep(0.001)
+        signal.raise_signal(signal.SIGINT)
+
+    user = threading.Thread(target=interrupt, daemon=True)
+    user.start()
     with pytest.raises(KeyboardInterrupt):
-        ptxvm.load(NESTED).kernel("endless").launch(args=[np.zeros(4, np.uint32)], engine=engine)
-    timer.join()
+        ptxvm.load(NESTED).kernel("endless").launch(args=[out], engine=engine)
+    user.join()
+    assert not out[0]
 
 
 def test_parameters_that_do_not_fit_their_buffer_are_refused(engine: str) -> None:

@@ -435,9 +435,9 @@ def test_another_threads_local_memory_is_out_of_bounds():
     assert (found.kind, found.place.thread) == ("out-of-bounds", (0, 0, 0))
 
 
-def test_an_argument_of_an_earlier_launch_is_used_after_free():
+def test_an_argument_of_an_earlier_launch_is_used_after_free(alone):
     kernel = load("ld.global.u64 %d1, [kept]; ld.global.u32 %r1, [%d1];", ".visible .global .u64 kept;")
-    gone, out = np.zeros(64, np.uint32), np.zeros(4, np.uint32)
+    gone, out = alone(64, np.uint32), np.zeros(4, np.uint32)  # past the end of `out`, if that were beside it
     load("ret;").launch(1, 1, [gone])
     kernel.module.symbol("kept")[...] = gone.ctypes.data + 8
     with pytest.raises(ptxvm.Fault) as caught:

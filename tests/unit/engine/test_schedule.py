@@ -5,6 +5,8 @@ Expectations follow from PTX 3.1 (independent thread scheduling), 9.7.12 (contro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -196,10 +198,10 @@ def test_calls_with_registers_for_parameters() -> None:
     assert memory.tolist() == [t + 47 for t in range(40)]
 
 
-def test_a_fault_names_thread_and_line() -> None:
+def test_a_fault_names_thread_and_line(alone: Callable[..., np.ndarray]) -> None:
     body = "setp.eq.u32 %p1, %r4, 70;\n@%p1 st.global.u32 [%rd3+400], 1;"
     with pytest.raises(ptxvm.Fault) as caught:
-        kernel(body).launch(grid=3, block=32, args=[np.zeros(96, np.uint32)])
+        kernel(body).launch(grid=3, block=32, args=[alone(96, np.uint32)])
     fault = caught.value
     assert (fault.kind, fault.place.cta, fault.place.thread) == ("out-of-bounds", (2, 0, 0), (6, 0, 0))
     assert fault.place.text.startswith("@%p1 st.global.u32")

@@ -153,9 +153,9 @@ def test_what_may_only_be_read_is_not_written(repeated: Callable[[], int]) -> No
     assert out[0] == 1
 
 
-def test_arguments_of_launches_that_have_ended_are_gone(repeated: Callable[[], int]) -> None:
+def test_arguments_of_launches_that_have_ended_are_gone(repeated: Callable[[], int], alone: Callable[..., np.ndarray]) -> None:
     kernel = ptxvm.load(STALE).kernel()
-    first, second = np.zeros(4, np.uint32), np.zeros(4, np.uint32)
+    first, second = alone(4, np.uint32), np.zeros(4, np.uint32)  # past the end of `second`, if that were beside it
     for _ in range(4):
         kernel.launch(1, 1, [first, 0])
     before = repeated()

@@ -33,7 +33,7 @@ def printed(tmp_path):
     (root / "tests" / "test_some.py").write_text(SOME)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
 
