@@ -25,14 +25,14 @@ class Affine:
     """An affine value, of any type where it is uniform.
 
     `loose`: a NaN of it may have any bits, and becomes the canonical one before they are seen.  `bank` is the offset in
-    the parameter bank, of an address there; `shift` counts the low bits of the base that are known to be zero.
+    the parameter bank, of an address there; `bits` is the mask of the bits that the base may have, where it is no constant.
     """
 
     base: Scalar
     terms: Terms = ()
     loose: bool = False
     bank: int | None = None
-    shift: int = 0
+    bits: int = -1
 
     @property
     def constant(self) -> int | None:
@@ -50,6 +50,16 @@ class Varying:
 
 
 Raw = Affine | Varying
+
+
+def possible_bits(a: Affine, width: int) -> int:
+    """The bits that the base of a value may have, of an integer of a width."""
+    return (a.base if isinstance(a.base, int) else a.bits) & (1 << width) - 1
+
+
+def trailing_zeros(mask: int) -> int:
+    """The zeros below the lowest bit of a mask; 64 where it has none."""
+    return (mask & -mask).bit_length() - 1 if mask else 64
 
 
 def scalar_type(type: Type) -> str:

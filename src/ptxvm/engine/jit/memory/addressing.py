@@ -96,7 +96,7 @@ class Addressing:
     def base(self, space: str) -> Raw:
         """The generic address of a window: one for the CTA, or one for each thread."""
         if space == "shared":
-            return Affine("%shared.address", shift=8)
+            return Affine("%shared.address", bits=-1 << 8)
         stride = self.at.local_stride
         return Affine("%local.address", ((tuple(range(self.width)), stride),))
 

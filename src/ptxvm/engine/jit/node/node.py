@@ -18,7 +18,7 @@ from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node_code import Definition, NodeCode
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key
-from ptxvm.engine.jit.values import uniform_bounds
+from ptxvm.engine.jit.values import affine_integers, uniform_bounds
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.engine.operands import fitting
 from ptxvm.isa.special_registers import WARP
@@ -349,31 +349,32 @@ class NodeBuilder(operands.Operands):
 
     def _extended(self, alg: LlvmAlgebra, source: Type, a: Affine) -> Affine | None:
         """An affine s32 or u32 as 64 bits, where no lane wraps; where one does, the warp goes on without shapes."""
-        if self.kernel.shapeless or self.dirty:
+        surely = affine_integers.in_range(source, a, self.width)
+        if self.kernel.shapeless or (self.dirty and not surely):
             return None
         known = (source.is_signed, a)
         if known in self.widened:
             return self.widened[known]
-        code = self.code
+        if not surely:
+            self._leave_where_one_wraps(alg, source, a)
 
         def wide(u: Scalar, *, signed: bool) -> Scalar:
             if isinstance(u, int):
-                return wrapped(u, 32) if signed else u
-            return code.emit(f"{'sext' if signed else 'zext'} i32 {u} to i64")
+                return (wrapped(u, 32) if signed else u) & (1 << 64) - 1
+            return self.code.emit(f"{'sext' if signed else 'zext'} i32 {u} to i64")
 
-        base = wide(a.base, signed=source.is_signed)
-        terms = tuple((k, wide(u, signed=True)) for k, u in a.terms)
-        low, high = uniform_bounds.ends(alg, source, a)
-        tests = []
-        for end in (low, high):
+        terms = alg.collect(64, tuple((k, wide(u, signed=True), 1) for k, u in a.terms))
+        made = Affine(wide(a.base, signed=source.is_signed), terms, bits=affine_integers.extended_bits(source, a))
+        if not self.nested:
+            self.widened[known] = made
+        return made
+
+    def _leave_where_one_wraps(self, alg: LlvmAlgebra, source: Type, a: Affine) -> None:
+        code, tests = self.code, []
+        for end in uniform_bounds.ends(alg, source, a):
             moved = alg.scalar("add", 64, end, 1 << 31) if source.is_signed else end
             tests.append(code.emit(f"icmp ult i64 {text('i64', moved)}, {1 << 32}"))
         good = code.label()
         code.branch(code.emit(f"and i1 {tests[0]}, {tests[1]}"), good, self.name("leave"), likely=True)
         code.block(good)
         self.leaves = True
-        made = Affine(base, tuple((k, u & (1 << 64) - 1 if isinstance(u, int) else u) for k, u in terms), shift=a.shift)
-        made = Affine(made.base, alg.collect(64, tuple((k, u, 1) for k, u in made.terms)), shift=a.shift)
-        if not self.nested:
-            self.widened[known] = made
-        return made

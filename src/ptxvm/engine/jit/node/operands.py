@@ -46,7 +46,7 @@ class Operands(NodeBuilder):
     def _address(self, symbol: Function | Variable) -> Value:
         """Where a function or variable of the module is, which differs from process to process."""
         number, more = self.kernel.image.address_number(symbol)
-        start = Value(self.alg, u64, Affine(self.kernel.address(number), shift=4))
+        start = Value(self.alg, u64, Affine(self.kernel.address(number), bits=-1 << 4))
         return start + more if more else start
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxvm.algebra.types import Type
 from ptxvm.engine.jit.ir.builder import Code
-from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, scalar_type, text, vector_type
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, scalar_type, text, trailing_zeros, vector_type
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 
 Key = tuple[int, int]  # the index of the register, and the element of a vector one
@@ -39,7 +39,7 @@ class Shape:
     base: int | None = None
     terms: tuple[tuple[Pattern, int | None], ...] = ()
     loose: bool = False
-    shift: int = 64
+    bits: int = 0  # that the base may have
 
     @classmethod
     def of(cls, raw: Raw) -> Shape:
@@ -47,11 +47,8 @@ class Shape:
         if isinstance(raw, Varying):
             return cls(varies=True, loose=raw.loose)
         base = raw.base if isinstance(raw.base, int) else None
-        shift = raw.shift
-        if base is not None:
-            shift = (base & -base).bit_length() - 1 if base else 64
         terms = tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms)
-        return cls(base=base, terms=terms, loose=raw.loose, shift=shift)
+        return cls(base=base, terms=terms, loose=raw.loose, bits=raw.bits if base is None else base)
 
     def join(self, other: Shape) -> Shape:
         """What both are."""
@@ -60,7 +57,10 @@ class Shape:
             return Shape(varies=True, loose=loose)
         terms = tuple((k, u if u == v else None) for (k, u), (_, v) in zip(self.terms, other.terms, strict=True))
         base = self.base if self.base == other.base else None
-        return Shape(base=base, terms=terms, loose=loose, shift=min(self.shift, other.shift))
+        bits = self.bits
+        if other.bits & ~bits:  # once only, since a loop may add bit after bit: from the lowest one upwards, any
+            bits = -1 << trailing_zeros(bits | other.bits)
+        return Shape(base=base, terms=terms, loose=loose, bits=bits)
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class Registers:
         one = scalar_type(type)
         base = shape.base if shape.base is not None else read(one, "b")
         terms = tuple((k, u if u is not None else read(one, f"u{n}")) for n, (k, u) in enumerate(shape.terms))
-        return Affine(base, terms, shape.loose, shift=min(shape.shift, 64))
+        return Affine(base, terms, shape.loose, bits=shape.bits)
 
     def store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
         """Give a register a value."""

@@ -12,6 +12,7 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Raw, from_lanes
 from ptxvm.engine.jit.node.host_queries import LAUNCH, TIMES, SpecialRegister
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import SPECIAL, WARP
+from ptxvm.machine.launch import MAX_GRID
 
 ALL = (1 << 32) - 1
 MASKS: dict[str, Callable[[int], int]] = {
@@ -50,14 +51,14 @@ def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a t
         case "ntid":
             return Affine(block[number] if number < 3 else 0)
         case "ctaid" | "clusterid":
-            return Affine(f"%ctaid.{axis}") if number < 3 else Affine(0)
+            return Affine(f"%ctaid.{axis}", bits=MAX_GRID[number]) if number < 3 else Affine(0)
         case "nctaid" | "nclusterid":
-            return Affine(f"%nctaid.{axis}") if number < 3 else Affine(0)
+            return Affine(f"%nctaid.{axis}", bits=MAX_GRID[number]) if number < 3 else Affine(0)
         case "laneid":
             return from_lanes(u32, tuple(n % WARP for n in range(at.alg.width)))
         case "warpid":
             own = from_lanes(u32, tuple(n // WARP for n in range(at.alg.width)))
-            return at.alg.integer("add", u32, Affine("%warp"), own)
+            return at.alg.integer("add", u32, _warp(at), own)
         case "nwarpid":
             return Affine(-(-block[0] * block[1] * block[2] // WARP))
         case "clock" | "clock_hi":
@@ -66,6 +67,11 @@ def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a t
     if register in MASKS:
         return from_lanes(u32, tuple(MASKS[register](n % WARP) for n in range(at.alg.width)))
     return None
+
+
+def _warp(at: NodeBuilder) -> Affine:
+    """The number of the first warp of a vector."""
+    return Affine("%warp", bits=(1 << (at.kernel.warps - 1).bit_length()) - at.alg.width // WARP)
 
 
 def _cycles(at: NodeBuilder) -> str:
@@ -80,13 +86,12 @@ def _thread(at: NodeBuilder, axis: int) -> Raw:
     if axis > 2 or (x, y, z)[axis] == 1:
         return Affine(0)
     alg, threads, width = at.alg, x * y * z, at.alg.width
-    first: Raw = Affine(0) if threads <= width else alg.integer("mul", u32, Affine("%warp"), Affine(WARP))
+    first: Raw = Affine(0) if threads <= width else alg.integer("mul", u32, _warp(at), Affine(WARP))
     lanes = range(width)
     own = from_lanes(u32, tuple(lanes))
     if x % width == 0 or (y == z == 1):
         if axis == 0:
             start = first if y == z == 1 else alg.integer("rem", u32, first, Affine(x))
-            start = Affine(start.base, shift=width.bit_length() - 1) if isinstance(start, Affine) else start
             return alg.integer("add", u32, start, own)
         row = alg.integer("div", u32, first, Affine(x))
         return alg.integer("rem" if axis == 1 else "div", u32, row, Affine(y))

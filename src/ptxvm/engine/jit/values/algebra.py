@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.derived.floats import negate
@@ -19,14 +20,15 @@ from ptxvm.engine.jit.ir.lane_values import (
     Varying,
     from_lanes,
     literal,
+    possible_bits,
     primitive,
     scalar_type,
     splat_literal,
-    sums,
     text,
     wrapped,
 )
 from ptxvm.engine.jit.values import (
+    affine_integers,
     approx_exact,
     approx_fast,
     approx_rsqrt,
@@ -68,15 +70,23 @@ class LlvmAlgebra(VectorAlgebra):
         if first is not None and second is not None:
             return from_lanes(type, constant_folding.integers(op, type, first, second))
         if isinstance(a, Affine) and isinstance(b, Affine) and type.kind != "p":
-            found = self._affine(op, type, a, b)
+            found = affine_integers.result(self, op, type, a, b)
             if found is not None:
                 return found
+            if not a.terms and not b.terms:
+                made = self._computed(op, type, a, b)
+                if isinstance(made, Affine):
+                    return replace(made, bits=affine_integers.uniform_bits(op, type, a, b))
+        return self._computed(op, type, a, b)
+
+    def _computed(self, op: str, type: Type, a: Raw, b: Raw) -> Raw:
+        """By an instruction: of scalars, or of vectors."""
         varies, llvm, (x, y) = self.operands(type, a, b)
         if op in INTEGER:
             made = self.result(varies, self.code.emit(f"{op} {llvm} {x}, {y}"))
-            if op == "add" and x in self.low and second is not None and len({*second}) == 1:
+            if op == "add" and x in self.low and isinstance(b, Affine) and b.constant is not None:
                 root, more = self.low[x]
-                self.low[made.name] = root, wrapped(more + second[0], 32)  # type: ignore[union-attr]
+                self.low[made.name] = root, wrapped(more + b.constant, 32)  # type: ignore[union-attr]
             return self._with_extremes(made, uniform_bounds.of_logic(self, op, a, b)) if type.kind == "p" else made
         if op in ("shl", "shr"):
             return self._shift(op, type, varies, llvm, x, y, b)
@@ -87,69 +97,10 @@ class LlvmAlgebra(VectorAlgebra):
             return self._mul_hi(type, varies, x, y)
         return self._divide(op, type, a, b)
 
-    def _affine(self, op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
-        """A sum, a difference, or a product with something uniform; None for what is not affine."""
-        bits = type.bits
-        if op in ("add", "sub"):
-            sign = 1 if op == "add" else -1
-            base = self.scalar(op, bits, a.base, b.base)
-            terms = self.collect(bits, (*((k, u, 1) for k, u in a.terms), *((k, u, sign) for k, u in b.terms)))
-            bank = a.bank + b.base if op == "add" and a.bank is not None and b.constant is not None else None  # type: ignore[operator]
-            return Affine(base, terms, bank=bank, shift=min(self._zeros(a), self._zeros(b)))
-        if op == "shl" and b.constant is not None:
-            if b.constant >= bits:
-                return Affine(0)
-            op, b = "mul", Affine(1 << b.constant)
-        if op == "mul":
-            if a.terms and not b.terms:
-                a, b = b, a
-            if not a.terms:
-                terms = self.collect(bits, tuple((k, self.scalar("mul", bits, u, a.base), 1) for k, u in b.terms))
-                shift = min(bits, self._zeros(a) + self._zeros(b))
-                return Affine(self.scalar("mul", bits, a.base, b.base), terms, shift=shift)
-        if a.terms and b.constant is not None and op in ("and", "shr"):
-            return self._low_bits(op, type, a, b.constant)
-        return None
-
-    def _zeros(self, a: Affine) -> int:
-        """How many low bits of the base are known to be zero."""
-        if isinstance(a.base, int):
-            return (a.base & -a.base).bit_length() - 1 if a.base else 64
-        return a.shift
-
-    def _low_bits(self, op: str, type: Type, a: Affine, b: int) -> Affine | None:
-        """`and` with a mask of low bits, or a shift, where the lanes differ in bits that the base has not."""
-        if any(not isinstance(u, int) for _, u in a.terms):
-            return None
-        offsets = sums(0, tuple((k, u) for k, u in a.terms if isinstance(u, int)), self.width)
-        zeros = self._zeros(a)
-        if min(offsets) < 0 or max(offsets) >> zeros:
-            return None
-        if op == "and":
-            if b & (b + 1):
-                return None
-            low = from_lanes(type, tuple(n & b for n in offsets))
-            if b.bit_length() <= zeros:
-                return low if isinstance(low, Affine) else None
-            if isinstance(low, Affine) and low.base == 0 and all(n & b == n for n in offsets):
-                return Affine(self.scalar("and", type.bits, a.base, b), a.terms, shift=zeros)
-            return None
-        if b >= type.bits:
-            return None
-        low = from_lanes(type, tuple(n >> b for n in offsets))
-        if not isinstance(low, Affine) or b > zeros:
-            return None
-        moved: Scalar = self.code.emit(
-            f"{'ashr' if type.is_signed else 'lshr'} i{type.bits} {text(f'i{type.bits}', a.base)}, {b}"
-        )
-        return Affine(
-            self.scalar("add", type.bits, moved, low.base), low.terms, shift=max(0, zeros - b) if low.base == 0 else 0
-        )
-
     def scalar(self, op: str, bits: int, a: Scalar, b: Scalar) -> Scalar:
         """One operation on scalars, done now where both are known."""
         if isinstance(a, int) and isinstance(b, int):
-            value = {"add": a + b, "sub": a - b, "mul": a * b, "and": a & b}[op]
+            value = {"add": a + b, "sub": a - b, "mul": a * b, "and": a & b, "xor": a ^ b}[op]
             return value & (1 << bits) - 1
         if (op in ("add", "sub") and b == 0) or (op == "mul" and b == 1):
             return a
@@ -269,6 +220,10 @@ class LlvmAlgebra(VectorAlgebra):
         first, second = self.known(type, a), self.known(type, b)
         if not type.is_float and first is not None and second is not None:
             return from_lanes(pred, tuple(constant_folding.compare(op, type, x, y) for x, y in zip(first, second, strict=True)))
+        if isinstance(a, Affine) and isinstance(b, Affine) and not type.is_float:
+            told = affine_integers.comparison(op, type, a, b, self.width)
+            if told is not None:
+                return Affine(told)
         varies, llvm, (x, y) = self.operands(type, a, b)
         if type.is_float and not type.is_packed:
             word = "une" if op == "ne" else f"o{op}"
@@ -303,7 +258,8 @@ class LlvmAlgebra(VectorAlgebra):
             if isinstance(a, Affine) and isinstance(b, Affine) and [k for k, _ in a.terms] == [k for k, _ in b.terms]:
                 pairs = zip(a.terms, b.terms, strict=True)
                 terms = tuple((k, self._choose(type, c, u, v)) for (k, u), (_, v) in pairs)
-                return Affine(self._choose(type, c, a.base, b.base), terms, loose=loose)
+                bits = possible_bits(a, type.bits) | possible_bits(b, type.bits)
+                return Affine(self._choose(type, c, a.base, b.base), terms, loose=loose, bits=bits)
             llvm = self.vector_type(type)
             x, y = self.vector(type, a), self.vector(type, b)
             return Varying(self.code.emit(f"select i1 {c}, {llvm} {x}, {llvm} {y}"), loose=loose)
@@ -375,7 +331,7 @@ class LlvmAlgebra(VectorAlgebra):
             self.low[made] = x, 0
         del narrow
         if isinstance(a, Affine) and not varies:
-            return Affine(made, shift=a.shift)
+            return Affine(made, bits=affine_integers.extended_bits(source, a))
         return self.result(varies, made)
 
     def low_half(self, a: Raw) -> Raw:
@@ -391,7 +347,9 @@ class LlvmAlgebra(VectorAlgebra):
             self.code.sums[made] = f"{root} to i{after}", wrapped(constant, after)
             return made
 
-        return Affine(cut(a.base), self.collect(after, tuple((k, cut(u), 1) for k, u in a.terms)), shift=min(a.shift, after))
+        return Affine(
+            cut(a.base), self.collect(after, tuple((k, cut(u), 1) for k, u in a.terms)), bits=possible_bits(a, before)
+        )
 
     def round(self, mode: str, type: Type, a: Raw) -> Raw:
         """To an integral value."""

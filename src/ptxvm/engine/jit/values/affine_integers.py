@@ -1,0 +1,256 @@
+"""Integer operations whose results stay affine, by the bits that operands may have.
+
+Of the base of an affine value the mask of the bits that may be set is known (`Affine.bits`).  Where the distances of the
+lanes have none of them, a sum is a disjunction: logic and shifts then act on the base and on the distances by themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+
+from ptxvm.algebra.types import Type
+from ptxvm.engine.jit.ir import constant_folding
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Scalar, from_lanes, possible_bits, sums, text, trailing_zeros
+from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
+
+LOGIC = ("and", "or", "xor")
+
+
+def ones(count: int) -> int:
+    """A mask of the lowest bits."""
+    return (1 << count) - 1
+
+
+# ── uniform results ─────────────────────────────────────────────────────────────────────
+
+
+def uniform_bits(op: str, type: Type, a: Affine, b: Affine) -> int:  # noqa: C901, PLR0911 - a table
+    """The bits that the result of an operation on two uniform values may have."""
+    full, x, y = ones(type.bits), possible_bits(a, type.bits), possible_bits(b, type.bits)
+    zeros = min(trailing_zeros(x), trailing_zeros(y))
+    positive = not type.is_signed or not (x | y) >> (type.bits - 1)
+    match op:
+        case "and":
+            return x & y
+        case "or" | "xor":
+            return x | y
+        case "add" if not x & y:
+            return x | y
+        case "add":
+            return _from(zeros, x + y) & full
+        case "sub":
+            return _from(zeros, full)
+        case "mul":
+            return _from(trailing_zeros(x) + trailing_zeros(y), x * y) & full
+        case "shl":
+            return (x << b.constant if b.constant is not None else _from(trailing_zeros(x), full)) & full
+        case "shr" | "div" if positive and b.constant:
+            return x >> b.constant if op == "shr" else _from(0, x // y)
+        case "rem" if positive and b.constant:
+            return _from(zeros, min(x, y - 1))
+        case "min" | "max" | "mul_hi" if positive:
+            most = {"min": min(x, y), "max": max(x, y), "mul_hi": x * y >> type.bits}[op]
+            return _from(0 if op == "mul_hi" else zeros, most)
+    return full
+
+
+def _from(zeros: int, most: int) -> int:
+    """The bits of the multiples of 2^zeros up to a number."""
+    return ones(most.bit_length()) >> zeros << zeros
+
+
+# ── affine results ──────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An affine value as a base with the `bits` that it may have, and constant distances of the lanes."""
+
+    base: Scalar
+    bits: int
+    lanes: Pattern
+
+    @classmethod
+    def of(cls, type: Type, a: Affine, width: int) -> Parts | None:
+        """None where a distance is known only when the code runs."""
+        if any(not isinstance(u, int) for _, u in a.terms):
+            return None
+        lanes = sums(0, tuple((k, u) for k, u in a.terms if isinstance(u, int)), width)
+        return cls(a.base, possible_bits(a, type.bits), lanes)
+
+    @property
+    def disjoint(self) -> bool:
+        """Has no distance a bit that the base may have?"""
+        return min(self.lanes) >= 0 and not self.bits & reduce(or_, self.lanes)
+
+    @property
+    def most(self) -> int:
+        """The greatest number that a lane may have, if none wraps."""
+        return self.bits + max(self.lanes)
+
+    @property
+    def values(self) -> int:
+        """The bits that a lane may have; more than the type has where one may wrap."""
+        if min(self.lanes) < 0:
+            return -1
+        return self.bits | reduce(or_, self.lanes) if self.disjoint else ones(self.most.bit_length())
+
+
+def result(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
+    """A sum, a difference, a product with something uniform, logic and shifts by constants; None for what is not affine."""
+    bits = type.bits
+    if op in ("add", "sub"):
+        return _sum(alg, op, type, a, b)
+    if op == "shl" and b.constant is not None:
+        if b.constant >= bits:
+            return Affine(0)
+        op, b = "mul", Affine(1 << b.constant)
+    if op == "mul":
+        if a.terms and not b.terms:
+            a, b = b, a
+        if a.terms:
+            return None
+        terms = alg.collect(bits, tuple((k, alg.scalar("mul", bits, u, a.base), 1) for k, u in b.terms))
+        made = alg.scalar("mul", bits, a.base, b.base)
+        return Affine(made, terms, bits=uniform_bits(op, type, a, replace(b, terms=())))
+    if op == "xor" and b.constant == ones(bits):
+        return _sum(alg, "sub", type, Affine(ones(bits)), a)
+    if op in LOGIC and a.constant is not None:
+        a, b = b, a
+    if not a.terms and not b.terms:
+        return _simpler(op, type, a, b)
+    return _of_bits(alg, op, type, a, b)
+
+
+def _sum(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affine:
+    bits, sign = type.bits, 1 if op == "add" else -1
+    base = alg.scalar(op, bits, a.base, b.base)
+    terms = alg.collect(bits, (*((k, u, 1) for k, u in a.terms), *((k, u, sign) for k, u in b.terms)))
+    bank = a.bank + b.base if op == "add" and a.bank is not None and b.constant is not None else None  # type: ignore[operator]
+    return Affine(base, terms, bank=bank, bits=uniform_bits(op, type, replace(a, terms=()), replace(b, terms=())))
+
+
+def _simpler(op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
+    """Of two uniform values where the result is one of them, or zero."""
+    bits = possible_bits(a, type.bits)
+    if op == "and" and not bits & possible_bits(b, type.bits):
+        return Affine(0)
+    if op == "and" and b.constant is not None and not bits & ~b.constant:
+        return a
+    return None
+
+
+def _of_bits(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
+    """Logic and shifts to the right."""
+    first, second = Parts.of(type, a, alg.width), Parts.of(type, b, alg.width)
+    if first is None or second is None:
+        return None
+    if op in LOGIC and not first.values & second.values:
+        return Affine(0) if op == "and" else _sum(alg, "add", type, a, b)
+    if b.constant is None:
+        return None
+    if op in LOGIC:
+        return _logic(alg, op, type, first, b.constant)
+    if op == "shr":
+        return _shift(alg, type, first, b.constant)
+    power = b.constant.bit_length() - 1
+    if op in ("div", "rem") and b.constant == 1 << power and not first.values >> (type.bits - type.is_signed):
+        return _shift(alg, type, first, power) if op == "div" else _logic(alg, "and", type, first, b.constant - 1)
+    return None
+
+
+def _logic(alg: VectorAlgebra, op: str, type: Type, a: Parts, n: int) -> Affine | None:
+    full = ones(type.bits)
+    if a.disjoint:
+        if op == "or":
+            return _joined(alg, type, *_scalar_logic(alg, type, "and", a, full & ~n), tuple(k | n for k in a.lanes))
+        of_lanes = n if op == "and" else n & ~a.bits
+        lanes = tuple(constant_folding.integer(op, type, k, of_lanes) for k in a.lanes)
+        return _joined(alg, type, *_scalar_logic(alg, type, op, a, n & a.bits), lanes)
+    # the base is a multiple of 2^zeros: below, there are only the distances; above, there may be a carry
+    low = ones(min(trailing_zeros(a.bits), type.bits))
+    above = n & full & ~low
+    own = tuple(constant_folding.integer(op, type, k & low, n & low) for k in a.lanes)
+    if op == "and" and not above:
+        return _joined(alg, type, 0, 0, own)
+    if above == (full & ~low if op == "and" else 0):
+        return _joined(alg, type, a.base, a.bits, tuple((k & ~low) + m for k, m in zip(a.lanes, own, strict=True)))
+    return None
+
+
+def _scalar_logic(alg: VectorAlgebra, type: Type, op: str, a: Parts, n: int) -> tuple[Scalar, int]:
+    """Of the base and a constant: the scalar, and its bits."""
+    if op == "and" and not a.bits & n:
+        return 0, 0
+    if not (n if op == "xor" else a.bits & ~n):
+        return a.base, a.bits
+    return alg.scalar(op, type.bits, a.base, n), a.bits if op == "xor" else a.bits & n
+
+
+def _shift(alg: VectorAlgebra, type: Type, a: Parts, n: int) -> Affine | None:
+    bits, sign = type.bits, type.is_signed
+    if n >= bits:
+        return None
+    wraps = a.values >> (bits - sign)
+    if not a.disjoint and (wraps or n > trailing_zeros(a.bits)):
+        return None
+    lanes = tuple(constant_folding.integer("shr", type, k, n) for k in a.lanes)
+    moved = a.bits >> n
+    if sign and a.bits >> (bits - 1):
+        moved |= ones(bits) & ~ones(bits - 1 - n)
+    if not moved:
+        return _joined(alg, type, 0, 0, lanes)
+    if isinstance(a.base, int):
+        return _joined(alg, type, constant_folding.integer("shr", type, a.base, n) & ones(bits), moved, lanes)
+    base = alg.code.emit(f"{'ashr' if sign else 'lshr'} i{bits} {text(f'i{bits}', a.base)}, {n}") if n else a.base
+    return _joined(alg, type, base, moved, lanes)
+
+
+def _joined(alg: VectorAlgebra, type: Type, base: Scalar, bits: int, lanes: Pattern) -> Affine | None:
+    """A base, with the bits that it may have, and what is added in each lane."""
+    own = from_lanes(type, lanes)
+    if not isinstance(own, Affine) or not isinstance(own.base, int):
+        return None
+    made = alg.scalar("add", type.bits, base, own.base)
+    found = (
+        bits | own.base if not bits & own.base else _from(min(trailing_zeros(bits), trailing_zeros(own.base)), ones(type.bits))
+    )
+    return Affine(made, own.terms, bits=found)
+
+
+# ── other questions ─────────────────────────────────────────────────────────────────────
+
+
+def in_range(type: Type, a: Affine, width: int) -> bool:
+    """Is it known that no lane wraps, and none is negative?"""
+    found = Parts.of(type, a, width)
+    return found is not None and not found.values >> (type.bits - type.is_signed)
+
+
+def extended_bits(type: Type, a: Affine) -> int:
+    """The bits that the base may have as a wider integer."""
+    bits = possible_bits(a, type.bits)
+    return bits | -1 << type.bits if type.is_signed and bits >> (type.bits - 1) else bits
+
+
+def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | None:
+    """What a comparison with a constant gives in all lanes, where the bits of the other side tell it."""
+    if a.constant is not None:
+        a, b, op = b, a, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(op, op)
+    found = Parts.of(type, a, width) if b.constant is not None else None
+    if found is None or found.values >> (type.bits - type.is_signed):
+        return None
+    least, most, n = (
+        min(found.lanes),
+        found.values if found.disjoint else found.most,
+        constant_folding.signed(type, b.constant or 0),
+    )
+    if most < n or least > n:
+        return int(op == "ne" or op in (("lt", "le") if most < n else ("gt", "ge")))
+    if (op == "ge" and least >= n) or (op == "le" and most <= n):
+        return 1
+    if (op == "lt" and least >= n) or (op == "gt" and most <= n):
+        return 0
+    return None
