@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 
 import pytest
-from verdicts import COLLECTED, HERE, Expected, can_run, collected, own
+from verdicts import COLLECTED, HERE, REFUSED, Expected, can_run, collected, own
 
 from ptxvm.api import load
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.litmus import read, read_module
 from ptxvm.model import NotALitmusTest, judge
 from ptxvm.model.judge import Judgement
-from ptxvm.model.translate import Translated, as_kernel, register
+from ptxvm.model.translate import Translated, Untranslatable, as_kernel, register
 
 KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
 LINES = re.compile(r"//: (litmus|expected|races|termination) (.*)")
@@ -59,6 +59,17 @@ def translated(which: str) -> list[Expected]:
 @pytest.mark.skipif(not collected(), reason=f"the collected litmus tests are missing: no {COLLECTED}/index.json")
 def test_most_tests_are_compared():
     assert len([*translated("short"), *translated("long")]) > 250
+
+
+def test_the_list_of_what_no_kernel_can_say():
+    found = {}
+    for expected in [*own(), *collected()]:
+        try:
+            as_kernel(expected.test(), stores=False)
+        except Untranslatable as why:
+            found[expected.key] = str(why)
+    known = {expected.key for expected in [*own(), *collected()]}
+    assert found == {key: why for key, why in REFUSED["as a kernel"].items() if key in known}
 
 
 @pytest.mark.parametrize("expected", translated("short"), ids=str)

@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from ptxvm.model import Test, read_tests
-from ptxvm.model.translate import Untranslatable, as_kernel
 
 HERE = Path(__file__).parent
+REFUSED: dict[str, dict[str, str]] = json.loads((HERE / "refused.json").read_text(encoding="utf-8"))
+"""What cannot be compared, and why: tests that no kernel can say, and tests that are no turns of reads and writes."""
 COLLECTED = HERE.parents[2] / "shared" / "litmus"
 MODELS = {"6.4": "v6_0", "9.1": "v7_5"}
 """Our models, by the names that the collection has for what they agree with."""
@@ -29,7 +30,12 @@ class Expected:
     race: bool | None = None
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.name}-{self.model}"
+        return f"{self.key}-{self.model}"
+
+    @property
+    def key(self) -> str:
+        """The test, under whatever model."""
+        return f"{self.path}:{self.name}"
 
     def test(self) -> Test:
         """The test itself."""
@@ -42,14 +48,14 @@ def tests_of(path: Path) -> list[Test]:
     return read_tests(path)
 
 
-@cache
 def can_run(expected: Expected) -> bool:
     """Can a kernel say it: no other proxies, clusters, or orders that PTX has not?"""
-    try:
-        as_kernel(expected.test(), stores=False)
-    except Untranslatable:
-        return False
-    return True
+    return expected.key not in REFUSED["as a kernel"]
+
+
+def takes_turns(expected: Expected) -> bool:
+    """Are all its instructions reads, writes, fences and branches?"""
+    return expected.key not in REFUSED["taking turns"]
 
 
 @cache
