@@ -15,13 +15,14 @@ import pytest
 
 import ptxvm
 from ptxvm.analysis.program import Bound
+from ptxvm.isa.cta_barrier import aligned
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Summary, Verb
+from ptxvm.isa.fences import proxy_of_fence
 from ptxvm.isa.model import ISA, Instruction
-from ptxvm.isa.origins import Origin
 from ptxvm.isa.summary import origins, summary, widens
 
 FILES = sorted((Path(__file__).parents[1] / "conformance").glob("*/*.ptx"))
-HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+HEAD = ".version 8.6\n.target sm_90\n.address_size 64\n"
 
 
 def instructions(text: str) -> Iterator[Bound]:
@@ -130,14 +131,57 @@ def test_fences_jumps_and_collectives() -> None:
         ("cvt.u64.u32 %d1, %r1;", "a", False),
         ("cvta.global.u64 %d1, %d2;", "a", False),
         ("selp.u64 %d1, %d2, %d3, %p1;", "ab", True),
+        ("and.b64 %d1, %d2, %d3;", "ab", False),
         ("shl.b64 %d1, %d2, 3;", "", False),
+        ("xor.b64 %d1, %d2, %d3;", "", False),
         ("mul.lo.u64 %d1, %d2, %d3;", "", False),
         ("ld.global.u64 %d1, [%d2];", "", False),
     ],
 )
 def test_origins_of_results(line: str, operands: str, *, unchanged: bool) -> None:
     """What a result is an offset from, by what the instruction computes (PTX 9.7.1, 9.7.9)."""
-    assert origins(one(line).i) == (Origin(frozenset(operands), unchanged),)
+    assert [(each.operands, each.unchanged) for each in origins(one(line).i)] == [(frozenset(operands), unchanged)]
+
+
+@pytest.mark.parametrize(
+    ("line", "chosen"),
+    [
+        ("selp.u64 %d1, %d2, %d3, %p1;", True),
+        ("min.u64 %d1, %d2, %d3;", True),
+        ("add.u64 %d1, %d2, %d3;", False),
+    ],
+)
+def test_choices(line: str, *, chosen: bool) -> None:
+    """Which operand a result is an offset from, only a run tells (PTX 9.7.6.3, 9.7.1.11)."""
+    (origin,) = origins(one(line).i)
+    assert origin.chosen is chosen
+
+
+def test_a_sum_reads_the_carry_where_its_opcode_says_so() -> None:
+    """PTX 9.7.2: add.cc writes CC.CF, addc reads it."""
+    assert [summary(one(line).i).reads_carry for line in ("add.cc.u32 %r1, %r2, %r3;", "addc.u32 %r1, %r2, %r3;")] == [
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "proxy"),
+    [
+        ("fence.proxy.async;", "async"),
+        ("fence.proxy.alias;", "alias"),
+        ("fence.proxy.tensormap::generic.release.gpu;", "tensormap"),
+        ("fence.acq_rel.gpu;", None),
+    ],
+)
+def test_proxies_of_fences(line: str, proxy: str | None) -> None:
+    assert proxy_of_fence(one(line).i) == proxy
+
+
+def test_barriers_for_whole_warps() -> None:
+    """`bar` is `barrier` with .aligned (PTX 9.7.13.1)."""
+    lines = ("bar.sync 0;", "barrier.sync.aligned 0;", "barrier.sync 0;")
+    assert [aligned(one(line).i) for line in lines] == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 The analysis goes forward over a function.  A register holds an address of one variable; or a number; or something that was
 made of addresses and is none (LOST: a product, a difference); or, perhaps, an address of one of several objects (SEVERAL).
-An address plus or minus a number is one of the same variable; so is what `mov`, `cvta`, `cvt`, `and` and `or` make of it.
+An address plus or minus a number is one of the same variable; so are copies, conversions and masked bits of it: the
+meaning of an instruction tells (`isa.origins`).
 SEVERAL is what two paths or two operands bring together, what `alloca` and `malloc` give, and what comes from memory, from
 an argument or from a result, where an address may have been put there.  Of which object such a value is, only a run can
 tell: `engine.interp.provenance` follows the values.
@@ -17,12 +18,10 @@ from ptxvm.analysis.flow import Segment, registers_in, segments
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.isa.summary import origins as origins_of_results
 from ptxvm.syntax import tree
 
 SPACES = frozenset({"shared", "local"})
-SAME = frozenset({"mov", "cvta", "cvt"})
-KEEPING = SAME | {"add", "and", "or"}
-LOSING = frozenset({"xor", "not", "shl", "shr", "shf", "mul", "mul24", "div", "rem", "bfe", "brev", "popc", "clz", "bfind"})
 ALLOCATOR = "malloc"
 WORD = 32  # bits of the least value that is an address
 
@@ -139,7 +138,7 @@ class Walk:
 
     def access(self, bound: Bound, known: Origins, found: Provenance) -> None:
         """To which variable an access belongs, or that only a run tells."""
-        if not bound.i.of.effects & {"mem", "tasks"} or bound.node.opcode in SAME:
+        if not reaches_memory(bound):
             return
         places = [node for node in bound.operands.values() if isinstance(node, tree.Address)]
         each = [origin_of(place.items[0], bound, known) for place in places if place.items]
@@ -161,15 +160,15 @@ class Walk:
 
     def leave(self, bound: Bound, known: Origins) -> None:
         """What an instruction stores, or passes on."""
-        if bound.node.opcode == "call":
+        if bound.calls:
             if (callee := bound.callee()) is not None and callee.name == ALLOCATOR:
                 self.left.put(SEVERAL, parameter=True)
             for register in (r for node in bound.operands.values() for r in registers_in(node, bound)):
                 self.left.put(known.get(register, NUMBER), parameter=True)
             return
-        if bound.i.of.effects & {"mem", "tasks"} and bound.node.opcode not in SAME:
+        if reaches_memory(bound):
             for origin in values(bound, known):
-                self.left.put(origin, parameter="param" in {word.partition("::")[0] for word in bound.node.words})
+                self.left.put(origin, parameter="param" in bound.summary.spaces)
         if bound.i.of.ends:
             for each in self.function.signature.results:
                 if isinstance(each, Register):
@@ -177,31 +176,45 @@ class Walk:
 
     def result(self, bound: Bound, known: Origins) -> Origin:
         """Where the result of an instruction comes from."""
-        opcode = bound.node.opcode
-        if opcode == "call":
+        if bound.calls:
             return self.left.parameters
-        if opcode == "alloca":
+        if bound.summary.grows_stack:
             return SEVERAL
-        if bound.i.of.effects & {"mem", "tasks"} and opcode not in SAME:
+        if reaches_memory(bound):
             return self.loaded(bound)
         given = [(name, origin) for name, origin in sources(bound, known) if origin != NUMBER]
         if not given:
             return NUMBER
-        if opcode in LOSING or all(origin == LOST for _, origin in given):
+        if all(origin == LOST for _, origin in given):
             return LOST
-        name, origin = given[0]
-        follows = opcode in KEEPING or (opcode, name) in (("sub", "a"), ("mad", "c"))
-        return origin if len(given) == 1 and follows and "cc" not in bound.node.words else SEVERAL
+        if bound.i.of.copies:
+            return given[0][1]
+        if bound.i.of.effects or bound.i.of.rearranges:
+            return self.moved(bound, given)
+        made, names = origins_of_results(bound.i), {name for name, _ in given}
+        if not any(each.operands for each in made):
+            return LOST
+        follows = len(given) == 1 and all(names <= each.operands and not each.chosen for each in made)
+        return given[0][1] if follows else SEVERAL
+
+    def moved(self, bound: Bound, given: list[tuple[str, Origin]]) -> Origin:
+        """Where the result of an instruction with effects comes from, or of one that moves bits about."""
+        converts = bound.summary.converts_address and len(given) == 1
+        return given[0][1] if converts else SEVERAL
 
     def loaded(self, bound: Bound) -> Origin:
         """What is found in memory; what the host gave to a kernel are numbers."""
-        spaces = {word.partition("::")[0] for word in bound.node.words}
-        if "param" not in spaces:
+        if "param" not in bound.summary.spaces:
             return self.left.memory
         names = [name for node in bound.operands.values() for name in names_in(node)]
         symbols = {bound.scope.find(name.text) for name in names}
         host = self.function.entry and not symbols.isdisjoint(self.function.signature.parameters)
         return NUMBER if host else self.left.parameters
+
+
+def reaches_memory(bound: Bound) -> bool:
+    """Does it access memory, or may it, by an address?"""
+    return bool(bound.i.of.effects & {"mem", "tasks"}) and not bound.summary.converts_address
 
 
 def origin_of(node: tree.Operand, bound: Bound, known: Origins) -> Origin:
@@ -237,6 +250,5 @@ def values(bound: Bound, known: Origins) -> list[Origin]:
 
 def written(bound: Bound) -> list[Register]:
     """The registers that an instruction writes."""
-    destinations = {*bound.i.destinations(), "ret"} if bound.node.opcode == "call" else set(bound.i.destinations())
-    nodes = [bound.operands[name] for name in destinations & bound.operands.keys()]
+    nodes = [bound.operands[name] for name in bound.written & bound.operands.keys()]
     return [each for node in nodes if not isinstance(node, tree.Address) for each in registers_in(node, bound)]

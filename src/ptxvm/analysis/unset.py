@@ -15,12 +15,10 @@ from ptxvm.analysis.flow import Segment, registers_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register
+from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
-PASSING = frozenset({"mov", "call"})  # what an argument is worth, the callee finds out
-PARAMETERS = frozenset({"param", "param::func"})
 STACK = frozenset({"param", "local"})
-SPACES = STACK | {"const", "global", "shared"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +35,26 @@ def use(bound: Bound) -> Use:
     """The registers of an instruction."""
     reads: list[Register] = []
     writes: list[Register] = []
-    destinations = {*bound.i.destinations(), "ret"} if bound.node.opcode == "call" else set(bound.i.destinations())
     for name, node in bound.operands.items():
         found = [each for each in registers_in(node, bound) if single(each)]
-        written = name in destinations and not isinstance(node, tree.Address)
+        written = name in bound.written and not isinstance(node, tree.Address)
         (writes if written else reads).extend(found)
     guard = bound.guard()
     guards = (guard[0],) if guard is not None and single(guard[0]) else ()
-    if bound.node.opcode in PASSING or (bound.node.opcode == "st" and not PARAMETERS.isdisjoint(bound.node.words)):
+    if bound.i.of.copies or bound.calls or stores_parameter(bound):
         return Use((), tuple(writes), tuple(reads), guards)
     return Use(tuple(reads), tuple(writes), (), guards)
 
 
+def stores_parameter(bound: Bound) -> bool:
+    """Does it store an argument or a result?  The callee, or the caller, reads that."""
+    return any(access.window == "param" for access in bound.summary.having(Verb.WRITE))
+
+
 def passes_memory(bound: Bound) -> bool:
     """Does it load what may have no value: from the stack, or by a generic address?  A kernel's parameters have values."""
-    if bound.node.opcode != "ld":
-        return False
-    space = next((word.partition("::")[0] for word in bound.node.words if word.partition("::")[0] in SPACES), "")
-    return space in STACK if space and not kernel_parameter(bound) else not space
+    windows = {access.window for access in bound.summary.having(Verb.READ)}
+    return "generic" in windows or (not windows.isdisjoint(STACK) and not kernel_parameter(bound))
 
 
 def kernel_parameter(bound: Bound) -> bool:
@@ -106,10 +106,9 @@ def after(function: Function, segment: Segment, unset: frozenset[Register], *, m
 def step(bound: Bound, unset: set[Register], *, memory: bool) -> Use:
     """Past one instruction."""
     used = use(bound)
-    called = bound.node.opcode == "call"
-    passed_on = any(each in unset for each in used.passes) and not called
+    passed_on = any(each in unset for each in used.passes) and not bound.calls
     partly = any(each in unset for each in used.reads)  # of which some bytes may be picked
-    if passed_on or (memory and (called or partly or passes_memory(bound))):
+    if passed_on or (memory and (bound.calls or partly or passes_memory(bound))):
         unset.update(used.writes)
     elif bound.node.guard is None:
         unset.difference_update(used.writes)
@@ -127,7 +126,7 @@ def met(function: Function, segment: Segment, unset: frozenset[Register], *, mem
         used = step(bound, left, memory=memory)
         yield from ((each, True) for each in (*used.reads, *used.guards) if each in before)
         passed = [each for each in used.passes if each in before]
-        away = bound.node.opcode in ("call", "st")
+        away = not bound.i.of.copies
         yield from ((each, away) for each in passed)
         yield from ((each, False) for each in used.writes if each in left)
     if not segment.successors:

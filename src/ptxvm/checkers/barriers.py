@@ -10,15 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.analysis.program import Bound
-from ptxvm.isa.cta_barrier import reduction
+from ptxvm.isa.cta_barrier import aligned, reduction
 from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.summary import only_synchronises_lanes
 from ptxvm.machine.events import Masks, Scene, Threads
 from ptxvm.machine.faults import plural
-
-
-def aligned(bound: Bound) -> bool:
-    """Must all lanes of a warp execute this together?  `bar` is `barrier….aligned` (PTX 9.7.13.1)."""
-    return bound.node.opcode == "bar" or "aligned" in bound.node.words
 
 
 def diverged(groups: Sequence[tuple[Bound, Threads]], scene: Scene) -> Iterator[tuple[Bound, int, str]]:
@@ -28,7 +24,7 @@ def diverged(groups: Sequence[tuple[Bound, Threads]], scene: Scene) -> Iterator[
     for bound, threads in groups:
         together.setdefault(bound, []).append(threads)
     for bound, parts in together.items():
-        if not aligned(bound):
+        if not aligned(bound.i):
             continue
         threads = np.concatenate(parts) - scene.first
         warps, first, counts = np.unique(threads // size * 64 + threads % size // WARP, return_index=True, return_counts=True)
@@ -107,7 +103,7 @@ def misnamed(bound: Bound, masks: Masks, lanes: npt.NDArray[np.int64], gone: Mas
     own = masks >> lanes.astype(np.uint32) & np.uint32(1)
     for n in np.flatnonzero(own == 0).tolist()[:1]:
         yield "invalid-mask", n, f"lane {lanes[n]} is not in the mask {int(masks[n]):#010x} that it gives"
-    if bound.node.opcode == "bar":
+    if only_synchronises_lanes(bound.i):
         for n in np.flatnonzero(masks & gone).tolist()[:1]:
             yield (
                 "invalid-mask",

@@ -431,7 +431,7 @@ class Checker:
         if race.proxy:
             return "fence.proxy.async after the write, before the threads synchronise for the copy"
         if late := [site for site in race.sites if site.asynchronous]:
-            bulk = any("bulk" in site.bound.node.words for site in late)
+            bulk = any(site.bound.summary.bulk for site in late)
             ends = "cp.async.bulk.wait_group (or the mbarrier)" if bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
             ends += " that covers the copy"
             alone = one == other or len(late) == len(race.sites)

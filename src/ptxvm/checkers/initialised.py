@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Bits, Offsets, Threads
 
@@ -85,6 +86,7 @@ class InitialisedBytes:
 
 def used(access: Access) -> Bits:
     """Which bytes of a load count, a row for each: all, where no pragma says which (PTX 12.2)."""
-    size, mask = access.type.bytes * access.count, access.bound.used_bytes
-    rows = [mask is None or access.bound.node.opcode != "ld" or bool(mask >> n & 1) for n in range(size)]
+    size, loads = access.type.bytes * access.count, access.bound.summary.having(Verb.READ)
+    mask = access.bound.used_bytes if loads else None
+    rows = [mask is None or bool(mask >> n & 1) for n in range(size)]
     return np.array(rows, np.bool_)[:, None]

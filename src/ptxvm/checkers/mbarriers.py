@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.isa.mbarrier import COUNT, PENDING, PHASE, TRANSACTION_BITS, TRANSACTIONS
+from ptxvm.isa.mbarrier import COUNT, PENDING, PHASE, TRANSACTION_BITS, TRANSACTIONS, must_not_complete
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Threads, Words
 
@@ -83,7 +83,7 @@ class Mbarriers:
                 self.report(access, int(threads[n]), f"an arrival counts as 1 to {COUNT:,}")
             self._arrive_in_turn(access, threads, allocation, offsets, turned)
             self._give_states(allocation, offsets, before)
-            if "noComplete" in access.bound.node.words:
+            if must_not_complete(access.bound.i):
                 for n in np.flatnonzero(turned).tolist()[:1]:
                     self.report(access, int(threads[n]), "the arrival ends the phase, which .noComplete rules out")
         elif turned.any():

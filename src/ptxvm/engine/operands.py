@@ -22,8 +22,6 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.special_registers import COMPONENTS, SPECIAL, WARP
 from ptxvm.syntax import tree
 
-SPACES = {"global", "shared", "local", "const", "param"}
-
 
 class Operands:
     """Reads and writes operands; `alg` is the algebra of their values."""
@@ -179,7 +177,7 @@ class Operands:
     def in_space(self, bound: Bound, variable: Variable, offset: int) -> Value:
         """The address of a variable as this instruction needs it: generic where it names no space."""
         value = self.variable_address(variable, offset)
-        generic = not any(w.partition("::")[0] in SPACES for w in bound.node.words)
+        generic = bound.summary.spaces <= {"generic"}
         if generic and variable.space in ("shared", "local") and "mem" in bound.i.of.effects:
             return self.to_generic(bound, variable.space, value)
         return value

@@ -92,7 +92,9 @@ class Summary:
     hints: bool = False  # it only says what may be accessed soon
     reads_lane: bool = False  # its result depends on the number of the lane
     sleeps: bool = False
-    copies: bool = False  # it starts, groups or awaits asynchronous copies
+    copies: bool = False  # it starts, groups or awaits asynchronous copies ...
+    bulk: bool = False  # ... of the bulk kind
+    reads_carry: bool = False
     converts_address: bool = False  # between a window and generic addresses
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
 

@@ -9,6 +9,8 @@ the state that an arrival gives is the word itself:
 
 from __future__ import annotations
 
+from typing import Any
+
 from ptxvm.algebra.types import b64, u64
 from ptxvm.algebra.value import Value, select
 
@@ -16,6 +18,11 @@ PHASE, PENDING, TRANSACTIONS, EXPECTED = 63, 43, 22, 2
 COUNT = (1 << 20) - 1  # the most of every count
 TRANSACTION_BITS = (1 << 21) - 1
 VALID = 1
+
+
+def must_not_complete(i: Any) -> bool:
+    """Does an arrival rule out that it ends the phase (`.noComplete`)?"""
+    return bool(getattr(i, "noComplete", False))
 
 
 def field(word: Value, shift: int, mask: int) -> Value:

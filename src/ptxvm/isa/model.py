@@ -93,6 +93,8 @@ class Instruction:
     needs: Mapping[str, str]
     meaning: Callable[..., Any]
     ends: bool = False
+    copies: bool = False
+    rearranges: bool = False
     exact: tuple[Exactness, ...] = ()
     rules: list[Rule] = field(default_factory=list)
     conditional_needs: list[tuple[Callable[[Any], bool], str]] = field(default_factory=list)
@@ -198,13 +200,17 @@ def instruction(
     types: str = "*: type",
     fixed: int | str = 0,
     ends: bool = False,
+    copies: bool = False,
+    rearranges: bool = False,
     exact: Exactness | tuple[Exactness, ...] = (),
 ) -> Callable[[Callable[..., Any]], Instruction]:
     """Declare an instruction; the decorated function is its meaning.
 
     `needs` maps modifiers ("" for any form) to `"PTX 6.0, sm_70"`; `types` maps operands (`*` for the rest) to a type
     or slot and marks; `fixed` counts the leading modifiers that belong to the opcode, or names them; `ends` says that
-    control never goes on; `exact` how far its results are the bits that hardware gives (`isa.exactness`).
+    control never goes on; `copies` that it passes its operand on without reading its value; `rearranges` that bits of its
+    operands stand in other places of its result; `exact` how far its results are the bits that hardware gives
+    (`isa.exactness`).
     """
 
     def declare(meaning: Callable[..., Any]) -> Instruction:
@@ -217,6 +223,8 @@ def instruction(
             needs=needs,
             meaning=meaning,
             ends=ends,
+            copies=copies,
+            rearranges=rearranges,
             exact=(exact,) if isinstance(exact, Exactness) else exact,
         )
         ISA.add(declared)

@@ -11,10 +11,14 @@ from ptxvm.algebra.value import Algebra, Rounding, Value
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The operands that a result is an offset from; `unchanged` where it is one of them as it was."""
+    """The operands that a result is an offset from; `unchanged` where it is one of them as it was.
+
+    `chosen` says that it is an offset from one of several values, and only a run tells from which.
+    """
 
     operands: frozenset[str] = frozenset()
     unchanged: bool = False
+    chosen: bool = False
 
 
 NOTHING = Origin()
@@ -26,12 +30,13 @@ def operand(type: Type, name: str) -> Value:
 
 
 def origin_of(value: Any) -> Origin:
-    """The origin of a result: a vector has the origin of its elements, if they have the same."""
+    """The origin of a result; a vector is an offset from whatever its elements are offsets from."""
     if isinstance(value, Value):
         origin: Origin = value.raw
         return origin
-    found = {origin_of(each) for each in value} if isinstance(value, (list, tuple)) else set()
-    return found.pop() if len(found) == 1 else NOTHING
+    found = [origin_of(each) for each in value] if isinstance(value, (list, tuple)) else []
+    operands = frozenset(operand for each in found for operand in each.operands)
+    return Origin(operands, bool(found) and all(each.unchanged for each in found), any(each.chosen for each in found))
 
 
 class Origins(Algebra):
@@ -42,20 +47,23 @@ class Origins(Algebra):
         return NOTHING
 
     def integer(self, op: str, type: Type, a: Origin, b: Origin) -> Origin:
-        """A sum is an offset from either part, a difference from its first."""
-        if op == "add":
-            return Origin(a.operands | b.operands)
-        return Origin(a.operands) if op == "sub" else NOTHING
+        """A sum is an offset from either part, a difference from its first; masks clear or set bits of an address."""
+        if op in ("add", "and", "or"):
+            return Origin(a.operands | b.operands, chosen=a.chosen or b.chosen)
+        if op in ("min", "max"):
+            return self.select(type, NOTHING, a, b)
+        return Origin(a.operands, chosen=a.chosen) if op == "sub" else NOTHING
 
     def select(self, type: Type, condition: Origin, a: Origin, b: Origin) -> Origin:
         """One of two."""
-        return Origin(a.operands | b.operands, unchanged=a.unchanged and b.unchanged)
+        chosen = a.operands != b.operands or a.chosen or b.chosen
+        return Origin(a.operands | b.operands, a.unchanged and b.unchanged, chosen)
 
     def cast(self, op: str, source: Type, target: Type, a: Origin, rounding: Rounding) -> Origin:
         """The bits of an integer stay those of the address as far as they go; conversions of floats make others."""
         if op == "view":
             return a
-        return Origin(a.operands) if op == "resize" else NOTHING
+        return Origin(a.operands, chosen=a.chosen) if op == "resize" else NOTHING
 
     def bits(self, op: str, type: Type, a: Origin) -> Origin:
         """No offset."""

@@ -30,6 +30,7 @@ class Record:
     @property
     def carry(self) -> Value:
         """The carry flag."""
+        self.found["reads_carry"] = True
         return unknown(pred)
 
     @carry.setter
@@ -158,6 +159,7 @@ class Record:
     def copy_bulk(self, to: str, target: Value, origin: str, *more: Any) -> None:
         """Start to copy between spaces; an mbarrier may be told."""
         self._copies(origin, to)
+        self.found["bulk"] = True
         if len(more) > 2 and more[2] is not None:
             self._access(Verb.UPDATE, "shared", None, asynchronous=True)
 
@@ -168,11 +170,11 @@ class Record:
 
     def commit(self, kind: str = "copies") -> None:
         """Make a group of copies."""
-        self.found["copies"] = True
+        self.found.update(copies=True, bulk=kind == "bulk")
 
     def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
         """Wait for copies."""
-        self.found["copies"] = True
+        self.found.update(copies=True, bulk=kind == "bulk")
 
     # `tex`
 

@@ -22,7 +22,7 @@ from ptxvm.isa.recording import Record
 
 def summary(i: Decoded) -> Summary:
     """The summary of an instruction whose operands are known (`i.shapes`)."""
-    if not i.of.effects - {"cc"}:
+    if not i.of.effects:
         return COMPUTES
     known: Summary | None = i.__dict__.get("_summary")
     if known is None:
@@ -44,6 +44,11 @@ def calls(opcode: str) -> bool:
     load_catalog()
     flows = [Decoded(of, form, {}) for of, form in ISA.by_opcode.get(opcode, ()) if "flow" in of.effects]
     return any(summary(i).calls for i in flows)
+
+
+def only_synchronises_lanes(i: Decoded) -> bool:
+    """Does it wait for lanes of the warp and exchange nothing, as `bar.warp.sync` does (PTX 9.7.13.2)?"""
+    return i.of.effects == {"warp", "waits"} and not i.destinations()
 
 
 def widens(i: Decoded) -> bool:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.isa.effects import Verb
+from ptxvm.isa.fences import proxy_of_fence
 from ptxvm.machine.single_thread import Enough, Holder, Meeting, Payload, Touch
 from ptxvm.model.copying import Copying
 from ptxvm.model.dependencies import NONE, Dependencies
@@ -278,10 +280,9 @@ class Walk:
     def fences(self, bound: Bound, order: str, scope: str) -> None:
         """A fence, or a proxy fence: the instruction tells."""
         self._comes_to(bound)
-        proxy = "proxy" in bound.node.words
-        kind = Kind.PROXY_FENCE if proxy else Kind.FENCE
-        by = next((name for name in ("alias", "async") if any(name in word for word in bound.node.words)), "tensormap")
-        self._put(kind, bound, bound.node.head, order=order, scope=scope, proxy=by if proxy else "generic")
+        proxy = proxy_of_fence(bound.i)
+        kind = Kind.FENCE if proxy is None else Kind.PROXY_FENCE
+        self._put(kind, bound, bound.node.head, order=order, scope=scope, proxy=proxy or "generic")
         self.path.time += 2
 
     def meets(self, meeting: Meeting) -> None:
@@ -366,7 +367,8 @@ class Walk:
         control, end = self.flow.control | self.flow.of_guard(bound), what.pop("end", time + 1)
         event = Event(kind, key, text, self.path.thread, time, end, control=control, made_of=self.path.done, **what)
         self.path.events.append(event)
-        makes = bound.node.opcode == "mbarrier" and kind is Kind.WRITE and self.found is None
+        initialises = any(access.mbarrier and access.verb is Verb.WRITE for access in bound.summary.accesses)
+        makes = initialises and kind is Kind.WRITE and self.found is None
         if event.location is not None:
             before = self._before(event.location)
             if not makes:

@@ -80,12 +80,12 @@ def _has_whole_vector(reading: Reading) -> bool:
 
 def wanted(reading: Reading) -> dict[str, Type]:
     """The registers that it reads, with the type that it takes them for; `CC.CF` where it reads the carry."""
-    i, found = reading.decoded, dict[str, Type]()
+    found: dict[str, Type] = {}
     for operand, node, type in _sources(reading):
         for name in names_in(node):
             if name.text != "WARP_SZ":
                 found.setdefault(print_operand(name) if _is_special(name) else name.text, type or _declared(reading, operand))
-    if "cc" in i.of.effects and i.form.opcode in ("addc", "subc", "madc"):
+    if reading.bound.summary.reads_carry:
         found[CARRY] = pred
     return found
 

@@ -412,6 +412,7 @@ def bfe(i, a, b, c):
     section="9.7.1.20",
     types="*: type, c: u32, d: u32",
     needs={"": "PTX 2.0, sm_20"},
+    rearranges=True,
 )
 def bfi(i, a, b, c, d):
     """Insert the lowest `d` bits of `a` into `b`, from bit `c` on; what does not fit is left out."""

@@ -88,6 +88,7 @@ def cnot(i, a):
     section="9.7.8.6",
     types="*: b32, d: b32 sink, p: pred sink, immLut: u32 imm, q: pred",
     needs={"": "PTX 4.3, sm_50", ".BoolOp": "PTX 8.2, sm_70"},
+    rearranges=True,
 )
 def lop3(i, a, b, c, immLut, q):  # noqa: N803 - PTX's name
     """Any logical function of three bits, given as a truth table: bit `4a + 2b + c` of it is the result.
@@ -190,6 +191,7 @@ PERMUTATIONS = {
     section="9.7.9.7",
     types="*: b32",
     needs={"": "PTX 2.0, sm_20"},
+    rearranges=True,
 )
 def prmt(i, a, b, c):
     """Build a word from any four of the eight bytes of two words.

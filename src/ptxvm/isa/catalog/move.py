@@ -19,6 +19,7 @@ MISMATCH = "Arguments mismatch for instruction 'mov'"
     section="9.7.9.3",
     types="d: type split, a: type split function",
     needs={"": "PTX 1.0", ".b128": "PTX 8.3, sm_70"},
+    copies=True,
 )
 def mov(i, a):
     """Copy a register, a special register or a constant, or take the address of a variable or function in its space.
@@ -142,6 +143,7 @@ def function_address(i):
     section="9.7.9.3",
     types="*: type",
     needs={"": "PTX 1.0"},
+    copies=True,
 )
 def mov_vector(i, a):
     """Copy a vector, or a special register of four components (PTX 1.0; the manual has it no longer)."""

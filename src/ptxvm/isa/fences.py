@@ -1,0 +1,15 @@
+"""Proxy fences: the proxy whose accesses a fence orders against those of the generic proxy (PTX 8.3, 9.7.13.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PROXIES = ("alias", "async", "tensormap")
+
+
+def proxy_of_fence(i: Any) -> str | None:
+    """`alias`, `async` or `tensormap`; None for a fence that is no proxy fence."""
+    _, *words = i.mnemonic.split(".")
+    if "proxy" not in words:
+        return None
+    return next((proxy for proxy in PROXIES if any(proxy in word for word in words)), "tensormap")
