@@ -8,7 +8,6 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import codes
-from ptxvm.isa.effects import Access, Verb
 from ptxvm.syntax import tree
 
 WRITTEN_PARAMETER = codes.register(
@@ -30,6 +29,7 @@ OPAQUE_ACCESS = codes.register(
     handle (PTX 5.3).
     """,
 )
+MOVING = ("ld", "st", "ldu")
 
 
 def check_parameters(function: Function, report: Report) -> None:
@@ -37,22 +37,16 @@ def check_parameters(function: Function, report: Report) -> None:
     own = {id(p) for p in function.signature.parameters}
     named = set() if function.entry else {p.name for p in function.signature.parameters}
     for bound in function.instructions:
-        plain = plain_accesses(bound)
-        if plain and is_opaque(symbol := addressed(bound)):
+        i = bound.decoded
+        if bound.node.opcode in MOVING and i is not None and is_opaque(symbol := addressed(bound)):
             report.error(OPAQUE_ACCESS, f"'{symbol.name}' is a .{symbol.opaque}, whose bytes no instruction moves",
                          bound.operands["a"], help=f"`mov.u64` gives the handle of '{symbol.name}'",
                          ptxas=f"Illegal operand type to instruction '{bound.node.opcode}'")  # fmt: skip
-        if any(access.window == "param" for access in plain):
+        if bound.node.opcode in ("ld", "st") and i is not None and (i.ss or "").startswith("param"):
             symbol = addressed(bound)
             if isinstance(symbol, Variable):
-                hides = bound.summary.writes and symbol.name in named  # ptxas 13.5 takes it for the parameter
+                hides = bound.node.opcode == "st" and symbol.name in named  # ptxas 13.5 takes it for the parameter
                 check_parameter(symbol, bound, report, is_own=hides or id(symbol) in own, of_kernel=function.entry)
-
-
-def plain_accesses(bound: Bound) -> list[Access]:
-    """The accesses of a load or store of memory: no update, no mbarrier, no asynchronous copy."""
-    found = bound.summary.having(Verb.READ, Verb.WRITE)
-    return [access for access in found if access.type is not None and not access.mbarrier and "mem" in bound.i.of.effects]
 
 
 def is_opaque(symbol: Any) -> bool:
@@ -63,7 +57,7 @@ def is_opaque(symbol: Any) -> bool:
 def check_parameter(symbol: Variable, bound: Bound, report: Report, *, is_own: bool, of_kernel: bool) -> None:
     """One access to a parameter by its name."""
     i, place = bound.i, bound.operands["a"]
-    if bound.summary.writes and is_own:
+    if i.form.opcode == "st" and is_own:
         report.error(WRITTEN_PARAMETER, f"'{symbol.name}' is a parameter, which cannot be written", place,
                      ptxas=f"Illegal to write to function input parameter '{symbol.name}'")  # fmt: skip
     elif i.ss in wrong_sorts(is_own=is_own, of_kernel=of_kernel):

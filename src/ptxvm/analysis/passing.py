@@ -6,7 +6,6 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
-from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
 
@@ -19,13 +18,13 @@ def passing(checks: Checks, function: Function) -> None:
     results = {id(formal) for formal in function.signature.results}
     returned = {id(v) for bound in function.instructions for v in bound.results()}
     for bound in function.instructions:
-        if any(access.window == "param" for access in bound.summary.having(Verb.READ)):
-            place = bound.operands["a"]
-            symbol = base(bound, place)
+        node = bound.node
+        if node.opcode == "ld" and any(word.startswith("param") for word in node.words):
+            symbol = base(bound, node.operands[-1]) if node.operands else None
             if symbol is not None and id(symbol) in results:
-                read_result(checks, symbol, place)
+                read_result(checks, symbol, node.operands[-1])
             elif symbol is not None and id(symbol) in local and id(symbol) not in returned:
-                no_call(checks, symbol, place)
+                no_call(checks, symbol, node.operands[-1])
 
 
 def base(bound: Bound, node: tree.Operand) -> Variable | None:

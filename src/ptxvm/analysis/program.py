@@ -51,9 +51,8 @@ class Bound:
 
     @property
     def summary(self) -> Summary:
-        """What the instruction does beside computing its results; nothing is known of one whose operands are wrong."""
-        wrong = self.decoded is None or (self.node.operands and not self.decoded.shapes)
-        return COMPUTES if wrong or self.decoded is None else summary(self.decoded)
+        """What the instruction does beside computing its results; of one that was not recognised, nothing."""
+        return COMPUTES if self.decoded is None else summary(self.decoded)
 
     @property
     def calls(self) -> bool:

@@ -14,7 +14,7 @@ import pytest
 import ptxvm
 from ptxvm.algebra.types import f16, f32, u32, u64
 from ptxvm.engine import jit
-from ptxvm.engine.jit.abi.metadata import Facts, Site, SuspendedLayout, Work
+from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.lower.async_copies import BulkCopy, PartialCopy
 from ptxvm.engine.jit.lower.barriers import NoSuchBarrier
 from ptxvm.engine.jit.lower.calls import LaunchCall, LibraryCall, NoBody, NoFunction
@@ -50,7 +50,7 @@ CODE = FlatCode(b"\n7\n." * 10, {"grid": 0, "warp": 39}, {8: 16}, {32: "memcpy"}
 
 @pytest.mark.parametrize("work", WORKS, ids=repr)
 def test_what_is_written_is_read(work: Any) -> None:
-    facts = FACTS._replace(works=(Work(7, work, (u32, u64), ()), Work(8, None, (), (f32,))))
+    facts = FACTS._replace(host_calls=(HostCallSite(7, work, (u32, u64), ()), HostCallSite(8, None, (), (f32,))))
     assert unpacked(packed(facts, CODE, 2)) == (facts, CODE, 2)
 
 
@@ -63,17 +63,20 @@ def test_all_that_python_does_has_a_form() -> None:
             if call is not None and list(inspect.signature(call).parameters)[1:3] == ["host", "bound"]:
                 found[name] = len(kind.__match_args__)
     assert found.keys() == {type(work).__name__ for work in WORKS} - {"LaunchCall"}  # which inherits how it is called
-    for path, parts in cache_entry.WORKS.items():
+    for path, parts in cache_entry.HOST_CALLS.items():
         assert parts is not None
         assert len(parts) == found.get(path.partition(":")[2], 1)
 
 
 def test_works_without_a_form_are_left_out() -> None:
     """They are found again when the kernel is translated."""
-    works = [Work(0, TextureQuestion(query("texture", "width"), ()), (), ()), Work(1, NoBody("two\nlines"), (), ())]
-    found = unpacked(packed(FACTS._replace(works=works), CODE, 0))
+    works = [
+        HostCallSite(0, TextureQuestion(query("texture", "width"), ()), (), ()),
+        HostCallSite(1, NoBody("two\nlines"), (), ()),
+    ]
+    found = unpacked(packed(FACTS._replace(host_calls=works), CODE, 0))
     assert found is not None
-    assert [work.host_call for work in found[0].works] == [None, None]
+    assert [work.host_call for work in found[0].host_calls] == [None, None]
 
 
 DAMAGE = {
@@ -96,7 +99,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_no_entry(damage: str) -> None:
-    data = packed(FACTS._replace(works=(Work(7, Within("shared"), (u32,), ()),)), CODE, 2)
+    data = packed(FACTS._replace(host_calls=(HostCallSite(7, Within("shared"), (u32,), ()),)), CODE, 2)
     assert unpacked(data) is not None
     assert DAMAGE[damage](data) != data
     assert unpacked(DAMAGE[damage](data)) is None

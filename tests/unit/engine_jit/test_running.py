@@ -354,7 +354,7 @@ def test_no_access_is_checked_where_the_user_trusts_the_kernel(monkeypatch: pyte
     def refuse(*_: object) -> None:
         raise AssertionError("asked")
 
-    monkeypatch.setattr(callbacks.Callbacks, "_look", refuse)
+    monkeypatch.setattr(callbacks.Callbacks, "_check_access", refuse)
     module, data = ptxvm.load(HEAD + SCALE), np.arange(64, dtype=np.uint32)
     module.symbol("factor")[...] = 4
     module.kernel().launch(2, 32, [data], engine="jit", check=())
@@ -423,7 +423,7 @@ def test_the_budget_ends_a_kernel(text: str) -> None:
 
 def test_a_kernel_that_runs_for_long_gets_better_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiering, "policy", lambda: "auto")
-    monkeypatch.setattr(tiering, "PATIENCE", 0.0)
+    monkeypatch.setattr(tiering, "WARM", 0.0)
     monkeypatch.setattr(tiering, "FACTOR", 0.0)
     module = ptxvm.load(HEAD + SCALE)
     kernel, data = module.kernel(), np.arange(64, dtype=np.uint32)

@@ -90,7 +90,7 @@ def kept(arguments: list[object]) -> int:
     kernel.launch(32, 256, arguments, engine="jit", threads=1)
     (compiled,) = kernel.module.engine("jit")._compiled.values()
     (used,) = compiled.runners
-    return int(used.record[runner.AT["kept"]])
+    return int(used.record[runner.AT["cached_outputs"]])
 
 
 @pytest.mark.skipif(not cpu.has("sse2"), reason="these stores are the x86's")
@@ -121,4 +121,4 @@ def test_a_launch_that_is_repeated_goes_past_them_too(monkeypatch: pytest.Monkey
         kernel.launch(32, 256, [given, out, np.int32(8192)], engine="jit", threads=1)
         assert (out == given + 1).all()
     (repeat,) = kernel.module.engine("jit")._repeats.values()
-    assert int(repeat.runner.record[runner.AT["kept"]]) == runner.EVERY - 1
+    assert int(repeat.runner.record[runner.AT["cached_outputs"]]) == runner.EVERY - 1

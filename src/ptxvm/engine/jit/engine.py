@@ -75,7 +75,7 @@ class Jit:
         """The code of a kernel, as good as a launch of a shape is worth."""
         found, tier = self._compiled.get(wanted), tiering.first(shape)
         if found is None:
-            make, translated = partial(self._get, wanted), partial(self.shelf.works, wanted)
+            make, translated = partial(self._get, wanted), partial(self.shelf.host_calls, wanted)
             found = self._compiled.setdefault(wanted, Compiled(self.image, self.library, make, translated, tier))
         if found.tier < tier:
             found.improve(tier)

@@ -48,7 +48,7 @@ class CtaBarriers:
         return -(-4 * (self.outcome + 2 * BARRIERS * self.warps) // 64) * 64
 
     @property
-    def places(self) -> dict[str, int]:
+    def offsets(self) -> dict[str, int]:
         """Where everything is, by the names that the functions of the run time have for it (`runtime/cta_barriers.ll`)."""
         barriers = {word: self.of_barrier(word) for word in ("expected", "ayes", "voters")}
         lanes = {word: self.of_lanes(word) for word in ("arrived", "waiting")}

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 Record: TypeAlias = "npt.NDArray[np.uint64]"
 
 FIELDS = [
-    "params", "shared", "local", "check", "function", "trap", "tick", "twin", "nctaid.x", "nctaid.y", "nctaid.z",
+    "params", "shared", "local", "check", "function", "trap", "tick", "shapeless", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "row", "ctaid.x", "barriers", "host_call",
-    "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "meeting", "resident", "slot", "saved",
-    "instructions", "thread_instructions", "rounds", "kept", "left", "here",
-    "epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
+    "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
+    "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position",
+    "epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads",  # of a watched kernel
 ]  # fmt: skip
 POINTERS = {
-    "check", "function", "trap", "tick", "twin", "masked", "host_call", "rows", "addresses", "renumber", "deadlock", "records",
-    "states", "meeting", "saved", "left",
+    "check", "function", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
+    "records", "states", "cta_barriers", "saved", "left",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of local memory of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `kept`: 0 where stores through them go past the caches

@@ -24,20 +24,20 @@ LAUNCHING = ("cuda", "__cudaCDP2")  # how the functions begin by which kernels l
 class Site(NamedTuple):
     """A place that accesses memory: an instruction, the space, bytes, how far the lanes are apart, and whether it writes."""
 
-    place: int
+    instruction: int
     space: str
     size: int
     span: int
     writing: bool
 
 
-class Work(NamedTuple):
+class HostCallSite(NamedTuple):
     """Something that Python does at an instruction, and the types of what it takes and gives.
 
     `host_call` is None where it could not be kept with the code: it is then found by translating the kernel again.
     """
 
-    place: int
+    instruction: int
     host_call: HostCall | None
     inputs: Sequence[Type]
     outputs: Sequence[Type]
@@ -79,14 +79,14 @@ class Facts(NamedTuple):
     record_size: int
     shared_size: int
     stack: int
-    asks: frozenset[str]
+    device_functions: frozenset[str]
     constants: dict[str, int]
     frames: Sequence[tuple[int, int]]
     most_sites: int
     pointers: Sequence[int]
     streamed: Sequence[int]
     sites: Sequence[Site]
-    works: Sequence[Work]
+    host_calls: Sequence[HostCallSite]
     suspended: SuspendedLayout
 
     @property
@@ -97,12 +97,12 @@ class Facts(NamedTuple):
     @property
     def in_order(self) -> bool:
         """Must its CTAs run one after the other?  What they print would be mixed, and their blocks of memory too."""
-        return self.side_by_side or not IN_ORDER.isdisjoint(self.asks) or self.launches
+        return self.side_by_side or not IN_ORDER.isdisjoint(self.device_functions) or self.launches
 
     @property
     def launches(self) -> bool:
         """May it launch grids?"""
-        return any(name.startswith(LAUNCHING) for name in self.asks)
+        return any(name.startswith(LAUNCHING) for name in self.device_functions)
 
     def bound(self, image: Image, place: int) -> Bound:
         """An instruction by its number."""

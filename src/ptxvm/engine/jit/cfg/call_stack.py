@@ -37,7 +37,7 @@ def _most_saved(plan: Plan) -> dict[Frame, int]:
     most: dict[Frame, int] = {}
     for node in plan.nodes:
         if node.calls:
-            most[node.frame.root] = max(most.get(node.frame.root, 0), saved_size(kept_registers(node)))
+            most[node.frame.root] = max(most.get(node.frame.root, 0), saved_size(spilled_registers(node)))
     return most
 
 
@@ -51,13 +51,13 @@ def entry_size(type: Type) -> int:
     return max(8, type.bytes)
 
 
-def kept_registers(node: Node) -> list[tuple[Key, Type]]:
+def spilled_registers(node: Node) -> list[tuple[Key, Type]]:
     """The registers that a call keeps on the second stack, with their types."""
     found: list[tuple[Key, Type]] = []
     frame: Frame | None = node.frame
     while frame is not None:
         for register in frame.function.registers:
-            if node.kept >> register.index + frame.registers & 1:
+            if node.spilled >> register.index + frame.registers & 1:
                 found += [((register.index + frame.registers, part), register.type) for part in range(register.count)]
         if frame.extra is not None:
             found.append(((frame.extra, 0), u32))

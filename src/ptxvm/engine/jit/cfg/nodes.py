@@ -81,7 +81,7 @@ class Node:
     wait: int = -1  # of a barrier or a collective, the node that follows the wait
     callee: Frame | None = None  # of a call
     calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, and the nodes that they return to
-    kept: int = 0  # the registers that such a call keeps
+    spilled: int = 0  # the registers that such a call spills
     predicated_tail: int = 0  # how many instructions at its end some lanes skip ...
     escaping_writes: int = 0  # ... and the registers written there that are live after the node
     returns: Frame | None = None
@@ -271,9 +271,9 @@ class Plan:
         for node in self.nodes:
             if node.calls:
                 node.successors = [*(callee.at[0] for callee, _ in node.calls), *node.successors]
-                node.kept = self._needed(node)
+                node.spilled = self._needed(node)
                 for _, back in node.calls:
-                    self.nodes[back].kept = node.kept
+                    self.nodes[back].spilled = node.spilled
             if node.frame.shared and _leaves(node):
                 node.successors = [*node.successors, *node.frame.backs]
         mine = [node for node in self.order if not node.frame.root.shared]
@@ -358,7 +358,7 @@ class Plan:
             written |= writes << shift
             if not node.predicated_tail or position <= node.skip_branch:  # the lanes that skip the others keep what they have
                 node.kill = written
-        node.gen |= node.kept & ~node.kill
+        node.gen |= node.spilled & ~node.kill
         if node.callee is not None and node.code[-1].node.guard is None:
             for formal in node.callee.function.signature.parameters:
                 if isinstance(formal, Register):
@@ -374,7 +374,7 @@ class Plan:
                 node.gen |= 1 << formal.index + callee.registers
             if isinstance(target, Register) and not target.of_module:
                 node.kill |= 1 << target.index + node.frame.registers
-        node.kill |= node.kept
+        node.kill |= node.spilled
 
 
 MOST_FRAMES = 4000  # what compiling takes grows with the square of their number

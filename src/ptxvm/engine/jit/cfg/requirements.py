@@ -25,7 +25,7 @@ def called(image: Image, function: Function) -> Iterator[Function]:
                 work += callees(image, bound)
 
 
-def asks(image: Image, kernel: Function) -> frozenset[str]:
+def device_functions(image: Image, kernel: Function) -> frozenset[str]:
     """The functions that a kernel calls and no module defines: the device may have them."""
     named = (bound.callee() for each in called(image, kernel) for bound in each.instructions if bound.calls)
     return frozenset(symbol.name for symbol in named if symbol is not None and not image.resolve(symbol).defined)

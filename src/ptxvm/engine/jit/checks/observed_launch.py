@@ -49,7 +49,7 @@ class ObservedLaunch:
     before: dict[Allocation, Bytes] = field(default_factory=dict)  # what is written, and what it held
     spare: dict[int, Bytes] = field(default_factory=dict)  # room for that, by its size: fresh memory costs more than the copy
 
-    def keep(self, allocation: Allocation) -> None:
+    def save(self, allocation: Allocation) -> None:
         """The kernel is about to write there, perhaps for the first time."""
         if allocation.space == "global" and allocation not in self.before:
             room = self.spare.pop(allocation.size, None)
@@ -76,7 +76,7 @@ class ObservedLaunch:
         """Fill in the fields that instrumented code reads."""
         if not isinstance(calls, ObservedCallbacks):
             raise TypeError(f"{calls} are not the callbacks of an observed launch")
-        calls.look = self
+        calls.observed = self
         shadow = self.shadow
         if shadow is None or not (shadow.race or shadow.init):
             return
@@ -98,7 +98,7 @@ class ObservedLaunch:
         if found == 1:
             raise Suspicious("lanes or warps missing at a barrier, or lanes of one access in several allocations")
         if found:
-            place = calls.place(calls.facts.sites[found - 2].place, 0)
+            place = calls.place(calls.facts.sites[found - 2].instruction, 0)
             raise Suspicious(
                 f"'{place.text}' at line {place.line} is not plainly ordered, or reads bytes that were never written"
             )
@@ -108,11 +108,11 @@ class ObservedCallbacks(Callbacks):
     """The callbacks of a kernel that is watched."""
 
     renumber: CFuncPtr
-    look: ObservedLaunch
+    observed: ObservedLaunch
     tags: Tags | None = None
 
-    def _look(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
-        super()._look(number, addresses, mask, warp)
+    def _check_access(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
+        super()._check_access(number, addresses, mask, warp)
         site = self.facts.sites[number]
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         if site.space in self.windows or not len(lanes):
@@ -120,7 +120,7 @@ class ObservedCallbacks(Callbacks):
         found = self.memory.table.find(int(addresses[lanes[0]]))
         if found is not None:
             if site.writing:
-                self.look.keep(found)
+                self.observed.save(found)
             self._remember(number, site, found)
 
     def look_up(self, work: Work, operands: Operands) -> None:

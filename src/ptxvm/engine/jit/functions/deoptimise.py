@@ -12,7 +12,7 @@ from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, scalar_type, text, vector_type
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Shape, alignment, place, telling_lanes
+from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Shape, alignment, recoverable_lanes, slot_name
 from ptxvm.engine.jit.node.spill_layout import CELL
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.isa.special_registers import WARP
@@ -30,7 +30,7 @@ def leave_all(kernel: KernelContext) -> list[str]:
     standing = sorted(kernel.pending)
     for number in standing:
         needed |= kernel.nodes[number].live_in
-    _give(kernel, code, needed, [{n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in standing}])
+    _save(kernel, code, needed, [{n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in standing}])
     return code.lines
 
 
@@ -44,7 +44,7 @@ def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
     needed = node.live_in
     for number in others:
         needed |= kernel.nodes[number].live_in
-    _give(kernel, code, needed, [masks] * (kernel.width // WARP))
+    _save(kernel, code, needed, [masks] * (kernel.width // WARP))
     return code.lines
 
 
@@ -61,11 +61,11 @@ def part(kernel: KernelContext, node: Node) -> list[str]:
         masks.append({yes: own, no: code.emit(f"xor i32 {own}, -1")})
     for target in (yes, no):
         needed |= kernel.nodes[target].live_in if target >= 0 else 0
-    _give(kernel, code, needed, masks)
+    _save(kernel, code, needed, masks)
     return code.lines
 
 
-def _give(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, str]]) -> None:
+def _save(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, str]]) -> None:
     """Write the records of all warps, and end."""
     size = kernel.record_size
     for warp, standing in enumerate(masks):
@@ -75,29 +75,29 @@ def _give(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, 
             if number >= 0:
                 where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + 4 * number}")
                 code.run(f"store i32 {mask}, ptr {where}, align 4")
-    _give_registers(kernel, code, needed)
+    _save_registers(kernel, code, needed)
     if kernel.straight:
         code.run(f"ret i32 {LEFT}")
         return
     kernel.record_cta_id(code)
-    twin = kernel.context(code, "twin", pure=False)
-    answer = code.emit(f"call i32 {twin}({ARGUMENTS}, i32 {RESUME})", pure=False)
+    shapeless = kernel.context(code, "shapeless", pure=False)
+    answer = code.emit(f"call i32 {shapeless}({ARGUMENTS}, i32 {RESUME})", pure=False)
     code.run(f"ret i32 {answer}")
 
 
-def _give_registers(kernel: KernelContext, code: Code, needed: int) -> None:
+def _save_registers(kernel: KernelContext, code: Code, needed: int) -> None:
     for key, shape in sorted(kernel.registers.shapes.items()):
         if key == CARRY or needed >> key[0] & 1:
-            _give_register(kernel, code, key, shape)
+            _save_register(kernel, code, key, shape)
 
 
-def _give_register(kernel: KernelContext, code: Code, key: Key, shape: Shape) -> None:
+def _save_register(kernel: KernelContext, code: Code, key: Key, shape: Shape) -> None:
     """As scalars where it is affine alike in all warps, else as a vector."""
     alg, size = LlvmAlgebra(code), kernel.record_size
     type = kernel.registers.types[key]
     one = scalar_type(type)
     names = {
-        part: code.emit(f"load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}", pure=False)
+        part: code.emit(f"load {llvm}, ptr {slot_name(key, part)}, align {alignment(llvm)}", pure=False)
         for part, llvm in kernel.registers.parts(key, shape)
     }
     raw = alg.tight(type, kernel.registers.raw(key, names))
@@ -144,8 +144,8 @@ def resume(kernel: KernelContext) -> list[str]:
     code = Code(kernel.unit)
     code.block("resume.all")
     for key, part, llvm in kernel.registers.slots():
-        name = _taken(kernel, code, key, part)
-        code.run(f"store {llvm} {name}, ptr {place(key, part)}, align {alignment(llvm)}")
+        name = _restored_part(kernel, code, key, part)
+        code.run(f"store {llvm} {name}, ptr {slot_name(key, part)}, align {alignment(llvm)}")
     for number in sorted(kernel.pending):
         where = code.emit(f"getelementptr i8, ptr %record, i64 {4 * number}")
         mask = code.emit(f"load i32, ptr {where}, align 4", pure=False)
@@ -166,22 +166,22 @@ def resume(kernel: KernelContext) -> list[str]:
     return code.lines
 
 
-def _taken(kernel: KernelContext, code: Code, key: Key, part: str) -> str:
+def _restored_part(kernel: KernelContext, code: Code, key: Key, part: str) -> str:
     """A part of a register, by the values of its lanes."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)
-    name = _lanes_taken(kernel, code, key)
+    name = _restored_lanes(kernel, code, key)
     if part == "v":
         return name
     base = code.emit(f"extractelement {vector} {name}, i64 0")
     if part == "b":
         return base
-    lanes = telling_lanes(kernel.registers.shapes[key]) or []
+    lanes = recoverable_lanes(kernel.registers.shapes[key]) or []
     other = code.emit(f"extractelement {vector} {name}, i64 {lanes[int(part[1:])]}")
     return code.emit(f"sub {one} {other}, {base}")
 
 
-def _lanes_taken(kernel: KernelContext, code: Code, key: Key) -> str:
+def _restored_lanes(kernel: KernelContext, code: Code, key: Key) -> str:
     """All lanes of a register, by what the version before has given."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)

@@ -13,25 +13,25 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.isa.special_registers import WARP
 
 USED = (
-    "shared", "local", "meeting", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y",
-    "rows", "saved",
+    "shared", "local", "cta_barriers", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x",
+    "nctaid.y", "rows", "saved",
 )  # fmt: skip
 TURNS = 1 << 12  # of warps, after which the machine looks whether to go on
 
 
 def grid_function(kernel: KernelContext) -> str:
     """Run some CTAs side by side (`runtime/grid_interleaved.ll`)."""
-    meeting, warps = CtaBarriers(kernel.warps), kernel.warps
+    cta_barriers, warps = CtaBarriers(kernel.warps), kernel.warps
     return runtime(
         "grid_interleaved",
-        **meeting.places,
-        state=meeting.of_warp("state"),
-        meeting_size=meeting.size,
+        **cta_barriers.offsets,
+        state=cta_barriers.of_warp("state"),
+        cta_barriers_size=cta_barriers.size,
         last_warp=warps - 1,
         last_lanes=(1 << (kernel.threads - (warps - 1) * WARP)) - 1,
         clear="\n".join(_clear(kernel)),
         fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
-        settled="\n".join(streaming_stores.settled(kernel)),
+        fence="\n".join(streaming_stores.fence(kernel)),
         cta_size=kernel.cta_size,
         record_size=kernel.record_size,
         records_size=warps * kernel.record_size,

@@ -29,7 +29,7 @@ def grid_function(kernel: KernelContext) -> str:
         ctas_less_1=CTAS - 1,
         clear="\n".join(_clear(kernel)),
         begins="\n".join(counters.grid_begins()),
-        ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.settled(kernel)]),
+        ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.fence(kernel)]),
         cta_body=_cta_body(kernel),
     )
 

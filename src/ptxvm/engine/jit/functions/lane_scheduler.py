@@ -29,10 +29,10 @@ class LaneScheduler:
     def __init__(self, kernel: KernelContext) -> None:
         self.kernel, self.code = kernel, Code(kernel.unit)
         written = [kernel.nodes[n] for n, full in kernel.written if not full]
-        self.seats = sorted((node for node in written if not node.waits), key=lambda node: node.rank)
+        self.runnable = sorted((node for node in written if not node.waits), key=lambda node: node.rank)
         self.waits = sorted((node for node in written if node.waits), key=lambda node: node.rank)
-        self.all_nodes = [*self.seats, *self.waits]
-        self.bits = f"i{max(64, 1 << (len(self.seats) - 1).bit_length())}"
+        self.all_nodes = [*self.runnable, *self.waits]
+        self.bits = f"i{max(64, 1 << (len(self.runnable) - 1).bit_length())}"
         needed = 0
         for node in self.all_nodes:
             needed |= node.live_in
@@ -46,7 +46,7 @@ class LaneScheduler:
         self._suspend("idle", waiting=True)
         if self.kernel.fair:
             self.code.block("yield")
-            self.code.run(f"store i32 {self.kernel.patience}, ptr %ticks, align 4")
+            self.code.run(f"store i32 {self.kernel.time_slice}, ptr %ticks, align 4")
             self.code.jump("yield.settle")
             self._settle("yield.settle", "wake", "yielded")
             self._suspend("yielded", waiting=False)
@@ -67,7 +67,7 @@ class LaneScheduler:
         code = self.code
         code.block("dispatch")
         released = code.emit("load i32, ptr %released, align 4", pure=False)
-        code.branch(code.emit(f"icmp eq i32 {released}, 0", pure=False), "seats", "wake", likely=True)
+        code.branch(code.emit(f"icmp eq i32 {released}, 0", pure=False), "runnable", "wake", likely=True)
         code.block("wake")
         released = code.emit("load i32, ptr %released, align 4", pure=False)
         for node in self.waits:
@@ -75,17 +75,17 @@ class LaneScheduler:
             onward = code.label()
             code.branch(code.emit(f"icmp eq i32 {here}, 0", pure=False), onward, f"M{node.number}")
             code.block(onward)
-        code.jump("seats")
-        code.block("seats")
+        code.jump("runnable")
+        code.block("runnable")
         left = code.emit("load i32, ptr %ticks, align 4", pure=False)
         less = code.emit(f"add i32 {left}, -1", pure=False)
         code.run(f"store i32 {less}, ptr %ticks, align 4")
         go = code.label()
-        code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), self._patience(go), go, likely=False)
+        code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), self._slice_ends(go), go, likely=False)
         code.block(go)
-        self._choose(self._seated(), "settle")
+        self._choose(self._runnable_bits(), "settle")
 
-    def _patience(self, go: str) -> str:
+    def _slice_ends(self, go: str) -> str:
         """Where to go when the warp has run for long: let others run, or let the machine look."""
         if self.kernel.fair:
             return "yield"
@@ -95,36 +95,36 @@ class LaneScheduler:
     def _first_place(self) -> str:
         """The number, plus 1, of the first instruction at which lanes stand that can run."""
         code, found = self.code, "0"
-        for node in reversed(self.seats):
+        for node in reversed(self.runnable):
             if node.code:
                 number = self.kernel.instruction_number(node.code[0]) + 1
                 there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
                 found = code.emit(f"select i1 {there}, i64 {number}, i64 {found}", pure=False)
         return found
 
-    def _seated(self) -> str:
+    def _runnable_bits(self) -> str:
         """A bit for each node at which lanes stand that can run, in their order."""
         code, total = self.code, "0"
-        for number, node in enumerate(self.seats):
+        for number, node in enumerate(self.runnable):
             there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
             bit = code.emit(f"select i1 {there}, {self.bits} {1 << number}, {self.bits} 0", pure=False)
             total = code.emit(f"or {self.bits} {total}, {bit}", pure=False)
         return total
 
-    def _choose(self, seated: str, none: str, *, in_turn: bool = False) -> None:
+    def _choose(self, ready: str, none: str, *, in_turn: bool = False) -> None:
         """Run the lowest of some seats; where it is `in_turn`, the next one has its turn after it."""
         code = self.code
         some = code.label()
-        code.branch(code.emit(f"icmp eq {self.bits} {seated}, 0", pure=False), none, some)
+        code.branch(code.emit(f"icmp eq {self.bits} {ready}, 0", pure=False), none, some)
         code.block(some)
         name = f"llvm.cttz.{self.bits}"
         code.unit.declarations[name] = f"declare {self.bits} @{name}({self.bits}, i1 immarg)"
-        lowest = code.emit(f"call {self.bits} @{name}({self.bits} {seated}, i1 true)", pure=False)
+        lowest = code.emit(f"call {self.bits} @{name}({self.bits} {ready}, i1 true)", pure=False)
         if in_turn:
             where = code.emit("getelementptr i8, ptr %record, i64 4", pure=False)
             narrow = code.emit(f"trunc {self.bits} {lowest} to i32", pure=False)
             code.run(f"store i32 {narrow}, ptr {where}, align 4")
-        cases = " ".join(f"{self.bits} {n}, label %M{node.number}" for n, node in enumerate(self.seats))
+        cases = " ".join(f"{self.bits} {n}, label %M{node.number}" for n, node in enumerate(self.runnable))
         code.run(f"switch {self.bits} {lowest}, label %unreachable [ {cases} ]")
 
     # ── lanes that wait for lanes of their warp ─────────────────────────────────────────
@@ -225,7 +225,7 @@ class LaneScheduler:
         if not kernel.fair:
             code.block("look")
             code.run(f"store i32 {kernel.TICKS}, ptr %ticks, align 4")
-            kernel.record_place(code, self._first_place())
+            kernel.record_position(code, self._first_place())
             kernel.record_cta_id(code)
             answer = code.emit(f"call i32 {kernel.context(code, 'tick', pure=False)}()", pure=False)
             code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), self.later, "fault", likely=True)
@@ -246,10 +246,10 @@ class LaneScheduler:
         last = code.emit(f"load i32, ptr {where}, align 4", pure=False)
         last = code.emit(f"and i32 {last}, {int(self.bits[1:]) - 1}", pure=False)
         wide = code.emit(f"zext i32 {last} to {self.bits}", pure=False)
-        seated = self._seated()
+        ready = self._runnable_bits()
         beyond = code.emit(f"shl {self.bits} -2, {wide}", pure=False)
-        later = code.emit(f"and {self.bits} {seated}, {beyond}", pure=False)
+        later = code.emit(f"and {self.bits} {ready}, {beyond}", pure=False)
         none = code.emit(f"icmp eq {self.bits} {later}, 0", pure=False)
         self._choose(
-            code.emit(f"select i1 {none}, {self.bits} {seated}, {self.bits} {later}", pure=False), "settle", in_turn=True
+            code.emit(f"select i1 {none}, {self.bits} {ready}, {self.bits} {later}", pure=False), "settle", in_turn=True
         )

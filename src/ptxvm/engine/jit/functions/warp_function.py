@@ -13,7 +13,7 @@ from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, slow_path
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, place
+from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
 from ptxvm.isa.special_registers import WARP
 
 ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
@@ -25,7 +25,7 @@ def module(kernel: KernelContext) -> str:
     """The whole text."""
     warp = warp_function(kernel)
     unit = kernel.unit
-    grid = _meeting(kernel) if kernel.partial_barriers else ""
+    grid = _barrier_functions(kernel) if kernel.partial_barriers else ""
     if kernel.main:
         grid += grid_interleaved.grid_function(kernel) if kernel.partial_barriers else grid_sequential.grid_function(kernel)
         grid += "\n" + float_environment.grid(unit)
@@ -47,12 +47,12 @@ def module(kernel: KernelContext) -> str:
     )
 
 
-def _meeting(kernel: KernelContext) -> str:
+def _barrier_functions(kernel: KernelContext) -> str:
     """What keeps the barriers of a CTA."""
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
     kernel.unit.declare("llvm.umin.i32", "i32", "i32", "i32")
     kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
-    return runtime("cta_barriers", **CtaBarriers(kernel.warps).places) + "\n"
+    return runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets) + "\n"
 
 
 def _immediates(declaration: str) -> str:
@@ -69,14 +69,14 @@ def _immediates(declaration: str) -> str:
 def warp_function(kernel: KernelContext) -> str:
     """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
     bodies = _nodes(kernel)
-    states = _pauses(kernel, bodies)
+    states = _suspensions(kernel, bodies)
     if kernel.leaves_all:
         bodies += deoptimise.leave_all(kernel)
     if not kernel.main:
         bodies += deoptimise.resume(kernel)
         states.append(f"i32 {RESUME if kernel.shapeless else PARTED}, label %resume.all")
     entry = _entry(kernel)
-    sums = ", ptr noalias %sums" if kernel.in_turn else ""
+    sums = ", ptr noalias %sums" if kernel.sequential else ""
     start = "F0" if kernel.straight or ((0, True) in kernel.written and kernel.threads % WARP == 0) else "start"
     if start == "start":
         bodies += ["start:", *_partial_start(kernel)]
@@ -86,18 +86,18 @@ def warp_function(kernel: KernelContext) -> str:
             f"  %other = icmp uge i32 %state, {SHAPELESS}",
             "  br i1 %other, label %elsewhere, label %here",
             "elsewhere:",
-            f"  %twin.place = getelementptr i8, ptr %ctx, i64 {offset('twin')}",
-            "  %twin = load ptr, ptr %twin.place, align 8",
-            f"  %twin.answer = call i32 %twin({ARGUMENTS}, i32 %state)",
-            "  ret i32 %twin.answer",
+            f"  %shapeless.place = getelementptr i8, ptr %ctx, i64 {offset('shapeless')}",
+            "  %shapeless = load ptr, ptr %shapeless.place, align 8",
+            f"  %shapeless.answer = call i32 %shapeless({ARGUMENTS}, i32 %state)",
+            "  ret i32 %shapeless.answer",
             "here:",
         ]
     return "\n".join(
         [
             f"define {'internal ' if kernel.main else ''}i32 @warp({PARAMETERS}, i32 %state{sums}) #0 {{",
             "entry:",
-            *counters.told([*entry, switch, *bodies, *barrier_epochs.suspect(kernel), *ENDS]),
-            *counters.tell(kernel),
+            *counters.single_exit([*entry, switch, *bodies, *barrier_epochs.suspect(kernel), *ENDS]),
+            *counters.report(kernel),
             "}",
         ]
     )
@@ -119,7 +119,7 @@ def _nodes(kernel: KernelContext) -> list[str]:
     return bodies
 
 
-def _pauses(kernel: KernelContext, bodies: list[str]) -> list[str]:
+def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
     """Write where a warp stops and how it goes on; the states from which it does."""
     if kernel.general:
         bodies += LaneScheduler(kernel).run()
@@ -127,14 +127,14 @@ def _pauses(kernel: KernelContext, bodies: list[str]) -> list[str]:
         return [f"i32 {state}, label %resume.general" for state in (known, known + RUNNABLE)]
     states = []
     for full in (True, False):
-        for nodes in _alike([node for node in kernel.nodes if node.waits and (node.number, full) in kernel.written], kernel):
+        for nodes in _grouped([node for node in kernel.nodes if node.waits and (node.number, full) in kernel.written], kernel):
             bodies += suspend(kernel, nodes, full=full)
             resume = f"label %resume.{'F' if full else 'M'}{nodes[0].number}"
             states += [f"i32 {_state(kernel, node, full=full)}, {resume}" for node in nodes]
     return states
 
 
-def _alike(nodes: list[Node], kernel: KernelContext) -> list[list[Node]]:
+def _grouped(nodes: list[Node], kernel: KernelContext) -> list[list[Node]]:
     """The nodes before which warps keep the same, together, where there are many."""
     if len(nodes) <= FEW:
         return [[node] for node in nodes]
@@ -147,9 +147,9 @@ def _alike(nodes: list[Node], kernel: KernelContext) -> list[list[Node]]:
 def _entry(kernel: KernelContext) -> list[str]:
     lines = counters.begin()
     for key, part, llvm in kernel.registers.slots():
-        lines.append(f"  {place(key, part)} = alloca {llvm}, align {alignment(llvm)}")
+        lines.append(f"  {slot_name(key, part)} = alloca {llvm}, align {alignment(llvm)}")
         if _starts_as_zero(kernel, key):
-            lines.append(f"  store {llvm} zeroinitializer, ptr {place(key, part)}, align {alignment(llvm)}")
+            lines.append(f"  store {llvm} zeroinitializer, ptr {slot_name(key, part)}, align {alignment(llvm)}")
     for name, llvm in sorted(kernel.buffers.items()):
         lines.append(f"  {name} = alloca {llvm}, align 64")
     lines += _accesses(kernel)
@@ -158,9 +158,9 @@ def _entry(kernel: KernelContext) -> list[str]:
         lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
-    lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.patience}, ptr %ticks, align 4"]
+    lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.time_slice}, ptr %ticks, align 4"]
     lines += _released(kernel)
-    lines += _saved(kernel)
+    lines += _spill_stack(kernel)
     for field, llvm, name in (
         ("params", "i64", "params.address"), ("params", "ptr", "params"), ("shared", "i64", "shared.address"),
         ("shared", "ptr", "shared"), ("local", "i64", "local.start"), ("nctaid.x", "i32", "nctaid.x"),
@@ -185,17 +185,17 @@ def _entry(kernel: KernelContext) -> list[str]:
 def _accesses(kernel: KernelContext) -> list[str]:
     """What accesses in loops remember: of their allocations, and where they were in the last turn."""
     lines = []
-    for site, n in sorted(kernel.kept_sites):
+    for site, n in sorted(kernel.cached_bounds):
         lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
         lines.append(f"  %site.{site}.{n}.place = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
         lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.place, align 8")
         lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
-    for walk in range(1, kernel.walks + 1):
-        lines += [f"  %walk.{walk} = alloca i64, align 8", f"  store i64 0, ptr %walk.{walk}, align 8"]
+    for prefetch in range(1, kernel.prefetches + 1):
+        lines += [f"  %prefetch.{prefetch} = alloca i64, align 8", f"  store i64 0, ptr %prefetch.{prefetch}, align 8"]
     return lines
 
 
-def _saved(kernel: KernelContext) -> list[str]:
+def _spill_stack(kernel: KernelContext) -> list[str]:
     """Where calls leave what is needed when they return."""
     if not kernel.plan.shared:
         return []
@@ -211,10 +211,10 @@ def _released(kernel: KernelContext) -> list[str]:
     """Where it stands which of the lanes that wait may go on."""
     if kernel.partial_barriers:
         return [
-            f"  %meeting.place = getelementptr i8, ptr %ctx, i64 {offset('meeting')}",
-            "  %meeting = load ptr, ptr %meeting.place, align 8",
+            f"  %cta_barriers.place = getelementptr i8, ptr %ctx, i64 {offset('cta_barriers')}",
+            "  %cta_barriers = load ptr, ptr %cta_barriers.place, align 8",
             f"  %released.at = add i32 %warp, {CtaBarriers(kernel.warps).of_warp('released')}",
-            "  %released = getelementptr i32, ptr %meeting, i32 %released.at",
+            "  %released = getelementptr i32, ptr %cta_barriers, i32 %released.at",
         ]
     return ["  %released = alloca i32, align 4", "  store i32 0, ptr %released, align 4"] if kernel.general else []
 
@@ -278,7 +278,7 @@ def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str
     code, letter, first = Code(kernel.unit), "F" if full else "M", nodes[0].number
     saved, state = kernel.layout.waiting(nodes[0]), kernel.buffer("i32", 11)
     for node in nodes:
-        _come(kernel, code, node, state, full=full)
+        _arrive(kernel, code, node, state, full=full)
         code.jump(f"suspended.{letter}{first}")
     code.block(f"suspended.{letter}{first}")
     for slot, llvm, at in saved:
@@ -300,7 +300,7 @@ def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str
     return code.lines
 
 
-def _come(kernel: KernelContext, code: Code, node: Node, state: str, *, full: bool) -> None:
+def _arrive(kernel: KernelContext, code: Code, node: Node, state: str, *, full: bool) -> None:
     """A warp comes to a barrier: tell at which, and where it goes on."""
     code.block(f"suspend.{'F' if full else 'M'}{node.number}")
     bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)

@@ -41,7 +41,7 @@ def come(at: NodeBuilder, bound: Bound, number: Value, threads: Value | None, ay
     numbers = _spread(at, number, 10)
     counts = "null" if threads is None else _spread(at, threads, 11)
     given = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
-    code.run(f"call void @ptxvm.arrive(ptr %meeting, i32 %warp, i32 {at.active_text()}, {given})")
+    code.run(f"call void @ptxvm.arrive(ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, {given})")
 
 
 def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:
@@ -74,16 +74,16 @@ class Outcome:
 
     def _word(self, which: int) -> Raw:
         """One word of the outcome of this warp's barrier."""
-        meeting, code = CtaBarriers(self.at.kernel.warps), self.code
+        cta_barriers, code = CtaBarriers(self.at.kernel.warps), self.code
         row = code.emit(f"mul i32 %warp, {2 * BARRIERS}")
-        start = code.emit(f"add i32 {row}, {meeting.outcome + which}")
+        start = code.emit(f"add i32 {row}, {cta_barriers.outcome + which}")
         if isinstance(self.number, Affine) and not self.number.terms:
             pair = code.emit(f"shl i32 {text('i32', self.number.base)}, 1")
-            place = code.emit(f"getelementptr i32, ptr %meeting, i32 {code.emit(f'add i32 {start}, {pair}')}")
+            place = code.emit(f"getelementptr i32, ptr %cta_barriers, i32 {code.emit(f'add i32 {start}, {pair}')}")
             return Affine(code.emit(f"load i32, ptr {place}, align 4", pure=False))
         pairs = code.emit(f"shl {WORDS} {self.alg.vector(u32, self.number)}, splat (i32 1)")
         offsets = code.emit(f"add {WORDS} {pairs}, {code.splat('i32', start)}")
-        places = code.emit(f"getelementptr i32, ptr %meeting, {WORDS} {offsets}")
+        places = code.emit(f"getelementptr i32, ptr %cta_barriers, {WORDS} {offsets}")
         return Varying(self.at.gather("i32", places, self.at.active_vector()))
 
     def count(self) -> Value:

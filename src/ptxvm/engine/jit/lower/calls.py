@@ -67,7 +67,7 @@ def out_of_line(at: NodeBuilder, bound: Bound, action: Call) -> None:
     for callee, back in at.node.calls:
         chosen = None if action.pointer is None else action.pointer.eq(address(at, callee.function))
         held.append((callee, back, chosen, argument_values(at, bound, callee, action.arguments)))
-    kept = call_stack.kept_registers(at.node)
+    kept = call_stack.spilled_registers(at.node)
     first = stack.end(at, at.node.frame)
     for callee, back, chosen, values in held:
         at.guard = guard if chosen is None else chosen.raw if guard is None else at.alg.integer("and", pred, guard, chosen.raw)
@@ -106,7 +106,7 @@ class NoFunction:
         raise Crash("a call through a pointer enters a function whose address is never taken; please report this")
 
 
-def hand_back(at: NodeBuilder, callee: Frame) -> None:
+def copy_results(at: NodeBuilder, callee: Frame) -> None:
     """Copy the results to where the call wants them."""
     bound = callee.call or at.node.call
     if bound is None:
@@ -115,7 +115,7 @@ def hand_back(at: NodeBuilder, callee: Frame) -> None:
     pairs = list(zip(callee.function.signature.results, targets, strict=False))
     values = [None if t is None else actual_value(at, bound, callee, formal, t) for formal, t in pairs]
     if callee.shared:
-        stack.pop(at, call_stack.kept_registers(at.node))
+        stack.pop(at, call_stack.spilled_registers(at.node))
     for (_, target), value in zip(pairs, values, strict=True):
         if value is not None:
             assign(at, bound, at.node.frame, target, value)
@@ -126,7 +126,7 @@ def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Argument, fo
     if isinstance(node, Variable):
         found = []
         for offset, type in words(node, formal.alignment if isinstance(formal, Variable) else FRAME_ALIGNMENT):
-            found += Memory(at, bound).load("local", type, place(at, frame, node, offset))
+            found += Memory(at, bound).load("local", type, parameter_address(at, frame, node, offset))
         return found
     if isinstance(node, Register):
         number = at.kernel.plan.number(node, frame)
@@ -149,7 +149,7 @@ def assign(at: NodeBuilder, bound: Bound, frame: Frame, target: Result, values: 
     step = 0
     for value in values:
         type = value.type.as_bits
-        Memory(at, bound).store("local", type, place(at, frame, target, step), [value.view(type)])
+        Memory(at, bound).store("local", type, parameter_address(at, frame, target, step), [value.view(type)])
         step += type.bytes
 
 
@@ -172,7 +172,7 @@ def regrouped(values: list[Value], target: Register) -> list[Value]:
     return made
 
 
-def place(at: NodeBuilder, frame: Frame, variable: Variable, offset: int) -> Value:
+def parameter_address(at: NodeBuilder, frame: Frame, variable: Variable, offset: int) -> Value:
     """Where a `.param` variable lies in local memory."""
     _, own = at.kernel.image.place(variable, frame.function)
     fixed = Value(at.alg, u64, Affine(frame.offset + own + offset))

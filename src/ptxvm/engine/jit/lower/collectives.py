@@ -78,7 +78,7 @@ def _blend(at: NodeBuilder, offset: int, llvm: str, vector: str) -> None:
     at.code.run(f"store {llvm} {vector}, ptr {where}, align 64")
 
 
-def given(at: NodeBuilder, mnemonic: str, request: Request) -> tuple[Varying, tuple[Value, ...]]:
+def released_payload(at: NodeBuilder, mnemonic: str, request: Request) -> tuple[Varying, tuple[Value, ...]]:
     """The members of a collective that was released, and what they have given."""
     found = []
     for number, value in enumerate(p for p in request.values[1:] if p is not None):

@@ -64,7 +64,7 @@ class Emitter(Operands):
         if not self.full:
             self.code.memo[f"bitcast i32 {self.mask} to <{self.width} x i1>"] = "%" + self.name("lanes")
         if self.node.returns is not None:
-            calls.hand_back(self, self.node.returns)
+            calls.copy_results(self, self.node.returns)
         for position, bound in enumerate(self.node.code):
             self.position = position
             if position == self.node.skip_branch:
@@ -125,7 +125,9 @@ class Emitter(Operands):
         with code.scope():
             code.block(do)
             meaning()
-            changed = {k: v for k, v in self.current.items() if k in self.written and before.get(k) is not v and self._told(k)}
+            changed = {
+                k: v for k, v in self.current.items() if k in self.written and before.get(k) is not v and self._escapes(k)
+            }
             olds = {k: before[k] if k in before else self._load(k, v.type) for k, v in changed.items()}
             for key, old in olds.items():
                 before.setdefault(key, old)
@@ -219,7 +221,7 @@ class Emitter(Operands):
             return barriers.Outcome(self, bound, request) if self.kernel.partial_barriers else ports.Votes(self, bound)
         if not self.node.waits:
             return self._collective(bound, request)
-        members, given = collectives.given(self, bound.i.mnemonic, request)
+        members, given = collectives.released_payload(self, bound.i.mnemonic, request)
         return ports.Peers(self, bound, members, given)
 
     def _collective(self, bound: Bound, request: Request) -> ports.Peers:

@@ -84,7 +84,7 @@ class Terminator:
         if self.at.full:
             self.jump(target)
         else:
-            self.pend(target, self.at.mask or "-1")
+            self.add_pending(target, self.at.mask or "-1")
             self.chain({target}, certain=target)
 
     def jump(self, target: int) -> None:
@@ -93,7 +93,7 @@ class Terminator:
             self.ended("-1")
             self.code.jump("done")
         elif target == BACK:
-            self.pend(BACK, "-1")
+            self.add_pending(BACK, "-1")
             self.code.jump("dispatch")
         elif self.kernel.nodes[target].waits:
             self.wait(target)
@@ -104,7 +104,7 @@ class Terminator:
     def wait(self, target: int) -> None:
         """A whole warp waits for others."""
         if self.kernel.general:
-            self.pend(target, "-1")
+            self.add_pending(target, "-1")
             self.code.jump("dispatch")
         else:
             self.code.jump(f"suspend.F{target}")
@@ -120,9 +120,9 @@ class Terminator:
         look, go = code.label(), code.label()
         code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), look, go, likely=False)
         code.block(look)
-        self.kernel.record_place(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
+        self.kernel.record_position(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
         if self.kernel.fair:
-            self.pend(target, "-1")
+            self.add_pending(target, "-1")
             code.jump("yield")
             code.block(go)
             return
@@ -155,9 +155,9 @@ class Terminator:
             if self.at.full:
                 self.divide(bits, yes, no)
             else:
-                self.pend(yes, self.code.emit(f"and i32 {bits}, {self.at.mask}"))
+                self.add_pending(yes, self.code.emit(f"and i32 {bits}, {self.at.mask}"))
                 others = self.code.emit(f"xor i32 {bits}, -1")
-                self.pend(no, self.code.emit(f"and i32 {others}, {self.at.mask}"))
+                self.add_pending(no, self.code.emit(f"and i32 {others}, {self.at.mask}"))
                 self.chain({yes, no})
 
     def _diverges(self, guard: Raw) -> None:
@@ -192,8 +192,8 @@ class Terminator:
             code.run(f"store i{code.width} {bits}, ptr %parting, align 8")
             code.jump(f"F{self.node.number}.part")
             return
-        self.pend(yes, bits)
-        self.pend(no, code.emit(f"xor i32 {bits}, -1"))
+        self.add_pending(yes, bits)
+        self.add_pending(no, code.emit(f"xor i32 {bits}, -1"))
         targets = sorted({yes, no} - {EXIT}, key=self.rank)
         if self.kernel.general:
             code.jump("dispatch")
@@ -208,7 +208,7 @@ class Terminator:
         """The place of a node in the order."""
         return self.kernel.nodes[target].rank
 
-    def pend(self, target: int, bits: str) -> None:
+    def add_pending(self, target: int, bits: str) -> None:
         """Lanes stand at a node."""
         if target == EXIT:
             self.ended(bits)
@@ -225,7 +225,7 @@ class Terminator:
         place = stack.returns_to(self.at)
         for number in self.node.frame.backs:
             here = self.code.mask_bits(self.at.alg.vector(pred, self.at.alg.compare("eq", u32, place, Affine(number))))
-            self.pend(number, self.code.emit(f"and i32 {here}, {bits}"))
+            self.add_pending(number, self.code.emit(f"and i32 {here}, {bits}"))
 
     def switch(self, action: Switch, guard: Raw | None, onward: int) -> None:
         """Each lane goes to the label that its index picks from a list; an index past the end is a fault."""
@@ -252,18 +252,18 @@ class Terminator:
         here = self.at.mask or "-1"
         for raw, target in ways:
             bits = here if raw is None else self.code.emit(f"and i32 {self.at.bits_of(raw)}, {here}")
-            self.pend(target, bits)
+            self.add_pending(target, bits)
         targets = {target for _, target in ways}
         if guard is not None:
             off = self.code.emit(f"xor i32 {self.at.bits_of(guard)}, -1")
-            self.pend(onward, self.code.emit(f"and i32 {off}, {here}"))
+            self.add_pending(onward, self.code.emit(f"and i32 {off}, {here}"))
             targets.add(onward)
         self.chain(targets)
 
     def ended(self, bits: str) -> None:
         """Lanes end; others may have waited for them."""
         if self.kernel.partial_barriers:
-            self.code.run(f"call void @ptxvm.left(ptr %meeting, i32 %warp, i32 {bits})")
+            self.code.run(f"call void @ptxvm.left(ptr %cta_barriers, i32 %warp, i32 {bits})")
 
     def chain(self, targets: set[int], certain: int = EXIT) -> None:
         """Run the node of lowest rank at which lanes stand."""

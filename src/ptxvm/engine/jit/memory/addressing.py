@@ -230,7 +230,7 @@ class Addressing:
 
         A grid walks in strides that are too long for the processor to foresee.
         """
-        code, before = self.code, self.at.walk()
+        code, before = self.code, self.at.prefetch_variable()
         now = code.emit(f"ptrtoint ptr {pointer} to i64")
         last = code.emit(f"load i64, ptr {before}, align 8", pure=False)
         code.run(f"store i64 {now}, ptr {before}, align 8")
@@ -287,7 +287,9 @@ class Addressing:
                 self.at.scatter(llvm, vector, self._element(places, n * size), self.at.active_vector())
             return
         bit = (
-            streaming_stores.number(self.at, weak, [piece.count * count * size for piece in cut]) if weak is not None else None
+            streaming_stores.parameter_bit(self.at, weak, [piece.count * count * size for piece in cut])
+            if weak is not None
+            else None
         )
         whole: list[tuple[str, str, str]] = []
         for piece in cut:

@@ -7,7 +7,7 @@ from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.isa.special_registers import WARP
 
-NAME = "ptxvm.look"
+NAME = "ptxvm.search_allocations"
 
 
 def need(space: str, *, writing: bool) -> int:

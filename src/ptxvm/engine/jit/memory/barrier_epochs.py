@@ -43,9 +43,9 @@ def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
         count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, lanes))
         if kernel.width != 32:
             count = code.emit(f"{'trunc' if kernel.width > 32 else 'zext'} {word} {count} to i32")
-    came = kernel.field(code, "came")
-    before = code.emit(f"load i32, ptr {came}, align 8", pure=False)
-    code.run(f"store i32 {code.emit(f'add i32 {before}, {count}')}, ptr {came}, align 8")
+    arrived = kernel.field(code, "arrived")
+    before = code.emit(f"load i32, ptr {arrived}, align 8", pure=False)
+    code.run(f"store i32 {code.emit(f'add i32 {before}, {count}')}, ptr {arrived}, align 8")
     if "sync" in kernel.shadow.checks and lanes is not None:
         first = code.emit(f"mul i32 %warp, {WARP}")
         rest = code.emit(f"sub i32 {kernel.threads}, {first}")
@@ -124,7 +124,7 @@ def suspect(kernel: KernelContext) -> list[str]:
 def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
     """The function that begins an epoch, if all threads of the CTA have met, and tells if they have not."""
     kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
-    wanted = ("epoch", "cta_epoch", "came", "suspicion", "renumber", "shadow", "reads")
+    wanted = ("epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads")
     places = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
     return runtime(
         "next_epoch",

@@ -19,7 +19,7 @@ from ptxvm.engine.jit.memory import (
     streaming_stores,
     variable_bounds,
 )
-from ptxvm.engine.jit.memory.shadow_tags import Access, Watch
+from ptxvm.engine.jit.memory.shadow_tags import Access, ShadowCheck
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.host_queries import Within
 from ptxvm.engine.jit.node.node import NodeBuilder
@@ -117,9 +117,9 @@ class Memory(Port):
         site = self.at.site(self.bound, space, size, span, writing=writing)
         if not self._compared_together(space, raw, size):
             self._compare(site, space, raw, size)
-            variable_bounds.keep(self.at, self.addressing, self.bound, space, raw, size)
+            variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
         if self.at.kernel.shadow is not None:
-            Watch(self.at, self.addressing, self.at.kernel.shadow).look(site, space, raw, size, self.access)
+            ShadowCheck(self.at, self.addressing, self.at.kernel.shadow).check(site, space, raw, size, self.access)
         if isinstance(raw, Affine) and not raw.terms:
             return self.addressing.pointer(space, raw)
         return ""
@@ -135,7 +135,7 @@ class Memory(Port):
     def _compare(self, site: int, space: str, raw: Raw, size: int) -> None:
         """By itself: with the window, or with the allocation that this instruction met last."""
         code = self.code
-        if isinstance(raw, Varying) and self.at.kernel.shadow is None and (space in WINDOWS or not self.at.keeps_sites):
+        if isinstance(raw, Varying) and self.at.kernel.shadow is None and (space in WINDOWS or not self.at.caches_bounds):
             self._compare_lanes(site, space, raw, size)
             return
         good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
@@ -156,7 +156,7 @@ class Memory(Port):
             given.append((f"i{self.width}", code.mask_bits(lanes)))
         shape = self._shape(site, space, raw, size)
         piece = gather_checks.allowed(
-            code.unit, shape, type, lambda: "" if shape.asks else allocation_search.helper(self.at.kernel)
+            code.unit, shape, type, lambda: "" if shape.asks_host else allocation_search.helper(self.at.kernel)
         )
         onward = code.label()
         code.branch(code.call("i1", piece, *given, pure=False), onward, "fault", likely=True)
@@ -178,14 +178,14 @@ class Memory(Port):
             lanes_at = self.alg.vector(u64, self.alg.low_half(raw) if window else raw)
             where = code.emit(f"getelementptr i64, ptr {slow_path.ROOM}, i64 {slow_path.ADDRESS}")
             code.run(f"store {held} {lanes_at}, ptr {where}, align 64")
-        allowed = slow_path.ask(code, shape, "" if shape.asks else allocation_search.helper(self.at.kernel), words)
-        if not self.at.keeps_sites and (not watched or window):
+        allowed = slow_path.ask(code, shape, "" if shape.asks_host else allocation_search.helper(self.at.kernel), words)
+        if not self.at.caches_bounds and (not watched or window):
             code.branch(allowed, onward, "fault", likely=True)
             return
         kept = code.label()
         code.branch(allowed, kept, "fault", likely=True)
         code.block(kept)
-        self.at.site_again(site)
+        self.at.reload_site(site)
         if not watched or window:
             code.jump(onward)
             return
@@ -196,13 +196,13 @@ class Memory(Port):
         """What a question about an access is like."""
         full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
         fixed = isinstance(raw, Affine) and addressing.constant_offsets(raw, self.width) is not None
-        looks = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
+        tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
         _, _, _, span, writing = self.at.kernel.sites[site]
         return slow_path.Shape(
             width=self.width,
             terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Affine) else None,
             window=self._window_bound(space, size) if window else None,
-            asks=window or watched, looks=looks, full=full,
+            asks_host=window or watched, tests_lanes=tests_lanes, full=full,
             size=size, span=span, need=allocation_search.need(space, writing=writing),
         )  # fmt: skip
 
@@ -311,7 +311,7 @@ class Memory(Port):
     def fence(self, order: str, scope: str) -> None:
         """What one thread of the host does, in order, others that run CTAs of the grid see in that order."""
         if scope != "cta":
-            self.code.lines += streaming_stores.settled(self.at.kernel) if order != "acquire" else []
+            self.code.lines += streaming_stores.fence(self.at.kernel) if order != "acquire" else []
             self.code.run(f"fence {ORDERS[order]}")
 
     def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:

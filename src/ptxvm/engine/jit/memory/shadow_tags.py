@@ -54,7 +54,7 @@ class Access:
         return self.verb is Verb.UPDATE or self.order != "weak"
 
 
-class Watch:
+class ShadowCheck:
     """Looks at the cells of an access and leaves its tags, in the code of a node."""
 
     def __init__(self, at: NodeBuilder, addressing: Addressing, shadow: Shadow) -> None:
@@ -63,7 +63,7 @@ class Watch:
         self._wrong: dict[int, str] = {}  # what is suspicious so far, by the number of cells in a vector
         self._moved = ""  # what brings a place, in cells, to its tag
 
-    def look(self, site: int, space: str, raw: Raw, size: int, access: Access) -> None:
+    def check(self, site: int, space: str, raw: Raw, size: int, access: Access) -> None:
         """Judge an access that is about to happen; a suspicious one ends the kernel."""
         if space not in ("shared", "global", "generic") or not (self.shadow.race or self.shadow.init):
             return

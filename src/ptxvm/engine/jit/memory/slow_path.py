@@ -38,8 +38,8 @@ class Shape:
     width: int
     terms: tuple[tuple[Pattern, int | None], ...] | None
     window: int | None
-    asks: bool
-    looks: bool  # at each lane first
+    asks_host: bool
+    tests_lanes: bool  # each active lane, before it asks
     full: bool  # all lanes count
     size: int
     span: int
@@ -80,7 +80,7 @@ def _body(unit: Unit, shape: Shape, look: str) -> str:
     here = code.emit(f"getelementptr i8, ptr {_word(code, CTX, 'ptr')}, i64 {offset('ctaid.x')}")
     code.run(f"store i32 {_word(code, CTA, 'i32')}, ptr {here}, align 8")
     code.run(f"store i64 0, ptr {_place(code, ANSWER)}, align 8")
-    if shape.looks:
+    if shape.tests_lanes:
         code.branch(_inside(code, shape, addresses), end, ask)
     else:
         code.jump(ask)
@@ -150,7 +150,7 @@ def _asked(code: Code, shape: Shape, look: str, n: int) -> str:
     own = code.emit(f"getelementptr i64, ptr %room, i64 {n * WARP}")
     site, mask = code.emit(f"trunc i64 {_word(code, SITE)} to i32"), _mask(code, shape, n)
     warp = code.emit(f"add i32 {_word(code, WARP_NUMBER, 'i32')}, {n}")
-    if shape.asks:
+    if shape.asks_host:
         check = code.emit(f"getelementptr i8, ptr {ctx}, i64 {offset('check')}")
         function = code.emit(f"load ptr, ptr {check}, align 8", pure=False)
         return code.emit(f"call i32 {function}(i32 {site}, ptr {own}, i32 {mask}, i32 {warp})", pure=False)

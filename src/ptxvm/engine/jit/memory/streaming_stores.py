@@ -21,20 +21,20 @@ MOST = 1000  # instructions of a kernel that may wait for memory: a longer one c
 FENCE = "llvm.x86.sse.sfence"
 
 
-def found(kernel: KernelContext) -> dict[Bound, Variable]:
+def streamable(kernel: KernelContext) -> dict[Bound, Variable]:
     """The stores of a kernel that may be of that kind, and the parameters through which they go."""
     if kernel.shadow is not None or not cpu.has("sse2") or len(kernel.function.instructions) > MOST:
         return {}
     return outputs(kernel.function)
 
 
-def places(kernel: KernelContext) -> tuple[list[int], list[int]]:
+def pointer_offsets(kernel: KernelContext) -> tuple[list[int], list[int]]:
     """Where in the bank pointers are, and of these the ones that the bits are for."""
     layout = kernel.image.parameters(kernel.function)
     return [layout.offsets[each] for each in pointers(kernel.function)], [layout.offsets[each] for each in kernel.streamed]
 
 
-def number(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | None:
+def parameter_bit(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | None:
     """The bit of a store whose pieces have so many bytes; None where it is not of that kind."""
     parameter = at.kernel.outputs.get(bound)
     if parameter is None or at.mask is not None or at.guard is not None or any(size % LINE for size in pieces):
@@ -50,7 +50,7 @@ def number(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | None:
 def store(at: NodeBuilder, bit: int, parts: list[tuple[str, str, str]], align: int) -> None:
     """Store vectors, which are types, values and pointers: past the caches if that is wanted and all begin with a line."""
     code = at.code
-    kept = code.emit(f"load i64, ptr {at.kernel.field(code, 'kept')}, align 8", pure=False)
+    kept = code.emit(f"load i64, ptr {at.kernel.field(code, 'cached_outputs')}, align 8", pure=False)
     low = code.emit(f"and i64 {code.emit(f'lshr i64 {kept}, {bit}', pure=False)}, 1", pure=False)
     for _, _, pointer in parts:
         low = code.emit(f"or i64 {low}, {code.emit(f'ptrtoint ptr {pointer} to i64')}", pure=False)
@@ -65,7 +65,7 @@ def store(at: NodeBuilder, bit: int, parts: list[tuple[str, str, str]], align: i
     code.block(onward)
 
 
-def settled(kernel: KernelContext) -> list[str]:
+def fence(kernel: KernelContext) -> list[str]:
     """What was stored so is in memory before what comes after this."""
     if not kernel.outputs:
         return []

@@ -29,7 +29,7 @@ def part(at: NodeBuilder, bound: Bound, space: str) -> tuple[int, int] | None:
     return begin + (frame.offset if place == "frame" else 0), variable.size
 
 
-def keep(at: NodeBuilder, addressing: Addressing, bound: Bound, space: str, raw: Raw, size: int) -> None:
+def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: str, raw: Raw, size: int) -> None:
     """Suspect an access in its window that leaves its variable."""
     code, found = at.code, part(at, bound, space)
     if found is None:

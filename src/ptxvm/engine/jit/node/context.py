@@ -23,7 +23,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.image import Image
 from ptxvm.machine.window import GRAIN
 
-MOST_KEPT = 32  # accesses in loops: the processor has fewer registers for what is known of their allocations
+MOST_CACHED = 32  # accesses in loops: the processor has fewer registers for what is known of their allocations
 WINDOWED = {"param", "shared", "local"}  # they need no allocation
 MOST_THREADS = 1 << 18  # of CTAs that are under way at once ...
 MOST_BYTES = 1 << 30  # ... and what their records, shared and local memory may take
@@ -38,7 +38,7 @@ class KernelContext:
 
     TICKS = TICKS
     SPANS = 4  # how many distances between lanes are told apart, for each instruction
-    PATIENCE = 64  # turns of loops after which a warp of a fair kernel lets others run
+    TIME_SLICE = 64  # turns of loops after which a warp of a fair kernel lets others run
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -62,7 +62,7 @@ class KernelContext:
         self.several: list[Bound] = []  # of which only a run tells what their addresses belong to
         self.outputs: dict[Bound, Variable] = {}  # stores that may go past the caches, and their parameters
         self.unit = Unit(width)
-        self.asks = requirements.asks(image, function)
+        self.device_functions = requirements.device_functions(image, function)
         self.fair = spin_loops.spins(image, function) is not None
         self.partial_barriers = self.fair or requirements.partial_barriers(image, function)
         self.unbounded = requirements.unbounded(image, function)
@@ -85,14 +85,14 @@ class KernelContext:
         self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version and where their lanes go
         self.sites: list[tuple[Bound, str, int, int, bool]] = before.sites if before else []
         self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
-        self.kept_sites: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
-        self.walks = 0
+        self.cached_bounds: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
+        self.prefetches = 0
         self.uses_local = self.leaves_all = False
         self.addresses: set[int] = set()
         self.barrier_numbers: dict[int, int] = {}
         self.instructions = [b for frame in self.plan.frames for b in frame.code]
         self._index = {id(b): n for n, b in enumerate(self.instructions)}
-        self.works: list[tuple[Bound, HostCall, list[Type], list[Type]]] = before.works if before else []
+        self.host_calls: list[tuple[Bound, HostCall, list[Type], list[Type]]] = before.host_calls if before else []
         self.most_spans = self.SPANS * (len(self.instructions) + 16)
         self.most_sites = self.most_spans + 4 * (len(self.instructions) + 16)
 
@@ -118,12 +118,12 @@ class KernelContext:
     @property
     def frees(self) -> bool:
         """May memory go away while it runs?"""
-        return any(name == "free" or name.startswith(LAUNCHING) for name in self.asks)
+        return any(name == "free" or name.startswith(LAUNCHING) for name in self.device_functions)
 
     def add_host_call(self, bound: Bound, work: HostCall, inputs: list[Type], outputs: list[Type]) -> int:
         """The number of something that Python does."""
-        self.works.append((bound, work, inputs, outputs))
-        return len(self.works) - 1
+        self.host_calls.append((bound, work, inputs, outputs))
+        return len(self.host_calls) - 1
 
     @property
     def pending(self) -> set[int]:
@@ -131,24 +131,24 @@ class KernelContext:
         return self.masked | {node.number for node in self.nodes if node.waits} | {0}
 
     @cached_property
-    def keeps_sites(self) -> bool:
+    def caches_bounds(self) -> bool:
         """Do accesses in loops keep their allocations in variables?  Not where there are many, nor where memory is freed."""
         looping = (b for node in self.nodes if self.plan.repeats(node) for b in node.code)
         count = sum("mem" in b.i.of.effects and WINDOWED.isdisjoint(b.summary.spaces) for b in looping)
-        return count <= MOST_KEPT and not self.frees
+        return count <= MOST_CACHED and not self.frees
 
     @property
-    def patience(self) -> int:
+    def time_slice(self) -> int:
         """How many turns of loops a warp runs before it lets others run, or the machine look."""
-        return self.PATIENCE if self.fair else self.TICKS
+        return self.TIME_SLICE if self.fair else self.TICKS
 
     @property
-    def parts(self) -> bool:
+    def runs_partial_warps(self) -> bool:
         """Do some lanes of a warp run what others do not?"""
         return not self.straight or any(node.predicated_tail for node in self.nodes)
 
     @property
-    def in_turn(self) -> bool:
+    def sequential(self) -> bool:
         """Is it the version that runs first, of a kernel whose CTAs run one after the other?"""
         return self.main and not self.partial_barriers
 
@@ -184,9 +184,9 @@ class KernelContext:
         """Write the number of the CTA to the launch's record: the host is about to be asked."""
         code.run("store i32 %ctaid.x, ptr %ctaid.x.place, align 8")
 
-    def record_place(self, code: Code, number: str) -> None:
+    def record_position(self, code: Code, number: str) -> None:
         """Write the warp and an instruction's number, plus 1, to the launch's record: the clock is about to be looked at."""
-        at = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset('here')}")
+        at = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset('position')}")
         warp = code.emit(f"shl i64 {code.emit('zext i32 %warp to i64')}, 32")
         code.run(f"store i64 {code.emit(f'or i64 {warp}, {number}')}, ptr {at}, align 8")
 
@@ -220,7 +220,7 @@ class KernelContext:
             self.sites.append((bound, space, size, span, writing))
         return self.site_numbers[key]
 
-    def kept_by_others(self, node: nodes.Node, key: Key) -> bool:
+    def needed_by_others(self, node: nodes.Node, key: Key) -> bool:
         """Do lanes that stand elsewhere need their value of a register?"""
         if key == CARRY:
             return bool(node.waiting)
@@ -236,7 +236,7 @@ class KernelContext:
             self._by_memory[frame.number] = if_conversion.by_memory(frame.code)
         return self._by_memory[frame.number]
 
-    def gains(self) -> bool:
+    def pays_off(self) -> bool:
         """Is the straight version worth it: does it run to the end, or at least a loop of it?"""
         return not self.endings or any(self.plan.repeats(self.nodes[n]) for n, _ in self.written)
 

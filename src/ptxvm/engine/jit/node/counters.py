@@ -96,7 +96,7 @@ def _add(at: NodeBuilder, name: str, count: str) -> None:
     at.code.run(f"store i64 {at.code.emit(f'add i64 {before}, {count}', pure=False)}, ptr {name}, align 8")
 
 
-def told(lines: Iterable[str]) -> Iterator[str]:
+def single_exit(lines: Iterable[str]) -> Iterator[str]:
     """The code of a warp's function, which comes to one place wherever it returns."""
     yield f"  {ANSWER} = alloca i32, align 4"
     for line in lines:
@@ -107,21 +107,21 @@ def told(lines: Iterable[str]) -> Iterator[str]:
             yield line
 
 
-def tell(kernel: KernelContext) -> Iterator[str]:
+def report(kernel: KernelContext) -> Iterator[str]:
     """That place: what was counted is told to the launch.
 
     Where CTAs run one after the other, it is told to the function of the grid, whose sums LLVM keeps in registers.
     """
     yield "out:"
-    for counter in (WHOLE, PARTS, LANES) if kernel.parts else (WHOLE,):
+    for counter in (WHOLE, PARTS, LANES) if kernel.runs_partial_warps else (WHOLE,):
         yield f"  {counter}.all = load i64, ptr {counter}, align 8"
-    if not kernel.parts:
+    if not kernel.runs_partial_warps:
         yield from _added(f"{WHOLE}.all", "%sums, i64 0")
     else:
         yield f"  %ran.abreast = mul i64 {WHOLE}.all, {kernel.width}"
         for n, (whole, part) in enumerate(((f"{WHOLE}.all", PARTS), ("%ran.abreast", LANES))):
             yield f"  %{SUMS[n]} = add i64 {whole}, {part}.all"
-            yield from _added(f"%{SUMS[n]}", f"%sums, i64 {8 * n}" if kernel.in_turn else f"%ctx, i64 {offset(SUMS[n])}")
+            yield from _added(f"%{SUMS[n]}", f"%sums, i64 {8 * n}" if kernel.sequential else f"%ctx, i64 {offset(SUMS[n])}")
     yield f"  %answer.all = load i32, ptr {ANSWER}, align 4"
     yield "  ret i32 %answer.all"
 
@@ -141,7 +141,7 @@ def grid_begins() -> list[str]:
 def grid_ends(kernel: KernelContext) -> Iterator[str]:
     """It tells the launch."""
     yield "  %instructions = load i64, ptr %sums, align 8"
-    if not kernel.parts:
+    if not kernel.runs_partial_warps:
         yield f"  %thread_instructions = mul i64 %instructions, {kernel.width}"
     else:
         yield "  %lanes.ran = getelementptr i8, ptr %sums, i64 8"

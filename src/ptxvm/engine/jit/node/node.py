@@ -60,7 +60,7 @@ class NodeBuilder(operands.Operands):
         self.widened: dict[tuple[bool, Affine], Affine] = {}
         self.leaves = False
         self.repeats = kernel.plan.repeats(node)
-        self.keeps_sites = self.repeats and kernel.keeps_sites
+        self.caches_bounds = self.repeats and kernel.caches_bounds
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride
 
@@ -99,7 +99,7 @@ class NodeBuilder(operands.Operands):
     def assign(self, key: Key, type: Type, value: Value) -> None:
         """Give a register a new value, where the guard holds."""
         value = fitting(value, type)
-        if self.guard is not None and self._told(key):
+        if self.guard is not None and self._escapes(key):
             old = self.slot(key, type)
             value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
         self.current[key] = value
@@ -113,7 +113,7 @@ class NodeBuilder(operands.Operands):
                 continue
             value = self.current[key]
             raw = value.raw
-            if not self.full and self.kernel.kept_by_others(self.node, key):
+            if not self.full and self.kernel.needed_by_others(self.node, key):
                 old = self._load(key, value.type)
                 raw = self.alg.select(value.type, Varying(self._lanes()), raw, old.raw)
             self.kernel.registers.store(key, value.type, raw, self.alg, (self.node.number, self.full))
@@ -152,7 +152,7 @@ class NodeBuilder(operands.Operands):
             return self.code.emit(f"sext i1 {raw.base} to i32")
         return self.code.mask_bits(raw.name)
 
-    def _told(self, key: Key) -> bool:
+    def _escapes(self, key: Key) -> bool:
         """Is a register's new value needed after what the instruction at hand is part of?"""
         node = self.node
         return not node.predicated_tail or self.position <= node.skip_branch or bool(node.escaping_writes >> key[0] & 1)
@@ -173,27 +173,27 @@ class NodeBuilder(operands.Operands):
 
     def site_field(self, site: int, n: int) -> str:
         """What it remembers of its last allocation: from memory, or in a loop from a variable, which LLVM keeps at hand."""
-        if not self.keeps_sites:
+        if not self.caches_bounds:
             return self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
-        self.kernel.kept_sites.add((site, n))
+        self.kernel.cached_bounds.add((site, n))
         return self.code.emit(f"load i64, ptr %site.{site}.{n}, align 8", pure=False)
 
     def _site_place(self, site: int, n: int) -> str:
         return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + 8 * n}")
 
-    def site_again(self, site: int) -> None:
+    def reload_site(self, site: int) -> None:
         """It may remember another one now."""
-        if self.keeps_sites and self.kernel.shadow is not None:
-            self.kernel.kept_sites |= {(site, n) for n in range(4)}  # instrumented accesses read all of them from here on
-        for n in range(4 if self.keeps_sites else 0):
-            if (site, n) in self.kernel.kept_sites:
+        if self.caches_bounds and self.kernel.shadow is not None:
+            self.kernel.cached_bounds |= {(site, n) for n in range(4)}  # instrumented accesses read all of them from here on
+        for n in range(4 if self.caches_bounds else 0):
+            if (site, n) in self.kernel.cached_bounds:
                 value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
                 self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")
 
-    def walk(self) -> str:
+    def prefetch_variable(self) -> str:
         """A variable of the warp's function for where the access at hand was in the last turn of a loop."""
-        self.kernel.walks += 1
-        return f"%walk.{self.kernel.walks}"
+        self.kernel.prefetches += 1
+        return f"%prefetch.{self.kernel.prefetches}"
 
     def window_size(self, space: str) -> int:
         """Bytes of shared or local memory."""

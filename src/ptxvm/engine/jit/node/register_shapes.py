@@ -28,7 +28,7 @@ class Urgency(enum.IntEnum):
 
     SHAPE = 0
     VARIES = 1
-    KEPT = 2
+    WRITES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Registers:
 
     width: int
     affine: bool
-    told: bool
+    recoverable: bool
     shapes: dict[Key, Shape] = field(default_factory=dict)
     types: dict[Key, Type] = field(default_factory=dict)
     users: dict[Key, set[User]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Registers:
 
         def read(llvm: str, part: str) -> str:
             name = code.name()
-            into.append(f"  {name} = load {llvm}, ptr {place(key, part)}, align {alignment(llvm)}")
+            into.append(f"  {name} = load {llvm}, ptr {slot_name(key, part)}, align {alignment(llvm)}")
             return name
 
         if shape.varies:
@@ -113,18 +113,20 @@ class Registers:
         one = scalar_type(type)
         if shape.varies:
             llvm = vector_type(type, self.width)
-            alg.code.run(f"store {llvm} {alg.vector(type, raw)}, ptr {place(key, 'v')}, align {alignment(llvm)}")
+            alg.code.run(f"store {llvm} {alg.vector(type, raw)}, ptr {slot_name(key, 'v')}, align {alignment(llvm)}")
             return
         if not isinstance(raw, Affine):
             raise TypeError(f"{raw} in a register of shape {shape}")
         if shape.base is None:
-            alg.code.run(f"store {one} {text(one, raw.base)}, ptr {place(key, 'b')}, align {alignment(one)}")
+            alg.code.run(f"store {one} {text(one, raw.base)}, ptr {slot_name(key, 'b')}, align {alignment(one)}")
         for n, ((_, kept), (_, u)) in enumerate(zip(shape.terms, raw.terms, strict=True)):
             if kept is None:
-                alg.code.run(f"store {one} {text(one, u)}, ptr {place(key, f'u{n}')}, align {alignment(one)}")
+                alg.code.run(f"store {one} {text(one, u)}, ptr {slot_name(key, f'u{n}')}, align {alignment(one)}")
 
     def _widen(self, key: Key, found: Shape, user: User) -> Shape:
-        if found.terms and (not self.affine or len(found.terms) > TERMS or (self.told and telling_lanes(found) is None)):
+        if found.terms and (
+            not self.affine or len(found.terms) > TERMS or (self.recoverable and recoverable_lanes(found) is None)
+        ):
             found = Shape(varies=True, loose=found.loose)
         old = self.shapes.get(key)
         new = found if old is None else old.join(found)
@@ -137,7 +139,7 @@ class Registers:
                 for each in self.users.get(key, ()):
                     self.stale.append((each, urgency))
                 for each in self.writers[key] - {user}:
-                    self.stale.append((each, Urgency.KEPT))
+                    self.stale.append((each, Urgency.WRITES))
         return new
 
     def initial(self, key: Key, type: Type) -> None:
@@ -173,7 +175,7 @@ class Registers:
         return Affine(base, terms, shape.loose)
 
 
-def telling_lanes(shape: Shape) -> list[int] | None:
+def recoverable_lanes(shape: Shape) -> list[int] | None:
     """For each term a lane in which it alone is not zero and its factor is 1, if lane 0 has the base."""
     patterns = [k for k, _ in shape.terms]
     if any(k[0] for k in patterns):
@@ -189,7 +191,7 @@ def telling_lanes(shape: Shape) -> list[int] | None:
     return found
 
 
-def place(key: Key, part: str) -> str:
+def slot_name(key: Key, part: str) -> str:
     """The name of a stack slot."""
     return f"%r{key[0] + 1}.{key[1]}.{part}"
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import HEADER
 from ptxvm.engine.jit.cfg.nodes import Node, Plan
-from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers, alignment, place, size_of
+from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers, alignment, size_of, slot_name
 from ptxvm.isa.special_registers import WARP
 
 CELL = 512  # bytes of a register of a warp, by lanes; or of what its lanes give to a collective
@@ -73,7 +73,7 @@ class SpillLayout:
                 continue
             step = alignment(llvm)
             at = -(-at // step) * step
-            found.append((place(key, part), llvm, at))
+            found.append((slot_name(key, part), llvm, at))
             at += size_of(llvm)
         if at > self.record_size * (self.width // WARP):
             raise Crash("the registers of a warp do not fit its record")
@@ -84,6 +84,6 @@ class SpillLayout:
         at, found = self.after_exchange, []
         for key, part, llvm in slots:
             at = -(-at // alignment(llvm)) * alignment(llvm)
-            found.append((place(key, part), llvm, at))
+            found.append((slot_name(key, part), llvm, at))
             at += size_of(llvm)
         return found

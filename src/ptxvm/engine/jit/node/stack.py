@@ -81,7 +81,7 @@ def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
 # ── the second stack ────────────────────────────────────────────────────────────────────
 
 
-def _places(at: NodeBuilder, offset: int) -> str:
+def _addresses(at: NodeBuilder, offset: int) -> str:
     """Where the entry is that many bytes from the end, in each lane."""
     own = at.slot((SAVED, 0), u32).to(u64) + Value(
         at.alg, u64, Affine("%saved.warp", ((tuple(range(WARP)), at.kernel.saved_room),))
@@ -90,16 +90,16 @@ def _places(at: NodeBuilder, offset: int) -> str:
     return at.code.emit(f"getelementptr i8, ptr %saved, <{WARP} x i64> {vector}")
 
 
-def _put(at: NodeBuilder, offset: int, type: Type, raw: Raw) -> None:
+def _spill(at: NodeBuilder, offset: int, type: Type, raw: Raw) -> None:
     llvm, vector = scalar_type(type), at.alg.vector(type, at.alg.tight(type, raw))
     if type is pred:
         llvm, vector = "i8", at.code.emit(f"zext <{WARP} x i1> {vector} to <{WARP} x i8>")
-    at.scatter(llvm, vector, _places(at, offset), at.active_vector())
+    at.scatter(llvm, vector, _addresses(at, offset), at.active_vector())
 
 
-def _got(at: NodeBuilder, offset: int, type: Type) -> Value:
+def _reload(at: NodeBuilder, offset: int, type: Type) -> Value:
     llvm = "i8" if type is pred else scalar_type(type)
-    vector = at.gather(llvm, _places(at, offset), at.active_vector())
+    vector = at.gather(llvm, _addresses(at, offset), at.active_vector())
     if type is pred:
         vector = at.code.emit(f"icmp ne <{WARP} x i8> {vector}, zeroinitializer")
     return Value(at.alg, type, Varying(vector))
@@ -113,10 +113,10 @@ def push(at: NodeBuilder, bound: Bound, kept: list[tuple[Key, Type]], call: tupl
     check(at, bound, first + size, Overflow(f"the call of '{name}'", at.kernel.stack_size))
     offset = 0
     for key, type in kept:
-        _put(at, offset, type, at.slot(key, type).raw)
+        _spill(at, offset, type, at.slot(key, type).raw)
         offset += entry_size(type)
-    _put(at, offset, u32, Affine(back))
-    _put(at, offset + 4, u32, at.slot((STACK, 0), u32).raw)
+    _spill(at, offset, u32, Affine(back))
+    _spill(at, offset + 4, u32, at.slot((STACK, 0), u32).raw)
     at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) + saved_size(kept))
     at.assign((STACK, 0), u32, first.to(u32))
     if callee.extra is not None:
@@ -125,9 +125,9 @@ def push(at: NodeBuilder, bound: Bound, kept: list[tuple[Key, Type]], call: tupl
 
 def pop(at: NodeBuilder, kept: list[tuple[Key, Type]]) -> None:
     """Take it back."""
-    first, offset, values = _got(at, 4 - BACK, u32), -saved_size(kept), []
+    first, offset, values = _reload(at, 4 - BACK, u32), -saved_size(kept), []
     for key, type in kept:
-        values.append((key, type, _got(at, offset, type)))
+        values.append((key, type, _reload(at, offset, type)))
         offset += entry_size(type)
     at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) - saved_size(kept))
     at.assign((STACK, 0), u32, first)
@@ -137,5 +137,5 @@ def pop(at: NodeBuilder, kept: list[tuple[Key, Type]]) -> None:
 
 def returns_to(at: NodeBuilder) -> Raw:
     """The node to which each lane returns."""
-    place: Raw = _got(at, -BACK, u32).raw
+    place: Raw = _reload(at, -BACK, u32).raw
     return place

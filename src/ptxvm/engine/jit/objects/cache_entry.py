@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ptxvm.algebra.types import named_type
-from ptxvm.engine.jit.abi.metadata import Facts, Site, SuspendedLayout, Work
+from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.objects.loader import FlatCode
 
 WORD = 8  # bytes of an address
@@ -34,8 +34,8 @@ class Form(NamedTuple):
 
 def packed(facts: Facts, code: FlatCode, tier: int) -> bytes:
     """The contents of an entry; works that have no form are left out."""
-    works = [work if has_form(work) else work._replace(host_call=None) for work in facts.works]
-    text = "\n".join(ENTRY.write((facts._replace(works=works), code, tier))).encode()
+    works = [work if has_form(work) else work._replace(host_call=None) for work in facts.host_calls]
+    text = "\n".join(ENTRY.write((facts._replace(host_calls=works), code, tier))).encode()
     return b"%d\n" % len(text) + text + code.code
 
 
@@ -59,10 +59,10 @@ def fits(code: FlatCode) -> bool:
     return all(0 <= at < size for at in inside) and all(0 <= at <= size - WORD for at in (*code.inner, *code.outer))
 
 
-def has_form(work: Work) -> bool:
+def has_form(work: HostCallSite) -> bool:
     """Can it be kept?"""
     try:
-        list(WORK.write(work))
+        list(HOST_CALL_SITE.write(work))
     except NotPlain:
         return False
     return True
@@ -168,7 +168,7 @@ PRODUCT = choice({"isa.fragments:Product": (FRAGMENT, FRAGMENT, FRAGMENT, FRAGME
 ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
 FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
-WORKS: dict[str, Sequence[Form] | None] = {
+HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegister": (word,),
     "engine.jit.node.host_queries:Within": (word,),
@@ -184,16 +184,16 @@ WORKS: dict[str, Sequence[Form] | None] = {
     "engine.jit.node.stack:Overflow": (word, number),
     "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, group(number, number, number)),
 }
-HOST_CALL = choice(WORKS)
+HOST_CALL = choice(HOST_CALLS)
 
 # ── the whole ───────────────────────────────────────────────────────────────────────────
 
-WORK = record(Work, number, optional(HOST_CALL), several(type_), several(type_))
+HOST_CALL_SITE = record(HostCallSite, number, optional(HOST_CALL), several(type_), several(type_))
 SITE = record(Site, number, word, number, number, truth)
 SUSPENDED = record(SuspendedLayout, number, truth, number, number, number, number, mapping(number, group(number, truth)))
 FACTS = record(
     Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
-    several(group(number, number)), number, several(number), several(number), several(SITE), several(WORK), SUSPENDED,
+    several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,
 )  # fmt: skip
 NO_CODE = Form(lambda _: (), lambda _: b"")  # which stands behind the text
 CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptxvm.engine.jit.abi.metadata import Facts, Work
+from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
@@ -55,12 +55,12 @@ class CodeCache:
                     del self._translations[old]
             return self._translations[wanted]
 
-    def works(self, wanted: Specialisation, names: Iterable[str]) -> Sequence[Work]:
+    def host_calls(self, wanted: Specialisation, names: Iterable[str]) -> Sequence[HostCallSite]:
         """What Python does in some versions of a kernel, in their order, found by translating it again."""
         translation = self.translation(wanted)
         for name in names:
             translation.text(name)
-        return translation.facts.works
+        return translation.facts.host_calls
 
     def _kept(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
         if self.store is None or wanted.checks:

@@ -51,7 +51,7 @@ class Callbacks:
 
     launch: Launch
     again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
-    given = 0  # how many rows are known from the beginning; none where others have taken their place
+    known_rows = 0  # how many rows are known from the beginning; none where others have taken their place
 
     def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: Record) -> None:
         self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
@@ -100,14 +100,14 @@ class Callbacks:
         given = given[: ROWS - 1]
         for number, allocation in enumerate(given, 1):
             ROW.pack_into(self._row_bytes, number * ROW.size, *row(allocation))
-        self.given = 1 + len(given)
+        self.known_rows = 1 + len(given)
 
     def learn(self, allocation: Allocation) -> None:
         """Let compiled code find an allocation by itself; it cannot tell whose piece of a window a thread may use."""
         if allocation.home is None:
             count = int(self.record[AT["row_count"]])
             if count == ROWS:
-                self.given = 0
+                self.known_rows = 0
             self.rows[count if count < ROWS else allocation.start // 16 % ROWS] = row(allocation)
             self.record[AT["row_count"]] = min(count + 1, ROWS)
 
@@ -117,13 +117,13 @@ class Callbacks:
         """Zero where the access is allowed after all."""
         try:
             with self.memory.lock:
-                self._look(site, np.ctypeslib.as_array((ctypes.c_uint64 * WARP).from_address(addresses)), mask, warp)
+                self._check_access(site, np.ctypeslib.as_array((ctypes.c_uint64 * WARP).from_address(addresses)), mask, warp)
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             self._failed(error)
             return 1
         return 0
 
-    def _look(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
+    def _check_access(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
         site = self.facts.sites[number]
         lanes, threads = self.threads(mask, warp)
         wanted = addresses[lanes]
@@ -136,7 +136,7 @@ class Callbacks:
                 return
             self.memory.table.check(wanted, site.size, site.space, threads, writing=site.writing)
         except AccessFault as wrong:
-            place = self.place(site.place, int(threads[wrong.lane_index]))
+            place = self.place(site.instruction, int(threads[wrong.lane_index]))
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
         found = self.memory.table.find(int(wanted[0]))
         if found is not None:
@@ -154,7 +154,7 @@ class Callbacks:
 
     def _host_call(self, number: int, room: int, mask: int, warp: int) -> int:
         """Something that Python does."""
-        table, runs = self.memory.table, getattr(self.facts.works[number].host_call, "runs", False)
+        table, runs = self.memory.table, getattr(self.facts.host_calls[number].host_call, "runs", False)
         try:
             with nullcontext() if runs else self.memory.lock:  # grids need it on other threads
                 removed = table.removed
@@ -168,7 +168,7 @@ class Callbacks:
         return 0
 
     def _work(self, number: int, room: int, mask: int, warp: int) -> None:
-        work = self.facts.works[number]
+        work = self.facts.host_calls[number]
         lanes, threads = self.threads(mask, warp)
         if not len(lanes):
             return
@@ -182,9 +182,9 @@ class Callbacks:
             host_call = work.host_call or self.again(number)
             if host_call is None:
                 raise Crash(f"host call {number} of '{self.facts.name}' is in none of its versions; please report this")
-            found = host_call(self, self.facts.bound(self.image, work.place), threads, given)
+            found = host_call(self, self.facts.bound(self.image, work.instruction), threads, given)
         except AccessFault as wrong:
-            place = self.place(work.place, int(threads[wrong.lane_index]))
+            place = self.place(work.instruction, int(threads[wrong.lane_index]))
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
         for n, type in enumerate(work.outputs):
             target = column(n, type)
@@ -226,7 +226,7 @@ class Callbacks:
 
     def _stands(self) -> Place:
         """Where the warp stands that let the machine look, or the first one that waits; else where the kernel begins."""
-        word, self.record[AT["here"]] = int(self.record[AT["here"]]), 0
+        word, self.record[AT["position"]] = int(self.record[AT["position"]]), 0
         number, warp = word & 0xFFFF_FFFF, word >> 32
         if number:
             return self.place(number - 1, warp * WARP)

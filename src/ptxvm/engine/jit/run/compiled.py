@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxvm.engine.jit.abi.metadata import Work
+from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run.runner import Runner
@@ -41,7 +41,7 @@ class Compiled:
         image: Image,
         library: Library,
         make: Callable[[str, Tier], Version],
-        translated: Callable[[Iterable[str]], Sequence[Work]],
+        translated: Callable[[Iterable[str]], Sequence[HostCallSite]],
         tier: Tier,
     ) -> None:
         self.image, self.library, self.make, self.translated, self.tier = image, library, make, translated, tier
@@ -70,7 +70,7 @@ class Compiled:
         """What Python does, where that was not kept with the code."""
         with self._lock:
             works = self.translated(tuple(name for name in ORDER if name in self.versions))
-            self.facts = self.facts._replace(works=works)
+            self.facts = self.facts._replace(host_calls=works)
         return works[number].host_call
 
     def replace(self, name: str, better: Version) -> None:

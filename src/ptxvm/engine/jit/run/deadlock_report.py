@@ -25,8 +25,8 @@ def waiting(facts: Facts, image: Image, record: Record) -> Iterator[Waiting]:
         start = records + slot * standing.cta_size
         cta, place = number_of(record), int(record[AT["states"]])
         if standing.partial_barriers:
-            meeting = start + facts.warps * facts.record_size
-            cta, place = _word(meeting, 8), meeting + 4 * CtaBarriers(facts.warps).of_warp("state")
+            cta_barriers = start + facts.warps * facts.record_size
+            cta, place = _word(cta_barriers, 8), cta_barriers + 4 * CtaBarriers(facts.warps).of_warp("state")
         for warp in range(facts.warps) if cta < NO_CTA else ():
             yield from _of_warp(facts, image, cta, warp, _word(place + 4 * warp), start + warp * facts.record_size)
 

@@ -48,7 +48,7 @@ def may_repeat(compiled: Compiled, shape: LaunchShape, short: float) -> bool:
         return False
     if compiled.image.memory.address_bits != 64:
         return False
-    return not (facts.works or facts.in_order) and all(site.size <= WIDEST for site in facts.sites)
+    return not (facts.host_calls or facts.in_order) and all(site.size <= WIDEST for site in facts.sites)
 
 
 class Relaunch:
@@ -140,7 +140,7 @@ class Relaunch:
         began = time.perf_counter()
         table.expect(self._come)
         try:
-            if given != self._known or not self.runner.calls.given:
+            if given != self._known or not self.runner.calls.known_rows:
                 self.runner.know(given)
                 self._known = given
             self.runner.begin(launch, self._bank.start)

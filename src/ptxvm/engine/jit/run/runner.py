@@ -1,4 +1,4 @@
-"""What one thread of the host needs to run CTAs of a kernel: record, windows and callbacks; kept for later launches."""
+"""What one thread of the host needs to run CTAs of a kernel: record, windows and callbacks; cached for later launches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.launch_record import Record
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
-OTHERS = {"masked": "masked", "twin": "shapeless"}  # versions by the field of the record that enters them
+OTHERS = {"masked": "masked", "shapeless": "shapeless"}  # versions by the field of the record that enters them
 FAULT = -2  # what a warp answers that cannot go on
 LINE = 64  # bytes, of a cache
 LARGE = 32 << 20  # bytes that are worth to go past the caches: here even if all are read soon after that
@@ -51,7 +51,7 @@ class CompiledKernel(Protocol):
         """One by its name."""
 
     def host_call(self, number: int) -> HostCall | None:
-        """What Python does, where that was not kept with the code."""
+        """What Python does, where that was not cached with the code."""
 
 
 class Runner:
@@ -97,7 +97,7 @@ class Runner:
             **{field: address(entry) for field, entry in self._entries.items()},
             "rows": calls.rows.ctypes.data,
             "addresses": self.compiled.addresses.ctypes.data,
-            "kept": EVERY,
+            "cached_outputs": EVERY,
         }
         return np.array([fields.get(name, 0) for name in FIELDS], np.uint64)
 
@@ -128,29 +128,29 @@ class Runner:
         self._version = compiled.versions["first"]  # which another may replace while this one runs
         self._grid = self._version.grid
         record[:] = self._blank
-        record[ROW_COUNT] = calls.given
+        record[ROW_COUNT] = calls.known_rows
         record[PARAMETERS] = parameters
         if launch.limits is not None:
             record[LEFT] = launch.limits.left.ctypes.data
         record[NCTAID_X], record[NCTAID_Y], record[NCTAID_Z] = launch.shape.grid
         calls.facts = compiled.facts
         if self._large and compiled.facts.streamed:
-            record[KEPT] = self._kept(parameters)
+            record[CACHED_OUTPUTS] = self._cached_outputs(parameters)
         calls.forget()
         if len(compiled.versions) > 1:
             for field, name in OTHERS.items():
                 if (version := compiled.versions.get(name)) is not None:
                     record[AT[field]] = version.address
 
-    def _kept(self, parameters: int) -> int:
+    def _cached_outputs(self, parameters: int) -> int:
         """For each parameter through which stores may go past the caches, whether they shall not, as bits."""
-        facts, kept = self.compiled.facts, EVERY
+        facts, cached = self.compiled.facts, EVERY
         given = {at: ctypes.c_uint64.from_address(parameters + at).value for at in facts.pointers}
         for each in self._large:
             inside = [at for at, address in given.items() if each.start <= address < each.end]
             if len(inside) == 1 and inside[0] in facts.streamed:
-                kept &= ~(1 << facts.streamed.index(inside[0]))
-        return kept
+                cached &= ~(1 << facts.streamed.index(inside[0]))
+        return cached
 
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false where the launch is not to go on."""
@@ -195,7 +195,7 @@ class Runner:
 
 
 GENERIC = REACHED["generic"] | WRITABLE
-PARAMETERS, ROW_COUNT, KEPT, LEFT = AT["params"], AT["row_count"], AT["kept"], AT["left"]
+PARAMETERS, ROW_COUNT, CACHED_OUTPUTS, LEFT = AT["params"], AT["row_count"], AT["cached_outputs"], AT["left"]
 NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 
 

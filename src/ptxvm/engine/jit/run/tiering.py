@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.run.compiled import Compiled
     from ptxvm.machine.launch import LaunchShape
 
-PATIENCE = 0.3  # seconds that a kernel has run before better code can pay ...
+WARM = 0.3  # seconds that a kernel has run before better code can pay ...
 FACTOR = 3.0  # ... and so many times as long as it took to compile
 FEW = 1 << 14  # threads that run code without loops, however bad, in no time
 FIXED = {"quick": Tier.QUICK, "best": Tier.BEST}
@@ -41,10 +41,10 @@ def first(shape: LaunchShape | None = None) -> Tier:
 
 def pays(compiled: Compiled) -> bool:
     """Has the kernel run for so long that its code should be better?"""
-    if compiled.spent <= PATIENCE or compiled.improving or policy() != "auto":
+    if compiled.spent <= WARM or compiled.improving or policy() != "auto":
         return False
     quick = [version for version in compiled.versions.values() if version.tier < Tier.BEST]
-    return bool(quick) and compiled.spent > max(PATIENCE, FACTOR * sum(version.seconds for version in quick))
+    return bool(quick) and compiled.spent > max(WARM, FACTOR * sum(version.seconds for version in quick))
 
 
 def improve(compiled: Compiled, make: Callable[[str, Tier], Version]) -> Thread:

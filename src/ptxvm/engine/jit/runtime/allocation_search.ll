@@ -3,7 +3,7 @@
 ; Takes the addresses of a warp and the mask of the lanes that count.  Where one allocation holds all of them, it becomes the
 ; one that this place of the code met last.  A generic address, or one of a parameter of a function, may also be in the
 ; thread's own local memory.
-define internal i32 @ptxvm.look(ptr %ctx, ptr %sites, i32 %site, ptr %addresses, i32 %mask, i32 %warp, i64 %size, i64 %span, i64 %need) noinline #0 {
+define internal i32 @ptxvm.search_allocations(ptr %ctx, ptr %sites, i32 %site, ptr %addresses, i32 %mask, i32 %warp, i64 %size, i64 %span, i64 %need) noinline #0 {
 entry:
   %a = load <32 x i64>, ptr %addresses, align 8
   %rows.place = getelementptr i8, ptr %ctx, i64 $rows

@@ -1,7 +1,7 @@
 ; Let a CTA begin in one of the slots.
 define internal void @ptxvm.begin(ptr %m, i64 %cta, ptr %shared, ptr %local, i64 %slot) #0 {
 entry:
-  call void @llvm.memset.p0.i64(ptr %m, i8 0, i64 $meeting_size, i1 false)
+  call void @llvm.memset.p0.i64(ptr %m, i8 0, i64 $cta_barriers_size, i1 false)
   store i64 %cta, ptr %m, align 8
   %expected = getelementptr i32, ptr %m, i32 $expected
   store <16 x i32> splat (i32 -1), ptr %expected, align 4
@@ -22,7 +22,7 @@ end:
 }
 
 ; Run some CTAs, as many side by side as the launch says; a CTA that has ended makes room for another one.
-; $$fields are the addresses of fields of the launch's record; $$settled fences stores past the caches.
+; $$fields are the addresses of fields of the launch's record; $$fence fences stores past the caches.
 define internal i32 @ptxvm.ctas(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
 $fields
@@ -41,14 +41,14 @@ fill:
   %f.cta = add i64 %first, %f
   %f.offset = mul i64 %f, $cta_size
   %f.records = getelementptr i8, ptr %records, i64 %f.offset
-  %f.meeting = getelementptr i8, ptr %f.records, i64 $records_size
+  %f.cta_barriers = getelementptr i8, ptr %f.records, i64 $records_size
   %f.there = icmp slt i64 %f.cta, %last
   br i1 %f.there, label %fill.cta, label %fill.none
 fill.cta:
-  call void @ptxvm.begin(ptr %f.meeting, i64 %f.cta, ptr %shared, ptr %local, i64 %f)
+  call void @ptxvm.begin(ptr %f.cta_barriers, i64 %f.cta, ptr %shared, ptr %local, i64 %f)
   br label %fill.one
 fill.none:
-  store i64 -1, ptr %f.meeting, align 8
+  store i64 -1, ptr %f.cta_barriers, align 8
   br label %fill.one
 fill.one:
   %f.next = add i64 %f, 1
@@ -90,7 +90,7 @@ run:
   %saved.offset = mul i64 %s, $saved_stride
   %saved.own = getelementptr i8, ptr %saved, i64 %saved.offset
   store ptr %saved.own, ptr %saved.place, align 8
-  store ptr %m, ptr %meeting.place, align 8
+  store ptr %m, ptr %cta_barriers.place, align 8
   store i64 %s, ptr %slot.place, align 8
   %c32 = trunc i64 %cta to i32
   %x = urem i32 %c32, %gx
@@ -187,6 +187,6 @@ end:
   store ptr %shared, ptr %shared.place, align 8
   store ptr %local, ptr %local.place, align 8
   store ptr %saved, ptr %saved.place, align 8
-$settled
+$fence
   ret i32 %failed
 }

@@ -2,10 +2,10 @@
 define internal void @ptxvm.epoch(ptr %ctx, i1 %cta, ptr %shared, i64 %cells) noinline #0 {
 entry:
 $fields
-  %came = load i32, ptr %came.place, align 8
-  store i32 0, ptr %came.place, align 8
-  %all = icmp eq i32 %came, $threads
-  %none = icmp eq i32 %came, 0
+  %arrived = load i32, ptr %arrived.place, align 8
+  store i32 0, ptr %arrived.place, align 8
+  %all = icmp eq i32 %arrived, $threads
+  %none = icmp eq i32 %arrived, 0
   %next = or i1 %all, %cta
   br i1 %next, label %begin, label %wait
 wait:

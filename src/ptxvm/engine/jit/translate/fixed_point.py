@@ -27,7 +27,7 @@ def translate(kernel: KernelContext) -> str:
     """The text of the module of one version of a kernel; raise DivergenceError where the straight version is no use."""
     if kernel.shadow is not None and "memory" in kernel.shadow.checks:
         kernel.held, kernel.several = variable_bounds.held(frame.function for frame in kernel.plan.frames)
-    kernel.outputs = streaming_stores.found(kernel)
+    kernel.outputs = streaming_stores.streamable(kernel)
     kernel.initialise_registers()
     FixedPoint(kernel).run()
     return warp_function.module(kernel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import cached_property, partial
 
-from ptxvm.engine.jit.abi.metadata import Facts, Site, SuspendedLayout, Work
+from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
@@ -76,12 +76,12 @@ class Translation:
             record_size=kernel.record_size,
             shared_size=kernel.shared_size,
             stack=kernel.stack_size if kernel.uses_local else 0,
-            asks=kernel.asks,
+            device_functions=kernel.device_functions,
             constants=kernel.constants,
             frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.plan.frames],
             most_sites=kernel.most_sites,
-            pointers=streaming_stores.places(kernel)[0],
-            streamed=streaming_stores.places(kernel)[1],
+            pointers=streaming_stores.pointer_offsets(kernel)[0],
+            streamed=streaming_stores.pointer_offsets(kernel)[1],
             sites=[Site(number(bound), space, size, span, writing) for bound, space, size, span, writing in kernel.sites],
             suspended=SuspendedLayout(
                 threads=kernel.threads,
@@ -92,5 +92,7 @@ class Translation:
                 masks=kernel.layout.exchange,
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
             ),
-            works=[Work(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.works],
+            host_calls=[
+                HostCallSite(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.host_calls
+            ],
         )

@@ -62,12 +62,12 @@ def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
         raise Unsupported("a quick look at a kernel in which threads wait for some others, in the JIT")
     if threads >= WARP and not kernel.partial_barriers:
         narrow = _straight(make, WARP)
-        if narrow is not None and narrow.kernel.gains():
+        if narrow is not None and narrow.kernel.pays_off():
             needed = max(1, most_registers(narrow.kernel))
             for width in WIDTHS:
                 if width <= threads and needed * width <= HOPE * REGISTERS * WARP:
                     wide = _straight(make, width)
-                    if wide is not None and wide.kernel.gains() and most_registers(wide.kernel) <= REGISTERS:
+                    if wide is not None and wide.kernel.pays_off() and most_registers(wide.kernel) <= REGISTERS:
                         return wide
             if not narrow.kernel.endings:
                 return narrow
