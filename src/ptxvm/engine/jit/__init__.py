@@ -1,1 +1,1 @@
-"""The JIT: kernels as LLVM IR, a warp of 32 lanes as vectors."""
+"""The JIT compiler: kernels become LLVM IR, in which a warp of 32 lanes is a vector."""

@@ -1,1 +1,1 @@
-"""What compiled code and Python share: the record of a launch, states of warps, barriers of a CTA, facts about a kernel."""
+"""The interface of compiled code and Python: launch records, warp states, barrier records, host calls, metadata."""

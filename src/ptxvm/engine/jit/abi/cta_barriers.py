@@ -1,14 +1,13 @@
-"""The barriers of a CTA as compiled code keeps them: arrivals, waiting lanes, and states of warps (PTX 9.7.13.1).
+"""The layout of a CTA's barrier record: arrivals, waiting lanes and warp states (PTX 9.7.13.1).
 
-This record belongs to a resident CTA.  It is used where barriers are for some threads only, where warps give way to
-others, and where several CTAs are resident at once; a kernel whose barriers are for the whole CTA does without it.  Its
-words, of 32 bits:
+A resident CTA has such a record if its kernel has barriers for some threads only, if its warps yield to each other, or if
+several CTAs are resident at once.  A kernel whose barriers are all for the whole CTA needs none.  The words of 32 bits:
 
-    cta (2)                         the number of the CTA; -1 where none is under way
-    expected, ayes, voters          of each barrier: how many threads it waits for (-1: all), and the votes so far
-    arrived, waiting                of each barrier, for each warp: the lanes that have come, and those that wait
-    alive, released, state          of each warp: the lanes that have not ended, those that may go on, where it stands
-    outcome                         of each warp, for each barrier: ayes and voters of the last time that it opened
+    cta (2)                         the number of the CTA; -1 in a free slot
+    expected, ayes, voters          of each barrier: how many threads it expects (-1: all), and the votes so far
+    arrived, waiting                of each barrier, for each warp: the lanes that have arrived, and those that wait
+    alive, released, state          of each warp: the lanes that have not ended, those that were released, its state
+    outcome                         of each warp, for each barrier: ayes and voters when it opened last
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BARRIERS = 16  # of a CTA
-ALL = -1  # instead of a number of threads
+ALL = -1  # in `expected`: all threads of the CTA
 
 
 @dataclass(frozen=True, slots=True)
 class CtaBarriers:
-    """Where the words of the record are, for CTAs of some warps."""
+    """The offsets of the words of the record, for CTAs of so many warps."""
 
     warps: int
 
     def of_barrier(self, word: str) -> int:
-        """Where `expected`, `ayes` or `voters` begins."""
+        """The offset of `expected`, `ayes` or `voters`."""
         return 16 + BARRIERS * ("expected", "ayes", "voters").index(word)
 
     def of_lanes(self, word: str) -> int:
-        """Where `arrived` or `waiting` begins."""
+        """The offset of `arrived` or `waiting`."""
         return 64 + BARRIERS * self.warps * ("arrived", "waiting").index(word)
 
     def of_warp(self, word: str) -> int:
-        """Where `alive`, `released` or `state` begins."""
+        """The offset of `alive`, `released` or `state`."""
         return 64 + self.warps * (2 * BARRIERS + ("alive", "released", "state").index(word))
 
     @property
     def outcome(self) -> int:
-        """Where the outcomes begin."""
+        """The offset of the outcomes."""
         return self.of_warp("state") + self.warps
 
     @property
@@ -49,7 +48,7 @@ class CtaBarriers:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """Where everything is, by the names that the functions of the run time have for it (`runtime/cta_barriers.ll`)."""
+        """All offsets, by the names that `runtime/cta_barriers.ll` has for them."""
         barriers = {word: self.of_barrier(word) for word in ("expected", "ayes", "voters")}
         lanes = {word: self.of_lanes(word) for word in ("arrived", "waiting")}
         of_warps = {word: self.of_warp(word) for word in ("alive", "released")}

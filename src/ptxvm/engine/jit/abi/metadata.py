@@ -1,6 +1,6 @@
-"""What Python must know of compiled code to run it, without its translation at hand.
+"""Metadata of compiled code: all that Python needs to run a kernel without translating it.
 
-This and what else a launch of a kept kernel needs is imported in its time: named tuples are made faster than data classes.
+A cached kernel imports this when it starts, so these are named tuples, which Python creates faster than data classes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ptxvm.machine.image import Image
 if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import HostCall
 
-IN_ORDER = {"vprintf", "malloc", "free"}  # what they do shows the order in which threads come to them
-LAUNCHING = ("cuda", "__cudaCDP2")  # how the functions begin by which kernels launch others
+IN_ORDER = {"vprintf", "malloc", "free"}  # their effects show the order in which threads call them
+LAUNCHING = ("cuda", "__cudaCDP2")  # prefixes of the functions of dynamic parallelism
 
 
 class Site(NamedTuple):
-    """A place that accesses memory: an instruction, the space, bytes, how far the lanes are apart, and whether it writes."""
+    """An access site: an instruction by its number, the space, bytes, the span of its lanes, and whether it writes."""
 
     instruction: int
     space: str
@@ -32,9 +32,9 @@ class Site(NamedTuple):
 
 
 class HostCallSite(NamedTuple):
-    """Something that Python does at an instruction, and the types of what it takes and gives.
+    """A host call at an instruction, with the types of its operands and results.
 
-    `host_call` is None where it could not be kept with the code: it is then found by translating the kernel again.
+    `host_call` is None where the cache entry could not hold it: translating the kernel again finds it.
     """
 
     instruction: int
@@ -44,11 +44,11 @@ class HostCallSite(NamedTuple):
 
 
 class SuspendedLayout(NamedTuple):
-    """Where the lanes of CTAs stand: in the records of warps, and where there are several CTAs or barriers, of CTAs.
+    """The layout of the records that say where suspended lanes wait.
 
-    `waits` are the nodes at which lanes wait, with their instructions, and whether that is a barrier; `masks` is where
-    in the record of a warp those are that lanes gave to a collective.  `most_resident` CTAs are under way at once;
-    each has `saved` bytes for what calls keep.
+    `waits` maps each node at which lanes wait to its instruction, and says whether that is a barrier.  `masks` is the
+    offset, in the record of a warp, of the member masks of collectives.  At most `most_resident` CTAs run at once; each
+    has a spill stack of `saved` bytes.
     """
 
     threads: int
@@ -60,17 +60,18 @@ class SuspendedLayout(NamedTuple):
     waits: dict[int, tuple[int, bool]]
 
     def resident(self, ctas: int) -> int:
-        """How many CTAs of a grid are under way at once."""
+        """How many CTAs of a grid are resident at once."""
         return min(ctas, self.most_resident)
 
 
 class Facts(NamedTuple):
-    """Of a version of a kernel and of those from which warps come to it, whose places and works have the first numbers.
+    """Metadata of one version of a kernel.
 
-    `frames` are the functions it is made of, by their numbers in the image, and how many instructions each has; an
-    instruction's number counts through all of them.  There are at most `most_sites` in all versions.  `pointers` is where
-    in the bank the parameters are that may be pointers, `streamed` those that have a bit in the record (`streams`).
-    `stack` is 0 where no thread has local memory; `asks` are the functions of the device that it calls.
+    Its sites and host calls come after those of the versions from which warps come to it.  `frames` are the functions
+    that it consists of: the number of each in the image, and its count of instructions; the number of an instruction
+    counts through all frames.  All versions have at most `most_sites` sites.  `pointers` are the offsets in the bank of the
+    parameters that may be pointers, `streamed` those with a bit in `cached_outputs`.  `stack` is 0 where no thread has
+    local memory; `device_functions` are the functions of the device that the kernel calls.
     """
 
     name: str
@@ -91,17 +92,17 @@ class Facts(NamedTuple):
 
     @property
     def side_by_side(self) -> bool:
-        """Are its CTAs under way together, since they may wait for each other?"""
+        """Do its CTAs run interleaved, since they may wait for each other?"""
         return self.suspended.most_resident > 1
 
     @property
     def in_order(self) -> bool:
-        """Must its CTAs run one after the other?  What they print would be mixed, and their blocks of memory too."""
+        """Must its CTAs run in order?  Otherwise printed text and heap blocks would depend on the schedule."""
         return self.side_by_side or not IN_ORDER.isdisjoint(self.device_functions) or self.launches
 
     @property
     def launches(self) -> bool:
-        """May it launch grids?"""
+        """Can it launch grids?"""
         return any(name.startswith(LAUNCHING) for name in self.device_functions)
 
     def bound(self, image: Image, place: int) -> Bound:

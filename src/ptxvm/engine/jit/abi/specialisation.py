@@ -1,4 +1,4 @@
-"""Tiers and specialisations: what code is made for, and how much work goes into it."""
+"""Specialisations and tiers: for which launches code is compiled, and with how much optimisation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ptxvm.analysis.program import Function
 
 
 class Tier(enum.IntEnum):
-    """How much work goes into code: half the time of compilation buys, measured, 0 to 20 % of speed.
+    """The effort of compilation.  Measured: half the compile time costs 0 to 20 % of speed.
 
-    A sketch is for short launches of kernels without loops, which are over before anything better would be made.
+    A sketch is for short launches of kernels without loops, which end before better code would be ready.
     """
 
     SKETCH = 0
@@ -20,11 +20,10 @@ class Tier(enum.IntEnum):
 
 
 class Specialisation(NamedTuple):
-    """What code is made for: a kernel, a shape of CTA, and bytes of dynamic shared memory.
+    """The kernel, the shape of CTA and the bytes of dynamic shared memory that code is compiled for.
 
-    `fast` arithmetic keeps the manual's bounds and no more; `checks` is what the code looks for by itself;
-    the accesses of `trusted` code are not checked; `metered` code stops where its threads have executed too many
-    instructions.
+    `fast` arithmetic only keeps the error bounds of the manual; `checks` are those that the code is instrumented for;
+    `trusted` code checks no access; `metered` code stops when its threads have executed too many instructions.
     """
 
     function: Function

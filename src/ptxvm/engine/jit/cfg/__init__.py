@@ -1,1 +1,1 @@
-"""The control flow graph of a kernel as nodes, and what is known of it before a line is written; no LLVM."""
+"""The control flow graph of a kernel, and analyses of it that need no LLVM."""

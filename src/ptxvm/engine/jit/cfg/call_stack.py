@@ -1,4 +1,4 @@
-"""The call stack of a thread: what calls keep there, and how much room it needs where the depth of calls has a bound."""
+"""The call stacks of a thread: what a call spills, and how many bytes the stacks need where call depth is bounded."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ptxvm.algebra.types import Type, u32
 from ptxvm.engine.jit.abi.launch_record import UNBOUNDED_LOCAL
 from ptxvm.engine.jit.cfg.nodes import Frame, Node, Plan
 
-BACK = 8  # bytes of the last entry of the second stack: the node, and where the caller's frame begins
+BACK = 8  # bytes of the last entry of a call: the node to return to, and the start of the caller's frame
 LEAST_FRAME = 16  # bytes
 Key = tuple[int, int]  # the index of the register, and the element of a vector one
 
 
 def bounded_frames(plan: Plan) -> int:
-    """Bytes of local memory that the frames of a kernel need at most, where no function is entered twice."""
+    """The most bytes of local memory that the frames of a kernel need, where there is no recursion."""
     ends: dict[Frame, int] = {}
     for frame in plan.frames:
         ends[frame.root] = max(ends.get(frame.root, 16), frame.end)
@@ -23,17 +23,17 @@ def bounded_frames(plan: Plan) -> int:
 
 
 def bounded_saved(plan: Plan) -> int:
-    """The same of the second stack."""
+    """The most bytes of the spill stack, where there is no recursion."""
     return sum(_most_saved(plan).values())
 
 
 def unbounded_saved(plan: Plan) -> int:
-    """Bytes of the second stack with which the first one is always the first to be full."""
+    """Bytes of a spill stack that cannot overflow before the stack of frames does."""
     return UNBOUNDED_LOCAL // LEAST_FRAME * max(_most_saved(plan).values(), default=0)
 
 
 def _most_saved(plan: Plan) -> dict[Frame, int]:
-    """The most that a call leaves there, for each function that stands in the code once."""
+    """The most bytes that a call spills, for each function whose code stands once."""
     most: dict[Frame, int] = {}
     for node in plan.nodes:
         if node.calls:
@@ -41,18 +41,18 @@ def _most_saved(plan: Plan) -> dict[Frame, int]:
     return most
 
 
-def saved_size(kept: list[tuple[Key, Type]]) -> int:
-    """Bytes of the registers that a call keeps, and of where it returns to."""
-    return sum(entry_size(type) for _, type in kept) + BACK
+def saved_size(spilled: list[tuple[Key, Type]]) -> int:
+    """Bytes of the registers that a call spills, and of its return address."""
+    return sum(entry_size(type) for _, type in spilled) + BACK
 
 
 def entry_size(type: Type) -> int:
-    """Bytes of a register there."""
+    """Bytes of a register on the spill stack."""
     return max(8, type.bytes)
 
 
 def spilled_registers(node: Node) -> list[tuple[Key, Type]]:
-    """The registers that a call keeps on the second stack, with their types."""
+    """The registers that a call spills, with their types."""
     found: list[tuple[Key, Type]] = []
     frame: Frame | None = node.frame
     while frame is not None:

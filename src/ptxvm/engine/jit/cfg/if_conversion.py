@@ -1,8 +1,7 @@
-"""Short pieces of code that lanes skip by what memory holds (`@p bra L; …; L:`): they run in place, under a guard.
+"""If-conversion: a short forward branch on loaded data (`@p bra L; …; L:`) becomes predicated instructions.
 
-Lanes would part at such a branch in nearly every warp, only to meet again a few instructions later.  So they stay
-together, and code of whole warps can hold it.  What a piece writes to registers that are dead after it, it computes for
-all lanes.
+Nearly every warp would diverge at such a branch, and reconverge a few instructions later.  Predicated, the warp stays
+whole, so the straight version can hold the code.  Registers that are dead after the tail are computed for all lanes.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from ptxvm.isa.effects import Jump, Summary
 from ptxvm.isa.summary import widens
 
 LONGEST = 8  # instructions
-ORDERED = {"volatile", "acquire", "release", "acq_rel", "mmio"}  # accesses for which others wait
-ASKING = {"mem", "warp", "cta"}  # effects of what gives the threads of a warp what they do not know
+ORDERED = {"volatile", "acquire", "release", "acq_rel", "mmio"}  # accesses that synchronise with other threads
+ASKING = {"mem", "warp", "cta"}  # effects of instructions whose results may differ from lane to lane
 
 
 def predicated_tails(function: Function, cuts: Sequence[int]) -> dict[int, int]:
-    """Where the pieces of a function begin, by where they end; `cuts` are where nodes begin, in order."""
+    """The starts of the tails of a function, by their ends; `cuts` are the starts of nodes, in order."""
     code = function.instructions
     found = {
         end: start
@@ -29,8 +28,8 @@ def predicated_tails(function: Function, cuts: Sequence[int]) -> dict[int, int]:
         if end < len(code) and _skips(code[start - 1], end) and end - start <= LONGEST and _plain(code, before, start, end)
     }
     entered = {label.index for label in labels(function)} if found else set()
-    told = by_memory(code) if found else 0
-    return {end: start for end, start in found.items() if start not in entered and _guard(code[start - 1]) & told}
+    varying = by_memory(code) if found else 0
+    return {end: start for end, start in found.items() if start not in entered and _guard(code[start - 1]) & varying}
 
 
 def by_memory(code: Sequence[Bound]) -> int:
@@ -38,7 +37,7 @@ def by_memory(code: Sequence[Bound]) -> int:
     flows = []
     for bound in code:
         reads, writes = reads_and_writes(bound)
-        changed = writes or reads  # what is guarded is written perhaps, and counts among what is read
+        changed = writes or reads  # a guarded instruction may leave a register as it is, so that counts as read
         flows.append((reads, changed, _asks(bound)))
     found, grown = -1, 0
     while grown != found:
@@ -54,7 +53,7 @@ def _asks(bound: Bound) -> bool:
 
 
 def _skips(bound: Bound, end: int) -> bool:
-    """Is it a branch of some lanes to there?"""
+    """Is it a branch of some lanes to `end`?"""
     node = bound.node
     goes = bound.summary.jump is Jump.GOTO and node.guard is not None and not bound.i.uni
     return goes and targets(bound) == [end]
@@ -66,13 +65,13 @@ def _guard(bound: Bound) -> int:
 
 
 def _moves(found: Summary) -> bool:
-    """Does it load, store or update, and nothing that others wait for?"""
+    """Does it only load, store or update, without synchronising with other threads?"""
     plain = not (found.fences or found.polls or found.grows_stack or found.converts_address)
     return plain and bool(found.accesses) and not any(access.order in ORDERED or access.mbarrier for access in found.accesses)
 
 
 def _plain(code: Sequence[Bound], before: int, start: int, end: int) -> bool:
-    """Can the piece be part of the segment before it, and does it nothing but compute, load, store and count?"""
+    """Can the tail join the segment before it: does it only compute, load, store and update?"""
     dirty = any(touches(bound) for bound in code[before:start])
     for bound in code[start:end]:
         effects, passes = bound.i.of.effects, "param" in bound.summary.spaces

@@ -1,8 +1,8 @@
-"""Nodes of the control flow graph, their order, and the nodes at which lanes may wait while another one runs.
+"""The control flow graph of a kernel: nodes, their ranks (reconvergence), liveness, inlined functions.
 
-A node is a segment of the kernel, or the part of a barrier that comes after the wait.  Among the nodes at which lanes of
-a warp stand, the one of the lowest rank runs first, so that lanes which diverged meet again: code in its order, then
-the collectives, for which others may have to come, then barriers, at which the warp waits for the others of its CTA.
+A node is a segment of the kernel, or the part of a barrier after its wait.  Of the nodes that hold lanes of a warp, the
+one of the lowest rank runs first, so that diverged lanes reconverge.  Ranks order nodes as the code does; collectives
+come after all other code, since they may wait for lanes; barriers, which wait for other warps, come last.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ptxvm.machine.image import Image
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """A function where it is called: calls are part of the code around them.
+    """A function inlined at a call, or one whose code stands once (`shared`).
 
-    `registers` is the number of its first register among those of all frames, `offset` where its variables begin in the
-    local memory of a thread; `back` is the node to which its lanes return.  A `shared` one is called from
-    several places, or by itself: each lane has kept to which of the nodes `backs` it returns, and its variables begin
-    where its caller's frame ends.  `extra` is the register that holds by how much the function has made its frame longer.
+    `registers` is the number of its first register among those of all frames, `offset` the start of its variables in the
+    local memory of a thread; `back` is the node to which its lanes return.  A `shared` function has several callers, or
+    calls itself: each lane has spilled which of the nodes `backs` it returns to, and its variables begin at the end of
+    its caller's frame.  `extra` is the register that counts the bytes which the function added to its frame.
     """
 
     function: Function
@@ -47,7 +47,7 @@ class Frame:
     back: int = -1
     backs: list[int] = field(default_factory=list)
     at: dict[int, int] = field(default_factory=dict)  # nodes by the instruction at which they begin
-    root: Frame = field(init=False)  # the outermost frame that it stands in: the kernel's, or a shared one
+    root: Frame = field(init=False)  # the outermost frame that it is inlined in: the kernel's, or a shared one
 
     @property
     def code(self) -> list[Bound]:
@@ -55,15 +55,16 @@ class Frame:
         return self.function.instructions
 
     def __post_init__(self) -> None:
-        """Its root is that of its parent."""
+        """Take the root of the parent."""
         self.root = self if self.parent is None else self.parent.root
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A piece of code that a group of lanes runs in one go.
+    """A piece of code without branches inside.
 
-    `waits` where they come out of a barrier; `returns` is the frame of the function that they come back from.
+    `waits` says that it begins after the wait of a barrier or collective; `returns` is the frame of the function that
+    lanes return from here.
     """
 
     number: int
@@ -79,18 +80,18 @@ class Node:
     barrier: bool = False
     successors: list[int] = field(default_factory=list)
     wait: int = -1  # of a barrier or a collective, the node that follows the wait
-    callee: Frame | None = None  # of a call
-    calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, and the nodes that they return to
+    callee: Frame | None = None  # the function that its call enters inline
+    calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, each with the node to return to
     spilled: int = 0  # the registers that such a call spills
-    predicated_tail: int = 0  # how many instructions at its end some lanes skip ...
-    escaping_writes: int = 0  # ... and the registers written there that are live after the node
+    predicated_tail: int = 0  # how many instructions at its end are predicated (`if_conversion`) ...
+    escaping_writes: int = 0  # ... and the registers that they write and that are live after the node
     returns: Frame | None = None
-    call: Bound | None = None  # of a shared function, from which lanes return here
-    waiting: frozenset[int] = frozenset()  # nodes at which other lanes may stand meanwhile
+    call: Bound | None = None  # the call of a shared function that returns here
+    waiting: frozenset[int] = frozenset()  # nodes at which other lanes may wait while this one runs
 
     @property
     def barrier_wait(self) -> bool:
-        """Do lanes that come out of a barrier go on here?"""
+        """Do lanes resume here after a barrier?"""
         return self.waits and is_barrier(self.code[0].i)
 
     @property
@@ -105,7 +106,7 @@ class Node:
 
 
 def is_barrier(i: Decoded) -> bool:
-    """Does it wait for the CTA?"""
+    """Does it wait for threads of the CTA?"""
     return "waits" in i.of.effects and "cta" in i.of.effects
 
 
@@ -115,7 +116,7 @@ def is_collective(i: Decoded) -> bool:
 
 
 class Plan:
-    """The nodes of a kernel, with the functions that it calls in their places."""
+    """The nodes of a kernel, with the functions that it calls inlined."""
 
     def __init__(self, image: Image, kernel: Function, *, general: bool = False) -> None:
         self.image, self.general = image, general
@@ -124,10 +125,10 @@ class Plan:
         self.order: list[Node] = []
         self.count = 2  # STACK and SAVED come first
         self.shared: dict[Function, Frame] = {}
-        self.module: dict[Register, int] = {}  # those that all functions of a thread share (PTX 5.1.1)
+        self.module: dict[Register, int] = {}  # registers of the module, which all functions of a thread share (PTX 5.1.1)
         for register in (r for program in image.programs for r in program.scope.registers):
             self.module[register], self.count = self.count, self.count + 1
-        self.copies = 0  # frames of functions that stand in the code already
+        self.copies = 0  # inlined copies of functions whose code stands elsewhere too
         self._standing: set[Function] = set()
         self._segments: dict[Function, dict[int, int]] = {}
         self._fill(self._enter(kernel, None, None, 0))
@@ -144,13 +145,13 @@ class Plan:
 
     @cached_property
     def _loops(self) -> set[int]:
-        """The nodes from which control can come back to them."""
+        """The nodes that are in loops."""
         return repeated(self.nodes)
 
     # ── frames ──────────────────────────────────────────────────────────────────────────
 
     def _fits(self, function: Function, caller: Frame) -> bool:
-        """Can the function stand where it is called?"""
+        """Can the function be inlined?"""
         if caller.extra is not None or function not in self._standing:
             return caller.extra is None
         above: Frame | None = caller
@@ -171,7 +172,7 @@ class Plan:
         return frame
 
     def _shared(self, function: Function) -> Frame:
-        """The frame of a function that stands in the code once."""
+        """The frame of a function whose code stands once."""
         size = self.image.frame_size(function, None)
         frame = Frame(function, len(self.frames), self.count, 0, max(size, 16), shared=True, back=BACK)
         self._standing.add(function)
@@ -187,7 +188,7 @@ class Plan:
             frame.extra, self.count = self.count, self.count + 1
 
     def _fill(self, frame: Frame) -> None:
-        """Make the nodes of a frame, and of those that its calls enter: each of these where the call is, depth first."""
+        """Make the nodes of a frame, and depth first those of the frames that its calls enter."""
         work = [self._nodes(frame)]
         while work:
             entered = next(work[-1], None)
@@ -197,7 +198,7 @@ class Plan:
                 work.append(self._nodes(entered))
 
     def _nodes(self, frame: Frame) -> Iterator[Frame]:
-        """The nodes of a frame; gives the frames that its calls enter, which are filled before it goes on."""
+        """Make the nodes of a frame; yields each frame that its calls enter, which the caller fills first."""
         code = frame.code
         own: list[Node] = []
         if not code:  # control comes to the end at once
@@ -230,7 +231,7 @@ class Plan:
             node.successors = following if guarded or not node.calls else []
 
     def _pieces(self, frame: Frame) -> Iterator[tuple[int, int, int]]:
-        """Where nodes begin and end, and where what begins that some lanes skip."""
+        """The start and the end of each node, and the start of its predicated tail (the end, where it has none)."""
         cuts = sorted({0, len(frame.code), *cut_points(frame.function), *after_stores(frame.code)})
         beside = predicated_tails(frame.function, cuts) if not self.module else {}
         for start, end in pairwise(sorted({*cuts} - {*beside.values()})):
@@ -243,9 +244,9 @@ class Plan:
         return node
 
     def _call(self, node: Node, bound: Bound) -> Iterator[Frame]:
-        """What a call enters: code that stands there, or functions that stand elsewhere; neither, where there is no body.
+        """Enter a call: inline, or to functions whose code stands once; a function without a body is not entered.
 
-        Gives the frames that are new.
+        Yields the frames that are new.
         """
         functions = callees(self.image, bound)
         direct = bound.operands.get("func") is not None
@@ -267,7 +268,7 @@ class Plan:
             node.calls.append((callee, back.number))
 
     def _link(self) -> None:
-        """Shared functions, all of which are known now: where calls go, where returns go, what calls keep."""
+        """Link the calls and returns of shared functions, and find what their calls spill."""
         for node in self.nodes:
             if node.calls:
                 node.successors = [*(callee.at[0] for callee, _ in node.calls), *node.successors]
@@ -280,7 +281,7 @@ class Plan:
         self.order = [node for node in self.order if node.frame.root.shared] + mine
 
     def _needed(self, node: Node) -> int:
-        """The registers of shared functions that live across a call: of the function, and of those that it is inlined in."""
+        """The registers that live across a call: those of a shared function, and of what is inlined in it."""
         if not node.frame.root.shared:
             return 0
         found, frame, end = 0, node.frame, node.end
@@ -302,16 +303,16 @@ class Plan:
 
     def _rank(self) -> None:
         total = len(self.order)
-        for place, node in enumerate(self.order):
+        for position, node in enumerate(self.order):
             later = 2 if node.waits else 1 if node.code and is_collective(node.code[0].i) else 0
-            node.rank = place + later * total
-        for node in self.nodes:  # lanes that return find the node that they return to
+            node.rank = position + later * total
+        for node in self.nodes:  # the end of an inlined function goes to the node after its call
             back = node.frame.back
             if back >= 0 and _leaves(node) and back not in node.successors:
                 node.successors.append(back)
 
     def _live(self) -> None:
-        """Backward data flow to a fixed point, of the registers of all frames."""
+        """Liveness of the registers of all frames: backward data flow to a fixed point."""
         for node in self.nodes:
             self._uses(node)
         work = [node.number for node in self.nodes]
@@ -335,12 +336,12 @@ class Plan:
             node.escaping_writes = _written_in_tail(node) & node.live_out
 
     def number(self, register: Register, frame: Frame) -> int:
-        """A register of a function where that is called, or of a module, among those of the kernel."""
+        """The number of a register among those of the kernel: of a frame, or of the module."""
         return self.module[register] if register.of_module else register.index + frame.registers
 
     @property
     def measures(self) -> list[int]:
-        """The registers that measure stacks."""
+        """The registers that hold positions on the stacks."""
         return ([STACK, SAVED] if self.shared else []) + [f.extra for f in self.frames if f.extra is not None]
 
     def _uses(self, node: Node) -> None:
@@ -356,7 +357,7 @@ class Plan:
                 writes = 0
             node.gen |= reads << shift & ~written
             written |= writes << shift
-            if not node.predicated_tail or position <= node.skip_branch:  # the lanes that skip the others keep what they have
+            if not node.predicated_tail or position <= node.skip_branch:  # in the tail some lanes keep their old values
                 node.kill = written
         node.gen |= node.spilled & ~node.kill
         if node.callee is not None and node.code[-1].node.guard is None:
@@ -377,20 +378,20 @@ class Plan:
         node.kill |= node.spilled
 
 
-MOST_FRAMES = 4000  # what compiling takes grows with the square of their number
-MOST_COPIES = 200  # by which functions that are called several times make the code grow
-STACK, SAVED = 0, 1  # registers of a thread: where its frame begins, and how much its second stack holds
-BACK = -2  # the node to which a shared function returns, which its caller has saved
+MOST_FRAMES = 4000  # compile time grows with the square of their number
+MOST_COPIES = 200  # of functions that are inlined more than once
+STACK, SAVED = 0, 1  # registers of a thread: the start of its frame, and the bytes on its spill stack
+BACK = -2  # stands for the node to return to, which the caller of a shared function has spilled
 
 
 def _leaves(node: Node) -> bool:
-    """May lanes return from the function at the end of a node?  Past the last instruction they do."""
+    """May lanes return from the function at the end of a node?  Control past the last instruction returns."""
     code = node.frame.code
     return node.end == len(code) or (node.returns is None and code[node.end - 1].summary.jump is Jump.LEAVE)
 
 
 def _written_in_tail(node: Node) -> int:
-    """The registers that the instructions write which some lanes skip."""
+    """The registers that the predicated tail writes."""
     found = 0
     for bound in node.code[node.skip_branch + 1 :] if node.predicated_tail else ():
         found |= reads_and_writes(bound)[1]
@@ -398,7 +399,7 @@ def _written_in_tail(node: Node) -> int:
 
 
 def callees(image: Image, bound: Bound) -> list[Function]:
-    """The functions with a body that a call may enter: the one that it names, or those that its pointer may go to."""
+    """The functions with a body that a call may enter: the one that it names, or the targets of its pointer."""
     named = bound.callee()
     if named is None:
         return targets.enterable(image, bound)
@@ -407,7 +408,7 @@ def callees(image: Image, bound: Bound) -> list[Function]:
 
 
 def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
-    """For every node the nodes at which other lanes may stand while it runs."""
+    """For each node, the nodes at which other lanes may wait while it runs."""
     leaving = {node.number for node in found if node.code and node.code[-1].summary.ends_thread}
     others: list[set[int]] = [set() for _ in found]
     reached = {0}
@@ -438,8 +439,8 @@ def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
 def repeated(found: list[Node]) -> set[int]:
     """The nodes that are in loops: Tarjan's strongly connected components."""
     loops: set[int] = set()
-    order: dict[int, int] = {}  # when each was seen first
-    lowest: dict[int, int] = {}  # the earliest that it comes to
+    order: dict[int, int] = {}  # the order of discovery
+    lowest: dict[int, int] = {}  # the earliest node that it reaches
     path: list[int] = []
     for start in range(len(found)):
         if start in order:
@@ -458,7 +459,7 @@ def repeated(found: list[Node]) -> set[int]:
                     component = [path.pop()]
                     while component[-1] != node:
                         component.append(path.pop())
-                    lowest.update(dict.fromkeys(component, len(found)))  # they are done with
+                    lowest.update(dict.fromkeys(component, len(found)))  # they are complete
                     if len(component) > 1 or node in found[node].successors:
                         loops.update(component)
             elif following not in order:
@@ -471,7 +472,7 @@ def repeated(found: list[Node]) -> set[int]:
 
 
 def reachable(found: list[Node], starts: set[int]) -> set[int]:
-    """The nodes that control can come to."""
+    """The nodes that control can reach."""
     seen: set[int] = set()
     work = list(starts)
     while work:

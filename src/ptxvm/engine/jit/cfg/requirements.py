@@ -1,4 +1,4 @@
-"""What a kernel needs, as far as its code shows: what it calls, a stack without bounds, and which barriers it has."""
+"""Requirements of a kernel: functions of the device, an unbounded stack, barriers for some threads."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def called(image: Image, function: Function) -> Iterator[Function]:
 
 
 def device_functions(image: Image, kernel: Function) -> frozenset[str]:
-    """The functions that a kernel calls and no module defines: the device may have them."""
+    """The names of the functions that a kernel calls and no module defines; the device may provide them."""
     named = (bound.callee() for each in called(image, kernel) for bound in each.instructions if bound.calls)
     return frozenset(symbol.name for symbol in named if symbol is not None and not image.resolve(symbol).defined)
 
 
 def unbounded(image: Image, kernel: Function) -> bool:
-    """Has its stack no bound that is known here?  It uses `alloca`, calls through pointers, or recursion."""
+    """Is the depth of its stack unknown: does it use `alloca`, pointers to functions, or recursion?"""
     functions = list(called(image, kernel))
     if any(b.summary.grows_stack or b.summary.indirect for f in functions for b in f.instructions):
         return True
@@ -47,7 +47,7 @@ def unbounded(image: Image, kernel: Function) -> bool:
 
 
 def partial_barriers(image: Image, kernel: Function) -> bool:
-    """Is one of the barriers for so many threads, or is it unknown which one it is?"""
+    """Has it a barrier with a count of threads, or with a number that is known only at run time?"""
     return any(_counts(bound) for each in called(image, kernel) for bound in each.instructions)
 
 

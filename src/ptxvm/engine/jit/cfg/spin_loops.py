@@ -1,9 +1,9 @@
 """Spin loops: loops that wait for what another thread writes.  A kernel that has one needs a fair scheduler.
 
-Such a loop asks again and again with an atomic or a strong load; or it has no way to end by itself.  That is so where a
-weak load, always of the same place, decides about every exit, together with nothing that the loop itself changes: neither
-a register that one turn makes from what the turn before left (`for (i = 0; i < *n; i++)` ends by its `i`), nor the
-loaded place.  A function asks for its callers, and looks for them where it changes no memory.
+Such a loop polls with an atomic or a strong load; or it cannot end by itself.  It cannot where a weak load of one address
+decides every exit, and nothing that the loop changes does: no register that an iteration computes from the one before
+(`for (i = 0; i < *n; i++)` ends by its `i`), and no store to that address.  A call polls if the function that it calls
+does; it loads weakly if that function loads and changes no memory.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
-FOUND: WeakKeyDictionary[Image, dict[Function, Bound | None]] = WeakKeyDictionary()  # what was found of kernels
+FOUND: WeakKeyDictionary[Image, dict[Function, Bound | None]] = WeakKeyDictionary()  # the answers for kernels
 STEADY = frozenset({"param", "const", "texture"})  # spaces that no thread writes while the kernel runs
 PRIVATE = STEADY | {"local"}
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The calls of a function that ask what others write, and those that only look."""
+    """The calls of a function that poll with strong accesses, and those that load weakly."""
 
-    asking: frozenset[Bound] = frozenset()
-    looking: frozenset[Bound] = frozenset()
+    polling: frozenset[Bound] = frozenset()
+    loading: frozenset[Bound] = frozenset()
 
 
 def spins(image: Image, kernel: Function) -> Bound | None:
-    """A branch of a loop that depends on what others write to memory while it runs: it needs a fair scheduler.
+    """A branch of a loop that waits for other threads; None for a kernel that has none.
 
-    Each version of a kernel asks.
+    Each version of a kernel asks, so the answer is remembered.
     """
     found = FOUND.setdefault(image, {})
     if kernel not in found:
-        found[kernel] = _search(image, kernel)
+        found[kernel] = _find(image, kernel)
     return found[kernel]
 
 
-def _search(image: Image, kernel: Function) -> Bound | None:
+def _find(image: Image, kernel: Function) -> Bound | None:
     functions = list(called(image, kernel))
     calls = {each: {b: callees(image, b) for b in each.instructions if b.calls} for each in functions}
-    asking, looking, changing = (_reaching(calls, does) for does in (_watches, _looks, _changes))
+    polling, loading, changing = (_reaching(calls, does) for does in (_polls, _loads_weakly, _writes_shared))
     for function in functions:
         own = calls[function].items()
-        asks = frozenset(b for b, inner in own if not asking.isdisjoint(inner))
-        looks = frozenset(b for b, inner in own if not looking.isdisjoint(inner) and changing.isdisjoint(inner))
-        if (found := _spinning(function, Calls(asks, looks))) is not None:
+        polls = frozenset(b for b, inner in own if not polling.isdisjoint(inner))
+        loads = frozenset(b for b, inner in own if not loading.isdisjoint(inner) and changing.isdisjoint(inner))
+        if (found := _spin_branch(function, Calls(polls, loads))) is not None:
             return found
     return None
 
 
 def _reaching(calls: dict[Function, dict[Bound, list[Function]]], does: Callable[[Bound], bool]) -> set[Function]:
-    """The functions with an instruction that does something, and those that call such functions."""
+    """The functions with an instruction of some kind, and those that call such functions."""
     callers: dict[Function, list[Function]] = {}
     for caller, inner in calls.items():
         for callee in {callee for each in inner.values() for callee in each}:
@@ -73,25 +73,25 @@ def _reaching(calls: dict[Function, dict[Bound, list[Function]]], does: Callable
     return found
 
 
-def _spinning(function: Function, calls: Calls) -> Bound | None:
-    """The first such branch of a function."""
+def _spin_branch(function: Function, calls: Calls) -> Bound | None:
+    """The first branch of a spin loop in a function."""
     code = function.instructions
     loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
-    return _asking(code, loops, calls) or _staring(function, loops, calls)
+    return _polling_branch(code, loops, calls) or _weak_branch(function, loops, calls)
 
 
-# ── loops that ask ──────────────────────────────────────────────────────────────────────
+# ── loops that poll ─────────────────────────────────────────────────────────────────────
 
 
-def _asking(code: list[Bound], loops: list[tuple[int, int]], calls: Calls) -> Bound | None:
-    """A branch of a loop that reads with an atomic or a strong load, and depends on such a one."""
-    asked = _written(b for b in code if _watches(b) or b in calls.asking)
-    if not asked:
+def _polling_branch(code: list[Bound], loops: list[tuple[int, int]], calls: Calls) -> Bound | None:
+    """A branch that depends on an atomic or strong load, in a loop with such a load."""
+    polled = _written(b for b in code if _polls(b) or b in calls.polling)
+    if not polled:
         return None
-    tainted = asked | _made(_flows(code), asked)
+    tainted = polled | _dependent(_data_flow(code), polled)
     for first, last in loops:
         inside = code[first : last + 1]
-        if not any(_watches(b) or b in calls.asking for b in inside):
+        if not any(_polls(b) or b in calls.polling for b in inside):
             continue
         for bound in inside:
             guard = bound.guard()
@@ -100,19 +100,19 @@ def _asking(code: list[Bound], loops: list[tuple[int, int]], calls: Calls) -> Bo
     return None
 
 
-def _watches(bound: Bound) -> bool:
-    """Does it read what other threads may write meanwhile?"""
+def _polls(bound: Bound) -> bool:
+    """Does it read with an atomic or a strong load?"""
     found = bound.summary
     return bool(bound.i.destinations()) and any(access.strong for access in found.having(Verb.READ, Verb.UPDATE))
 
 
-# ── loops that look at one place ────────────────────────────────────────────────────────
+# ── loops on a weak load ────────────────────────────────────────────────────────────────
 
 
-def _staring(function: Function, loops: list[tuple[int, int]], calls: Calls) -> Bound | None:
-    """An exit of a loop that can end only by what others write to a place that it loads with a weak load."""
+def _weak_branch(function: Function, loops: list[tuple[int, int]], calls: Calls) -> Bound | None:
+    """An exit of a loop that ends only by another thread's store to an address that it loads weakly."""
     code = function.instructions
-    if not any(_looks(b) or b in calls.looking for first, last in loops for b in code[first : last + 1]):
+    if not any(_loads_weakly(b) or b in calls.loading for first, last in loops for b in code[first : last + 1]):
         return None
     before: list[list[int]] = [[] for _ in code]
     for n, bound in enumerate(code):
@@ -123,13 +123,13 @@ def _staring(function: Function, loops: list[tuple[int, int]], calls: Calls) -> 
         body = _body(first, last, before)
         inside = [code[n] for n in sorted(body)]
         exits = [code[n] for n in sorted(body) if _leaves(function, n, body)]
-        if (found := _decided(inside, exits, live[first], calls.looking)) is not None:
+        if (found := _decided_exit(inside, exits, live[first], calls.loading)) is not None:
             return found
     return None
 
 
 def _body(first: int, last: int, before: list[list[int]]) -> set[int]:
-    """The instructions from which the branch at the end of a loop is reached without its beginning."""
+    """The body of a natural loop: what reaches the branch at its end without passing its beginning."""
     found, work = {first, last}, [last]
     while work:
         at = work.pop()
@@ -141,48 +141,49 @@ def _body(first: int, last: int, before: list[list[int]]) -> set[int]:
 
 
 def _leaves(function: Function, n: int, body: set[int]) -> bool:
-    """Does control go from an instruction of a loop to somewhere else?"""
+    """Can control leave the loop at an instruction?"""
     bound = function.instructions[n]
     ends = bound.i.of.ends and not targets(bound)
     return ends or any(after not in body for after in successors(function, bound, n + 1))
 
 
-def _decided(inside: list[Bound], exits: list[Bound], live: int, calls: frozenset[Bound]) -> Bound | None:
-    """The exit of a loop that a look decides, where none depends on what the loop changes; `live` are registers before it.
+def _decided_exit(inside: list[Bound], exits: list[Bound], live: int, calls: frozenset[Bound]) -> Bound | None:
+    """The exit of a loop that a weak load decides, if no exit depends on what the loop changes.
 
-    `calls` are those that look; what another one may change is not followed.
+    `live` are the registers that are live before the loop; `calls` are the calls that load weakly.  A loop with any other
+    call is none.
     """
     if any(bound.calls and bound not in calls for bound in inside):
         return None
     stored = [bound.operands.get("a") for bound in inside if _writes(bound)]
-    looks = [bound for bound in inside if bound in calls or (_looks(bound) and bound.operands.get("a") not in stored)]
-    if not looks:
+    loads = [bound for bound in inside if bound in calls or (_loads_weakly(bound) and bound.operands.get("a") not in stored)]
+    if not loads:
         return None
-    flows, seen = _flows(inside), _written(looks)
-    seen |= _made(flows, seen)
-    decided = next((bound for bound in exits if _asked(bound) & seen), None)
+    flows, seen = _data_flow(inside), _written(loads)
+    seen |= _dependent(flows, seen)
+    decided = next((bound for bound in exits if _deciding(bound) & seen), None)
     if decided is None:
         return None
-    changed = _written(b for b in inside if _moves(b) or (b not in looks and not _settled(b, stored)))
-    for register in _bits(live & _written(inside)):  # what one turn makes from what the turn before left
-        if _made(flows, register) & register:
+    changed = _written(b for b in inside if _reads_clock(b) or (b not in loads and not _repeats(b, stored)))
+    for register in _bits(live & _written(inside)):  # computed from its value in the iteration before
+        if _dependent(flows, register) & register:
             changed |= register
-    changed |= _made(flows, changed)
-    return None if any(_asked(bound) & changed for bound in exits) else decided
+    changed |= _dependent(flows, changed)
+    return None if any(_deciding(bound) & changed for bound in exits) else decided
 
 
-def _looks(bound: Bound) -> bool:
-    """Does it read, weakly, what others may write: memory, or a surface?"""
+def _loads_weakly(bound: Bound) -> bool:
+    """Does it load memory or a surface that other threads may write?"""
     return any(_shared(access) for access in bound.summary.having(Verb.READ, Verb.UPDATE)) and bool(bound.i.destinations())
 
 
 def _writes(bound: Bound) -> bool:
-    """Does it write memory, or a surface?"""
+    """Does it write memory or a surface?"""
     return bound.summary.writes
 
 
-def _changes(bound: Bound) -> bool:
-    """Does it write what is not the thread's own?"""
+def _writes_shared(bound: Bound) -> bool:
+    """Does it write memory that other threads can read?"""
     return any(_shared(access) for access in bound.summary.having(Verb.WRITE, Verb.UPDATE))
 
 
@@ -191,8 +192,8 @@ def _shared(access: Access) -> bool:
     return access.window not in PRIVATE and access.proxy != "texture"
 
 
-def _settled(bound: Bound, stored: list[tree.Operand | None]) -> bool:
-    """Does it give the same in every turn, from the same registers?  Of memory that is what no thread writes."""
+def _repeats(bound: Bound, stored: list[tree.Operand | None]) -> bool:
+    """Does it give the same result in each iteration, if its registers stay the same?"""
     if bound.summary.grows_stack:
         return False
     reads = bound.summary.having(Verb.READ, Verb.UPDATE)
@@ -202,26 +203,26 @@ def _settled(bound: Bound, stored: list[tree.Operand | None]) -> bool:
     return not moving or (not stored and all(access.window == "local" for access in moving))
 
 
-def _moves(bound: Bound) -> bool:
+def _reads_clock(bound: Bound) -> bool:
     """Does it read a clock?"""
     return any(register.volatile for register in special_registers(bound))
 
 
-def _asked(bound: Bound) -> int:
-    """What decides whether and where it jumps."""
+def _deciding(bound: Bound) -> int:
+    """The registers that decide whether and where it jumps."""
     return reads_and_writes(bound)[0]
 
 
-# ── what comes from what ────────────────────────────────────────────────────────────────
+# ── data flow ───────────────────────────────────────────────────────────────────────────
 
 
-def _flows(code: list[Bound]) -> list[tuple[int, int]]:
+def _data_flow(code: list[Bound]) -> list[tuple[int, int]]:
     """The registers that each instruction reads, and those that it writes; `.param` variables count as one register."""
-    return [(_read(bound) | _passed(bound, reads=True), _defined(bound)) for bound in code]
+    return [(_read(bound) | _param_bit(bound, reads=True), _defined(bound)) for bound in code]
 
 
 def _read(bound: Bound) -> int:
-    """The registers that an instruction reads; of a call not those that take its results."""
+    """The registers that an instruction reads, without those that take the results of a call."""
     found = reads_and_writes(bound)[0]
     results = sum({bit_of(result) for result in bound.results() if isinstance(result, Register)})
     arguments = sum(
@@ -230,15 +231,15 @@ def _read(bound: Bound) -> int:
     return found & ~results | arguments if results else found
 
 
-def _passed(bound: Bound, *, reads: bool) -> int:
-    """The register for `.param` variables, which lies beyond the others, where an instruction reads or writes one."""
+def _param_bit(bound: Bound, *, reads: bool) -> int:
+    """The bit for all `.param` variables, beyond those of registers, if an instruction reads or writes one."""
     verb = Verb.READ if reads else Verb.WRITE
     touches = bound.calls or any(access.window == "param" for access in bound.summary.having(verb))
     return 1 << len(bound.scope.registers) if touches else 0
 
 
-def _made(flows: list[tuple[int, int]], seeds: int) -> int:
-    """The registers that get something of others."""
+def _dependent(flows: list[tuple[int, int]], seeds: int) -> int:
+    """The registers whose values depend on those of `seeds`."""
     found, before = 0, -1
     while found != before:
         before = found
@@ -257,7 +258,7 @@ def _written(code: Iterable[Bound]) -> int:
 
 def _defined(bound: Bound) -> int:
     """The registers that an instruction writes, perhaps only where its guard holds."""
-    found = _passed(bound, reads=False)
+    found = _param_bit(bound, reads=False)
     for result in bound.results():
         found |= bit_of(result) if isinstance(result, Register) else 0
     for name in bound.i.destinations():

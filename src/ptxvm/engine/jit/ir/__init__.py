@@ -1,1 +1,1 @@
-"""LLVM assembly as text, for the processor at hand; knows no PTX."""
+"""LLVM assembly as text, for the host's processor; knows no PTX."""

@@ -1,4 +1,4 @@
-"""LLVM IR under construction: the instructions of a function, and what its module needs beside it."""
+"""The IR builder: the instructions of an LLVM function, and the declarations and helpers of its module."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.isa.special_registers import WARP
 
-LONGEST = 200  # lines of a block: what LLVM's code generator does without optimisation grows with their square
+LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator takes time that grows with their square
 
 
-# A piece of code that many instructions need: quick code calls it, the best code has it in its place.
+# A shared piece of code is a function of its own: quick code calls it, the best tier inlines it.
 PIECES = "attributes #1 = { noinline "
 IN_PLACE = PIECES.replace("noinline", "alwaysinline")
 
 
 class TooWideError(Exception):
-    """Something that is written for one warp only, in code for several."""
+    """Code for several warps abreast holds an instruction that is written for one warp only."""
 
 
 class Unit:
@@ -31,19 +31,19 @@ class Unit:
         self.count = 0
 
     def declare(self, name: str, result: str, *parameters: str) -> str:
-        """A function that is elsewhere; returns its name."""
+        """Declare a function of another module; returns its name."""
         self.declarations[name] = f"declare {result} @{name}({', '.join(parameters)})"
         return name
 
     def helper(self, name: str, body: str) -> str:
-        """A function of the module, defined once."""
+        """Define a function of the module, once; returns its name."""
         self.helpers[name] = body
         return name
 
     def piece(self, name: str, result: str, parameters: str, write: Callable[[Code], str]) -> str:
-        """A function of the module that stands for a piece of code: `write` writes it, and tells what it returns."""
+        """Define a function for a shared piece of code: `write` writes its body and returns its result."""
         if name not in self.helpers:
-            self.helper(name, "")  # what it needs itself comes before it
+            self.helper(name, "")  # the helpers that its body needs come before it
             code = Code(self)
             answer = write(code)
             lines = "\n".join([*code.lines, f"  ret {result} {answer}"])
@@ -65,31 +65,31 @@ class Code:
         self.unit, self.width = unit, unit.width
         self.lines: list[str] = []
         self.memo: dict[str, str] = {}
-        self.sums: dict[str, tuple[str, int]] = {}  # scalars that are something else and a constant
-        self.casts: dict[str, tuple[str, str]] = {}  # what other type and value the same bits had before
-        self.begun = 0  # where the last block begins
+        self.sums: dict[str, tuple[str, int]] = {}  # scalars that are the sum of another scalar and a constant
+        self.casts: dict[str, tuple[str, str]] = {}  # the type and value of the same bits before a bitcast
+        self.begun = 0  # the line at which the last block begins
 
     def one_warp(self) -> None:
-        """What follows is written for the lanes of one warp."""
+        """Raise TooWideError unless a vector is one warp."""
         if self.width != WARP:
             raise TooWideError
 
     def name(self) -> str:
-        """A new value."""
+        """The name of a new value."""
         self.unit.count += 1
         return f"%v{self.unit.count}"
 
     def label(self) -> str:
-        """A new block."""
+        """The name of a new block."""
         self.unit.count += 1
         return f"L{self.unit.count}"
 
     def run(self, text: str) -> None:
-        """An instruction without a result."""
+        """Append an instruction without a result."""
         self.lines.append("  " + text)
 
     def emit(self, text: str, *, pure: bool = True) -> str:
-        """An instruction with a result; equal ones share it."""
+        """Append an instruction with a result; equal pure ones share it (value numbering)."""
         if pure and text in self.memo:
             return self.memo[text]
         name = self.name()
@@ -104,7 +104,7 @@ class Code:
         return self.emit(f"call {result} @{function}({given})", pure=pure)
 
     def bitcast(self, source: str, operand: str, target: str) -> str:
-        """The same bits as another type; as they have been before, where they have been that."""
+        """The same bits as another type; undoes an earlier bitcast where that gives the type."""
         source, operand = self.casts.get(operand, (source, operand))
         if source == target:
             return operand
@@ -124,34 +124,34 @@ class Code:
         return f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
 
     def block(self, label: str) -> None:
-        """The following instructions belong to this block."""
+        """Begin a block."""
         self.lines.append(f"{label}:")
         self.begun = len(self.lines)
 
     def cut(self) -> None:
-        """Go on in another block, where this one is long."""
+        """Begin another block where this one is long."""
         if len(self.lines) - self.begun > LONGEST:
             onward = self.label()
             self.jump(onward)
             self.block(onward)
 
     def jump(self, label: str) -> None:
-        """End the block."""
+        """End the block with a jump."""
         self.run(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str, *, likely: bool | None = None) -> None:
-        """End the block by a choice."""
+        """End the block with a conditional branch."""
         hint = "" if likely is None else ", !prof !1" if likely else ", !prof !2"
         self.run(f"br i1 {condition}, label %{yes}, label %{no}{hint}")
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Instructions that later ones cannot rely on: those of a loop, or of a block that may be skipped."""
-        kept = dict(self.memo)
+        """Values of a loop, or of a block that may be skipped: code after it does not share them."""
+        outer = dict(self.memo)
         try:
             yield
         finally:
-            self.memo = kept
+            self.memo = outer
 
     # ── vectors ─────────────────────────────────────────────────────────────────────────
 
@@ -168,7 +168,7 @@ class Code:
         return self.emit(f"shufflevector <{count} x {type}> {a}, <{count} x {type}> {b}, {mask}")
 
     def concatenate(self, type: str, parts: list[str], each: int) -> str:
-        """Vectors of `each` elements one after the other; their number is a power of two."""
+        """Concatenate vectors of `each` elements; their number is a power of two."""
         while len(parts) > 1:
             parts = [
                 self.shuffle(type, each, a, b, list(range(2 * each))) for a, b in zip(parts[::2], parts[1::2], strict=True)
@@ -177,7 +177,7 @@ class Code:
         return parts[0]
 
     def masked_load(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
-        """Some neighbouring elements; the others are zero."""
+        """Load the elements that the mask selects; the others are zero."""
         vector, name = f"<{count} x {llvm}>", f"llvm.masked.load.v{count}{short(llvm)}.p0"
         self.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{count} x i1>, {vector})"
         given = [("ptr", pointer), ("i32", str(align)), (f"<{count} x i1>", mask), (vector, "zeroinitializer")]
@@ -185,7 +185,7 @@ class Code:
         return self.emit(f"freeze {vector} {self.call(vector, name, *given, pure=False)}", pure=False)
 
     def masked_store(self, count: int, llvm: str, value: str, pointer: str, align: int, mask: str) -> None:
-        """Give some neighbouring elements a value."""
+        """Store the elements that the mask selects."""
         vector, name = f"<{count} x {llvm}>", f"llvm.masked.store.v{count}{short(llvm)}.p0"
         self.unit.declarations[name] = f"declare void @{name}({vector}, ptr, i32 immarg, <{count} x i1>)"
         self.run(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {align}, <{count} x i1> {mask})")
@@ -206,5 +206,5 @@ class Code:
 
 
 def short(llvm: str) -> str:
-    """How the name of an intrinsic says a type."""
+    """A type as the name of an intrinsic spells it."""
     return {"float": "f32", "double": "f64"}.get(llvm, llvm)

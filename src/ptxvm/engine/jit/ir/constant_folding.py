@@ -1,4 +1,4 @@
-"""Arithmetic on constants while code is written, in Python integers: the bits of a lane."""
+"""Constant folding: arithmetic on the bits of a lane, as Python integers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def bf16_bits(bits: int) -> int:
 
 
 def signed(type: Type, a: int) -> int:
-    """The number that bits are."""
+    """Bits as a number of the type."""
     return a - (1 << type.bits) if type.is_signed and a >> (type.bits - 1) else a
 
 
 def integer(op: str, type: Type, a: int, b: int) -> int:  # noqa: C901, PLR0911 - a table
-    """The primitives on integers and predicates; the caller takes the result modulo the width."""
+    """A primitive on integers or predicates; the caller takes the result modulo the width."""
     x, y = signed(type, a), signed(type, b)
     match op:
         case "add":
@@ -64,7 +64,7 @@ def integer(op: str, type: Type, a: int, b: int) -> int:  # noqa: C901, PLR0911 
 
 @lru_cache(REMEMBERED)
 def integers(op: str, type: Type, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The same of all lanes."""
+    """The same for all lanes."""
     if len({*a}) == len({*b}) == 1:
         return (integer(op, type, a[0], b[0]),) * len(a)
     return tuple(integer(op, type, x, y) for x, y in zip(a, b, strict=True))
@@ -78,6 +78,6 @@ def _quotient(x: int, y: int) -> int:
 
 
 def compare(op: str, type: Type, a: int, b: int) -> int:
-    """A predicate of two integers."""
+    """Compare two integers."""
     x, y = signed(type, a), signed(type, b)
     return int({"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}[op])

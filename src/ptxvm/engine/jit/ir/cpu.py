@@ -1,4 +1,4 @@
-"""The processor that the code is for."""
+"""The target processor: its name, features and identity."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from ptxvm.engine.jit.ir.digest import Digest
 
-WITHOUT = "PTXVM_CPU_WITHOUT"  # in the environment: words with which the features begin that are not to be used
+WITHOUT = "PTXVM_CPU_WITHOUT"  # in the environment: prefixes of the features that code must not use
 CPUINFO = Path("/proc/cpuinfo")
 TELLING = ("vendor_id", "cpu family", "model", "stepping", "model name", "flags", "CPU implementer", "CPU part", "Features")
 
 
 @functools.cache
 def name() -> str:
-    """Its name, as LLVM knows it."""
+    """LLVM's name of the processor."""
     import llvmlite.binding as llvm  # noqa: PLC0415 - code that is ready needs no LLVM
 
     return str(llvm.get_host_cpu_name())
@@ -25,7 +25,7 @@ def name() -> str:
 
 @functools.cache
 def features() -> dict[str, bool]:
-    """What it can do, by LLVM's names; less, if the user says so."""
+    """Its features by LLVM's names, without those that the user forbids."""
     import llvmlite.binding as llvm  # noqa: PLC0415
 
     able = dict(llvm.get_host_cpu_features())
@@ -33,30 +33,30 @@ def features() -> dict[str, bool]:
 
 
 def without() -> tuple[str, ...]:
-    """The beginnings of the features that code is to do without."""
+    """The prefixes of the features that code must not use."""
     words = tuple(word for word in os.environ.get(WITHOUT, "").split(",") if word)
-    return (*words, "avx512") if "f16c" in words else words  # which includes it, as LLVM sees it
+    return (*words, "avx512") if "f16c" in words else words  # to LLVM, AVX-512 includes F16C
 
 
 def flags() -> str:
-    """The same, as LLVM's target machine is told of it."""
-    tuning = ["+fast-dpwssd"] if has("avx512vnni") else []  # one instruction, which LLVM takes apart where latency counts
+    """The features as LLVM's target machine takes them."""
+    tuning = ["+fast-dpwssd"] if has("avx512vnni") else []  # keeps one instruction, which LLVM would split for latency
     if has("avx2") and not has("avx512f"):
         tuning.append("+fast-gather")  # LLVM would test every lane of a masked gather and jump, whose cost is far greater
     return ",".join([("+" if able else "-") + feature for feature, able in sorted(features().items())] + tuning)
 
 
 def has(feature: str) -> bool:
-    """Can it do that?"""
+    """Has it a feature?"""
     return features().get(feature, False)
 
 
 @functools.cache
 def identity() -> str:
-    """What tells this processor from others, found without LLVM: code of one may not run on another."""
+    """A text that differs between processors that cannot run each other's code; found without LLVM."""
     try:
         with CPUINFO.open() as file:
-            first = takewhile(str.strip, file)  # the first processor's lines, up to an empty one
+            first = takewhile(str.strip, file)  # the lines of the first core, up to an empty one
             said = [line for line in first if line.partition("\t")[0] in TELLING]
     except OSError:
         said = []

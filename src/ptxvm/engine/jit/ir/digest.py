@@ -1,6 +1,6 @@
-"""Digests of what code depends on.
+"""Digests (BLAKE2) of the inputs of compilation.
 
-They are made by Python's own BLAKE2: `hashlib` loads OpenSSL first, which takes as long as a kept kernel to start.
+Python's own BLAKE2 makes them: `hashlib` loads OpenSSL first, which takes as long as starting a cached kernel.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ SIZE = 32  # bytes
 
 
 class Digest:
-    """Of some texts and bytes, one after the other."""
+    """The digest of a sequence of texts and bytes."""
 
     def __init__(self) -> None:
         self._state = blake2b(digest_size=SIZE)
 
     def add(self, data: str | bytes) -> Digest:
-        """Take more in."""
+        """Append data."""
         self._state.update(data.encode() if isinstance(data, str) else data)
         return self
 
     @property
     def bytes(self) -> bytes:
-        """What stands for it."""
+        """The digest."""
         return self._state.digest()
 
     @property
     def text(self) -> str:
-        """The same in hexadecimal."""
+        """The digest in hexadecimal."""
         return self._state.hexdigest()

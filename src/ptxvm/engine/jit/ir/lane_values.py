@@ -1,8 +1,8 @@
-"""What the JIT holds for a value: LLVM operands with a shape.
+"""Affine, uniform and varying values: how LLVM operands hold a value of all lanes.
 
-A value is *affine*, a scalar `base` and for each of some constant vectors K a scalar `u`, and lane n has
-`base + K1[n]*u1 + K2[n]*u2 + …` (modulo the width); without terms it is *uniform*; or it is *varying*, one LLVM vector.
-A scalar is the text of an LLVM operand, or a Python integer where it is known: the bits of the constant.
+An *affine* value has a scalar `base` and terms, pairs of a constant vector K and a scalar `u`: lane n holds
+`base + K1[n]*u1 + K2[n]*u2 + …` (modulo the width).  Without terms it is *uniform*.  A *varying* value is an LLVM vector.
+A scalar is the text of an LLVM operand, or a Python integer where it is known: the bits of a constant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Calls that leave all registers as they are, for what happens seldom in loops that need every register.
+"""Calls that preserve all registers, for rare paths of loops that need every register.
 
-To LLVM such a call is an instruction that changes memory only: it keeps what lives in registers over it.  A stub saves
-them; the function gets one pointer.  Only processors with AVX-512 have so much to lose; elsewhere it is a call.
+To LLVM such a call is inline assembly that only changes memory, so values stay in registers across it.  A stub saves and
+restores the registers; the function gets one pointer.  Only AVX-512 has registers enough to make this pay; on other
+processors it is an ordinary call.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, Unit
 
 GENERAL = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
-WORDS = ("rsi", "rdx", "rcx", "r8", "r9", "r10", "r11")  # of a question, beside the pointer
+WORDS = ("rsi", "rdx", "rcx", "r8", "r9", "r10", "r11")  # registers for words of a question, beside the pointer
 VECTORS, MASKS = 32, 8
 ROOM = VECTORS * 64 + MASKS * 8
 CLOBBERS = "~{memory},~{dirflag},~{fpsr},~{flags}"
 
 
 def call(code: Code, function: str, argument: str) -> None:
-    """Call a function of the module with a pointer; what it answers is in memory."""
+    """Call a function of the module with a pointer; it answers in memory."""
     if not _has_much_to_lose():
         code.run(f"call void @{function}(ptr {argument})")
         return
@@ -28,9 +29,9 @@ def call(code: Code, function: str, argument: str) -> None:
 
 
 def ask(code: Code, function: str, room: str, words: Sequence[tuple[int, str, str]]) -> str:
-    """Call a function of the module with a pointer to some words, each given by its place, its type and what it is.
+    """Call a function of the module with a pointer to words, each given as (index, type, operand); returns its i64.
 
-    It answers by an i64.  As many words as there are registers for are written down by the stub.
+    The stub stores the words that fit registers; the others are stored before the call.
     """
     quick = len(words) if _has_much_to_lose() else 0
     for place, type, operand in words[min(quick, len(WORDS)) :]:
@@ -52,7 +53,7 @@ def _has_much_to_lose() -> bool:
 
 
 def stub(unit: Unit, function: str, kept: Sequence[str] = GENERAL, first: Sequence[str] = ()) -> str:
-    """The function that does something first, saves the registers, calls, and puts them back; its name."""
+    """The stub that executes `first`, saves the registers, calls and restores them; returns its name."""
     name = f"{function}.quiet"
     if name in unit.helpers:
         return name
@@ -74,6 +75,6 @@ def stub(unit: Unit, function: str, kept: Sequence[str] = GENERAL, first: Sequen
 
 
 def _back(line: str) -> str:
-    """The move the other way round."""
+    """The restoring move of a saving one."""
     what, register, place = line.replace(",", "").split()
     return f"{what} {place}, {register}"

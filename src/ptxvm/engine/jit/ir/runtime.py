@@ -1,4 +1,4 @@
-"""Runtime functions: LLVM assembly that is the same for all kernels but for some constants, as files `runtime/NAME.ll`."""
+"""Runtime functions: templates of LLVM assembly in `runtime/NAME.ll`, the same for all kernels but for constants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from string import Template
 
 
 def runtime(name: str, /, **values: str | int) -> str:
-    """The text of a runtime function, with `values` for its `$names`; comments are left out.
+    """The text of a runtime function, with `values` for its `$names` and without comments.
 
     Raises KeyError where a name has no value.
     """
