@@ -1,1 +1,1 @@
-"""One node under construction: the kernel's context, registers and their shapes, operands, active lanes."""
+"""One node under construction: the kernel's context, register shapes, operands, active lanes, spill layout."""

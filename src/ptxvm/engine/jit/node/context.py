@@ -1,4 +1,4 @@
-"""A kernel as a module of LLVM IR, for CTAs of one shape."""
+"""The context of a translation: one version of a kernel, for CTAs of one shape, and what is known of it so far."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.image import Image
 from ptxvm.machine.window import GRAIN
 
-MOST_CACHED = 32  # accesses in loops: the processor has fewer registers for what is known of their allocations
-WINDOWED = {"param", "shared", "local"}  # they need no allocation
-MOST_THREADS = 1 << 18  # of CTAs that are under way at once ...
-MOST_BYTES = 1 << 30  # ... and what their records, shared and local memory may take
+MOST_CACHED = 32  # accesses in loops whose bounds are cached: the processor has no registers for more
+WINDOWED = {"param", "shared", "local"}  # spaces whose bounds are constant
+MOST_THREADS = 1 << 18  # of CTAs that are resident at once ...
+MOST_BYTES = 1 << 30  # ... and of their records, shared and local memory
 
 
 class KernelContext:
-    """A version of a kernel under translation: inputs, derived facts, and what the nodes leave for each other.
+    """A version of a kernel under translation: inputs, derived facts, and what its nodes share.
 
-    It is `general` where lanes may stand anywhere (`dispatch`): in the version without shapes, and where the kernel
-    has `partial_barriers` (its barriers are for some threads, `meeting`) or is `fair` (lanes that spin must not starve others).
+    A `general` version has a lane scheduler, which runs lanes that are at any node.  The shapeless version is general, and
+    so is one with `partial_barriers` (barriers for some threads), and a `fair` one (spinning lanes must not starve others).
     """
 
     TICKS = TICKS
-    SPANS = 4  # how many distances between lanes are told apart, for each instruction
-    TIME_SLICE = 64  # turns of loops after which a warp of a fair kernel lets others run
+    SPANS = 4  # access sites of an instruction, by the span of its lanes
+    TIME_SLICE = 64  # iterations of loops after which a warp of a fair kernel yields
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -55,12 +55,12 @@ class KernelContext:
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // WARP)
         self.width = width
-        self.fast = fast  # approximate functions keep the bounds of the manual only
-        self.trusted, self.metered = trusted, metered  # no access is checked; instructions are limited
+        self.fast = fast  # approximate functions only keep the error bounds of the manual
+        self.trusted, self.metered = trusted, metered  # no access is checked; instructions are counted against a limit
         self.shadow = shadow
-        self.held: dict[Bound, Variable] = {}  # accesses that must not leave a variable
-        self.several: list[Bound] = []  # of which only a run tells what their addresses belong to
-        self.outputs: dict[Bound, Variable] = {}  # stores that may go past the caches, and their parameters
+        self.held: dict[Bound, Variable] = {}  # accesses that must stay within a variable
+        self.several: list[Bound] = []  # accesses whose variable only a run tells
+        self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
         self.device_functions = requirements.device_functions(image, function)
         self.fair = spin_loops.spins(image, function) is not None
@@ -79,13 +79,15 @@ class KernelContext:
         self.layout = SpillLayout(self.plan, self.registers, self.pools, width)
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
-        self.written: dict[tuple[int, bool], NodeCode] = {}  # by the number of a node, and whether whole warps run it
+        self.written: dict[tuple[int, bool], NodeCode] = {}  # by the number of a node, and whether it is for whole warps
         self.buffers: dict[str, str] = {}
-        self.endings: set[int] = set()  # nodes of the straight version that it leaves to the masked one
-        self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version and where their lanes go
+        self.endings: set[int] = set()  # nodes of the straight version at which the masked one takes over
+        self.parting: dict[
+            int, tuple[int, int]
+        ] = {}  # nodes of the straight version at which lanes diverge, and their two targets
         self.sites: list[tuple[Bound, str, int, int, bool]] = before.sites if before else []
         self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
-        self.cached_bounds: set[tuple[int, int]] = set()  # of places in loops, and which of their fields
+        self.cached_bounds: set[tuple[int, int]] = set()  # access sites in loops, and which of their fields
         self.prefetches = 0
         self.uses_local = self.leaves_all = False
         self.addresses: set[int] = set()
@@ -97,7 +99,7 @@ class KernelContext:
         self.most_sites = self.most_spans + 4 * (len(self.instructions) + 16)
 
     def _plan(self) -> nodes.Plan:
-        """The nodes; where there are so many calls that functions stand in the code once, lanes may stand anywhere."""
+        """The nodes.  Functions whose code stands once need the lane scheduler."""
         found = nodes.Plan(self.image, self.function, general=self.partial_barriers or self.shapeless)
         if not found.shared or self.partial_barriers:
             return found
@@ -106,55 +108,55 @@ class KernelContext:
 
     @cached_property
     def streamed(self) -> list[Variable]:
-        """The parameters that have a bit in `kept`, in all versions."""
+        """The parameters with a bit in `cached_outputs`, in all versions."""
         return self.before.streamed if self.before is not None else []
 
-    # ── what nodes ask ──────────────────────────────────────────────────────────────────
+    # ── services for nodes ──────────────────────────────────────────────────────────────
 
     def instruction_number(self, bound: Bound) -> int:
-        """The number of an instruction among those of the kernel and of what it calls."""
+        """The number of an instruction among those of all frames."""
         return self._index[id(bound)]
 
     @property
     def frees(self) -> bool:
-        """May memory go away while it runs?"""
+        """Can memory be freed while it runs?"""
         return any(name == "free" or name.startswith(LAUNCHING) for name in self.device_functions)
 
     def add_host_call(self, bound: Bound, work: HostCall, inputs: list[Type], outputs: list[Type]) -> int:
-        """The number of something that Python does."""
+        """Enter a host call; returns its number."""
         self.host_calls.append((bound, work, inputs, outputs))
         return len(self.host_calls) - 1
 
     @property
     def pending(self) -> set[int]:
-        """The nodes at which lanes may stand while others run."""
+        """The nodes at which lanes may wait while others run."""
         return self.masked | {node.number for node in self.nodes if node.waits} | {0}
 
     @cached_property
     def caches_bounds(self) -> bool:
-        """Do accesses in loops keep their allocations in variables?  Not where there are many, nor where memory is freed."""
+        """Are the bounds of accesses in loops cached in variables?  Not if there are many, or memory can be freed."""
         looping = (b for node in self.nodes if self.plan.repeats(node) for b in node.code)
         count = sum("mem" in b.i.of.effects and WINDOWED.isdisjoint(b.summary.spaces) for b in looping)
         return count <= MOST_CACHED and not self.frees
 
     @property
     def time_slice(self) -> int:
-        """How many turns of loops a warp runs before it lets others run, or the machine look."""
+        """How many iterations of loops a warp runs before it yields, or checks the clock."""
         return self.TIME_SLICE if self.fair else self.TICKS
 
     @property
     def runs_partial_warps(self) -> bool:
-        """Do some lanes of a warp run what others do not?"""
+        """Does it run code for some lanes of a warp only?"""
         return not self.straight or any(node.predicated_tail for node in self.nodes)
 
     @property
     def sequential(self) -> bool:
-        """Is it the version that runs first, of a kernel whose CTAs run one after the other?"""
+        """Is it the first version of a kernel whose CTAs run one after the other?"""
         return self.main and not self.partial_barriers
 
     @property
     def shared_stride(self) -> int:
-        """From the shared memory of a CTA to that of the next one beside it."""
+        """Bytes from the shared memory of a resident CTA to that of the next."""
         return -(-max(self.shared_size, 1) // GRAIN) * GRAIN
 
     @property
@@ -164,12 +166,12 @@ class KernelContext:
 
     @property
     def cta_size(self) -> int:
-        """Bytes of the records of a CTA that is under way."""
+        """Bytes of the records of a resident CTA."""
         return self.warps * self.record_size + (CtaBarriers(self.warps).size if self.partial_barriers else 0)
 
     @property
     def most_resident(self) -> int:
-        """How many CTAs are under way at once, at most: those of a fair kernel may wait for each other."""
+        """The most CTAs that are resident at once: more than one if they may wait for each other."""
         if not self.fair:
             return 1
         local = self.local_stride * self.threads if self.uses_local else 0
@@ -177,73 +179,73 @@ class KernelContext:
         return max(1, min(MOST_THREADS // self.threads, MOST_BYTES // (self.cta_size + self.shared_stride + local + saved)))
 
     def field(self, code: Code, name: str) -> str:
-        """The place of a field of the launch's record."""
+        """The address of a field of the launch record."""
         return code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}")
 
     def record_cta_id(self, code: Code) -> None:
-        """Write the number of the CTA to the launch's record: the host is about to be asked."""
+        """Store the number of the CTA in the launch record, before a host call."""
         code.run("store i32 %ctaid.x, ptr %ctaid.x.place, align 8")
 
     def record_position(self, code: Code, number: str) -> None:
-        """Write the warp and an instruction's number, plus 1, to the launch's record: the clock is about to be looked at."""
+        """Store the warp, and an instruction's number plus 1, in the launch record, before a check of the clock."""
         at = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset('position')}")
         warp = code.emit(f"shl i64 {code.emit('zext i32 %warp to i64')}, 32")
         code.run(f"store i64 {code.emit(f'or i64 {warp}, {number}')}, ptr {at}, align 8")
 
     def context(self, code: Code, name: str, *, pure: bool = True) -> str:
-        """A field of the launch's record."""
+        """The value of a field of the launch record."""
         llvm = "ptr" if name in POINTERS else "i32"
         where = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}", pure=pure)
         return code.emit(f"load {llvm}, ptr {where}, align 8", pure=pure)
 
     def address(self, number: int) -> str:
-        """Where something of the module is: loaded from a table when the warp's function begins."""
+        """The address of a symbol of the module, which the warp function loads from a table when it begins."""
         self.addresses.add(number)
         return f"%address.{number}"
 
     def buffer(self, llvm: str, number: int) -> str:
-        """Scratch memory of the warp's function."""
+        """Scratch memory of the warp function."""
         name = f"%buffer.{number}." + re.sub(r"\W+", "_", llvm)
         self.buffers[name] = llvm
         return name
 
     def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
-        """The number of a place that accesses memory; where there are too many, one for lanes at any distance."""
+        """The number of an access site; where an instruction has too many, one that serves any span."""
         place = self._index[id(bound)]
         if (place, space, size, span, writing) not in self.site_numbers and len(self.sites) >= self.most_spans:
             span = 0
         key = (place, space, size, span, writing)
         if key not in self.site_numbers:
             if len(self.sites) == self.most_sites:
-                raise Crash(f"more accesses of memory than {self.most_sites}")
+                raise Crash(f"'{self.function.name}' has more than {self.most_sites} access sites; please report this")
             self.site_numbers[key] = len(self.sites)
             self.sites.append((bound, space, size, span, writing))
         return self.site_numbers[key]
 
     def needed_by_others(self, node: nodes.Node, key: Key) -> bool:
-        """Do lanes that stand elsewhere need their value of a register?"""
+        """Do lanes that wait at other nodes need their value of a register?"""
         if key == CARRY:
             return bool(node.waiting)
         return any(self.nodes[n].live_in >> key[0] & 1 for n in node.waiting)
 
     def diverges(self, node: nodes.Node) -> None:
-        """Lanes may part at the end of a node."""
+        """Note that lanes may diverge at the end of a node."""
         self.divergent.add(node.number)
 
     def by_memory(self, frame: nodes.Frame) -> int:
-        """The registers of a function that depend on what memory holds, as a mask."""
+        """The registers of a function that depend on loaded values, as a mask."""
         if frame.number not in self._by_memory:
             self._by_memory[frame.number] = if_conversion.by_memory(frame.code)
         return self._by_memory[frame.number]
 
     def pays_off(self) -> bool:
-        """Is the straight version worth it: does it run to the end, or at least a loop of it?"""
+        """Is the straight version worthwhile: does it reach the end, or run a loop?"""
         return not self.endings or any(self.plan.repeats(self.nodes[n]) for n, _ in self.written)
 
     # ── registers that are read before they are written ─────────────────────────────────
 
     def initialise_registers(self) -> None:
-        """Let registers that may be read first hold zero."""
+        """Give registers that may be read before they are written the value zero."""
         first = self.nodes[0]
         for frame in self.plan.frames:
             for register in frame.function.registers:

@@ -1,4 +1,4 @@
-"""What compiled code counts: the instructions that whole warps and parts of warps run, and those of their lanes."""
+"""Counters of executed instructions: of whole warps, of partial warps, and of lanes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ptxvm.machine.memory import Array
 
 COUNTED = 64  # bits of a counter
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
-ANSWER = "%answer"  # what the function of a warp returns
+ANSWER = "%answer"  # the result of the warp function
 SUMS = ("instructions", "thread_instructions")
 
 
 def begin() -> list[str]:
-    """The counters of a call of a warp's function."""
+    """The lines that set up the counters of the warp function."""
     return [line for name in (WHOLE, PARTS, LANES)
             for line in (f"  {name} = alloca i64, align 8", f"  store i64 0, ptr {name}, align 8")]  # fmt: skip
 
 
 def node(at: NodeBuilder) -> None:
-    """A node has run; one at which lanes have waited was counted when they came."""
+    """Count a node; one that begins after a wait was counted when lanes arrived."""
     length = 0 if at.node.waits else len(at.node.code) - at.node.predicated_tail
     if not length:
         return
@@ -45,7 +45,7 @@ def node(at: NodeBuilder) -> None:
 
 
 def meter(at: NodeBuilder, first: int, length: int, lanes: str) -> None:
-    """So many lanes have run instructions of the node: where they are limited, stop at the first that was one too many."""
+    """Count executed instructions against the limit, and fault at the first beyond it."""
     if not at.kernel.metered:
         return
     code = at.code
@@ -63,12 +63,12 @@ def meter(at: NodeBuilder, first: int, length: int, lanes: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Too many instructions have been executed, by the end of some of which these are the numbers."""
+    """Host call: the step limit is exceeded within the instructions of these numbers."""
 
     numbers: tuple[int, ...]
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
-        """Refuse the first that was one too many."""
+        """Raise the fault at the first instruction beyond the limit."""
         left, lanes = int(values[0][0]), int(values[1][0])
         index = (len(self.numbers) * lanes + left) // lanes
         limits = host.launch.limits
@@ -78,7 +78,7 @@ class Spent:
 
 
 def predicated_tail(at: NodeBuilder) -> None:
-    """What some lanes skip has run for the others."""
+    """Count the predicated tail for the lanes that ran it."""
     code, length, word = at.code, at.node.predicated_tail, f"i{at.width}"
     lanes = at.active_vector()
     bits = code.mask_bits(lanes) if lanes is not None else "-1"
@@ -97,7 +97,7 @@ def _add(at: NodeBuilder, name: str, count: str) -> None:
 
 
 def single_exit(lines: Iterable[str]) -> Iterator[str]:
-    """The code of a warp's function, which comes to one place wherever it returns."""
+    """The body of the warp function with its returns as jumps to one exit."""
     yield f"  {ANSWER} = alloca i32, align 4"
     for line in lines:
         if line.startswith("  ret i32"):
@@ -108,9 +108,9 @@ def single_exit(lines: Iterable[str]) -> Iterator[str]:
 
 
 def report(kernel: KernelContext) -> Iterator[str]:
-    """That place: what was counted is told to the launch.
+    """The exit: add the counters to those of the launch.
 
-    Where CTAs run one after the other, it is told to the function of the grid, whose sums LLVM keeps in registers.
+    Where CTAs run one after the other, they are added to sums of the grid function, which LLVM holds in registers.
     """
     yield "out:"
     for counter in (WHOLE, PARTS, LANES) if kernel.runs_partial_warps else (WHOLE,):
@@ -134,12 +134,12 @@ def _added(name: str, place: str) -> Iterator[str]:
 
 
 def grid_begins() -> list[str]:
-    """The sums of the function of a grid."""
+    """The lines that set up the sums of the grid function."""
     return ["  %sums = alloca [2 x i64], align 8", "  store [2 x i64] zeroinitializer, ptr %sums, align 8"]
 
 
 def grid_ends(kernel: KernelContext) -> Iterator[str]:
-    """It tells the launch."""
+    """Add the sums of the grid function to the counters of the launch."""
     yield "  %instructions = load i64, ptr %sums, align 8"
     if not kernel.runs_partial_warps:
         yield f"  %thread_instructions = mul i64 %instructions, {kernel.width}"

@@ -1,4 +1,4 @@
-"""Whether the lanes of a warp are likely to part at a branch: then the straight version of a kernel is no use."""
+"""Divergence prediction: where lanes probably diverge at a branch, the straight version is of no use."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ptxvm.engine.jit.node.context import KernelContext
 
 
 class DivergenceError(Exception):
-    """Lanes part at a place where they are likely to do so often."""
+    """Lanes probably diverge often at a branch."""
 
 
 def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool) -> None:
-    """Raise where lanes differ for certain, or by what memory holds, or in a loop by something that is not `affine`.
+    """Raise DivergenceError if a guard differs between lanes as a constant, by loaded data, or in a loop if it is not `affine`.
 
-    What is left compares the number of a thread with a size, and is the same for all lanes of nearly all warps; in a loop
-    lanes part at most once, at its end.
+    Other guards compare the number of a thread with a size: nearly all warps agree on them, and a loop diverges at its end at
+    most.
     """
     if known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not affine):
         raise DivergenceError

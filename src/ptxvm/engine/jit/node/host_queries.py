@@ -1,4 +1,4 @@
-"""What compiled code asks Python for: where an address lies, and registers that the launch knows."""
+"""Host calls that answer queries: the space of an address, special registers of the launch, wrong branch targets."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ptxvm.machine.memory import Array
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Is a generic address in a space?"""
+    """Host call: is a generic address in a space (`isspacep`)?"""
 
     space: str
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
-        """Look for the active lanes."""
+        """The answers for the active lanes."""
         return [host.memory.within(self.space, values[0])]
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialRegister:
-    """A special register that is the same for all threads, and not known when the kernel is compiled."""
+    """Host call: the value of a special register that is the same for all threads and is known only at run time."""
 
     name: str
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
-        """Its value now."""
+        """Its value, for each active lane."""
         now = TIMES.get(self.name)
         value = now() if now is not None else host.environment.get(self.name)
         return [np.full(len(threads), value, np.uint64)]
@@ -41,13 +41,13 @@ class SpecialRegister:
 
 @dataclass(frozen=True, slots=True)
 class NoTarget:
-    """An index past the end of a list of targets."""
+    """Host call: the fault of an index beyond a list of branch targets."""
 
     name: str
     count: int
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
-        """Refuse the least of them."""
+        """Raise the fault of the lane with the least wrong index."""
         wrong = np.where(values[0] >= self.count, values[0], np.iinfo(values[0].dtype).max)
         first = int(np.argmin(wrong))
         said = f"the index {wrong[first]} is outside the list '{self.name}' of {self.count} targets"

@@ -1,4 +1,4 @@
-"""Instrumentation: what the code of a kernel checks by itself while it runs, and what was noticed when it was written."""
+"""Instrumentation: the checks that are compiled into a kernel, and findings of its translation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ GRAIN = 4  # bytes of a cell, at most
 
 @dataclass(slots=True)
 class Shadow:
-    """What the code of a kernel watches, and what was noticed while it was written.
+    """The shadow memory of an instrumented kernel, and findings of its translation.
 
-    `grain` is bytes of a cell of shared memory, and of the rest; `finest` the smallest accesses met.  `doubts` are what
-    the tags cannot judge; `scheduled` tells that values depend on the order in which threads run.
+    `grain` is the size of a cell in bytes, for shared memory (True) and for other memory; `finest` the smallest access
+    seen.  `doubts` are accesses that tags cannot judge; `scheduled` says that values depend on the thread schedule.
     """
 
     checks: frozenset[str]
@@ -23,16 +23,16 @@ class Shadow:
 
     @property
     def race(self) -> bool:
-        """Does it look for races?"""
+        """Does it check for races?"""
         return "race" in self.checks
 
     @property
     def init(self) -> bool:
-        """Does it look for reads of bytes that were never written?"""
+        """Does it check for reads of uninitialised bytes?"""
         return "init" in self.checks
 
     def note(self, space: str, size: int) -> None:
-        """An access of elements of some size."""
+        """Note an access of elements of some size."""
         for shared in (True, False) if space == "generic" else (space == "shared",):
             self.finest[shared] = min(self.finest[shared], size)
         if space == "generic":
@@ -40,9 +40,9 @@ class Shadow:
 
     @property
     def fits(self) -> bool:
-        """Is no access smaller than a cell?"""
+        """Is each access at least as large as a cell?"""
         return all(self.finest[shared] >= grain for shared, grain in self.grain.items())
 
     def finer(self) -> Shadow:
-        """One that fits."""
+        """A shadow memory whose cells are as small as the smallest access."""
         return Shadow(self.checks, dict(self.finest), dict(self.finest))

@@ -1,4 +1,4 @@
-"""The code of one node under construction: its registers, its active lanes, and what instructions ask of the kernel."""
+"""The builder of one node: register values, active lanes, gathers and scatters, host calls, side exits."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from ptxvm.isa.special_registers import WARP
 
 
 class MergedChecks(Protocol):
-    """Comparisons of several accesses with the bounds of their window at once (`memory.merged_checks`)."""
+    """Bounds checks that several accesses share (`memory.merged_checks`)."""
 
     def covers(self, low: Raw, size: int, part: tuple[int, int]) -> bool:
-        """Is an access compared together with others?"""
+        """Does a shared check cover an access?"""
 
 
 NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
 
 
 class NodeBuilder(operands.Operands):
-    """Writes a node for whole warps (`full`), or for those lanes that stand there."""
+    """Writes a node for whole warps (`full`), or for the lanes of a mask."""
 
     alg: LlvmAlgebra
     ranges: MergedChecks
@@ -50,7 +50,7 @@ class NodeBuilder(operands.Operands):
         self.loaded: dict[Key, Value] = {}
         self.written: set[Key] = set()
         self.position = 0
-        self.notes: dict[int, str] = {}  # how instructions access memory, by their positions
+        self.notes: dict[int, str] = {}  # how each instruction accesses memory, by its position
         self.definitions: list[Definition] = []
         self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
         self.guard: Raw | None = None
@@ -69,24 +69,24 @@ class NodeBuilder(operands.Operands):
         return f"{'F' if self.full else 'M'}{self.node.number}.{stem}"
 
     def written_code(self) -> NodeCode:
-        """What the kernel keeps of the node."""
+        """The finished code of the node."""
         lines = self.prologue + self.code.lines
         return NodeCode(self.node, self.width, lines, self.leaves, self.loaded, self.definitions, self.notes, self.light)
 
     # ── registers ───────────────────────────────────────────────────────────────────────
 
     def key(self, register: Register, part: int = 0) -> Key:
-        """A register of this node's function among those of the kernel."""
+        """The key of a register of this node's function."""
         return self.kernel.plan.number(register, self.node.frame), part
 
     def slot(self, key: Key, type: Type) -> Value:
-        """What a register holds."""
+        """The current value of a register."""
         if key not in self.current:
             self.current[key] = self._load(key, type)
         return self.current[key]
 
     def _load(self, key: Key, type: Type) -> Value:
-        """What the register held when the node began."""
+        """The value of a register when the node begins."""
         if key not in self.loaded:
             raw = self.kernel.registers.load(key, type, self.prologue, self.code, (self.node.number, self.full))
             self.loaded[key] = Value(self.alg, type, raw)
@@ -107,7 +107,7 @@ class NodeBuilder(operands.Operands):
         self.definitions.append((self.position, key, value))
 
     def store_registers(self) -> None:
-        """Leave what is needed later; lanes that are not here keep what they have."""
+        """Store the registers that are live after the node; inactive lanes keep their values."""
         for key in sorted(self.written):
             if key != CARRY and not self.node.live_out >> key[0] & 1:
                 continue
@@ -124,7 +124,7 @@ class NodeBuilder(operands.Operands):
         return self.code.emit(f"bitcast i32 {self.mask} to <{self.width} x i1>")
 
     def active_vector(self) -> str | None:
-        """The lanes that commit this instruction as predicates; None for all."""
+        """The active lanes as a vector of predicates; None for all."""
         guard = self.alg.vector(pred, self.guard) if self.guard is not None else None
         if self.mask is None:
             return guard
@@ -132,7 +132,7 @@ class NodeBuilder(operands.Operands):
         return lanes if guard is None else self.code.emit(f"and <{self.width} x i1> {lanes}, {guard}")
 
     def active_text(self) -> str:
-        """The same as a mask."""
+        """The active lanes as a mask."""
         if self.guard is None:
             return self.mask or "-1"
         self.code.one_warp()
@@ -140,7 +140,7 @@ class NodeBuilder(operands.Operands):
         return bits if self.mask is None else self.code.emit(f"and i32 {bits}, {self.mask}")
 
     def active_raw(self) -> Affine:
-        """The same as a value."""
+        """The active lanes as a value."""
         found = self.active_text()
         return Affine(0xFFFF_FFFF) if found == "-1" else Affine(found)
 
@@ -153,26 +153,26 @@ class NodeBuilder(operands.Operands):
         return self.code.mask_bits(raw.name)
 
     def _escapes(self, key: Key) -> bool:
-        """Is a register's new value needed after what the instruction at hand is part of?"""
+        """Is a register that this instruction writes read beyond the predicated tail?"""
         node = self.node
         return not node.predicated_tail or self.position <= node.skip_branch or bool(node.escaping_writes >> key[0] & 1)
 
     # ── services ────────────────────────────────────────────────────────────────────────
 
     def buffer(self, llvm: str, number: int) -> str:
-        """Scratch memory of the warp's function."""
+        """Scratch memory of the warp function."""
         return self.kernel.buffer(llvm, number)
 
     def context(self, field: str) -> str:
-        """A field of the launch's record."""
+        """A field of the launch record."""
         return self.kernel.context(self.code, field)
 
     def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
-        """The number of a place that accesses memory."""
+        """The number of an access site."""
         return self.kernel.site(bound, space, size, span, writing=writing)
 
     def site_field(self, site: int, n: int) -> str:
-        """What it remembers of its last allocation: from memory, or in a loop from a variable, which LLVM keeps at hand."""
+        """A field of a site's last allocation: from memory, or in a loop from a variable, which LLVM promotes to a register."""
         if not self.caches_bounds:
             return self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
         self.kernel.cached_bounds.add((site, n))
@@ -182,7 +182,7 @@ class NodeBuilder(operands.Operands):
         return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + 8 * n}")
 
     def reload_site(self, site: int) -> None:
-        """It may remember another one now."""
+        """Reload the cached fields of a site, after the slow path may have changed them."""
         if self.caches_bounds and self.kernel.shadow is not None:
             self.kernel.cached_bounds |= {(site, n) for n in range(4)}  # instrumented accesses read all of them from here on
         for n in range(4 if self.caches_bounds else 0):
@@ -191,7 +191,7 @@ class NodeBuilder(operands.Operands):
                 self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")
 
     def prefetch_variable(self) -> str:
-        """A variable of the warp's function for where the access at hand was in the last turn of a loop."""
+        """A variable of the warp function: the address of this access in the last iteration of a loop."""
         self.kernel.prefetches += 1
         return f"%prefetch.{self.kernel.prefetches}"
 
@@ -204,7 +204,7 @@ class NodeBuilder(operands.Operands):
         self.kernel.uses_local = True
 
     def gather(self, llvm: str, places: str, mask: str | None) -> str:
-        """Load from a place of each lane."""
+        """Load from an address for each lane."""
         vector = f"<{self.width} x {llvm}>"
         predicate = mask or "splat (i1 true)"
         size = 8 if llvm in ("i64", "double") else 4
@@ -228,7 +228,7 @@ class NodeBuilder(operands.Operands):
         return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *given, pure=False)}", pure=False)
 
     def _loop_helper(self, kind: str, llvm: str) -> str:
-        """A function that gathers or scatters lane by lane."""
+        """A helper that gathers or scatters lane by lane."""
         name = f"ptxvm.{kind}.{llvm}"
         size = max(1, int(llvm[1:]) // 8)
         return self.code.unit.helper(name, runtime(f"{kind}_lanes", name=name, llvm=llvm, size=size, align=min(size, 16)))
@@ -239,12 +239,12 @@ class NodeBuilder(operands.Operands):
         return self.code.shuffle(llvm, self.width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
 
     def _of_warp(self, warp: int, places: str, mask: str | None) -> list[tuple[str, str]]:
-        """The places of one warp, and its lanes that are active."""
+        """The addresses of one warp, and the mask of its active lanes."""
         bits = "-1" if mask is None else self.code.warp_bits(mask, warp)
         return [(f"<{WARP} x ptr>", self._slice("ptr", places, warp)), ("i32", bits)]
 
     def scatter(self, llvm: str, value: str, places: str, mask: str | None) -> None:
-        """Store to a place of each lane, in their order."""
+        """Store to an address for each lane, in the order of the lanes."""
         vector = f"<{self.width} x {llvm}>"
         size = 8 if llvm in ("i64", "double") else 4
         if llvm not in NATIVE:
@@ -264,7 +264,7 @@ class NodeBuilder(operands.Operands):
         )
 
     def _transcendental(self, alg: LlvmAlgebra, function: str, type: Type, a: Raw) -> Raw:
-        """NumPy computes it, for all lanes."""
+        """A transcendental function of all lanes, computed by NumPy."""
         self.code.one_warp()
         uniform = isinstance(a, Affine)
         vector = self.alg.vector_type(type)
@@ -280,9 +280,9 @@ class NodeBuilder(operands.Operands):
     def host_call(
         self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None
     ) -> list[Value]:
-        """Ask the machine for something: values of all lanes go to Python, and values come back.
+        """Call Python with the values of all lanes; returns its results.
 
-        `quick` is a function of the module that does it too, for most values of whole warps.
+        `quick` is a function of the module that is tried first, for whole warps.
         """
         code = self.code
         code.one_warp()
@@ -317,7 +317,7 @@ class NodeBuilder(operands.Operands):
         return found
 
     def _try(self, quick: str, active: str, room: str, good: str) -> None:
-        """Let a function do it for a whole warp; go on where it has not."""
+        """Try a function of the module for a whole warp; go on to the host call where it fails."""
         code, whole, ask = self.code, self.code.label(), self.code.label()
         code.branch(code.emit(f"icmp eq i32 {active}, -1"), whole, ask, likely=True)
         code.block(whole)
@@ -326,7 +326,7 @@ class NodeBuilder(operands.Operands):
         code.block(ask)
 
     def refuse(self, bound: Bound, wrong: Value, work: HostCall, inputs: list[tuple[Type, Raw]]) -> None:
-        """Let Python say what is wrong, if anything is wrong in an active lane."""
+        """Fault by a host call if a predicate holds in an active lane."""
         code = self.code
         code.one_warp()
         bits = code.emit(f"and i32 {self.bits_of(wrong.raw)}, {self.active_text()}")
@@ -348,7 +348,7 @@ class NodeBuilder(operands.Operands):
     # ── affine values that are extended ─────────────────────────────────────────────────
 
     def _extended(self, alg: LlvmAlgebra, source: Type, a: Affine) -> Affine | None:
-        """An affine s32 or u32 as 64 bits, where no lane wraps; where one does, the warp goes on without shapes."""
+        """Extend an affine s32 or u32 to 64 bits; a side exit to the shapeless version is taken where a lane wraps."""
         surely = affine_integers.in_range(source, a, self.width)
         if self.kernel.shapeless or (self.dirty and not surely):
             return None

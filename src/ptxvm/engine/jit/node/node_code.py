@@ -1,4 +1,4 @@
-"""The code of one node as it was last written, and what is known of it."""
+"""The finished code of one node, and its definitions for the estimate of register pressure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ptxvm.algebra.value import Value
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.node.register_shapes import Key
 
-Definition = tuple[int, Key, Value]  # the position of an instruction, and what it gave to a register
+Definition = tuple[int, Key, Value]  # the position of an instruction, a register, and its new value
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCode:
-    """The lines of a node; `leaves` says that they hold a side exit.
+    """The lines of a node; `leaves` says that they have a side exit.
 
-    `loaded` and `definitions` are the values that it reads first and those that it makes; `notes` say how instructions
-    access memory, by their positions; `light` are vectors that take fewer registers than their type says.
+    `loaded` are the values of registers on entry, `definitions` those that it writes; `notes` say how instructions access
+    memory, by their positions; `light` are vectors that take fewer registers than their types say.
     """
 
     node: Node

@@ -1,4 +1,4 @@
-"""Where the operands of an instruction are, as values of the JIT."""
+"""The operands of an instruction as affine, uniform or varying values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 
 
 class MemoryPort(Protocol):
-    """What operands ask of the port `mem` (`memory.memory`)."""
+    """The part of the port `mem` that operands need (`memory.memory`)."""
 
     def flat(self, space: str, raw: Raw) -> Raw:
         """An address of a window as a generic one."""
 
     def to_generic(self, space: str, address: Value) -> Value:
-        """The same as a value, which may be checked."""
+        """The same for a value."""
 
 
 class Operands(NodeBuilder):
@@ -31,7 +31,7 @@ class Operands(NodeBuilder):
         raise NotImplementedError
 
     def special_register(self, bound: Bound, name: str, type: Type, *, volatile: bool) -> Value:
-        """Affine in the lane where it can be."""
+        """The value of a special register."""
         return special_registers.value(self, bound, name, type)
 
     def _u64(self, n: int) -> Value:
@@ -40,17 +40,17 @@ class Operands(NodeBuilder):
     # ── addresses ───────────────────────────────────────────────────────────────────────
 
     def function_address(self, function: Function) -> Value:
-        """It is kept with the addresses of the module."""
+        """The address of a function, from the table of the module's addresses."""
         return self._address(function)
 
     def _address(self, symbol: Function | Variable) -> Value:
-        """Where a function or variable of the module is, which differs from process to process."""
+        """The address of a function or variable of the module, which each process loads elsewhere."""
         number, more = self.kernel.image.address_number(symbol)
         start = Value(self.alg, u64, Affine(self.kernel.address(number), bits=-1 << 4))
         return start + more if more else start
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
-        """Where a variable is, in its own space; parameters are at generic addresses."""
+        """The address of a variable in its own space; parameters have generic addresses."""
         frame = self.node.frame
         where, at = self.kernel.image.place(variable, frame.function)
         if where == "parameter":
@@ -67,11 +67,11 @@ class Operands(NodeBuilder):
         return place
 
     def memory_port(self) -> MemoryPort:
-        """The port `mem` of the instruction at hand."""
+        """The port `mem` of the current instruction."""
         raise NotImplementedError
 
     def as_address(self, bound: Bound, value: Value) -> Value:
-        """A register as an address: of a window the low 32 bits count, so it does not matter where lanes wrap."""
+        """A register as an address; in a window only the low 32 bits count, so an affine one may wrap."""
         windowed = not bound.summary.spaces.isdisjoint(("shared", "local"))
         raw = value.raw
         if windowed and value.type.bits == 32 and isinstance(raw, Affine) and raw.terms:
@@ -84,6 +84,6 @@ class Operands(NodeBuilder):
         return value.to(u64)
 
     def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
-        """The port `mem` knows."""
+        """An address of a window as a generic one."""
         made: Value = self.memory(bound).to_generic(space, address)
         return made

@@ -1,6 +1,7 @@
-"""The registers that live from one node to another: stack slots of the warp's function, which LLVM turns to SSA.
+"""Registers that live across nodes, and their shapes: affine, uniform or varying.
 
-A register has one shape in the whole kernel, the least that all its values have.
+They are stack slots (`alloca`) of the warp function, which LLVM promotes to SSA values.  A register has one shape in the
+whole kernel: the join of the shapes of all its values.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ TERMS = 16  # of an affine register: the record of a warp has room for no more t
 
 
 class Urgency(enum.IntEnum):
-    """When a node is written again: the lower, the sooner.
+    """When a stale node is written again: the lower, the sooner.
 
-    VARIES: a register that the node reads turned out to vary.  More of its registers may follow, so the node waits for
-    them.  KEPT: the node only writes the register, so its own shapes stay the same.
+    SHAPE: an affine shape that the node reads has changed.  VARIES: a register that it reads turned out to vary; more of its
+    registers may follow, so the node waits for them.  WRITES: it only writes the register, so its shapes stay the same.
     """
 
     SHAPE = 0
@@ -33,7 +34,7 @@ class Urgency(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Of a register: the constants of an affine value, None where they are known when the code runs; or `varies`."""
+    """The shape of a register: the constants of an affine value, with None for scalars of run time; or `varies`."""
 
     varies: bool = False
     base: int | None = None
@@ -43,7 +44,7 @@ class Shape:
 
     @classmethod
     def of(cls, raw: Raw) -> Shape:
-        """That of a value."""
+        """The shape of a value."""
         if isinstance(raw, Varying):
             return cls(varies=True, loose=raw.loose)
         base = raw.base if isinstance(raw.base, int) else None
@@ -51,7 +52,7 @@ class Shape:
         return cls(base=base, terms=terms, loose=raw.loose, bits=raw.bits if base is None else base)
 
     def join(self, other: Shape) -> Shape:
-        """What both are."""
+        """The join: the least shape that covers both."""
         loose = self.loose and other.loose
         if self.varies or other.varies or [k for k, _ in self.terms] != [k for k, _ in other.terms]:
             return Shape(varies=True, loose=loose)
@@ -65,10 +66,10 @@ class Shape:
 
 @dataclass(slots=True)
 class Registers:
-    """The shapes found so far, and the nodes that depend on them: readers and writers of each register.
+    """The shapes found so far, and the nodes that read and write each register.
 
-    `stale` are those that must be written again, since a shape changed.  Without `affine` a register is uniform or
-    varies; with `told` its shape can be told from the values of its lanes.
+    `stale` nodes must be written again, since a shape changed.  Without `affine` each register is uniform or varying.  With
+    `recoverable` only such affine shapes are used whose scalars can be computed from the values of the lanes.
     """
 
     width: int
@@ -82,11 +83,11 @@ class Registers:
     stale: list[tuple[User, Urgency]] = field(default_factory=list)
 
     def load(self, key: Key, type: Type, into: list[str], code: Code, user: User) -> Raw:
-        """What a register holds, read into lines."""
+        """Load a register, in lines of `into`."""
         self.users.setdefault(key, set()).add(user)
         self.types[key] = type
         shape = self.shapes.get(key)
-        if shape is None:  # not written yet; the first write lets this node read again
+        if shape is None:  # not written yet; the first write makes this node stale
             self.blind.setdefault(key, set()).add(user)
             return Affine(0)
 
@@ -103,7 +104,7 @@ class Registers:
         return Affine(base, terms, shape.loose, bits=shape.bits)
 
     def store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
-        """Give a register a value."""
+        """Store a register, and widen its shape to that of the value."""
         self.writers.setdefault(key, set()).add(user)
         self.types[key] = type
         raw = alg.lenient(type, raw)
@@ -119,8 +120,8 @@ class Registers:
             raise TypeError(f"{raw} in a register of shape {shape}")
         if shape.base is None:
             alg.code.run(f"store {one} {text(one, raw.base)}, ptr {slot_name(key, 'b')}, align {alignment(one)}")
-        for n, ((_, kept), (_, u)) in enumerate(zip(shape.terms, raw.terms, strict=True)):
-            if kept is None:
+        for n, ((_, constant), (_, u)) in enumerate(zip(shape.terms, raw.terms, strict=True)):
+            if constant is None:
                 alg.code.run(f"store {one} {text(one, u)}, ptr {slot_name(key, f'u{n}')}, align {alignment(one)}")
 
     def _widen(self, key: Key, found: Shape, user: User) -> Shape:
@@ -143,13 +144,13 @@ class Registers:
         return new
 
     def initial(self, key: Key, type: Type) -> None:
-        """A register that is read before anything is written to it holds zero."""
+        """A register that is read before it is written holds zero."""
         self.types[key] = type
         zero = Shape(base=0)
         self.shapes[key] = self.shapes[key].join(zero) if key in self.shapes else zero
 
     def slots(self) -> list[tuple[Key, str, str]]:
-        """Every stack slot: the register, the part of it and the LLVM type."""
+        """All stack slots: register, part and LLVM type."""
         found = []
         for key, shape in sorted(self.shapes.items()):
             found += [(key, part, llvm) for part, llvm in self.parts(key, shape)]
@@ -166,7 +167,7 @@ class Registers:
         return found + [(f"u{n}", one) for n, (_, u) in enumerate(shape.terms) if u is None]
 
     def raw(self, key: Key, names: dict[str, str]) -> Raw:
-        """A register's value of the parts that were read."""
+        """The value of a register, of its loaded parts."""
         shape = self.shapes[key]
         if shape.varies:
             return Varying(names["v"], loose=shape.loose)
@@ -176,7 +177,7 @@ class Registers:
 
 
 def recoverable_lanes(shape: Shape) -> list[int] | None:
-    """For each term a lane in which it alone is not zero and its factor is 1, if lane 0 has the base."""
+    """For each term a lane where it has the factor 1 and all other terms 0, if lane 0 has the base; None if there is none."""
     patterns = [k for k, _ in shape.terms]
     if any(k[0] for k in patterns):
         return None
@@ -197,7 +198,7 @@ def slot_name(key: Key, part: str) -> str:
 
 
 def alignment(llvm: str) -> int:
-    """How a slot is aligned."""
+    """The alignment of a slot."""
     return 64 if llvm.startswith("<") else 8
 
 
@@ -210,7 +211,7 @@ def size_of(llvm: str) -> int:
 
 
 def move_slot(code: Code, base: str, slot: str, llvm: str, at: int, *, save: bool) -> None:
-    """A stack slot to or from the record; predicates as a mask."""
+    """Save a stack slot to the record, or restore it; predicates are stored as a mask."""
     where = code.emit(f"getelementptr i8, ptr {base}, i64 {at}")
     align = alignment(llvm)
     if save:

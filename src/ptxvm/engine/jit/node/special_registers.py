@@ -1,4 +1,4 @@
-"""The special registers: affine in the number of the lane wherever the shape of the CTA allows it."""
+"""The special registers as values: affine in the lane wherever the shape of the CTA allows it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _cycles(at: NodeBuilder) -> str:
 
 
 def _thread(at: NodeBuilder, axis: int) -> Raw:
-    """A coordinate of the thread: the warp's first one and a constant for each lane, where rows fit warps."""
+    """A coordinate of the thread: affine, if the rows of the CTA fit warps or warps fit rows."""
     x, y, z = at.kernel.block
     if axis > 2 or (x, y, z)[axis] == 1:
         return Affine(0)

@@ -1,9 +1,8 @@
-"""The stack of a thread where it is known only when the code runs (PTX 7, 9.7.17).
+"""Call stacks of run time: recursion, calls through pointers, and `alloca` (PTX 7, 9.7.17).
 
-Functions call themselves, or are called through pointers; and a function may take memory while it runs.  Such a
-function stands in the code once.  A call leaves on a second stack, which no address reaches, the registers that the
-caller needs afterwards, where its frame begins, and the node to which the callee returns.  The two stacks are measured
-in registers of the thread: STACK is where the frame begins, SAVED how much the second one holds.
+The code of such a function stands once.  A call pushes on a spill stack, which no address reaches, the registers that are
+live after it, the start of the caller's frame, and the node to return to.  Two registers of a thread hold positions: STACK
+the start of its frame in local memory, SAVED the bytes on its spill stack.
 """
 
 from __future__ import annotations
@@ -30,27 +29,27 @@ from ptxvm.machine.memory import Array
 
 
 def start(at: NodeBuilder, frame: Frame) -> Value:
-    """Where the outermost of the frames begins that one is part of."""
+    """The address of the outermost frame that a frame is inlined in."""
     if not frame.root.shared:
         return Value(at.alg, u64, Affine(0))
     return at.slot((STACK, 0), u32).to(u64)
 
 
 def end(at: NodeBuilder, frame: Frame) -> Value:
-    """Where a frame ends, with what the function has taken."""
+    """The end of a frame, with what `alloca` has added."""
     fixed = start(at, frame) + frame.end
     return fixed + at.slot((frame.extra, 0), u32).to(u64) if frame.extra is not None else fixed
 
 
 def set_end(at: NodeBuilder, frame: Frame, value: Value) -> None:
-    """Let it end elsewhere."""
+    """Set the end of a frame."""
     if frame.extra is None:
-        raise TypeError("a frame that does not grow")
+        raise TypeError(f"the frame of '{frame.function.name}' has a fixed size")
     at.assign((frame.extra, 0), u32, (value - (start(at, frame) + frame.end)).to(u32))
 
 
 def allocate(at: NodeBuilder, bound: Bound, size: Value, alignment: Value | int) -> Value:
-    """`alloca`: the frame grows upward."""
+    """`alloca`: grow the frame upward; returns the address of the new bytes."""
     frame = at.node.frame
     known = alignment.raw.constant if isinstance(alignment, Value) and isinstance(alignment.raw, Affine) else alignment
     step = max(known if isinstance(known, int) else 8, 8)
@@ -63,26 +62,26 @@ def allocate(at: NodeBuilder, bound: Bound, size: Value, alignment: Value | int)
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The stack has too little room."""
+    """Host call: the fault of a stack overflow."""
 
     what: str
     room: int
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
-        """Refuse it."""
+        """Raise the fault."""
         raise AccessFault("stack-overflow", f"{self.what} needs {int(np.max(values[0]))} bytes of a stack of {self.room}")
 
 
 def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
-    """Refuse what goes beyond the stack of a lane."""
+    """Fault if an end lies beyond the stack of a lane."""
     at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
 
 
-# ── the second stack ────────────────────────────────────────────────────────────────────
+# ── the spill stack ─────────────────────────────────────────────────────────────────────
 
 
 def _addresses(at: NodeBuilder, offset: int) -> str:
-    """Where the entry is that many bytes from the end, in each lane."""
+    """The address, in each lane, so many bytes from the top of the spill stack."""
     own = at.slot((SAVED, 0), u32).to(u64) + Value(
         at.alg, u64, Affine("%saved.warp", ((tuple(range(WARP)), at.kernel.saved_room),))
     )
@@ -105,31 +104,31 @@ def _reload(at: NodeBuilder, offset: int, type: Type) -> Value:
     return Value(at.alg, type, Varying(vector))
 
 
-def push(at: NodeBuilder, bound: Bound, kept: list[tuple[Key, Type]], call: tuple[Frame, int], caller_end: Value) -> None:
-    """Leave what is needed after a call, and begin the callee's frame beyond the caller's."""
+def push(at: NodeBuilder, bound: Bound, spilled: list[tuple[Key, Type]], call: tuple[Frame, int], caller_end: Value) -> None:
+    """Spill registers and the return node, and begin the callee's frame after the caller's."""
     callee, back = call
     name, first = callee.function.name, (caller_end + 15) & ((1 << 64) - 16)
     size = max(at.kernel.image.frame_size(callee.function, bound), LEAST_FRAME)
     check(at, bound, first + size, Overflow(f"the call of '{name}'", at.kernel.stack_size))
     offset = 0
-    for key, type in kept:
+    for key, type in spilled:
         _spill(at, offset, type, at.slot(key, type).raw)
         offset += entry_size(type)
     _spill(at, offset, u32, Affine(back))
     _spill(at, offset + 4, u32, at.slot((STACK, 0), u32).raw)
-    at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) + saved_size(kept))
+    at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) + saved_size(spilled))
     at.assign((STACK, 0), u32, first.to(u32))
     if callee.extra is not None:
         at.assign((callee.extra, 0), u32, Value(at.alg, u32, Affine(0)))
 
 
-def pop(at: NodeBuilder, kept: list[tuple[Key, Type]]) -> None:
-    """Take it back."""
-    first, offset, values = _reload(at, 4 - BACK, u32), -saved_size(kept), []
-    for key, type in kept:
+def pop(at: NodeBuilder, spilled: list[tuple[Key, Type]]) -> None:
+    """Reload the registers, and go back to the caller's frame."""
+    first, offset, values = _reload(at, 4 - BACK, u32), -saved_size(spilled), []
+    for key, type in spilled:
         values.append((key, type, _reload(at, offset, type)))
         offset += entry_size(type)
-    at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) - saved_size(kept))
+    at.assign((SAVED, 0), u32, at.slot((SAVED, 0), u32) - saved_size(spilled))
     at.assign((STACK, 0), u32, first)
     for key, type, value in values:
         at.assign(key, type, value)
@@ -137,5 +136,5 @@ def pop(at: NodeBuilder, kept: list[tuple[Key, Type]]) -> None:
 
 def returns_to(at: NodeBuilder) -> Raw:
     """The node to which each lane returns."""
-    place: Raw = _reload(at, -BACK, u32).raw
-    return place
+    number: Raw = _reload(at, -BACK, u32).raw
+    return number

@@ -1,1 +1,1 @@
-"""From a kernel to the text of its versions: the fixed point over shapes, the choice of a width."""
+"""Translation of a kernel to LLVM assembly: the fixed point over shapes, and the choice of versions."""

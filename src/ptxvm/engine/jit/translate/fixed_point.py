@@ -1,7 +1,7 @@
-"""The fixed point of a kernel's translation: nodes are written again until no shape of a register changes.
+"""The fixed point of translation: nodes are written again until no register changes its shape.
 
-A worklist holds the nodes that are to be written.  A node reads the shapes of registers as they are known so far; one that
-widens a shape puts the readers of that register back on the list.
+A worklist holds the nodes to write.  A node reads the shapes that are known so far; one that widens the shape of a register
+puts the readers of that register back on the list.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ptxvm.engine.jit.node.register_shapes import Urgency
 from ptxvm.engine.jit.translate.worklist import Worklist
 from ptxvm.isa.special_registers import WARP
 
-MOST_ROUNDS = 1000  # each masks one more node, or lets lanes wait at one more
+MOST_ROUNDS = 1000  # each masks a node, or adds a node at which lanes may wait
 
 
 def translate(kernel: KernelContext) -> str:
-    """The text of the module of one version of a kernel; raise DivergenceError where the straight version is no use."""
+    """The text of the module of one version of a kernel; raises DivergenceError where the straight version is of no use."""
     if kernel.shadow is not None and "memory" in kernel.shadow.checks:
         kernel.held, kernel.several = variable_bounds.held(frame.function for frame in kernel.plan.frames)
     kernel.outputs = streaming_stores.streamable(kernel)
@@ -34,7 +34,7 @@ def translate(kernel: KernelContext) -> str:
 
 
 class FixedPoint:
-    """Writes the nodes of a kernel until nothing changes."""
+    """Writes the nodes of a kernel until no shape changes."""
 
     def __init__(self, kernel: KernelContext) -> None:
         self.kernel, self.nodes = kernel, kernel.nodes
@@ -42,11 +42,11 @@ class FixedPoint:
 
     @property
     def queue(self) -> Worklist:
-        """The nodes that are to be written first."""
+        """The worklist of the highest urgency."""
         return self.queues[Urgency.SHAPE]
 
     def run(self) -> None:
-        """All nodes that can be reached, for whole warps and for parts of them."""
+        """Write all reachable nodes, for whole warps and for partial ones."""
         kernel = self.kernel
         everything = nodes.reachable(self.nodes, {0})
         self.queue.update((n, True) for n in everything)
@@ -59,11 +59,11 @@ class FixedPoint:
             self._settle()
             if not self._part(everything):
                 return
-        waits = f"the nodes at which lanes of '{kernel.function.name}' may wait"
-        raise Crash(f"{waits} have not settled after {MOST_ROUNDS} rounds")
+        said = f"the nodes at which lanes of '{kernel.function.name}' may wait still change after {MOST_ROUNDS} rounds"
+        raise Crash(f"{said}; please report this (engine='interp' runs the kernel)")
 
     def _part(self, everything: set[int]) -> bool:
-        """Mask the nodes that parted lanes come to; is anything to be written again?"""
+        """Mask the nodes that diverged lanes reach; must any node be written again?"""
         kernel = self.kernel
         before = [node.waiting for node in self.nodes]
         starts = {s for n in kernel.divergent for s in self.nodes[n].successors}
@@ -80,18 +80,18 @@ class FixedPoint:
         return bool(self.queue)
 
     def _dispatched(self) -> set[int]:
-        """The nodes that lanes come to by `dispatch`, even where they do not part: after waits, and from shared functions."""
+        """The nodes that the lane scheduler enters without divergence: after waits, and after shared functions."""
         backs = {number for frame in self.kernel.plan.frames for number in frame.backs}
         return {node.number for node in self.nodes if node.waits} | backs
 
     def _others(self) -> list[frozenset[int]]:
-        """For every node the nodes at which other lanes may stand while it runs."""
+        """For each node, the nodes at which other lanes may wait while it runs."""
         if not self.kernel.general:
             return nodes.waiting(self.nodes, self.kernel.divergent)
         return [frozenset(self.kernel.masked - {node.number}) for node in self.nodes]
 
     def _mask(self, numbers: set[int]) -> None:
-        """These nodes may run for some lanes of a warp."""
+        """Let nodes run for some lanes of a warp."""
         self.queue.update((n, False) for n in numbers - self.kernel.masked)
         self.kernel.masked |= numbers
 
@@ -120,7 +120,7 @@ class FixedPoint:
         return emitter
 
     def _left_to_others(self, node: nodes.Node) -> Emitter:
-        """The straight version ends before a node that is better run warp by warp."""
+        """End the straight version before a node; the masked version runs it warp by warp."""
         self.kernel.endings.add(node.number)
         emitter = Emitter(self.kernel, node, full=True)
         emitter.leaves = True

@@ -1,4 +1,4 @@
-"""How many vector registers the code of a node needs: an estimate, by which the width of a kernel is chosen."""
+"""Register pressure: an estimate of the vector registers that a kernel needs, which decides its width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BITS = 512  # of a register
 
 
 def weight(at: NodeCode, value: Value) -> int:
-    """The registers that a value takes; pieces of it that are equal take one, and those of one element none."""
+    """The registers that a value takes; equal parts of it share one, and broadcasts of memory take none."""
     if not isinstance(value.raw, Varying):
         return 0
     whole = -(-at.width * value.type.bits // BITS) if value.type.kind != "p" else 0
@@ -23,8 +23,8 @@ def weight(at: NodeCode, value: Value) -> int:
 
 
 def most_registers(kernel: KernelContext) -> int:
-    """The most that live at one time in a kernel."""
-    varying: dict[int, dict[Key, int]] = {}  # by the number of a register: its parts, and what they take
+    """The most registers that are live at once in a kernel."""
+    varying: dict[int, dict[Key, int]] = {}  # by the number of a register: its parts, with their vector registers
     for key, shape in kernel.registers.shapes.items():
         if shape.varies and key[0] >= 0:
             varying.setdefault(key[0], {})[key] = -(-kernel.width * kernel.registers.types[key].bits // BITS)
@@ -33,7 +33,7 @@ def most_registers(kernel: KernelContext) -> int:
 
 
 def ones(mask: int) -> Iterator[int]:
-    """The places of the bits that are set."""
+    """The indices of the set bits."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -41,17 +41,17 @@ def ones(mask: int) -> Iterator[int]:
 
 
 def _through(at: NodeCode, varying: dict[int, dict[Key, int]], mask: int) -> int:
-    """What lives through a node that does not look at it."""
+    """The registers that are live across a node and are not read in it."""
     parts = (part for number in ones(at.node.live_in & mask) for part in varying[number].items())
     return sum(taken for key, taken in parts if key not in at.loaded)
 
 
 def _pressure(at: NodeCode) -> int:
-    """The most that live at one time in a node."""
+    """The most registers that are live at once in a node."""
     code, shift = at.node.code, at.node.frame.registers
     alive = {key: [0, 0, weight(at, value)] for key, value in at.loaded.items()}
     ended: list[list[int]] = []
-    parts: dict[int, set[Key]] = {}  # of the registers that have been seen
+    parts: dict[int, set[Key]] = {}  # of the registers seen so far
     for key in alive:
         parts.setdefault(key[0], set()).add(key)
     definitions = at.definitions
@@ -75,11 +75,11 @@ def _pressure(at: NodeCode) -> int:
 
 
 def _most(ended: list[list[int]], length: int) -> int:
-    """The most of what begins, ends and takes so much that is there at one time."""
+    """The greatest sum of live ranges (start, end, registers) that overlap."""
     change = [0] * (length + 2)
     for start, end, taken in ended:
         change[start] += taken
-        change[max(end, start + 1)] -= taken  # the last reader may put its result there
+        change[max(end, start + 1)] -= taken  # the last reader may write its result to the same register
     most = total = 0
     for step in change:
         total += step

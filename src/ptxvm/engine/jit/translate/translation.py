@@ -1,4 +1,4 @@
-"""From a kernel to the texts of its versions."""
+"""Translation: a kernel and its versions as LLVM assembly, with their metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxvm.machine.image import Image
 
 
 class Translation:
-    """The versions of a kernel as LLVM IR, each made when it is asked for, after those from which warps come to it."""
+    """The versions of a kernel; each is translated on demand, after the versions from which warps come to it."""
 
     def __init__(self, image: Image, wanted: Specialisation) -> None:
         self.image, self.wanted = image, wanted
@@ -23,7 +23,7 @@ class Translation:
 
     @cached_property
     def versions(self) -> Versions:
-        """The version that runs first, and how others are made."""
+        """The version that runs first; it makes the others."""
         size = self.image.shared_size(self.wanted.function, self.wanted.shared)
         constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
         x, y, z = self.wanted.block
@@ -42,31 +42,31 @@ class Translation:
 
     @cached_property
     def masked(self) -> str:
-        """The text of the version for lanes that have parted."""
+        """The text of the version for diverged warps."""
         return self.versions.masked()
 
     @cached_property
     def shapeless(self) -> str:
-        """The text of the version in which nothing wraps."""
+        """The text of the version without affine registers."""
         if self.versions.kernel.straight:
-            _ = self.masked  # which numbers the places of its code first
+            _ = self.masked  # its access sites are numbered first
         return self.versions.shapeless()
 
     def text(self, version: str) -> tuple[str, Facts]:
-        """The module of a version (`first`, `masked` or `shapeless`), and what is known of it and those before."""
+        """The module of a version (`first`, `masked` or `shapeless`), and the metadata of it and those before."""
         with self._lock:
             text = self.versions.text if version == "first" else str(getattr(self, version))
             return text, self.facts
 
     @property
     def loops(self) -> bool:
-        """May a thread run some of it several times?"""
+        """Has the kernel loops?"""
         kernel = self.versions.kernel
         return any(kernel.plan.repeats(node) for node in kernel.nodes)
 
     @property
     def facts(self) -> Facts:
-        """What is known of the versions that have been translated."""
+        """The metadata of the versions that have been translated."""
         kernel, image = self.versions.kernel, self.image
         number = kernel.instruction_number
         return Facts(

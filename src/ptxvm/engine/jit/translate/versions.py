@@ -1,4 +1,4 @@
-"""Which version of a kernel runs first, and how many warps abreast."""
+"""The choice of the first version of a kernel: straight or masked, and how many warps abreast."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ptxvm.engine.jit.translate.register_pressure import most_registers
 from ptxvm.isa.special_registers import WARP
 
 WIDTHS = (256, 128, 64)
-REGISTERS = 28  # vectors that may live at one time: the processor has 32
-HOPE = 1.3  # by how much fewer a wider version needs, since equal pieces of it share a register
+REGISTERS = 28  # vectors that may be live at once: the processor has 32
+HOPE = 1.3  # a wider version may need fewer registers than its width says, since equal parts share one
 
 
 @dataclass(eq=False)
 class Versions:
-    """The version that runs first with its text, and how the others are made."""
+    """The version that runs first, with its text; `make` makes the contexts of the others."""
 
     make: Callable[..., KernelContext]
     kernel: KernelContext
     text: str
-    last: KernelContext | None = None  # the version that warps come from to the next
+    last: KernelContext | None = None  # the version from which warps come to the next
 
     def masked(self) -> str:
-        """The text of the version that warps of the straight one come to."""
+        """The text of the masked version, which takes over from the straight one."""
         return self._next()
 
     def shapeless(self) -> str:
-        """The text of the version where no affine value can wrap; after the masked one."""
+        """The text of the shapeless version, which takes over where an affine value wraps."""
         return self._next(shapeless=True)
 
     def _next(self, **how: bool) -> str:
@@ -45,7 +45,7 @@ class Versions:
 
 
 def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[str] = frozenset()) -> Versions:
-    """The version for a CTA of some threads; `make` makes its context by options, `checks` is what its code looks for."""
+    """Choose the version for a CTA of so many threads; `make` makes contexts, `checks` are compiled in."""
     if not checks:
         return _first(make, threads)
     shadow = Shadow(checks)
@@ -56,10 +56,10 @@ def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[s
 
 
 def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
-    """Whole warps first where it is likely that they stay whole."""
+    """Choose the straight version if warps probably stay whole, as wide as registers allow."""
     kernel = make()
     if kernel.partial_barriers and kernel.shadow is not None:
-        raise Unsupported("a quick look at a kernel in which threads wait for some others, in the JIT")
+        raise Unsupported("checks of a kernel with barriers for some threads, in the JIT")
     if threads >= WARP and not kernel.partial_barriers:
         narrow = _straight(make, WARP)
         if narrow is not None and narrow.kernel.pays_off():

@@ -1,4 +1,4 @@
-"""What is to be written next, while the shapes of a kernel's registers are being found."""
+"""The worklist of the fixed point: the nodes to write, in order of rank."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ User = tuple[int, bool]  # the number of a node, and whether whole warps run it
 
 
 class Worklist:
-    """Nodes, each once; those for whole warps come first, and of these the one of the lowest rank."""
+    """A set of nodes; those for whole warps come first, in order of rank."""
 
     def __init__(self, rank: Callable[[int], int]) -> None:
         self._rank = rank
         self._waiting: set[User] = set()
-        self._order: list[tuple[bool, int, User]] = []  # of these, and of some that have left
+        self._order: list[tuple[bool, int, User]] = []  # with nodes that were discarded
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def add(self, user: User) -> None:
-        """One more."""
+        """Add a node."""
         if user not in self._waiting:
             self._waiting.add(user)
             heapq.heappush(self._order, (not user[1], self._rank(user[0]), user))
 
     def update(self, users: Iterable[User]) -> None:
-        """Some more."""
+        """Add some nodes."""
         for user in users:
             self.add(user)
 
     def discard(self, user: User) -> None:
-        """One less, if it is here."""
+        """Remove a node, if it is in."""
         self._waiting.discard(user)
 
     def pop(self) -> User:
-        """The first one, which leaves."""
+        """Remove and return the first node."""
         while True:
             user = heapq.heappop(self._order)[2]
             if user in self._waiting:
