@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ptxvm.engine.jit.ir.digest import Digest
@@ -162,9 +162,9 @@ class Code:
         zeros = f"<{count} x i32> zeroinitializer"
         return self.emit(f"shufflevector <{count} x {type}> {one}, <{count} x {type}> poison, {zeros}")
 
-    def shuffle(self, type: str, count: int, a: str, b: str, order: list[int]) -> str:
-        """Some elements of two vectors."""
-        mask = f"<{len(order)} x i32> <" + ", ".join(f"i32 {n}" for n in order) + ">"
+    def shuffle(self, type: str, count: int, a: str, b: str, order: Sequence[int | None]) -> str:
+        """Some elements of two vectors; None where any will do."""
+        mask = f"<{len(order)} x i32> <" + ", ".join(f"i32 {'poison' if n is None else n}" for n in order) + ">"
         return self.emit(f"shufflevector <{count} x {type}> {a}, <{count} x {type}> {b}, {mask}")
 
     def concatenate(self, type: str, parts: list[str], each: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, sums, text
-from ptxvm.engine.jit.memory import streaming_stores
+from ptxvm.engine.jit.memory import permuted_rows, streaming_stores
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a piece
@@ -151,12 +151,13 @@ class Addressing:
             return self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', place)}")
         return self.code.emit(f"inttoptr i64 {text('i64', place)} to ptr")
 
-    def kind(self, space: str, raw: Raw, size: int) -> str:
-        """How an access is cut in pieces, in words; empty where it is not."""
+    def kind(self, space: str, raw: Raw, size: int, count: int, *, writing: bool) -> str:
+        """How an access is cut in pieces, in words."""
         affine = self.affine(space, raw)
-        cut = pieces(affine, size, self.width) if affine is not None else None
-        if cut is None:
-            return ""
+        cut = pieces(affine, size * count, self.width) if affine is not None else None
+        if cut is None or (writing and not all(piece.contiguous for piece in cut)):
+            plan = self._plan(affine, size, count, writing=writing)
+            return permuted_rows.kind(plan) if plan is not None else "scatter" if writing else "gather"
         different = {(piece.offset, piece.steps, piece.contiguous) for piece in cut}
         rows = sum(contiguous for _, _, contiguous in different)
         if len(cut) == 1:
@@ -173,8 +174,56 @@ class Addressing:
         cut = pieces(affine, size * count, self.width) if affine is not None else None
         if affine is not None and cut is not None:
             return self._load_pieces(space, llvm, size, affine, cut, count)
+        if affine is not None and (plan := self._plan(affine, size, count, writing=False)) is not None:
+            return self._load_permuted(space, llvm, size, affine, plan, count)
         places = self.pointers(space, raw)
         return [self.at.gather(llvm, self._element(places, n * size), self.at.active_vector()) for n in range(count)]
+
+    def _plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.Plan | None:
+        """How to access rows and permute them, where all lanes are active."""
+        if affine is None or self.at.active_vector() is not None:
+            return None
+        return (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, count, self.width)
+
+    def _row_pointers(self, space: str, raw: Affine, plan: permuted_rows.Plan) -> list[str]:
+        """Where rows begin: those of the same scalars at constant distances."""
+        moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
+        first: dict[tuple[int, ...], tuple[str, int]] = {}
+        found = []
+        for row in plan.rows:
+            factors = tuple(k[row.lane] for k, _ in moving)
+            if factors not in first:
+                steps = tuple((k, u) for k, (_, u) in zip(factors, moving, strict=True) if k)
+                begin = Chunk(row.lane, row.count, contiguous=True, offset=row.offset, steps=steps)
+                first[factors] = self.piece_pointer(space, raw, begin), row.offset
+            pointer, start = first[factors]
+            more = row.offset - start
+            found.append(self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {more}") if more else pointer)
+        return found
+
+    def _load_permuted(
+        self, space: str, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, count: int
+    ) -> list[str]:  # fmt: skip
+        code, each = self.code, plan.each
+        vectors, scalars = {}, {}
+        for n, (row, pointer) in enumerate(zip(plan.rows, self._row_pointers(space, raw, plan), strict=True)):
+            if row.count == 1:
+                scalars[n] = code.emit(f"load {llvm}, ptr {pointer}, align {size}", pure=False)
+                continue
+            loaded = code.emit(f"load <{row.count} x {llvm}>, ptr {pointer}, align {size}", pure=False)
+            order = [k if k < row.count else None for k in range(each)]
+            vectors[n] = loaded if row.count == each else code.shuffle(llvm, row.count, loaded, "poison", order)
+        permuter = permuted_rows.Permuter(code, llvm, each)
+        made: dict[tuple[permuted_rows.Place, ...], str] = {}
+        found = []
+        for first in range(0, self.width * count, self.width):
+            lanes = [plan.places[n : n + each] for n in range(first, first + self.width, each)]
+            for part in lanes:
+                if part not in made:
+                    made[part] = permuter.collected(vectors, scalars, part)
+            found.append(code.concatenate(llvm, [made[part] for part in lanes], each))
+            self.at.light[found[-1]] = -(-len({*lanes}) * each * size // 64)
+        return found
 
     def _element(self, places: str, offset: int) -> str:
         return self.code.emit(f"getelementptr i8, <{self.width} x ptr> {places}, i64 {offset}") if offset else places
@@ -282,6 +331,9 @@ class Addressing:
         affine = self.affine(space, raw)
         cut = pieces(affine, size * count, self.width) if affine is not None else None
         if affine is None or cut is None or not all(p.contiguous for p in cut):
+            if affine is not None and (plan := self._plan(affine, size, count, writing=True)) is not None:
+                self._store_permuted(space, llvm, size, affine, plan, vectors)
+                return
             places = self.pointers(space, raw)
             for n, vector in enumerate(vectors):
                 self.at.scatter(llvm, vector, self._element(places, n * size), self.at.active_vector())
@@ -311,3 +363,25 @@ class Addressing:
             return
         for vector, value, pointer in whole:
             code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
+
+    def _store_permuted(
+        self, space: str, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]
+    ) -> None:  # fmt: skip
+        code, each = self.code, plan.each
+        starts = range(0, self.width, each)
+        parts = [
+            code.shuffle(llvm, self.width, vector, "poison", list(range(first, first + each)))
+            for vector in vectors
+            for first in starts
+        ]
+        permuter = permuted_rows.Permuter(code, llvm, each)
+        for row, pointer, elements in zip(plan.rows, self._row_pointers(space, raw, plan), plan.sources(), strict=True):
+            if row.count == 1:
+                part, n = elements[0]
+                one = code.emit(f"extractelement <{each} x {llvm}> {parts[part]}, i64 {n}")
+                code.run(f"store {llvm} {one}, ptr {pointer}, align {size}")
+                continue
+            value = permuter.collected(dict(enumerate(parts)), {}, [*elements, *[None] * (each - row.count)])
+            if row.count < each:
+                value = code.shuffle(llvm, each, value, "poison", list(range(row.count)))
+            code.run(f"store <{row.count} x {llvm}> {value}, ptr {pointer}, align {size}")

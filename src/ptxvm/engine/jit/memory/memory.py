@@ -57,7 +57,7 @@ class Memory(Port):
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
             return [Value(self.alg, type, Affine(name)) for name in names]
         self._checked(space, raw, size, writing=False)
-        self.at.note(self.addressing.kind(space, raw, size) or "gather")
+        self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=False))
         return [Value(self.alg, type, Varying(name)) for name in self.addressing.load(space, llvm, type.bytes, raw, count)]
 
     def store(
@@ -80,8 +80,7 @@ class Memory(Port):
                 place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * type.bytes}")
                 self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {place}, align {min(type.bytes, 16)}")
             return
-        kind = self.addressing.kind(space, raw, size)
-        self.at.note(kind if kind and "broadcast" not in kind else "scatter")
+        self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=True))
         vectors = [self.alg.vector(type, v.raw) for v in values]
         weak = space == "global" and attributes.get("order") in (None, "weak")
         self.addressing.store(space, llvm, type.bytes, raw, vectors, self.bound if weak else None)

@@ -1,0 +1,228 @@
+"""Accesses of lanes in a regular order that is not theirs: rows of memory that are permuted between registers and lanes.
+
+A constant stride of a few elements, rows that several lanes share and a few distinct places are gathers and scatters to
+the processor, which take an element at a time.  Here the memory that all lanes touch is loaded or stored in rows, and
+shuffles bring every element to or from its lane.  All lanes are active: the bytes between two of them are in pages that
+the lanes touch, so a row may be loaded that covers more than its lanes ask for.  A row that is stored has no such gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.lane_values import REMEMBERED, Affine, Pattern, sums
+
+NATIVE = 4  # bytes of the least element that the processor gathers
+LOAD, SCALAR, SHUFFLE, STORE = 0.5, 1.5, 1.5, 1.0  # what instructions cost, roughly in cycles of one port ...
+GATHERED, SCATTERED, OUT_OF_LINE = 1.2, 2.0, 4.0  # ... and a lane of a gather, of a scatter, of either for small elements
+
+Place = tuple[int, int]  # of an element: a row, and which of its elements
+Element = tuple[Pattern, int]  # the factors of the scalars that are known when the code runs, and a distance in bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Neighbouring elements: how many, how far from the base in bytes, and a lane whose scalars are added."""
+
+    lane: int
+    offset: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The rows of an access, and for every element of every lane (`component * width + lane`) its place in them."""
+
+    rows: tuple[Row, ...]
+    places: tuple[Place, ...]
+    each: int  # elements of a register
+
+    def sources(self) -> list[list[Place]]:
+        """Of every row its elements: a register of those that hold all lanes of all components, and which of its elements."""
+        found: list[list[Place]] = [[(0, 0)] * row.count for row in self.rows]
+        for n, (row, element) in enumerate(self.places):
+            found[row][element] = divmod(n, self.each)
+        return found
+
+
+def register(size: int) -> int:
+    """How many elements of a size are permuted at a time; few processors permute the bytes of more than 16."""
+    if size < NATIVE and not cpu.has("avx512vbmi"):
+        return 16 // size
+    return (64 if cpu.has("avx512f") else 32) // size
+
+
+def kind(plan: Plan) -> str:
+    """What it is, in words."""
+    rows, single = sum(row.count > 1 for row in plan.rows), sum(row.count == 1 for row in plan.rows)
+    counted = ((rows, "row"), (single, "element"))
+    said = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counted if count)
+    return f"{said}, permuted"
+
+
+# ── which rows ──────────────────────────────────────────────────────────────────────────
+
+
+def loads(raw: Affine, size: int, count: int, width: int) -> Plan | None:
+    """How to load vectors of `count` elements; None where a gather does as well."""
+    if size > 2 * NATIVE or not cpu.has("avx2"):
+        return None
+    return _loads(*_elements(raw, size, count, width), size, count, width, register(size))
+
+
+def stores(raw: Affine, size: int, count: int, width: int) -> Plan | None:
+    """How to store them; None where a scatter does as well, or where the order of lanes counts."""
+    if size > 2 * NATIVE or not cpu.has("avx2"):
+        return None
+    return _stores(*_elements(raw, size, count, width), size, count, width, register(size))
+
+
+def _elements(raw: Affine, size: int, count: int, width: int) -> tuple[tuple[Pattern, ...], Pattern]:
+    """Of every lane the factors of its scalars, and of every element of every lane its distance in bytes."""
+    moving = [k for k, u in raw.terms if not isinstance(u, int)]
+    fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
+    factors = tuple(zip(*moving, strict=True)) if moving else ((),) * width
+    return factors, tuple(n + size * c for c in range(count) for n in fixed)
+
+
+@lru_cache(REMEMBERED)
+def _loads(
+    factors: tuple[Pattern, ...], distances: Pattern, size: int, count: int, width: int, each: int
+) -> Plan | None:  # fmt: skip
+    groups = _groups(factors, distances, size, width)
+    if groups is None:
+        return None
+    rows: list[Row] = []
+    found: dict[Element, Place] = {}
+    for factor, (lane, offsets) in groups.items():
+        for run in _runs(sorted(offsets), size, each):
+            for start, length in _covers(run, size, each):
+                for offset in run:
+                    if start <= offset < start + length * size:
+                        found.setdefault((factor, offset), (len(rows), (offset - start) // size))
+                rows.append(Row(lane, start, length))
+    places = tuple(found[factors[n % width], distance] for n, distance in enumerate(distances))
+    plan = Plan(tuple(rows), places, each)
+    cost = sum(LOAD if row.count > 1 else SCALAR for row in rows) + SHUFFLE * _shuffles(plan)
+    return plan if cost < width * count * (GATHERED if size >= NATIVE else OUT_OF_LINE) else None
+
+
+@lru_cache(REMEMBERED)
+def _stores(
+    factors: tuple[Pattern, ...], distances: Pattern, size: int, count: int, width: int, each: int
+) -> Plan | None:  # fmt: skip
+    groups = _groups(factors, distances, size, width)
+    order = list(dict.fromkeys(factors))
+    in_order = [order.index(factor) for factor in factors]
+    if groups is None or in_order != sorted(in_order) or sum(len(each) for _, each in groups.values()) < len(distances):
+        return None
+    rows: list[Row] = []
+    found: dict[Element, Place] = {}
+    for factor, (lane, offsets) in groups.items():
+        for run in _runs(sorted(offsets), size, 2):
+            done = 0
+            while done < len(run):
+                length = min(each, 1 << (len(run) - done).bit_length() - 1)
+                found |= {(factor, offset): (len(rows), n) for n, offset in enumerate(run[done : done + length])}
+                rows.append(Row(lane, run[done], length))
+                done += length
+    places = tuple(found[factors[n % width], distance] for n, distance in enumerate(distances))
+    plan = Plan(tuple(rows), places, each)
+    cost = sum(STORE if row.count > 1 else SCATTERED for row in rows)
+    cost += SHUFFLE * sum(max(len({part for part, _ in own}) - 1, 1) for own in plan.sources() if len(own) > 1)
+    return plan if cost < width * count * (SCATTERED if size >= NATIVE else OUT_OF_LINE) else None
+
+
+def _groups(
+    factors: tuple[Pattern, ...], distances: Pattern, size: int, width: int
+) -> dict[Pattern, tuple[int, set[int]]] | None:  # fmt: skip
+    """By the factors of the scalars: a lane that has them, and all distances; None where some are not whole elements apart."""
+    found: dict[Pattern, tuple[int, set[int]]] = {}
+    for n, distance in enumerate(distances):
+        found.setdefault(factors[n % width], (n % width, set()))[1].add(distance)
+    whole = all((n - min(offsets)) % size == 0 for _, offsets in found.values() for n in offsets)
+    return found if whole else None
+
+
+def _runs(offsets: list[int], size: int, each: int) -> list[list[int]]:
+    """Offsets whose neighbours are less than a register apart."""
+    runs = [[offsets[0]]]
+    for offset in offsets[1:]:
+        if offset - runs[-1][-1] < each * size:
+            runs[-1].append(offset)
+        else:
+            runs.append([offset])
+    return runs
+
+
+def _covers(run: list[int], size: int, each: int) -> list[tuple[int, int]]:
+    """Where rows begin that hold all of a run and nothing beyond its ends, and how many elements each has."""
+    last, covered = run[-1], run[0]
+    length = min(each, 1 << ((last - run[0]) // size + 1).bit_length() - 1)
+    found = []
+    for offset in run:
+        if offset >= covered:
+            start = min(offset, last - (length - 1) * size)
+            found.append((start, length))
+            covered = start + length * size
+    return found
+
+
+# ── permutations ────────────────────────────────────────────────────────────────────────
+
+
+def _shuffles(plan: Plan) -> int:
+    """How many shuffles of two registers bring elements to their lanes."""
+    parts = {plan.places[n : n + plan.each] for n in range(0, len(plan.places), plan.each)}
+    return sum(max(len({row for row, _ in part}) - 1, 1) for part in parts if len({*part}) > 1)
+
+
+class Permuter:
+    """Writes the shuffles of vectors of `each` elements."""
+
+    def __init__(self, code: Code, llvm: str, each: int) -> None:
+        self.code, self.llvm, self.each = code, llvm, each
+
+    def collected(self, sources: dict[int, str], scalars: dict[int, str], wanted: Sequence[Place | None]) -> str:
+        """A register of elements of several registers, and of scalars, which are rows of their own."""
+        alone = {row: n for n, place in reversed([*enumerate(wanted)]) if place is not None and (row := place[0]) in scalars}
+        if len(alone) == 1 and len({*wanted}) == 1:
+            return self.code.splat(self.llvm, scalars[next(iter(alone))], self.each)
+        vectors: dict[int, str] = {}
+        if alone:
+            held = "poison"
+            for row, n in sorted(alone.items(), key=lambda item: item[1]):
+                held = self.code.emit(f"insertelement <{self.each} x {self.llvm}> {held}, {self.llvm} {scalars[row]}, i64 {n}")
+            vectors[-1] = held
+            wanted = [(-1, alone[place[0]]) if place is not None and place[0] in alone else place for place in wanted]
+        for place in wanted:
+            if place is not None and place[0] >= 0:
+                vectors[place[0]] = sources[place[0]]
+        return self._tree([(frozenset({row}), name) for row, name in vectors.items()], wanted)
+
+    def _tree(self, made: list[tuple[frozenset[int], str]], wanted: Sequence[Place | None]) -> str:
+        """Two registers become one that has the elements of both in their lanes, until one is left."""
+        placed: set[int] = set()
+        while len(made) > 1 or not placed:
+            pairs = [made[n : n + 2] for n in range(0, len(made), 2)]
+            made = [pair[0] if len(pair) == 1 and placed >= pair[0][0] else self._both(pair, placed, wanted) for pair in pairs]
+            placed |= {row for rows, _ in made for row in rows}
+        return made[0][1]
+
+    def _both(
+        self, pair: list[tuple[frozenset[int], str]], placed: set[int], wanted: Sequence[Place | None]
+    ) -> tuple[frozenset[int], str]:  # fmt: skip
+        order: list[int | None] = []
+        for n, place in enumerate(wanted):
+            which = next((k for k, (rows, _) in enumerate(pair) if place is not None and place[0] in rows), None)
+            element = None if which is None or place is None else n if place[0] in placed else place[1]
+            order.append(None if which is None or element is None else which * self.each + element)
+        names = [name for _, name in pair]
+        rows = frozenset().union(*(rows for rows, _ in pair))
+        if len(names) == 1 and all(k in (None, n) for n, k in enumerate(order)):
+            return rows, names[0]
+        return rows, self.code.shuffle(self.llvm, self.each, names[0], [*names, "poison"][1], order)
