@@ -13,7 +13,7 @@ import pytest
 from engines import same
 
 import ptxvm
-from ptxvm.engine.jit.values import approx_exact
+from ptxvm.engine.jit.values import approx_avx2, approx_exact
 
 KERNEL = """
 .version 7.0
@@ -67,6 +67,7 @@ def test_the_bits_are_those_of_the_derivation(function: str, rng: np.random.Gene
 
 def test_where_the_processor_lacks_something_the_derivation_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(approx_exact, "available", lambda: False)
+    monkeypatch.setattr(approx_avx2, "available", lambda: False)
     given, out = np.linspace(0.5, 9, 64, dtype=np.float32), np.zeros(64, np.float32)
     kernel = ptxvm.load(KERNEL.replace("FUNCTION", "rsqrt.approx")).kernel()
     kernel.launch(block=64, args=[given, out, np.uint32(64)], engine="jit")

@@ -29,6 +29,7 @@ from ptxvm.engine.jit.ir.lane_values import (
 )
 from ptxvm.engine.jit.values import (
     affine_integers,
+    approx_avx2,
     approx_exact,
     approx_fast,
     approx_rsqrt,
@@ -42,6 +43,13 @@ from ptxvm.engine.jit.values.vector_algebra import Extremes, VectorAlgebra
 INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 RELATIONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 BITS = {"popc": "ctpop", "clz": "ctlz", "reverse": "bitreverse"}
+
+
+def approximations_writer(*, fast: bool) -> type[approx_exact.Writer] | None:
+    """What writes the approximate functions in vector registers of the processor, if it has what that takes."""
+    if approx_exact.available():
+        return approx_fast.FastWriter if fast else approx_rsqrt.Exact
+    return approx_avx2.Avx2Writer if approx_avx2.available() else None
 
 
 class LlvmAlgebra(VectorAlgebra):
@@ -58,7 +66,7 @@ class LlvmAlgebra(VectorAlgebra):
     ) -> None:
         super().__init__(code)
         self.fast = fast
-        self.writer: type[approx_exact.Writer] = approx_fast.FastWriter if fast else approx_rsqrt.Exact
+        self.writer = approximations_writer(fast=fast)
         self.buffer = buffer  # gives scratch memory of the function
         self._transcendental, self._guard = transcendental, guard
 

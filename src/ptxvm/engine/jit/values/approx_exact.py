@@ -294,11 +294,13 @@ ORDINARY = {
 }
 
 
-def function(alg: VectorAlgebra, writer: type[Writer], name: str, a: Value, derivation: Callable[[Value], Value]) -> Value:
+def function(
+    alg: VectorAlgebra, writer: type[Writer] | None, name: str, a: Value, derivation: Callable[[Value], Value]
+) -> Value:
     """A function of all lanes; by the derivation where the processor or the shape of the argument do not fit."""
     if alg.derives or alg.known(f32, a.raw) is not None:
         return derivation(a)
-    if not isinstance(a.raw, Varying) or not available():
+    if not isinstance(a.raw, Varying) or writer is None:
         return _derived(alg, name, a, derivation)
     code, held, flushes = alg.code, alg.vector_type(f32), a.raw.name in alg.unflushed
     both = f"{{ {held}, {held} }}"
