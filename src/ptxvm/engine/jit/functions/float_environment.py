@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 
 from ptxvm.engine.jit.ir.builder import Unit
+from ptxvm.engine.jit.values.rounding import MXCSR
 
 ARGUMENTS = "ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last"
 BODY = "ptxvm.ctas"
-MXCSR = 0x1F80  # to nearest, subnormal numbers kept, all exceptions masked
 
 
 def grid(unit: Unit) -> str:

@@ -6,14 +6,19 @@ whole vectors by the instructions of AVX-512 that name their rounding, where the
 
 from __future__ import annotations
 
+import platform
+
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64
 from ptxvm.algebra.value import Rounding
 from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, splat_literal
 from ptxvm.engine.jit.values import f16_soft
 from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
 
 MODES = {"rn": 1, "rz": 0, "rp": 2, "rm": 3}  # of llvm.set.rounding
+MXCSR_MODES = {"rn": 0, "rm": 1, "rp": 2, "rz": 3}  # its bits 13 and 14 (Intel SDM 1, 10.2.3)
+MXCSR = 0x1F80  # to nearest, subnormal numbers kept, all exceptions masked: the environment in which grids run
 EMBEDDED = {"rn": 8, "rm": 9, "rp": 10, "rz": 11}  # of AVX-512, without exceptions
 HALF_MODES = {"rn": 0, "rm": 1, "rp": 2, "rz": 3}  # of vcvtps2ph
 SHORT = {f32: "f32", f64: "f64"}
@@ -63,15 +68,22 @@ def _helper(
     alg: VectorAlgebra, name: str, mode: str, result: str, parameters: list[tuple[str, str]], body: str, args: list[str]
 ) -> str:
     """Call a function that does something in a rounding mode."""
-    alg.code.unit.declare("llvm.set.rounding", "void", "i32")
     formal = ", ".join(f"{t} {n}" for t, n in parameters)
-    text = (
-        f"define internal {result} @{name}({formal}) noinline strictfp #0 {{\n"
-        f"  call void @llvm.set.rounding(i32 {MODES[mode]}) strictfp\n  %r = {body}\n"
-        f"  call void @llvm.set.rounding(i32 1) strictfp\n  ret {result} %r\n}}"
-    )
-    alg.code.unit.helper(name, text)
+    before, after = (_set_mode(alg.code.unit, each) for each in (mode, "rn"))
+    head = f"define internal {result} @{name}({formal}) noinline strictfp #0 {{"
+    alg.code.unit.helper(name, f"{head}\n  {before}\n  %r = {body}\n  {after}\n  ret {result} %r\n}}")
     return alg.code.call(result, name, *[(t, a) for (t, _), a in zip(parameters, args, strict=True)])
+
+
+def _set_mode(unit: Unit, mode: str) -> str:
+    """The instruction that sets the mode; on x86 one that loads the whole environment, which is known."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        unit.declare("llvm.set.rounding", "void", "i32")
+        return f"call void @llvm.set.rounding(i32 {MODES[mode]}) strictfp"
+    word = MXCSR | MXCSR_MODES[mode] << 13
+    unit.declare("llvm.x86.sse.ldmxcsr", "void", "ptr")
+    place = unit.helper(f"ptxvm.mxcsr.{mode}", f"@ptxvm.mxcsr.{mode} = internal constant i32 {word}, align 4")
+    return f"call void @llvm.x86.sse.ldmxcsr(ptr @{place}) strictfp"
 
 
 def _embedded(alg: VectorAlgebra, op: str, type: Type, mode: str, args: list[str]) -> str:
