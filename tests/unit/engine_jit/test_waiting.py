@@ -653,7 +653,7 @@ def test_loops_that_end_by_themselves_need_not_be_fair(turn: str) -> None:
 }
 """
     body = kernel(f"mov.u32 %r2, 0; AGAIN: {turn}\nEND:", shared=f".const .u32 table = 1; .global .u32 list[9];{functions}")
-    assert spins(body.module.image, body.function) is None
+    assert not spins(body.module.image, body.function)
 
 
 def test_a_lock_that_nobody_gives_back_ends_with_the_budget() -> None:
@@ -702,3 +702,79 @@ END:
         32,
     )
     assert (out == 0xFFFF_FFFF).all()
+
+
+CHAIN = """
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %nctaid.x;
+    setp.ne.u32 %p0, %t, 0;
+    @%p0 bra MET;
+    atom.global.add.u32 %r2, [%base], 1;         // how many are under way
+    add.u32 %r2, %r2, 1;
+    red.global.max.u32 [%base+4], %r2;
+MET:
+    bar.sync 0;
+    @%p0 bra PASSED;
+"""
+PASSED = """
+PASSED:
+    bar.sync 0;
+    @%p0 bra END;
+    red.global.add.u32 [%base], -1;
+    mul.wide.u32 %d0, %r0, 4;
+    add.u64 %d0, %base, %d0;
+    st.release.gpu.u32 [%d0+8], 1;
+END:
+"""
+
+
+def await_flag(condition: str, distance: int) -> str:
+    """Wait for the flag of the CTA at a distance, where there is one."""
+    return f"""
+    setp.{condition}, 0;
+    @%p1 bra PASSED;
+    add.s32 %r3, %r0, {distance};
+    mul.wide.u32 %d1, %r3, 4;
+    add.u64 %d1, %base, %d1;
+WAIT:
+    ld.acquire.gpu.u32 %r4, [%d1+8];
+    setp.eq.u32 %p2, %r4, 0;
+    @%p2 bra WAIT;
+"""
+
+
+@pytest.mark.parametrize("block", [32, 96])
+def test_ctas_that_need_not_wait_run_one_after_the_other(block: int) -> None:
+    body = kernel(CHAIN + await_flag("eq.u32 %p1, %r0", -1) + PASSED)
+    out = np.zeros(60, np.uint32)
+    body.launch(grid=50, block=block, args=[out], engine="jit")
+    assert out.tolist() == [0, 1] + [1] * 50 + [0] * 8
+
+
+@pytest.mark.parametrize("block", [32, 96])
+def test_each_cta_waits_for_the_next_one(block: int) -> None:
+    last = "sub.u32 %r5, %r1, %r0; sub.u32 %r5, %r5, 1;"
+    body = kernel(CHAIN + last + await_flag("eq.u32 %p1, %r5", 1) + PASSED)
+    out = np.zeros(60, np.uint32)
+    body.launch(grid=50, block=block, args=[out], engine="jit")
+    assert out.tolist() == [0, 50] + [1] * 50 + [0] * 8
+
+
+def test_ctas_that_ask_between_barriers_wait_for_the_last_one() -> None:
+    """Each comes from barrier to barrier while it waits."""
+    body = kernel("""
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %nctaid.x;
+    setp.eq.u32 %p0, %t, 0;
+    @%p0 red.global.add.u32 [%base], 1;
+AGAIN:
+    mov.u32 %r2, %r1;
+    @%p0 ld.relaxed.gpu.u32 %r2, [%base];
+    setp.ne.u32 %p2, %r2, %r1;
+    bar.red.or.pred %p1, 0, %p2;
+    @%p1 bra AGAIN;
+    @%p0 red.global.add.u32 [%base+4], 1;
+""")
+    out = np.zeros(2, np.uint32)
+    body.launch(grid=40, block=64, args=[out], engine="jit")
+    assert out.tolist() == [40, 40]

@@ -21,7 +21,7 @@ from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
-FOUND: WeakKeyDictionary[Image, dict[Function, Bound | None]] = WeakKeyDictionary()  # the answers for kernels
+FOUND: WeakKeyDictionary[Image, dict[Function, frozenset[Bound]]] = WeakKeyDictionary()  # the answers for kernels
 STEADY = frozenset({"param", "const", "texture"})  # spaces that no thread writes while the kernel runs
 PRIVATE = STEADY | {"local"}
 
@@ -34,8 +34,8 @@ class Calls:
     loading: frozenset[Bound] = frozenset()
 
 
-def spins(image: Image, kernel: Function) -> Bound | None:
-    """A branch of a loop that waits for other threads; None for a kernel that has none.
+def spins(image: Image, kernel: Function) -> frozenset[Bound]:
+    """The branches at the ends of spin loops.
 
     Each version of a kernel asks, so the answer is remembered.
     """
@@ -45,7 +45,8 @@ def spins(image: Image, kernel: Function) -> Bound | None:
     return found[kernel]
 
 
-def _find(image: Image, kernel: Function) -> Bound | None:
+def _find(image: Image, kernel: Function) -> frozenset[Bound]:
+    found: set[Bound] = set()
     functions = list(called(image, kernel))
     calls = {each: {b: callees(image, b) for b in each.instructions if b.calls} for each in functions}
     polling, loading, changing = (_reaching(calls, does) for does in (_polls, _loads_weakly, _writes_shared))
@@ -53,9 +54,8 @@ def _find(image: Image, kernel: Function) -> Bound | None:
         own = calls[function].items()
         polls = frozenset(b for b, inner in own if not polling.isdisjoint(inner))
         loads = frozenset(b for b, inner in own if not loading.isdisjoint(inner) and changing.isdisjoint(inner))
-        if (found := _spin_branch(function, Calls(polls, loads))) is not None:
-            return found
-    return None
+        found |= _spin_branches(function, Calls(polls, loads))
+    return frozenset(found)
 
 
 def _reaching(calls: dict[Function, dict[Bound, list[Function]]], does: Callable[[Bound], bool]) -> set[Function]:
@@ -73,21 +73,22 @@ def _reaching(calls: dict[Function, dict[Bound, list[Function]]], does: Callable
     return found
 
 
-def _spin_branch(function: Function, calls: Calls) -> Bound | None:
-    """The first branch of a spin loop in a function."""
+def _spin_branches(function: Function, calls: Calls) -> set[Bound]:
+    """The branches at the ends of spin loops in a function."""
     code = function.instructions
     loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
-    return _polling_branch(code, loops, calls) or _weak_branch(function, loops, calls)
+    return _polling_loops(code, loops, calls) | _weak_loops(function, loops, calls)
 
 
 # ── loops that poll ─────────────────────────────────────────────────────────────────────
 
 
-def _polling_branch(code: list[Bound], loops: list[tuple[int, int]], calls: Calls) -> Bound | None:
-    """A branch that depends on an atomic or strong load, in a loop with such a load."""
+def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: Calls) -> set[Bound]:
+    """The ends of loops with an atomic or strong load in which a branch depends on such a load."""
+    found: set[Bound] = set()
     polled = _written(b for b in code if _polls(b) or b in calls.polling)
     if not polled:
-        return None
+        return found
     tainted = polled | _dependent(_data_flow(code), polled)
     for first, last in loops:
         inside = code[first : last + 1]
@@ -96,8 +97,8 @@ def _polling_branch(code: list[Bound], loops: list[tuple[int, int]], calls: Call
         for bound in inside:
             guard = bound.guard()
             if guard is not None and "flow" in bound.i.of.effects and tainted & bit_of(guard[0]):
-                return bound
-    return None
+                found.add(code[last])
+    return found
 
 
 def _polls(bound: Bound) -> bool:
@@ -109,11 +110,12 @@ def _polls(bound: Bound) -> bool:
 # ── loops on a weak load ────────────────────────────────────────────────────────────────
 
 
-def _weak_branch(function: Function, loops: list[tuple[int, int]], calls: Calls) -> Bound | None:
-    """An exit of a loop that ends only by another thread's store to an address that it loads weakly."""
+def _weak_loops(function: Function, loops: list[tuple[int, int]], calls: Calls) -> set[Bound]:
+    """The ends of loops that end only by another thread's store to an address that they load weakly."""
+    found: set[Bound] = set()
     code = function.instructions
     if not any(_loads_weakly(b) or b in calls.loading for first, last in loops for b in code[first : last + 1]):
-        return None
+        return found
     before: list[list[int]] = [[] for _ in code]
     for n, bound in enumerate(code):
         for after in successors(function, bound, n + 1):
@@ -123,9 +125,9 @@ def _weak_branch(function: Function, loops: list[tuple[int, int]], calls: Calls)
         body = _body(first, last, before)
         inside = [code[n] for n in sorted(body)]
         exits = [code[n] for n in sorted(body) if _leaves(function, n, body)]
-        if (found := _decided_exit(inside, exits, live[first], calls.loading)) is not None:
-            return found
-    return None
+        if _weak_load_decides(inside, exits, live[first], calls.loading):
+            found.add(code[last])
+    return found
 
 
 def _body(first: int, last: int, before: list[list[int]]) -> set[int]:
@@ -147,29 +149,28 @@ def _leaves(function: Function, n: int, body: set[int]) -> bool:
     return ends or any(after not in body for after in successors(function, bound, n + 1))
 
 
-def _decided_exit(inside: list[Bound], exits: list[Bound], live: int, calls: frozenset[Bound]) -> Bound | None:
-    """The exit of a loop that a weak load decides, if no exit depends on what the loop changes.
+def _weak_load_decides(inside: list[Bound], exits: list[Bound], live: int, calls: frozenset[Bound]) -> bool:
+    """Does a weak load decide an exit of a loop, and no exit depend on what the loop changes?
 
     `live` are the registers that are live before the loop; `calls` are the calls that load weakly.  A loop with any other
     call is none.
     """
     if any(bound.calls and bound not in calls for bound in inside):
-        return None
+        return False
     stored = [bound.operands.get("a") for bound in inside if _writes(bound)]
     loads = [bound for bound in inside if bound in calls or (_loads_weakly(bound) and bound.operands.get("a") not in stored)]
     if not loads:
-        return None
+        return False
     flows, seen = _data_flow(inside), _written(loads)
     seen |= _dependent(flows, seen)
-    decided = next((bound for bound in exits if _deciding(bound) & seen), None)
-    if decided is None:
-        return None
+    if not any(_deciding(bound) & seen for bound in exits):
+        return False
     changed = _written(b for b in inside if _reads_clock(b) or (b not in loads and not _repeats(b, stored)))
     for register in _bits(live & _written(inside)):  # computed from its value in the iteration before
         if _dependent(flows, register) & register:
             changed |= register
     changed |= _dependent(flows, changed)
-    return None if any(_deciding(bound) & changed for bound in exits) else decided
+    return not any(_deciding(bound) & changed for bound in exits)
 
 
 def _loads_weakly(bound: Bound) -> bool:

@@ -17,6 +17,7 @@ USED = (
     "nctaid.y", "rows", "saved",
 )  # fmt: skip
 TURNS = 1 << 12  # of warps, after which the machine looks whether to go on
+PASSES = 64  # over the warps of a CTA that comes from barrier to barrier, after which other CTAs run
 
 
 def grid_function(kernel: KernelContext) -> str:
@@ -40,6 +41,7 @@ def grid_function(kernel: KernelContext) -> str:
         local_stride=kernel.local_stride * kernel.threads,
         saved_stride=kernel.saved_room * warps * WARP,
         runnable=RUNNABLE,
+        passes=PASSES,
         turns=max(1, TURNS // warps),
     )
 

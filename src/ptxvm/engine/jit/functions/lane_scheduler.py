@@ -81,7 +81,7 @@ class LaneScheduler:
         less = code.emit(f"add i32 {left}, -1", pure=False)
         code.run(f"store i32 {less}, ptr %ticks, align 4")
         go = code.label()
-        code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), self._slice_ends(go), go, likely=False)
+        code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), self._slice_ends(go), go, likely=False)
         code.block(go)
         self._choose(self._runnable_bits(), "settle")
 

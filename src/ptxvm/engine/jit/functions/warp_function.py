@@ -12,12 +12,11 @@ from ptxvm.engine.jit.ir.builder import PIECES, Code
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, slow_path
 from ptxvm.engine.jit.node import counters
-from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
 from ptxvm.isa.special_registers import WARP
 
 ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
-FEW = 16  # barriers each of which has code of its own to keep what a warp needs
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
 
 
@@ -121,13 +120,16 @@ def _nodes(kernel: KernelContext) -> list[str]:
 
 def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
     """Write where a warp stops and how it goes on; the states from which it does."""
+    states = []
     if kernel.general:
         bodies += LaneScheduler(kernel).run()
         known = GENERAL + (SHAPELESS if kernel.shapeless else 0)
-        return [f"i32 {state}, label %resume.general" for state in (known, known + RUNNABLE)]
-    states = []
-    for full in (True, False):
-        for nodes in _grouped([node for node in kernel.nodes if node.waits and (node.number, full) in kernel.written], kernel):
+        states += [f"i32 {state}, label %resume.general" for state in (known, known + RUNNABLE)]
+        if not kernel.suspends_whole_warps:
+            return states
+    for full in (True,) if kernel.general else (True, False):
+        waits = [node for node in kernel.nodes if node.waits and (node.number, full) in kernel.written]
+        for nodes in _grouped([node for node in waits if node.barrier_wait or not kernel.general], kernel):
             bodies += suspend(kernel, nodes, full=full)
             resume = f"label %resume.{'F' if full else 'M'}{nodes[0].number}"
             states += [f"i32 {_state(kernel, node, full=full)}, {resume}" for node in nodes]
@@ -136,7 +138,7 @@ def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
 
 def _grouped(nodes: list[Node], kernel: KernelContext) -> list[list[Node]]:
     """The nodes before which warps keep the same, together, where there are many."""
-    if len(nodes) <= FEW:
+    if len(nodes) <= FEW_BARRIERS:
         return [[node] for node in nodes]
     found: dict[tuple[tuple[str, str, int], ...], list[Node]] = {}
     for node in nodes:
@@ -291,6 +293,8 @@ def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str
     if not full:
         mask = code.emit("load i32, ptr %record, align 8", pure=False)
     cases = " ".join(f"i32 {_state(kernel, node, full=full)}, label %resumed.{letter}{node.number}" for node in nodes)
+    if kernel.partial_barriers:
+        code.run("store i32 0, ptr %released, align 4")
     code.run(f"switch i32 %state, label %resumed.{letter}{first} [ {cases} ]")
     for node in nodes:
         code.block(f"resumed.{letter}{node.number}")
@@ -303,10 +307,11 @@ def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str
 def _arrive(kernel: KernelContext, code: Code, node: Node, state: str, *, full: bool) -> None:
     """A warp comes to a barrier: tell at which, and where it goes on."""
     code.block(f"suspend.{'F' if full else 'M'}{node.number}")
-    bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)
-    barriers = kernel.field(code, "barriers")
-    old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
-    code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
+    if not kernel.partial_barriers:
+        bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)
+        barriers = kernel.field(code, "barriers")
+        old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
+        code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
     mask = None
     if not full:
         mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)

@@ -28,6 +28,7 @@ def arrive(at: NodeBuilder, bound: Bound, request: Request) -> None:
     if number is None:
         raise TypeError("a barrier without a number")
     ayes = "0" if vote is None else at.bits_of(vote.raw)
+    at.waits_as_one = isinstance(number.raw, Affine) and not number.raw.terms
     come(at, bound, number, threads, ayes, waits=True)
 
 

@@ -102,8 +102,9 @@ class Terminator:
             self.code.jump(f"F{target}")
 
     def wait(self, target: int) -> None:
-        """A whole warp waits for others."""
-        if self.kernel.general:
+        """A whole warp waits for others; at one barrier, all of its lanes are released at once."""
+        as_one = self.kernel.suspends_whole_warps and self.node.barrier and self.at.waits_as_one
+        if self.kernel.general and not as_one:
             self.add_pending(target, "-1")
             self.code.jump("dispatch")
         else:
@@ -115,10 +116,10 @@ class Terminator:
             return
         code = self.code
         left = code.emit("load i32, ptr %ticks, align 4", pure=False)
-        less = code.emit(f"add i32 {left}, -1", pure=False)
+        less = code.emit(f"add i32 {left}, {-self.kernel.SPIN if self._spins() else -1}", pure=False)
         code.run(f"store i32 {less}, ptr %ticks, align 4")
         look, go = code.label(), code.label()
-        code.branch(code.emit(f"icmp eq i32 {less}, 0", pure=False), look, go, likely=False)
+        code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), look, go, likely=False)
         code.block(look)
         self.kernel.record_position(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
         if self.kernel.fair:
@@ -134,6 +135,10 @@ class Terminator:
         stopped = code.emit(f"icmp eq i32 {code.emit(f'load i32, ptr {answer}, align 8', pure=False)}, 0", pure=False)
         code.branch(stopped, go, "fault", likely=True)
         code.block(go)
+
+    def _spins(self) -> bool:
+        """Does the node end a spin loop?"""
+        return bool(self.node.code) and self.node.code[-1] in self.kernel.spinning
 
     def choose(self, guard: Raw | None, yes: int, no: int) -> None:
         """Some here, the others there."""
@@ -269,6 +274,10 @@ class Terminator:
         """Run the node of lowest rank at which lanes stand."""
         code = self.code
         if self.kernel.general:
+            if self._spins():
+                left = code.emit("load i32, ptr %ticks, align 4", pure=False)
+                less = code.emit(f"add i32 {left}, {1 - self.kernel.SPIN}", pure=False)  # `dispatch` counts one
+                code.run(f"store i32 {less}, ptr %ticks, align 4")
             code.jump("dispatch")
             return
         candidates = sorted((self.node.waiting | targets) - {EXIT}, key=self.rank)

@@ -25,6 +25,7 @@ from ptxvm.machine.window import GRAIN
 
 MOST_CACHED = 32  # accesses in loops whose bounds are cached: the processor has no registers for more
 WINDOWED = {"param", "shared", "local"}  # spaces whose bounds are constant
+FEW_BARRIERS = 16  # each of which has suspend and resume code of its own
 MOST_THREADS = 1 << 18  # of CTAs that are resident at once ...
 MOST_BYTES = 1 << 30  # ... and of their records, shared and local memory
 
@@ -38,7 +39,8 @@ class KernelContext:
 
     TICKS = TICKS
     SPANS = 4  # access sites of an instruction, by the span of its lanes
-    TIME_SLICE = 64  # iterations of loops after which a warp of a fair kernel yields
+    TIME_SLICE = 1 << 12  # iterations of loops after which a warp of a fair kernel yields ...
+    SPIN = 1 << 6  # ... of which one of a spin loop counts as so many
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -63,7 +65,8 @@ class KernelContext:
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
         self.device_functions = requirements.device_functions(image, function)
-        self.fair = spin_loops.spins(image, function) is not None
+        self.spinning = spin_loops.spins(image, function)
+        self.fair = bool(self.spinning)
         self.partial_barriers = self.fair or requirements.partial_barriers(image, function)
         self.unbounded = requirements.unbounded(image, function)
         self.partial_barriers = self.partial_barriers or self.unbounded
@@ -143,6 +146,11 @@ class KernelContext:
     def time_slice(self) -> int:
         """How many iterations of loops a warp runs before it yields, or checks the clock."""
         return self.TIME_SLICE if self.fair else self.TICKS
+
+    @cached_property
+    def suspends_whole_warps(self) -> bool:
+        """Has each barrier of a general kernel code of its own that keeps what a whole warp needs there?"""
+        return self.partial_barriers and sum(node.barrier_wait for node in self.nodes) <= FEW_BARRIERS
 
     @property
     def runs_partial_warps(self) -> bool:

@@ -56,6 +56,7 @@ class NodeBuilder(operands.Operands):
         self.guard: Raw | None = None
         self.mask: str | None = None if full else "%" + self.name("mask")
         self.dirty = False
+        self.waits_as_one = False  # the lanes that come to its barrier are released at once
         self.nested = False
         self.widened: dict[tuple[bool, Affine], Affine] = {}
         self.leaves = False

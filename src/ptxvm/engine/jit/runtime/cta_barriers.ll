@@ -13,12 +13,29 @@ entry:
   %waiting = getelementptr i32, ptr %m, i32 %waiting.at
   %alive = getelementptr i32, ptr %m, i32 $alive
   %released = getelementptr i32, ptr %m, i32 $released
+  %whole = icmp eq i32 %expected, -1
+  br i1 %whole, label %search, label %count.all
+search: ; for a warp that has not come to a barrier for all; as they come in their order, from the last one
+  %q = phi i32 [ $warps, %entry ], [ %q.next, %search.on ]
+  %q.next = add i32 %q, -1
+  %q.here.place = getelementptr i32, ptr %arrived, i32 %q.next
+  %q.here = load i32, ptr %q.here.place, align 4
+  %q.alive.place = getelementptr i32, ptr %alive, i32 %q.next
+  %q.living = load i32, ptr %q.alive.place, align 4
+  %q.gone = xor i32 %q.living, -1
+  %q.covered = or i32 %q.here, %q.gone
+  %q.complete = icmp eq i32 %q.covered, -1
+  br i1 %q.complete, label %search.on, label %end
+search.on:
+  %q.all = icmp eq i32 %q.next, 0
+  br i1 %q.all, label %count.all, label %search
+count.all:
   br label %count
 count:
-  %w = phi i32 [ 0, %entry ], [ %w.next, %count ]
-  %some = phi i32 [ 0, %entry ], [ %some.next, %count ]
-  %missing = phi i32 [ 0, %entry ], [ %missing.next, %count ]
-  %threads = phi i32 [ 0, %entry ], [ %threads.next, %count ]
+  %w = phi i32 [ 0, %count.all ], [ %w.next, %count ]
+  %some = phi i32 [ 0, %count.all ], [ %some.next, %count ]
+  %missing = phi i32 [ 0, %count.all ], [ %missing.next, %count ]
+  %threads = phi i32 [ 0, %count.all ], [ %threads.next, %count ]
   %here.place = getelementptr i32, ptr %arrived, i32 %w
   %here = load i32, ptr %here.place, align 4
   %alive.place = getelementptr i32, ptr %alive, i32 %w

@@ -21,8 +21,12 @@ end:
   ret void
 }
 
-; Run some CTAs, as many side by side as the launch says; a CTA that has ended makes room for another one.
-; $$fields are the addresses of fields of the launch's record; $$fence fences stores past the caches.
+; Run some CTAs, at most as many side by side as the launch says.  $$fields are the addresses of fields of the launch's record;
+; $$fence fences stores past the caches.
+;
+; A CTA runs until all of its warps have ended, or all that can run have let others run: then it waits for what another CTA
+; writes, and the next one runs, in a slot of its own.  So few are under way at once where they do not wait for each other.
+; One that comes from barrier to barrier may wait as well: it goes on for $$passes passes over its warps before others run.
 define internal i32 @ptxvm.ctas(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
 $fields
@@ -35,44 +39,45 @@ $fields
   %deadlock = load ptr, ptr %deadlock.place, align 8
   %gx = load i32, ptr %nctaid.x.place, align 8
   %gy = load i32, ptr %nctaid.y.place, align 8
-  br label %fill
-fill:
-  %f = phi i64 [ 0, %entry ], [ %f.next, %fill.one ]
-  %f.cta = add i64 %first, %f
-  %f.offset = mul i64 %f, $cta_size
-  %f.records = getelementptr i8, ptr %records, i64 %f.offset
-  %f.cta_barriers = getelementptr i8, ptr %f.records, i64 $records_size
-  %f.there = icmp slt i64 %f.cta, %last
-  br i1 %f.there, label %fill.cta, label %fill.none
-fill.cta:
-  call void @ptxvm.begin(ptr %f.cta_barriers, i64 %f.cta, ptr %shared, ptr %local, i64 %f)
-  br label %fill.one
-fill.none:
-  store i64 -1, ptr %f.cta_barriers, align 8
-  br label %fill.one
-fill.one:
-  %f.next = add i64 %f, 1
-  %f.all = icmp eq i64 %f.next, %resident
-  br i1 %f.all, label %begin, label %fill
-begin:
-  %next.first = add i64 %first, %resident
   br label %round
 round:
-  %next = phi i64 [ %next.first, %begin ], [ %next.after, %round.end ]
-  %turn = phi i64 [ 0, %begin ], [ %turn.next, %round.end ]
+  %next.round = phi i64 [ %first, %entry ], [ %next, %still ]
+  %used.round = phi i64 [ 0, %entry ], [ %used, %still ]
+  %turn.round = phi i64 [ 0, %entry ], [ %turn, %still ]
   br label %slot
 slot:
   %s = phi i64 [ 0, %round ], [ %s.next, %slot.end ]
-  %next.now = phi i64 [ %next, %round ], [ %next.after, %slot.end ]
+  %next = phi i64 [ %next.round, %round ], [ %next.after, %slot.end ]
+  %used = phi i64 [ %used.round, %round ], [ %used.after, %slot.end ]
+  %turn = phi i64 [ %turn.round, %round ], [ %turn.after, %slot.end ]
   %progress = phi i1 [ false, %round ], [ %progress.after, %slot.end ]
   %busy = phi i1 [ false, %round ], [ %busy.after, %slot.end ]
   %s.offset = mul i64 %s, $cta_size
   %own = getelementptr i8, ptr %records, i64 %s.offset
   %m = getelementptr i8, ptr %own, i64 $records_size
-  %cta = load i64, ptr %m, align 8
-  %empty = icmp slt i64 %cta, 0
+  %more = icmp slt i64 %next, %last
+  %new = icmp eq i64 %s, %used
+  br i1 %new, label %unused, label %usual
+unused:
+  %room = icmp slt i64 %s, %resident
+  %opens = and i1 %room, %more
+  br i1 %opens, label %open, label %judge
+usual:
+  %there = load i64, ptr %m, align 8
+  %empty = icmp slt i64 %there, 0
   br i1 %empty, label %slot.end, label %run
+open:
+  call void @ptxvm.begin(ptr %m, i64 %next, ptr %shared, ptr %local, i64 %s)
+  %next.open = add i64 %next, 1
+  %used.open = add i64 %used, 1
+  br label %run
 run:
+  %next.run = phi i64 [ %next, %usual ], [ %next.open, %open ], [ %next.run, %again ], [ %next.another, %another ]
+  %used.run = phi i64 [ %used, %usual ], [ %used.open, %open ], [ %used.run, %again ], [ %used.run, %another ]
+  %turn.run = phi i64 [ %turn, %usual ], [ %turn, %open ], [ %turn.looked, %again ], [ %turn.looked, %another ]
+  %pass = phi i64 [ 0, %usual ], [ 0, %open ], [ %pass.next, %again ], [ 0, %another ]
+  %progress.run = phi i1 [ %progress, %usual ], [ true, %open ], [ %progress.cta, %again ], [ true, %another ]
+  %cta = load i64, ptr %m, align 8
   %shared.offset = mul i64 %s, $shared_stride
   %shared.own = getelementptr i8, ptr %shared, i64 %shared.offset
   store ptr %shared.own, ptr %shared.place, align 8
@@ -106,6 +111,7 @@ warp:
   %w = phi i32 [ 0, %run ], [ %w.next, %warp.end ]
   %alive = phi i1 [ false, %run ], [ %alive.after, %warp.end ]
   %moved = phi i1 [ false, %run ], [ %moved.after, %warp.end ]
+  %came = phi i1 [ false, %run ], [ %came.after, %warp.end ]
   %state.at = add i32 %w, $state
   %state.place = getelementptr i32, ptr %m, i32 %state.at
   %state = load i32, ptr %state.place, align 4
@@ -129,55 +135,67 @@ go:
   %r = call i32 @warp(ptr %ctx, ptr %sites, ptr %record, i32 %w, i32 %x, i32 %y, i32 %z, i32 %state)
   store i32 %r, ptr %state.place, align 4
   %lives = icmp sge i32 %r, 0
+  %r.flag = and i32 %r, $runnable
+  %r.yields = icmp ne i32 %r.flag, 0
+  %r.lets = and i1 %lives, %r.yields
+  %came.there = xor i1 %r.lets, true
   %wrong = icmp eq i32 %r, -2
   br i1 %wrong, label %bad, label %warp.end
 warp.end:
   %alive.now = phi i1 [ false, %warp ], [ true, %look ], [ %lives, %go ]
   %moved.now = phi i1 [ false, %warp ], [ false, %look ], [ true, %go ]
+  %came.now = phi i1 [ false, %warp ], [ false, %look ], [ %came.there, %go ]
   %alive.after = or i1 %alive, %alive.now
   %moved.after = or i1 %moved, %moved.now
+  %came.after = or i1 %came, %came.now
   %w.next = add i32 %w, 1
   %w.all = icmp eq i32 %w.next, $warps
   br i1 %w.all, label %cta.end, label %warp
 cta.end:
-  br i1 %alive.after, label %slot.end, label %replace
+  %progress.cta = or i1 %progress.run, %moved.after
+  %turn.more = add i64 %turn.run, 1
+  %looks = icmp uge i64 %turn.more, $turns
+  br i1 %looks, label %ask, label %looked
+ask:
+  %answer = call i32 %tick()
+  %stop = icmp ne i32 %answer, 0
+  br i1 %stop, label %bad, label %looked
+looked:
+  %turn.looked = phi i64 [ %turn.more, %cta.end ], [ 0, %ask ]
+  br i1 %alive.after, label %lives.on, label %replace
+lives.on:
+  %pass.next = add i64 %pass, 1
+  %patient = icmp ult i64 %pass.next, $passes
+  %goes.on = and i1 %patient, %came.after
+  br i1 %goes.on, label %again, label %slot.end
+again:
+  br label %run
 replace:
-  %more = icmp slt i64 %next.now, %last
-  br i1 %more, label %another, label %retire
+  %another.there = icmp slt i64 %next.run, %last
+  br i1 %another.there, label %another, label %retire
 another:
-  call void @ptxvm.begin(ptr %m, i64 %next.now, ptr %shared, ptr %local, i64 %s)
-  %next.more = add i64 %next.now, 1
-  br label %slot.end
+  call void @ptxvm.begin(ptr %m, i64 %next.run, ptr %shared, ptr %local, i64 %s)
+  %next.another = add i64 %next.run, 1
+  br label %run
 retire:
   store i64 -1, ptr %m, align 8
   br label %slot.end
 slot.end:
-  %next.after = phi i64 [ %next.now, %slot ], [ %next.now, %cta.end ], [ %next.more, %another ], [ %next.now, %retire ]
-  %progress.now = phi i1 [ false, %slot ], [ %moved.after, %cta.end ], [ true, %another ], [ true, %retire ]
-  %busy.now = phi i1 [ false, %slot ], [ true, %cta.end ], [ true, %another ], [ false, %retire ]
-  %progress.after = or i1 %progress, %progress.now
-  %busy.after = or i1 %busy, %busy.now
+  %next.after = phi i64 [ %next, %usual ], [ %next.run, %lives.on ], [ %next.run, %retire ]
+  %used.after = phi i64 [ %used, %usual ], [ %used.run, %lives.on ], [ %used.run, %retire ]
+  %turn.after = phi i64 [ %turn, %usual ], [ %turn.looked, %lives.on ], [ %turn.looked, %retire ]
+  %progress.after = phi i1 [ %progress, %usual ], [ %progress.cta, %lives.on ], [ true, %retire ]
+  %busy.after = phi i1 [ %busy, %usual ], [ true, %lives.on ], [ %busy, %retire ]
   %s.next = add i64 %s, 1
-  %s.all = icmp eq i64 %s.next, %resident
-  br i1 %s.all, label %judge, label %slot
+  br label %slot
 judge:
-  br i1 %busy.after, label %still, label %good
+  br i1 %busy, label %still, label %good
 still:
-  br i1 %progress.after, label %round.end.look, label %stuck
+  br i1 %progress, label %round, label %stuck
 stuck:
+  store i64 %used, ptr %resident.place, align 8
   call void %deadlock()
   br label %bad
-round.end.look:
-  %turn.more = add i64 %turn, %resident
-  %looks = icmp uge i64 %turn.more, $turns
-  br i1 %looks, label %ask, label %round.end
-ask:
-  %answer = call i32 %tick()
-  %stop = icmp ne i32 %answer, 0
-  br i1 %stop, label %bad, label %round.end
-round.end:
-  %turn.next = phi i64 [ %turn.more, %round.end.look ], [ 0, %ask ]
-  br label %round
 good:
   br label %end
 bad:
