@@ -1,4 +1,4 @@
-"""The JIT engine: kernels compiled when they are first launched with a shape of CTA, or found where that was done before."""
+"""The JIT engine: compiles a kernel at its first launch with a shape of CTA, or loads it from the cache."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.run.relaunch import Relaunch
 
 
-OFTEN = 2  # launches after which more are likely
-MANY = 1000  # functions of a module whose kernels may call thousands
-REPEATS = 64  # kernels with shapes that are kept ready
+OFTEN = 2  # launches after which a relaunch is prepared
+MANY = 1000  # functions of a module, from which on kernels are checked for too many calls
+REPEATS = 64  # relaunches that are kept ready
 
 
 class Observer(Protocol):
-    """What watches a launch on compiled code (`checks.observed_launch`)."""
+    """The observer of an instrumented launch (`checks.observed_launch`)."""
 
     @property
     def calls(self) -> type[Callbacks]:
-        """The callbacks that answer the code."""
+        """The class of the callbacks."""
 
     @property
     def library(self) -> Library:
@@ -52,7 +52,7 @@ class Observer(Protocol):
         """The launch begins."""
 
     def end(self, calls: Callbacks, record: Record) -> None:
-        """It has ended; raises where something is suspicious."""
+        """The launch has ended; raises if something was suspicious."""
 
 
 class Jit:
@@ -64,7 +64,7 @@ class Jit:
         self._compiled: dict[Specialisation, Compiled] = {}
         self._repeats: dict[Hashable, Relaunch] = {}
         self._takes: dict[Function, bool] = {}
-        self.seconds = 0.0  # that launches have waited for code
+        self.seconds = 0.0  # that launches have waited for compilation
 
     @property
     def library(self) -> Library:
@@ -72,7 +72,7 @@ class Jit:
         return self.image.library
 
     def compiled(self, wanted: Specialisation, shape: LaunchShape | None = None) -> Compiled:
-        """The code of a kernel, as good as a launch of a shape is worth."""
+        """The code of a kernel, of the tier that a launch of a shape deserves."""
         found, tier = self._compiled.get(wanted), tiering.first(shape)
         if found is None:
             make, translated = partial(self._get, wanted), partial(self.shelf.host_calls, wanted)
@@ -88,7 +88,7 @@ class Jit:
         return version
 
     def takes(self, kernel: Function) -> bool:
-        """Does compiling pay?  A kernel that calls thousands of functions the interpreter has run meanwhile."""
+        """Does compiling pay?  The interpreter is faster for a kernel that calls thousands of functions."""
         if sum(len(program.functions) for program in self.image.programs) < MANY:
             return True
         if kernel not in self._takes:
@@ -99,7 +99,7 @@ class Jit:
         return self._takes[kernel]
 
     def repeat(self, what: Hashable, args: Sequence[Any]) -> LaunchResult | None:
-        """A launch that `prepare` got ready; None where that must be done in the usual way."""
+        """Run a relaunch that `prepare` made ready; None where the launch must take the usual way."""
         try:
             found = self._repeats.get(what)
         except TypeError:  # extents may be lists
@@ -117,10 +117,10 @@ class Jit:
     def prepare(
         self, what: Hashable, kernel: Function, extents: tuple[Extent, Extent], how: tuple[int, bool, bool, int | None]
     ) -> None:
-        """Get ready for more launches like one that has ended, where they are short; `repeat` gets the same `what`.
+        """Prepare relaunches like a launch that has ended, if it was short; `repeat` finds them by `what`.
 
-        `extents` are of the grid and of the CTA; `how` is dynamic shared memory, whether arithmetic is fast and accesses
-        are trusted, and the threads of the host.
+        `extents` are those of the grid and of the CTA; `how` is the dynamic shared memory, `fast`, `trusted`, and the number
+        of host threads.
         """
         shape, (shared, fast, trusted, threads) = LaunchShape(*extents), how
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
@@ -152,9 +152,8 @@ class Jit:
     ) -> Counters:
         """Run a grid, and those that it launches, to their end.
 
-        `parameters` is the address of the parameter bank, `given` memory that it will use.
-
-        `threads` is how many of the host run it: as many as there are processors, unless it or `PTXVM_THREADS` says so.
+        `parameters` is the address of the parameter bank, `given` memory that the grid will use.  `threads` is the number of
+        host threads; by default `PTXVM_THREADS`, or one for each processor.
         """
         metered = limits is not None and limits.counts
         wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted, metered=metered)
@@ -198,7 +197,7 @@ class Jit:
         return launch.counters()
 
     def _ran(self, wanted: Specialisation, compiled: Compiled, progress: cta_distribution.Progress) -> None:
-        """A kernel has run; if it often does for long, its code gets better."""
+        """Account for a launch; a kernel that has run for long is compiled again at the best tier."""
         compiled.took(progress.rate, progress.ctas)
         if tiering.pays(compiled):
             tiering.improve(compiled, partial(self.shelf.get, wanted))
@@ -206,7 +205,7 @@ class Jit:
     def examine(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None
     ) -> Counters:
-        """Run a grid whose code looks for what checkers report, its CTAs in order."""
+        """Run a grid of instrumented code, its CTAs in order."""
         compiled = self.compiled(wanted)
         launch = Launch(self.image, compiled.facts, shape, limits)
         runner, progress = (

@@ -1,1 +1,1 @@
-"""Launches that look quickly for what the checkers report."""
+"""Instrumented launches: a quick filter before the exact checkers."""

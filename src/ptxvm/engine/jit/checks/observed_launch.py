@@ -1,4 +1,4 @@
-"""A launch of a kernel that looks for what checkers report: its tags, and what it asks of Python."""
+"""An observed launch: the shadow memory and the callbacks of an instrumented kernel."""
 
 from __future__ import annotations
 
@@ -35,22 +35,24 @@ HEAP_BLOCK = "a block of malloc"  # as `machine.heap` names them
 
 
 class Suspicious(Exception):  # noqa: N818 - it says what happened
-    """Something that the exact checker has to look at."""
+    """A suspicion, which the exact checker decides."""
 
 
 @dataclass
 class ObservedLaunch:
-    """The quick look at one launch; `shadow` is that of its kernel, `new` the memory that has no value yet."""
+    """An instrumented launch; `shadow` is that of its kernel, `new` the memory that is uninitialised."""
 
     memory: Memory
     checks: frozenset[str]
     shadow: Shadow | None = None
     new: frozenset[Allocation] = frozenset()
-    before: dict[Allocation, Bytes] = field(default_factory=dict)  # what is written, and what it held
-    spare: dict[int, Bytes] = field(default_factory=dict)  # room for that, by its size: fresh memory costs more than the copy
+    before: dict[Allocation, Bytes] = field(default_factory=dict)  # written memory, and its contents before the launch
+    spare: dict[int, Bytes] = field(
+        default_factory=dict
+    )  # buffers for such copies, by size: fresh memory costs more than the copy
 
     def save(self, allocation: Allocation) -> None:
-        """The kernel is about to write there, perhaps for the first time."""
+        """Save the contents of an allocation before the kernel first writes to it."""
         if allocation.space == "global" and allocation not in self.before:
             room = self.spare.pop(allocation.size, None)
             room = np.empty(allocation.size, np.uint8) if room is None else room
@@ -58,18 +60,18 @@ class ObservedLaunch:
             self.before[allocation] = room
 
     def undo(self) -> None:
-        """Let memory hold again what it did before the launch."""
+        """Restore memory to its contents before the launch."""
         for allocation, values in self.before.items():
             allocation.bytes[:] = values
 
     @cached_property
     def library(self) -> Library:
-        """The functions of the device; nothing that they print is shown before the kernel is cleared."""
+        """The functions of the device; what they print is held back until the kernel is cleared."""
         return Library(self.memory, sink=lambda text: None)  # noqa: ARG005
 
     @property
     def calls(self) -> type[ObservedCallbacks]:
-        """What answers the code."""
+        """The class of the callbacks."""
         return ObservedCallbacks
 
     def begin(self, calls: Callbacks, record: Record) -> None:
@@ -93,19 +95,17 @@ class ObservedLaunch:
             record[AT[name]] = value % (1 << 64)
 
     def end(self, calls: Callbacks, record: Record) -> None:
-        """Was nothing suspicious?"""
+        """Raise Suspicious if the code has found something."""
         found = int(record[AT["suspicion"]])
         if found == 1:
-            raise Suspicious("lanes or warps missing at a barrier, or lanes of one access in several allocations")
+            raise Suspicious("lanes or warps are missing at a barrier, or one access reaches several allocations")
         if found:
             place = calls.place(calls.facts.sites[found - 2].instruction, 0)
-            raise Suspicious(
-                f"'{place.text}' at line {place.line} is not plainly ordered, or reads bytes that were never written"
-            )
+            raise Suspicious(f"'{place.text}' at line {place.line} may race, or read uninitialised bytes")
 
 
 class ObservedCallbacks(Callbacks):
-    """The callbacks of a kernel that is watched."""
+    """The callbacks of an instrumented kernel."""
 
     renumber: CFuncPtr
     observed: ObservedLaunch
@@ -124,15 +124,15 @@ class ObservedCallbacks(Callbacks):
             self._remember(number, site, found)
 
     def look_up(self, work: Work, operands: Operands) -> None:
-        """Look at the tags of what textures are read for."""
+        """Check the tags of the bytes that a texture look-up reads."""
         if self.tags is not None and isinstance(work, LookUp):
             for touched in work.touched(self.memory, operands):
                 self.tags.read(touched)
 
     def _remember(self, number: int, site: Site, found: Allocation) -> None:
-        """The next access at this place will be in the same allocation, in all likelihood.
+        """Remember the allocation of an access site, where its next access probably is.
 
-        The code sees to it that this one is, of all lanes, before it looks at tags.
+        The code checks that all lanes are in it before it reads tags.
         """
         start, end = found.start, found.end
         if found.home is not None:
@@ -151,7 +151,7 @@ class ObservedCallbacks(Callbacks):
 
 
 class Tags:
-    """The tags of the cells of all memory that a launch can reach; the host keeps none for what is never touched."""
+    """The tags of all cells of memory that a launch can reach; the host only backs those that are touched."""
 
     def __init__(
         self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Record
@@ -170,14 +170,14 @@ class Tags:
         self._start = self._tags.ctypes.data
 
     def displacement(self, allocation: Allocation) -> int:
-        """What brings an address, shifted to count cells, to the tag of the last write."""
+        """The distance from an address, scaled to cells, to the tag of its last write."""
         if allocation not in self._begins:
-            raise Suspicious(f"{allocation} was not there when the kernel was launched")
+            raise Suspicious(f"{allocation} was allocated after the launch began")
         self._fill(allocation)
         return self._start + self._begins[allocation] - (allocation.origin << self._shift(allocation))
 
     def read(self, touched: Touched) -> None:
-        """Leave tags of texture reads; suspicious are bytes that the grid has written, or that have no value (PTX 2.3)."""
+        """Tag texture reads; reading bytes that the grid has written, or uninitialised ones, is suspicious (PTX 2.3)."""
         table = self._memory.table
         every = (touched.addresses[:, None] + np.arange(touched.element * touched.count)).ravel().astype(np.uint64)
         owners = table.columns.owners(every)
@@ -189,15 +189,15 @@ class Tags:
 
     def _read(self, allocation: Allocation, offsets: Array) -> None:
         if allocation not in self._begins:
-            raise Suspicious(f"{allocation} was not there when the kernel was launched")
+            raise Suspicious(f"{allocation} was allocated after the launch began")
         self._fill(allocation)
         first = self._begins[allocation] // GRAIN
         cells = first + offsets // self._grain(allocation)
         wrote, reads = self._tags[cells], cells + self.distance // GRAIN
         if self.shadow.race and (wrote > HOST).any():
-            raise Suspicious("a texture is read where the grid has written")
+            raise Suspicious("a texture read reaches bytes that the grid has written")
         if self.shadow.init and (wrote == 0).any():
-            raise Suspicious("a texture is read where nothing was written")
+            raise Suspicious("a texture read reaches uninitialised bytes")
         begin = np.uint32(self.record[AT["cta_epoch"]])
         kept = (self._tags[reads] > 0) & (self._tags[reads] < begin)  # the first CTA stays
         self._tags[reads[~kept]] = np.uint32(self.record[AT["epoch"]]) | MANY
@@ -212,7 +212,7 @@ class Tags:
         return -(-(allocation.end - allocation.origin) // self._grain(allocation))
 
     def _fill(self, allocation: Allocation) -> None:
-        """Memory that has values counts as written."""
+        """Tag initialised memory as written."""
         if not self.shadow.init or allocation in self._filled or allocation in self._unwritten:
             return
         self._filled.add(allocation)
@@ -221,7 +221,7 @@ class Tags:
         cells[cells == 0] = HOST
 
     def renumber(self) -> None:
-        """The numbers of epochs run out: all before this CTA become one, and all of this CTA."""
+        """Renumber the epochs when numbers run out: all before this CTA become one, and all of this CTA another."""
         begin, low = int(self.record[AT["cta_epoch"]]), np.uint32(EPOCH - 1)
         tags = self._tags
         own = tags >= begin

@@ -1,9 +1,8 @@
-"""Checks on the JIT: a quick look that misses nothing, and the exact checker for what it cannot clear.
+"""The prefilter of the checkers: instrumented code that misses nothing; the exact checker decides what it suspects.
 
-The compiled kernel looks for what the checkers report, but coarsely (`shadow.py`): an access is suspicious unless it is
-plainly right.  What passes has no finding.  Whatever is suspicious, a fault included, ends the run; memory becomes again
-what it was, and the exact checker follows the kernel on the interpreter, so that findings are the same whichever engine
-ran.
+Instrumented code checks coarsely (`memory.shadow_tags`): an access is suspicious unless it is plainly right.  A run without
+suspicion has no finding.  A suspicion, or a fault, ends the run; memory is restored, and the exact checker runs the kernel
+on the interpreter.  So findings are the same whichever engine ran.
 
 **Why it misses no race.**  Take two accesses of a cell by different threads of which one writes, and not both are atomics
 or strong ones of one size and of scopes that include each other.  If they are of one CTA and no barrier of the whole CTA is
@@ -45,12 +44,14 @@ from ptxvm.machine.launch import LaunchShape
 
 log = logging.getLogger("ptxvm.jit")
 
-QUIET = frozenset({"", "vprintf", "__assertfail"})  # functions of the device that change no memory; the others have code
-MOST_SPARE = 16 << 20  # bytes of an array that stay for the next launch
+QUIET = frozenset(
+    {"", "vprintf", "__assertfail"}
+)  # names of called functions whose effects the prefilter sees: those with code (""), and two that change no memory
+MOST_SPARE = 16 << 20  # bytes of a buffer that is kept for the next launch
 
 
 class Prefilter:
-    """The quick look.  What the JIT cannot run, it leaves to the exact checker too."""
+    """Runs launches on instrumented code; what the JIT cannot run is left to the exact checker."""
 
     def __init__(self, jit: Jit) -> None:
         self.jit = jit
@@ -62,35 +63,35 @@ class Prefilter:
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None,
         new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
-        """Run the grid: what it did and printed; None, and memory is as before, where the exact checker has to look at it."""
+        """Run the grid; returns its counters and output, or None, with memory restored, if the exact checker must run it."""
         if not watch.checks:
             return None
-        look: ObservedLaunch | None = None
+        observed: ObservedLaunch | None = None
         metered = limits is not None and limits.counts
         wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks, metered=metered)
         try:
             translated = self.jit.shelf.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)
             if reason is None:
-                look = ObservedLaunch(
+                observed = ObservedLaunch(
                     self.jit.image.memory, wanted.checks, translated.shadow, frozenset(new), spare=self._spare
                 )
-                counters = self.jit.examine(wanted, shape, parameters, look, limits)
-                self._spare = {room.nbytes: room for room in look.before.values() if room.nbytes <= MOST_SPARE}
-                return counters, "".join(look.library.output)
+                counters = self.jit.examine(wanted, shape, parameters, observed, limits)
+                self._spare = {room.nbytes: room for room in observed.before.values() if room.nbytes <= MOST_SPARE}
+                return counters, "".join(observed.library.output)
         except (Fault, Unsupported, Suspicious) as found:
             reason = str(found)
-            if look is not None:
-                look.undo()
-        log.info("the exact checker looks at '%s': %s", kernel.name, reason)
+            if observed is not None:
+                observed.undo()
+        log.info("the exact checker runs '%s': %s", kernel.name, reason)
         return None
 
     def _doubt(self, kernel: KernelContext, watch: Watch) -> str | None:
-        """Why the quick look cannot judge a kernel."""
+        """Why instrumented code cannot judge a kernel; None if it can."""
         if kernel.image.memory.address_bits != 64:
             return "addresses have 32 bits"
         if (unknown := self._first(kernel, known, expected=False)) is not None:
-            return f"'{unknown.i.mnemonic}' is beyond the quick look"
+            return f"'{unknown.i.mnemonic}' has effects that instrumented code does not see"
         if kernel.shadow is not None and kernel.shadow.doubts:
             return next(iter(kernel.shadow.doubts))
         if kernel.several:
@@ -117,7 +118,7 @@ class Prefilter:
         return self._unset[kernel]
 
     def _first(self, kernel: KernelContext, question: Callable[[Bound], bool], *, expected: bool) -> Bound | None:
-        """The first instruction for which a question has the answer that decides."""
+        """The first instruction for which a question has the expected answer."""
         key = kernel, question
         if key not in self._decided:
             self._decided[key] = next((bound for bound in kernel.instructions if question(bound) is expected), None)
@@ -125,7 +126,7 @@ class Prefilter:
 
 
 def known(bound: Bound) -> bool:
-    """Does the quick look see all that an instruction does to memory?"""
+    """Does instrumented code see all effects of an instruction on memory?"""
     if bound.calls:
         return called(bound) in QUIET
     found = bound.summary
@@ -133,7 +134,7 @@ def known(bound: Bound) -> bool:
 
 
 def called(bound: Bound) -> str:
-    """The function of the device that a call asks for; empty for one of the module."""
+    """The name of the called function of the device; empty for a function with code."""
     function = bound.callee()
     if function is None:
         return "?"
@@ -141,7 +142,7 @@ def called(bound: Bound) -> str:
 
 
 def scheduled(bound: Bound) -> bool:
-    """May what it gives depend on the order in which threads run?"""
+    """May its results depend on the thread schedule?"""
     if bound.calls:
         return not known(bound)
     found = bound.summary

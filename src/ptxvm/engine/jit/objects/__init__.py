@@ -1,1 +1,1 @@
-"""From text to machine code in memory, and to a file of it on disk that a later process finds."""
+"""Object code: compiled by LLVM, loaded into memory, and cached on disk for later processes."""

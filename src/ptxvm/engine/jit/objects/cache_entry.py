@@ -1,9 +1,9 @@
-"""Serialisation of compiled code and of what is known of it: the contents of an entry of the store.
+"""Serialisation of compiled code and its metadata: the contents of an entry of the disk cache.
 
-The first line says how many bytes of text follow; after the text comes the code.  Each line of the text is a number, a
-word or a truth, in an order that the forms below fix; sequences begin with a line that counts them.  So a reader makes
-values of the types that it expects and of no others: nothing in an entry names what is to be imported or called, except
-the functions of the C library that code wants (`flat`) and the works that are listed here.
+The first line counts the bytes of text; the text follows, and then the code.  Each line of the text is a number, a word or
+a truth, in the order of the forms below; a sequence begins with its length.  A reader only makes values of the types that
+it expects: nothing in an entry names what is imported or called, except functions of the C library (`loader`) and the
+host calls that are listed here.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ WORD = 8  # bytes of an address
 TRUTHS = {"0": False, "1": True}
 
 
-class NotPlain(Exception):  # noqa: N818 - it says what is the matter
+class NotPlain(Exception):  # noqa: N818 - it says what is wrong
     """A value for which there is no form."""
 
 
 class Form(NamedTuple):
-    """How a value is written as lines, and read again."""
+    """How a value is written as lines, and read back."""
 
     write: Callable[[Any], Iterable[str]]
     read: Callable[[Iterator[str]], Any]
 
 
 def packed(facts: Facts, code: FlatCode, tier: int) -> bytes:
-    """The contents of an entry; works that have no form are left out."""
-    works = [work if has_form(work) else work._replace(host_call=None) for work in facts.host_calls]
-    text = "\n".join(ENTRY.write((facts._replace(host_calls=works), code, tier))).encode()
+    """The contents of an entry; host calls that have no form are left out."""
+    calls = [work if has_form(work) else work._replace(host_call=None) for work in facts.host_calls]
+    text = "\n".join(ENTRY.write((facts._replace(host_calls=calls), code, tier))).encode()
     return b"%d\n" % len(text) + text + code.code
 
 
 def unpacked(data: bytes) -> tuple[Facts, FlatCode, int] | None:
-    """What the contents of an entry say; None where they are no such contents."""
+    """The values that the contents of an entry hold; None for contents of another kind."""
     first, _, rest = data.partition(b"\n")
     try:
         size = int(first)
@@ -53,14 +53,14 @@ def unpacked(data: bytes) -> tuple[Facts, FlatCode, int] | None:
 
 
 def fits(code: FlatCode) -> bool:
-    """Does all that is said of the code lie in it?"""
+    """Do all offsets lie within the code?"""
     size = len(code.code)
     inside = [*code.functions.values(), *code.inner.values()]
     return all(0 <= at < size for at in inside) and all(0 <= at <= size - WORD for at in (*code.inner, *code.outer))
 
 
 def has_form(work: HostCallSite) -> bool:
-    """Can it be kept?"""
+    """Can the host call be cached?"""
     try:
         list(HOST_CALL_SITE.write(work))
     except NotPlain:
@@ -86,7 +86,7 @@ type_ = Form(lambda value: line(value.name), lambda lines: named_type(next(lines
 
 
 def several(item: Form, make: Callable[[list[Any]], Any] = tuple) -> Form:
-    """A sequence, or what `make` makes of a list."""
+    """The form of a sequence; `make` makes it of a list."""
 
     def write(values: Sequence[Any]) -> Iterable[str]:
         return chain(line(len(values)), *map(item.write, values))
@@ -95,7 +95,7 @@ def several(item: Form, make: Callable[[list[Any]], Any] = tuple) -> Form:
 
 
 def record(make: Callable[..., Any], *parts: Form) -> Form:
-    """An object by its fields."""
+    """The form of an object, by its fields."""
 
     def write(value: object) -> Iterable[str]:
         return chain.from_iterable(part.write(each) for part, each in zip(parts, fields(value), strict=True))
@@ -104,40 +104,40 @@ def record(make: Callable[..., Any], *parts: Form) -> Form:
 
 
 def fields(value: object) -> Sequence[object]:
-    """Those of a tuple, an enumeration or a data class."""
+    """The fields of a tuple, an enumeration or a data class."""
     if isinstance(value, tuple):
         return value
     return [int(value)] if isinstance(value, int) else [getattr(value, name) for name in type(value).__match_args__]  # type: ignore[attr-defined]
 
 
 def group(*parts: Form) -> Form:
-    """A tuple."""
+    """The form of a tuple."""
     return record(lambda *values: values, *parts)
 
 
 def mapping(key: Form, value: Form) -> Form:
-    """A dictionary."""
+    """The form of a dictionary."""
     items = several(group(key, value), dict)
     return Form(lambda held: items.write(list(held.items())), items.read)
 
 
 def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
-    """An object of one of some classes with their fields, or one of some functions (None); all are `room.module:name`.
+    """The form of an object of some classes with their fields, or of some functions (None), all as `room.module:name`.
 
-    A module is imported when one of its objects is met.
+    A module is imported when one of its objects is read.
     """
-    places = {path.partition(":")[2]: (path.partition(":")[0], parts) for path, parts in kinds.items()}
+    known = {path.partition(":")[2]: (path.partition(":")[0], parts) for path, parts in kinds.items()}
 
     def write(value: object) -> Iterable[str]:
         name = getattr(value, "__qualname__", type(value).__qualname__)
-        if name not in places:
+        if name not in known:
             raise NotPlain(f"there is no form of {value!r}")
-        parts = places[name][1]
+        parts = known[name][1]
         return chain(line(name), () if parts is None else record(type(value), *parts).write(value))
 
     def read(lines: Iterator[str]) -> object:
         name = next(lines)
-        module, parts = places[name]
+        module, parts = known[name]
         found = getattr(import_module(f"ptxvm.{module}"), name)
         return found if parts is None else record(found, *parts).read(lines)
 
@@ -145,7 +145,7 @@ def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
 
 
 def optional(form: Form) -> Form:
-    """A value that may be None."""
+    """The form of a value that may be None."""
 
     def write(value: object) -> Iterable[str]:
         return line(0) if value is None else chain(line(1), form.write(value))
@@ -153,7 +153,7 @@ def optional(form: Form) -> Form:
     return Form(write, lambda lines: form.read(lines) if truth.read(lines) else None)
 
 
-# ── what Python does for code ───────────────────────────────────────────────────────────
+# ── host calls ─────────────────────────────────────────────────────────────────────────
 
 LAYOUT = choice(
     {
@@ -186,7 +186,7 @@ HOST_CALLS: dict[str, Sequence[Form] | None] = {
 }
 HOST_CALL = choice(HOST_CALLS)
 
-# ── the whole ───────────────────────────────────────────────────────────────────────────
+# ── an entry ────────────────────────────────────────────────────────────────────────────
 
 HOST_CALL_SITE = record(HostCallSite, number, optional(HOST_CALL), several(type_), several(type_))
 SITE = record(Site, number, word, number, number, truth)
@@ -195,6 +195,6 @@ FACTS = record(
     Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
     several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,
 )  # fmt: skip
-NO_CODE = Form(lambda _: (), lambda _: b"")  # which stands behind the text
+NO_CODE = Form(lambda _: (), lambda _: b"")  # the code stands behind the text
 CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))
 ENTRY = group(FACTS, CODE, number)

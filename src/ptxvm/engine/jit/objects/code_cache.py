@@ -1,4 +1,4 @@
-"""The code of an image's kernels: found in the store, or compiled and kept there."""
+"""The code cache of an image: finds the code of kernels in the disk cache, or compiles and stores it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.translate.translation import Translation
 
 REMEMBERED = 8  # translations
-UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  # folders that no code depends on
+UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  # folders that compiled code does not depend on
 
 
 class CodeCache:
-    """Where one finds the versions of kernels.
+    """Finds or compiles the versions of kernels.
 
-    One runs `first`; lanes that have parted go on in the `masked` one, and values that wrap in the `shapeless` one.
+    Version `first` runs first; diverged warps continue in `masked`, and warps with wrapped values in `shapeless`.
     """
 
     def __init__(self, image: Image) -> None:
@@ -41,11 +41,11 @@ class CodeCache:
         self._lock = allocate_lock()
 
     def get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
-        """Code of a tier, or of a better one where that is kept."""
+        """Code of a tier, or of a better one that is cached."""
         return self._kept(wanted, name, tier) or self._made(wanted, name, tier)
 
     def translation(self, wanted: Specialisation) -> Translation:
-        """The texts of a kernel; the last ones are remembered."""
+        """The translation of a kernel; the latest ones are remembered."""
         from ptxvm.engine.jit.translate.translation import Translation  # noqa: PLC0415 - it takes longer to import than ready code to load
 
         with self._lock:
@@ -56,7 +56,7 @@ class CodeCache:
             return self._translations[wanted]
 
     def host_calls(self, wanted: Specialisation, names: Iterable[str]) -> Sequence[HostCallSite]:
-        """What Python does in some versions of a kernel, in their order, found by translating it again."""
+        """The host calls of some versions of a kernel, in order, found by translating it again."""
         translation = self.translation(wanted)
         for name in names:
             translation.text(name)
@@ -90,7 +90,7 @@ class CodeCache:
         try:
             code = flatten(data)
         except NotFlatError as reason:
-            log.debug("%s is not kept: %s", facts.name, reason)
+            log.debug("%s is not cached: %s", facts.name, reason)
             linked = codegen.Linked(data, [entry(name)])
             return Version(facts, linked, linked.address(entry(name)), tier, took)
         if self.store is not None and not wanted.checks:
@@ -100,7 +100,7 @@ class CodeCache:
     # ── keys ────────────────────────────────────────────────────────────────────────────
 
     def key(self, wanted: Specialisation, name: str) -> str:
-        """The name of an entry of the store: whatever the code depends on is in it."""
+        """The key of a disk cache entry: a digest of all that the code depends on."""
         parts = (
             self._sources,
             self.image.number_of(wanted.function),
@@ -126,7 +126,7 @@ class CodeCache:
 
 
 def entry(name: str) -> str:
-    """The function of a version that others call."""
+    """The entry function of a version."""
     return "grid" if name == "first" else "warp"
 
 
@@ -137,7 +137,7 @@ def _version(name: str, facts: Facts, code: FlatCode, tier: int, seconds: float 
 
 @functools.cache
 def ourselves() -> str:
-    """This very ptxvm, and what it makes code with; a source that has changed counts as another version."""
+    """A digest of the sources of ptxvm and llvmlite: an edited source makes another key."""
     found = [source for folder in package_folders() for source in sources(folder)]
     llvmlite = find_spec("llvmlite")
     if llvmlite is not None and llvmlite.origin is not None:
@@ -146,7 +146,7 @@ def ourselves() -> str:
 
 
 def package_folders() -> list[str]:
-    """Where the package lies, whatever the place of this module in it."""
+    """The folders of the package."""
     package = find_spec("ptxvm")
     return list(package.submodule_search_locations or ()) if package is not None else []
 

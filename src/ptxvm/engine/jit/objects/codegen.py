@@ -1,4 +1,4 @@
-"""LLVM IR to code of this processor."""
+"""Code generation: LLVM IR to object code of the host's processor."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Recipe:
 
 RECIPES = {
     Tier.SKETCH: Recipe(("sroa", "simplify_cfg"), 0),
-    # what is to be combined is seen sooner in few blocks: the other way round it can take 20 times as long
+    # instructions are combined after blocks are merged: the other order can take 20 times as long
     Tier.QUICK: Recipe(("sroa", "simplify_cfg", "instruction_combine"), 1),
     Tier.BEST: Recipe(None, 2),
 }
-LONG = 8_000  # lines of a module whose optimisation takes longer than a user should wait ...
-WRITTEN_DOWN = Recipe((), 0)  # ... which takes half the time, and runs up to 3 times slower
+LONG = 8_000  # lines of a module whose optimisation would take too long ...
+WRITTEN_DOWN = Recipe((), 0)  # ... without it, compiling takes half the time, and the code up to 3 times as long
 
 
 def recipe(text: str, tier: Tier) -> Recipe:
-    """How a module is compiled."""
+    """The recipe for a module."""
     return WRITTEN_DOWN if tier < Tier.BEST and text.count("\n") > LONG else RECIPES[tier]
 
 
@@ -58,14 +58,14 @@ def machine(level: int) -> llvm.TargetMachine:
 
 
 def object_code(text: str, tier: Tier = Tier.BEST, done: Callable[[str], None] = lambda _: None) -> bytes:
-    """The object file of a module; `done` is told of each step that is behind us."""
+    """The object file of a module; `done` is called after each step."""
     made: bytes = _compiled(text, tier, lambda target, module: target.emit_object(module), done)
     done("code")
     return made
 
 
 def assembly(text: str, tier: Tier = Tier.BEST) -> str:
-    """The code as the assembler writes it."""
+    """The code as assembly."""
     return str(_compiled(text, tier, lambda target, module: target.emit_assembly(module)))
 
 
@@ -95,7 +95,7 @@ def _compiled(
 
 
 def _parsed(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
-    """The module of a text; a Crash where LLVM refuses it, which keeps the text."""
+    """The module of a text; raises Crash where LLVM refuses it, and keeps the text in a file."""
     try:
         module = llvm.parse_assembly(text, context)
     except RuntimeError as wrong:
@@ -109,10 +109,10 @@ def _parsed(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
 
 
 def _refused(text: str, wrong: RuntimeError) -> Crash:
-    with tempfile.NamedTemporaryFile("w", prefix="ptxvm-", suffix=".ll", delete=False) as kept:
-        kept.write(text)
+    with tempfile.NamedTemporaryFile("w", prefix="ptxvm-", suffix=".ll", delete=False) as file:
+        file.write(text)
     reason = " ".join(str(wrong).split())
-    return Crash(f"LLVM refuses what the JIT wrote, which is kept in {kept.name}: {reason}")
+    return Crash(f"LLVM refuses a module; please report this, with the text that is kept in {file.name}: {reason}")
 
 
 def _run_passes(module: llvm.ModuleRef, tier: Tier, how: Recipe) -> None:
@@ -137,7 +137,7 @@ def _pass_builder(tier: Tier, level: int, _cpu: str, _flags: str) -> llvm.PassBu
 def _pass_manager(builder: llvm.PassBuilder, names: Sequence[str] | None) -> Iterator[llvm.ModulePassManager]:
     """The passes of these names, or all of LLVM's.
 
-    llvmlite frees none: its class inherits a `_dispose` that does nothing before the one that does.
+    llvmlite does not free them: its class inherits a `_dispose` that does nothing, ahead of the one that frees.
     """
     passes = builder.getModulePassManager() if names is None else llvm.create_new_module_pass_manager()
     try:
@@ -158,7 +158,7 @@ def _linker() -> llvm.LLJIT:
 
 
 class Linked:
-    """An object file that LLVM's linker has loaded: on processors whose relocations `flat` does not know."""
+    """An object file that LLVM's linker has loaded, on processors whose relocations `elf` does not know."""
 
     count = 0
 
@@ -170,5 +170,5 @@ class Linked:
         self._tracker = builder.link(_linker(), f"kernel{Linked.count}")
 
     def address(self, name: str) -> int:
-        """Where a function is."""
+        """The address of a function."""
         return int(self._tracker[name])

@@ -1,14 +1,14 @@
-"""Compiled kernels on disk, for the processes to come.
+"""The disk cache: compiled kernels as files, for later processes.
 
-An entry is a file of its own, named by what the code depends on.  It is written elsewhere first and then renamed, so that
-a reader finds all of it or nothing; it begins with a digest of its contents, so that a damaged one is noticed and made
-again.  When all of them take more than their share, those not used for the longest time go.
+An entry is a file, named by a digest of all that the code depends on.  A temporary file is written and then renamed, so a
+reader finds a whole entry or none.  An entry begins with a digest of its contents, so a damaged one is noticed and compiled
+again.  When the cache exceeds its size, the least recently used entries are removed.
 
-An entry is machine code that this process will run.  So it counts only where no other user can have written it: the
-folder and the entry belong to this user, and no other user may write to them.  That is asked of what has been opened, not
-of a path, which may stand for something else a moment later.
+An entry is machine code that this process will run.  So it is used only if no other user can have written it: this user
+owns the folder and the entry, and no other user may write to them.  The check is made on the opened file, not on its path,
+which could name another file a moment later.
 
-`PTXVM_CACHE` names the folder, or says `off`; `PTXVM_CACHE_SIZE` is how many MiB it may take (256 unless it says so).
+`PTXVM_CACHE` names the folder, or is `off`; `PTXVM_CACHE_SIZE` is its size in MiB (256 by default).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ptxvm.machine import settings
 MAGIC = b"ptxvm 2\n"
 SUFFIX = ".kernel"
 DAY = 86_400  # seconds
-FILLED = 0.8  # of the size is left when the store has been too large
+FILLED = 0.8  # of the size remains after a trim
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # nothing is waited for at a pipe
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe does not block
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Untrusted(Exception):  # noqa: N818 - it says what is the matter
-    """What is no entry of this user's, or damaged."""
+class Untrusted(Exception):  # noqa: N818 - it says what is wrong
+    """A file that is not this user's alone, or is damaged."""
 
 
 class DiskCache:
@@ -47,7 +47,7 @@ class DiskCache:
         self._refused = False
 
     def get(self, key: str) -> bytes | None:
-        """The contents of an entry; None where there is none, or it is damaged or not only this user's."""
+        """The contents of an entry; None if there is none, or if it is damaged or not this user's alone."""
         name = key + SUFFIX
         try:
             with self._opened() as folder:
@@ -65,7 +65,7 @@ class DiskCache:
         return None
 
     def put(self, key: str, contents: bytes) -> None:
-        """Keep an entry; where that is not possible, the log says why, once."""
+        """Store an entry; if that fails, the log says why, once."""
         if self._refused:
             return
         name = key + SUFFIX
@@ -79,7 +79,7 @@ class DiskCache:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The folder; Untrusted where others may write to it."""
+        """The open folder; raises Untrusted if other users may write to it."""
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             if said := others_write(os.fstat(folder)):
@@ -89,12 +89,12 @@ class DiskCache:
             os.close(folder)
 
     def _refuse(self, wrong: Exception) -> None:
-        """Keep nothing from now on."""
+        """Store nothing from now on."""
         self._refused = True
         _warn_once(f"compiled kernels cannot be kept in {self.folder}: {wrong}")
 
     def _trim(self, folder: int) -> None:
-        """Remove the oldest entries of a store that is too large, and what a process left that died while it wrote."""
+        """Remove the oldest entries of a cache that is too large, and temporary files of processes that died."""
         found = []
         with os.scandir(folder) as files:
             for file in files:
@@ -116,14 +116,14 @@ class DiskCache:
 
 
 def others_write(info: os.stat_result) -> str:
-    """Why something may have been written by another user; nothing where it may not."""
+    """Why another user may have written a file; empty if none can have."""
     if info.st_uid != os.geteuid():
         return f"belongs to user {info.st_uid}"
     return "may be written by other users" if info.st_mode & OTHERS_WRITE else ""
 
 
 def _read(name: str, folder: int) -> bytes:
-    """The contents of an entry that only this user can have written; it is used now."""
+    """The contents of an entry that only this user can have written; notes that it was used."""
     file = os.open(name, READ, dir_fd=folder)
     try:
         info = os.fstat(file)
@@ -132,7 +132,7 @@ def _read(name: str, folder: int) -> bytes:
         if said := others_write(info):
             raise Untrusted(said)
         with suppress(OSError):
-            os.utime(file)  # its time tells when it was used last
+            os.utime(file)  # its time is that of the last use
         data = FileIO(file, closefd=False).readall()
     finally:
         os.close(file)
@@ -147,7 +147,7 @@ def _said(wrong: OSError | Untrusted) -> str:
 
 
 def _write(name: str, folder: int, data: bytes) -> None:
-    """A new file, in the place of what was there."""
+    """Write a file, in place of an older one."""
     new = f"{name}.{os.getpid()}.{get_ident()}"
     _remove(new, folder)
     try:
@@ -164,10 +164,10 @@ def _write(name: str, folder: int, data: bytes) -> None:
 
 
 def _remove(name: str, folder: int) -> None:
-    """What the store has by a name is not needed any more: a file as a rule, or what stands in its place."""
+    """Remove an entry: a file, or a folder that stands in its place."""
     try:
         os.unlink(name, dir_fd=folder)
-    except (IsADirectoryError, PermissionError):  # what POSIX says of a folder
+    except (IsADirectoryError, PermissionError):  # POSIX: it is a folder
         import shutil  # noqa: PLC0415 - there is none as a rule
 
         shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
@@ -183,12 +183,12 @@ def _warn(message: str, *words: object) -> None:
 
 @functools.cache
 def _warn_once(message: str) -> None:
-    """Every module has a store; one word about the folder is enough for a process."""
+    """Warn once for a process, though each module has a cache."""
     _warn("%s", message)
 
 
 def from_environment() -> DiskCache | None:
-    """The store that the user wants; None where it is off."""
+    """The disk cache as the environment says; None where it is off."""
     if not settings.cached():
         return None
     return DiskCache(settings.cache_folder() or _usual_place(), settings.cache_size() << 20)

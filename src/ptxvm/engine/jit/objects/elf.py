@@ -1,4 +1,4 @@
-"""Object files made flat: from ELF to one block of code and constants that runs wherever it lies."""
+"""The ELF linker: an object file becomes one position-independent block of code and constants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STUB = b"\xff\x25"  # jmp [rip + n]
 
 
 def flatten(data: bytes) -> FlatCode:
-    """The block of an ELF object file of x86-64; `NotFlatError` where something is not known here."""
+    """The block of an ELF object file of x86-64; raises NotFlatError for what this linker does not know."""
     return _Flattening(data).run()
 
 
@@ -45,8 +45,8 @@ class _Flattening:
             raise NotFlatError("this is no object file of x86-64 in ELF")
         self.sections = list(self._sections())
         self.block = bytearray()
-        self.at: dict[int, int] = {}  # the places of sections in the block
-        self.slots: dict[str | int, int] = {}  # the table of addresses: places by symbol
+        self.at: dict[int, int] = {}  # the offsets of sections in the block
+        self.slots: dict[str | int, int] = {}  # the table of addresses: offsets by symbol
         self.stubs: dict[str, int] = {}
         self.functions: dict[str, int] = {}
         self.inner: dict[int, int] = {}
@@ -81,7 +81,7 @@ class _Flattening:
         return bytes(section.size) if section.type == EMPTY else self.data[section.start : section.start + section.size]
 
     def _symbols(self, section: _Section) -> list[tuple[str, int, int, int]]:
-        """Name, section, place there, binding."""
+        """Name, section, offset in it, binding."""
         names = self.sections[section.link].start
         rows = struct.iter_unpack("<IBBHQQ", self._contents(section))
         return [(self._string(names + name), owner, value, info >> 4) for name, info, _, owner, value, _ in rows]
@@ -112,7 +112,7 @@ class _Flattening:
                 raise NotFlatError(f"relocation {kind} of '{name}'")
 
     def _slot(self, name: str, target: int | None) -> int:
-        """The place where the address of a symbol will be."""
+        """The offset of the slot for the address of a symbol."""
         key = name if target is None else target
         if key not in self.slots:
             self.slots[key] = self._append(bytes(8), 8)
@@ -123,7 +123,7 @@ class _Flattening:
         return self.slots[key]
 
     def _stub(self, name: str) -> int:
-        """A jump to a function of the C library, which may be too far away for a call."""
+        """A jump to a function of the C library, which may be out of reach of a call."""
         if name not in self.stubs:
             slot = self._slot(name, None)
             self.stubs[name] = at = self._append(STUB + bytes(4), 16)

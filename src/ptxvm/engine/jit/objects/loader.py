@@ -1,7 +1,7 @@
-"""Code and constants as one block of bytes that runs wherever it lies, and such a block in memory.
+"""The loader: puts a position-independent block of code in executable memory.
 
-LLVM's own linker does the same, but needs LLVM, which takes longer to import than a cached kernel to start.  What is flat
-has no host addresses: places that need one are listed, and filled in when the block is loaded.
+LLVM's linker could do this, but importing LLVM takes longer than starting a cached kernel.  A block holds no host
+addresses: it lists the offsets that need one, which are filled in when it is loaded.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class NotFlatError(Exception):
 
 
 class FlatCode(NamedTuple):
-    """A block of code: where its functions are, and the 8-byte places that get an address when it is loaded.
+    """A block of code: the offsets of its functions, and of the 8-byte slots that get an address when it is loaded.
 
-    `inner` are places for addresses in the block itself, `outer` for those of functions of the C library.
+    `inner` maps slots to offsets in the block, `outer` to functions of the C library.
     """
 
     code: bytes
@@ -30,7 +30,7 @@ class FlatCode(NamedTuple):
 
 
 class Loaded:
-    """A block in executable memory, as long as this object lives."""
+    """A block in executable memory, for as long as this object lives."""
 
     def __init__(self, flat: FlatCode) -> None:
         self._pages = mmap.mmap(-1, max(len(flat.code), 1))
@@ -42,11 +42,11 @@ class Loaded:
             struct.pack_into("<Q", self._pages, place, _address_of(name))
         libc = _libc()
         if libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(len(self._pages)), mmap.PROT_READ | mmap.PROT_EXEC):
-            raise OSError(ctypes.get_errno(), "the system lets no new code be run")
+            raise OSError(ctypes.get_errno(), "the system forbids executable memory; engine='interp' needs none")
         self._start, self._functions = start, flat.functions
 
     def address(self, name: str) -> int:
-        """Where a function is."""
+        """The address of a function."""
         return self._start + self._functions[name]
 
 
@@ -56,7 +56,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _address_of(name: str) -> int:
-    """Of a function of the C library, or of the library of mathematics, which Python has loaded."""
+    """The address of a function of the C or mathematics library, which Python has loaded."""
     found = ctypes.cast(getattr(_libc(), name), ctypes.c_void_p).value
     if found is None:
         raise NotFlatError(f"the C library has no '{name}'")

@@ -1,4 +1,4 @@
-"""A version of a kernel as code in memory."""
+"""A version of a kernel: its code in memory, and its metadata."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ GRID = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] 
 
 
 class Version:
-    """Code in memory (`code` keeps it there), where it is entered, and what is known of it and of those before it.
+    """Code in memory (`code` owns it), its entry address, and the metadata of it and of the versions before it.
 
-    `seconds` is how long it took to compile.
+    `seconds` is the time that it took to compile.
     """
 
     def __init__(self, facts: Facts, code: object, address: int, tier: int, seconds: float = 0.0) -> None:
@@ -22,5 +22,5 @@ class Version:
 
     @cached_property
     def grid(self) -> Callable[[int, int, int, int, int, int], int]:
-        """The function that runs some CTAs, of the version that runs first."""
+        """The grid function, which runs some CTAs; only the first version has one."""
         return GRID(self.address)

@@ -1,1 +1,1 @@
-"""Launches of compiled code: callbacks, threads of the host, tiers, quick repetition."""
+"""Launches of compiled code: runners, callbacks, host threads, tiering, relaunches."""

@@ -43,21 +43,21 @@ NUMPY = {"sin": np.sin, "cos": np.cos, "lg2": np.log2, "ex2": np.exp2, "tanh": n
 COMPUTE = [NUMPY[name] for name in FUNCTIONS]
 BYTE = np.dtype(np.uint8)
 SITE = ROW = struct.Struct("=4Q")
-MET_NOTHING = SITE.pack(2**64 - 1, 0, 0, 0)  # at a place of the code
+NO_ALLOCATION = SITE.pack(2**64 - 1, 0, 0, 0)  # of an access site that has not seen an allocation yet
 
 
 class Callbacks:
-    """The callbacks of a kernel, for one thread of the host; what they raise is kept by the launch."""
+    """The callbacks of a kernel for one host thread; the launch raises what they raise."""
 
     launch: Launch
     again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
-    known_rows = 0  # how many rows are known from the beginning; none where others have taken their place
+    known_rows = 0  # rows of the table that a launch begins with; 0 once others have replaced them
 
     def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: Record) -> None:
         self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
         self.windows, self.record = windows, record
         self.sites = np.empty((facts.most_sites, 4), np.uint64)
-        self._site_bytes, self._nothing = self.sites.data.cast("B"), MET_NOTHING * facts.most_sites
+        self._site_bytes, self._nothing = self.sites.data.cast("B"), NO_ALLOCATION * facts.most_sites
         self.rows = np.zeros((ROWS, 4), np.uint64)
         self._row_bytes = self.rows.data.cast("B")
         self.check = CHECK(self._check)
@@ -69,7 +69,7 @@ class Callbacks:
         self._forget(facts.most_sites)
 
     def threads(self, mask: int, warp: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The lanes of a mask, and the numbers of their threads among those of the CTAs that are under way."""
+        """The lanes of a mask, and the numbers of their threads among those of the resident CTAs."""
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         return lanes, lanes + warp * WARP + int(self.record[AT["slot"]]) * self.facts.suspended.threads
 
@@ -84,10 +84,10 @@ class Callbacks:
         else:
             self.launch.interrupted(error)
 
-    # ── what memory is known ────────────────────────────────────────────────────────────
+    # ── known allocations ───────────────────────────────────────────────────────────────
 
     def forget(self) -> None:
-        """No place of the code has met an allocation yet."""
+        """Forget the allocations of all access sites."""
         self._forget(len(self.facts.sites))
 
     def _forget(self, count: int) -> None:
@@ -95,7 +95,7 @@ class Callbacks:
         self._site_bytes[:size] = self._nothing[:size]
 
     def know(self, shared: tuple[int, int, int, int], given: Sequence[Allocation]) -> None:
-        """Let compiled code find the shared memory, and the memory that a launch was given."""
+        """Enter shared memory, and the memory that a launch was given, in the table that compiled code searches."""
         ROW.pack_into(self._row_bytes, 0, *shared)
         given = given[: ROWS - 1]
         for number, allocation in enumerate(given, 1):
@@ -103,7 +103,7 @@ class Callbacks:
         self.known_rows = 1 + len(given)
 
     def learn(self, allocation: Allocation) -> None:
-        """Let compiled code find an allocation by itself; it cannot tell whose piece of a window a thread may use."""
+        """Enter an allocation in the table that compiled code searches; windows stay out, as threads own pieces of them."""
         if allocation.home is None:
             count = int(self.record[AT["row_count"]])
             if count == ROWS:
@@ -114,7 +114,7 @@ class Callbacks:
     # ── checks ──────────────────────────────────────────────────────────────────────────
 
     def _check(self, site: int, addresses: int, mask: int, warp: int) -> int:
-        """Zero where the access is allowed after all."""
+        """The slow check of an access; 0 if it is allowed."""
         try:
             with self.memory.lock:
                 self._check_access(site, np.ctypeslib.as_array((ctypes.c_uint64 * WARP).from_address(addresses)), mask, warp)
@@ -142,7 +142,7 @@ class Callbacks:
         if found is not None:
             self.learn(found)
 
-    # ── others ──────────────────────────────────────────────────────────────────────────
+    # ── host calls ──────────────────────────────────────────────────────────────────────
 
     def _function(self, which: int, given: int, made: int) -> None:
         """A transcendental function of all lanes."""
@@ -153,13 +153,13 @@ class Callbacks:
             target[:] = COMPUTE[which & (DOUBLE - 1)](source.astype(np.float64)).astype(target.dtype)
 
     def _host_call(self, number: int, room: int, mask: int, warp: int) -> int:
-        """Something that Python does."""
+        """Run a host call; 0 if it succeeds."""
         table, runs = self.memory.table, getattr(self.facts.host_calls[number].host_call, "runs", False)
         try:
-            with nullcontext() if runs else self.memory.lock:  # grids need it on other threads
+            with nullcontext() if runs else self.memory.lock:  # a child grid needs the lock on other threads
                 removed = table.removed
                 self._work(number, room, mask, warp)
-                if table.removed != removed:  # the kernel has freed memory, which is known no longer
+                if table.removed != removed:  # the kernel has freed memory
                     self.record[AT["row_count"]] = 0
                     self.forget()
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
@@ -192,11 +192,11 @@ class Callbacks:
             target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
 
     def look_up(self, work: Work, operands: Operands) -> None:
-        """Threads ask the texture unit for something; this launch is not observed."""
+        """Called before the texture unit is asked; only an observed launch checks anything here."""
 
     @property
     def environment(self) -> Environment:
-        """What the driver tells every thread of the grid."""
+        """The special registers of the launch."""
         return self.launch.environment
 
     @property
@@ -217,15 +217,15 @@ class Callbacks:
         return faults.unfold(self.cta, shape.grid), faults.unfold(lane % shape.threads, shape.block)
 
     def _tick(self) -> int:
-        """Time has passed: the user may have interrupted, the time be up, or an earlier CTA have failed."""
+        """Check the clock; 1 if the CTA must stop, after an interrupt, a timeout, or the failure of an earlier CTA."""
         try:
-            self.launch.passed(TICKS, self._stands)
+            self.launch.passed(TICKS, self._position)
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             self._failed(error)
         return int(self.cta >= self.launch.limit)
 
-    def _stands(self) -> Place:
-        """Where the warp stands that let the machine look, or the first one that waits; else where the kernel begins."""
+    def _position(self) -> Place:
+        """The source place of the warp that checked the clock, or of the first that waits; else the start of the kernel."""
         word, self.record[AT["position"]] = int(self.record[AT["position"]]), 0
         number, warp = word & 0xFFFF_FFFF, word >> 32
         if number:
@@ -241,7 +241,7 @@ class Callbacks:
         return faults.place(self.facts.name, found.bound, cta, thread)
 
     def _trap(self, bits: int, index: int, warp: int) -> None:
-        """Some lanes have executed `trap`."""
+        """Report that some lanes have executed `trap`."""
         try:
             lane = max((bits & 0xFFFF_FFFF & -bits).bit_length() - 1, 0)
             self._failed(Fault("trap", "the kernel executed trap", place=self.place(index, warp * WARP + lane)))
@@ -249,7 +249,7 @@ class Callbacks:
             self._failed(error)
 
     def _deadlock(self) -> None:
-        """All live threads wait: a deadlock."""
+        """Report a deadlock: all live threads wait."""
         from ptxvm.engine import faults  # noqa: PLC0415 - few kernels get stuck
         from ptxvm.engine.jit.run import deadlock_report  # noqa: PLC0415
 
@@ -262,25 +262,25 @@ class Callbacks:
             self._failed(error)
 
     def place(self, number: int, thread: int) -> Place:
-        """Where an instruction stands, and which thread ran it."""
+        """The source place of an instruction, with the thread that ran it."""
         from ptxvm.engine import faults  # noqa: PLC0415
 
         return faults.place(self.facts.name, self.facts.bound(self.image, number), *self.coordinates(thread))
 
 
 def row(allocation: Allocation) -> tuple[int, int, int, int]:
-    """An allocation as compiled code finds it."""
+    """An allocation as a row of the table that compiled code searches."""
     return allocation.start, allocation.end, allocation.origin, flags(allocation.space, allocation.writable)
 
 
 @cache
 def flags(space: str, writable: bool) -> int:  # noqa: FBT001
-    """By which spaces an allocation is reached, and whether it is written."""
+    """The flags of an allocation: the spaces that reach it, and whether it is writable."""
     return sum(bit for by, bit in REACHED.items() if space in REACHES[by]) | (WRITABLE if writable else 0)
 
 
 def held_as(type: Type) -> np.dtype[Any]:
-    """How Python sees the values of a type: f32 and f64 as such, the bits of anything else."""
+    """The NumPy type of values of a type: f32 and f64 as such, the bits of anything else."""
     if type.is_float and not type.is_packed and type.bits >= 32:
         return np.dtype(f"f{type.bytes}")
     return np.dtype(f"{'i' if type.is_signed else 'u'}{type.bytes}")

@@ -1,4 +1,4 @@
-"""A compiled kernel: its code, what is known of it, and the runners that wait for its next launch."""
+"""A compiled kernel: its versions, metadata, measured speed, and idle runners."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ORDER = ("first", "masked", "shapeless")
 
 
 class Compiled:
-    """A kernel for one shape of CTA.
+    """A kernel for one specialisation.
 
-    `make` finds or compiles a version by its name, of a tier or a better one; `tier` is the least that it is asked for.
-    `translated` gives what Python does in some of them.  `rate` is the
-    seconds that a CTA takes, `spent` those that all have taken.
+    `make` finds or compiles a version by its name, of a tier or a better one; `tier` is the least tier that it is asked for.
+    `translated` gives the host calls of some versions.  `rate` is the time of a CTA in seconds, `spent` that of all CTAs so
+    far.
     """
 
     rate: float | None = None
@@ -55,11 +55,11 @@ class Compiled:
         with self._lock:
             if name not in self.versions:
                 self.versions[name] = made = self.make(name, self.tier)
-                self.facts = made.facts  # and all that was known before
+                self.facts = made.facts  # which include those of the versions before
             return self.versions[name]
 
     def improve(self, tier: Tier) -> None:
-        """Let all code be of a tier at least."""
+        """Compile again the versions that are below a tier."""
         with self._lock:
             self.tier = tier
             for name, version in self.versions.items():
@@ -67,19 +67,19 @@ class Compiled:
                     self.versions[name] = self.make(name, tier)
 
     def host_call(self, number: int) -> HostCall | None:
-        """What Python does, where that was not kept with the code."""
+        """A host call that the disk cache could not hold."""
         with self._lock:
             works = self.translated(tuple(name for name in ORDER if name in self.versions))
             self.facts = self.facts._replace(host_calls=works)
         return works[number].host_call
 
     def replace(self, name: str, better: Version) -> None:
-        """Better code, for the launches to come."""
+        """Replace a version by better code, for later launches."""
         with self._lock:
             self.versions[name] = better
 
     def took(self, rate: float | None, ctas: int) -> None:
-        """A launch has ended; one that was slow by chance is not believed at once."""
+        """Account for a launch; a single slow one at most doubles the rate."""
         self.launches += 1
         if rate is not None:
             self.spent += rate * ctas
@@ -87,11 +87,11 @@ class Compiled:
 
     @cached_property
     def addresses(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """Where the functions and variables of the module are, which code asks for by number."""
+        """The addresses of the functions and variables of the module, by their numbers."""
         return np.array(self.image.addresses, np.uint64)
 
     def runner(self, shape: LaunchShape) -> Runner:
-        """A runner that is not in use."""
+        """An idle runner, or a new one."""
         try:
             found = self.runners.pop()
         except IndexError:

@@ -1,4 +1,4 @@
-"""Which thread of the host runs which CTAs, and when."""
+"""Distribution of CTAs over host threads."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.machine import settings
 
 FIRST = 16  # CTAs of the first piece, while the time of a CTA is unknown
-PIECE = 0.03  # seconds after which Python looks around; what it does then begins with cold caches
+PIECE = 0.03  # seconds of a piece of the grid; between pieces Python runs, and cools the caches
 WORTH = 300e-6  # seconds of work for which it pays to wake another thread
 SHARE = 16  # pieces for each thread
 
 
 class Progress:
-    """How far the CTAs of a launch are, and how long one takes: `rate` is in seconds."""
+    """The progress of a launch: the next CTA, and the `rate` in seconds per CTA."""
 
     def __init__(self, ctas: int, rate: float | None) -> None:
         self.ctas, self.rate = ctas, rate
@@ -27,14 +27,14 @@ class Progress:
 
     @property
     def remaining(self) -> float:
-        """Seconds of work, as far as that can be told."""
+        """The estimated seconds of work left."""
         return (self.ctas - self.next) * (self.rate or 0.0)
 
 
 def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None:
-    """Run all CTAs of a launch, on several threads of the host where that pays; in their order on one.
+    """Run all CTAs of a launch, on several host threads where that pays, else in order on one.
 
-    `another` gives a runner that has entered the launch.
+    `another` makes a runner that has entered the launch.
     """
     first = another()
     if first.compiled.facts.side_by_side:
@@ -56,7 +56,7 @@ def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None
 
 
 def spread(first: Runner, another: Callable[[], Runner], progress: Progress, threads: int) -> None:
-    """Run what is left on several threads; each takes the next piece when it is done with one."""
+    """Run the remaining CTAs on several threads, each of which takes piece after piece."""
     left = progress.ctas - progress.next
     size = max(1, min(left // (threads * SHARE), int(PIECE / max(progress.rate or 0.0, 1e-9))))
     pieces = count(progress.next, size)
@@ -81,7 +81,7 @@ def spread(first: Runner, another: Callable[[], Runner], progress: Progress, thr
 
 
 def processors() -> int:
-    """How many threads can run at once."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -89,5 +89,5 @@ def processors() -> int:
 
 @functools.cache
 def usual_threads() -> int:
-    """As many as `PTXVM_THREADS` says, else one for each processor that this process may use."""
+    """The default number of host threads: `PTXVM_THREADS`, else one for each processor."""
     return settings.threads() or processors()

@@ -1,4 +1,4 @@
-"""The report of a deadlock: where the lanes of CTAs stand, by the records of their warps."""
+"""Deadlock reports: the instructions at which lanes wait, read from the records of suspended warps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.image import Image
 
 NODE = (1 << 16) - 1  # of a state: the node at which the warp waits
-PARTLY = 1 << 16  # where not all of its lanes do
-NO_CTA = 1 << 63  # from here on the number of a CTA says that there is none
+PARTLY = 1 << 16  # of a state: only some lanes of the warp wait
+NO_CTA = 1 << 63  # from here on a number says that the slot is free
 
 
 def waiting(facts: Facts, image: Image, record: Record) -> Iterator[Waiting]:
@@ -42,7 +42,7 @@ def _of_warp(facts: Facts, image: Image, cta: int, warp: int, state: int, record
 
 
 def _standing(facts: Facts, record: int, state: int) -> Iterator[tuple[int, int]]:
-    """The nodes at which lanes of a warp wait, and which lanes do."""
+    """The nodes at which lanes of a warp wait, each with the mask of these lanes."""
     if not state & GENERAL:
         yield state & NODE, _word(record) if state & PARTLY else (1 << WARP) - 1
         return

@@ -1,4 +1,4 @@
-"""A launch as all threads of the host see it that run its CTAs."""
+"""The state of a launch that the host threads share."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Launch:
-    """How far a grid may run, and what went wrong; `children` are those that it launches, if it does.
+    """The limit, the error and the counters of a grid; `children` are the grids that it launches.
 
-    CTAs are begun in order, and those before `limit` run to their end.  So what is raised is the error of the first CTA
-    that has one, however many threads there are.
+    CTAs begin in order, and those before `limit` run to their end.  So the error that is raised is that of the first CTA
+    that failed, however many threads run the grid.
     """
 
     def __init__(
@@ -36,23 +36,23 @@ class Launch:
         self._lock = allocate_lock()
 
     def failed(self, cta: int, error: BaseException) -> None:
-        """A CTA cannot go on."""
+        """A CTA has failed."""
         with self._lock:
             if self.raised is None or cta < self.limit:
                 self.limit, self.raised = cta, error
 
     def interrupted(self, error: BaseException) -> None:
-        """The user wants it to stop: no CTA is to go on."""
+        """The user has interrupted: all CTAs stop."""
         self.failed(-1, error)
 
     def counted(self, instructions: int, thread_instructions: int) -> None:
-        """A thread of the host has run some CTAs."""
+        """Add the instructions of a host thread."""
         with self._lock:
             self.instructions += instructions
             self.thread_instructions += thread_instructions
 
     def passed(self, turns: int, place: Callable[[], Place]) -> None:
-        """Time has passed; a Fault at a place where that was all there is."""
+        """Time has passed; raises a timeout at the place if the limit is exceeded."""
         with self._lock:
             self.turns += turns
         if self.limits is not None and self.limits.late:
@@ -60,7 +60,7 @@ class Launch:
 
     @cached_property
     def environment(self) -> Environment:
-        """What the driver tells every thread of the grid."""
+        """The special registers of the launch."""
         from ptxvm.machine.environment import Environment  # noqa: PLC0415 - few kernels ask for it
 
         program = self.image.function_numbered(self.facts.function).program
@@ -68,7 +68,7 @@ class Launch:
         return Environment(self.image.memory, dynamic, total, program.target.number if program is not None else 0)
 
     def counters(self) -> Counters:
-        """What the grid did; raises what went wrong."""
+        """The counters of the grid; raises its error."""
         if self.raised is not None:
             raise self.raised
         return Counters(self.instructions, self.thread_instructions, self.turns)

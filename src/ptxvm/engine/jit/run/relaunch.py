@@ -1,7 +1,7 @@
-"""Short launches of a kernel that has run before, around which less is done.
+"""Relaunches: a quick path for short launches of a kernel that has run before.
 
-Only compiled code touches the memory of most of them: what a launch was given is put in the table of allocations
-when that table is asked.  All that is checked otherwise is checked here too; what is unusual takes the other way.
+Most of them access memory by compiled code alone, so their arguments enter the table of allocations only when that table
+is searched.  Each check of a usual launch is made here too; an unusual launch takes the usual way.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.specialisation import Specialisation
     from ptxvm.engine.jit.run.compiled import Compiled
 
-SHORT = 200e-6  # seconds of a launch that several threads might share
-WIDEST = 16  # bytes of an access: its alignment is that of the address, whatever it is counted from
+SHORT = 200e-6  # seconds, up to which a launch is short if there are several host threads
+WIDEST = 16  # bytes of an access, for which the alignment of an allocation does not matter
 NUMBERS = (int, float, bool, np.generic)
 BYTE = np.dtype(np.uint8)
 
 
 def limit(threads: int) -> float:
-    """The seconds of a launch that is short: one piece for one thread of the host, none for others to share in."""
+    """The seconds up to which a launch is short: too short to share, or one piece for a single thread."""
     return SHORT if threads > 1 else PIECE
 
 
 def may_repeat(compiled: Compiled, shape: LaunchShape, short: float) -> bool:
-    """Is a launch short, and does its code make no host calls?"""
+    """Is a launch short, and its code without host calls?"""
     facts = compiled.facts
     if compiled.rate is None or compiled.rate * shape.ctas > short:
         return False
@@ -52,7 +52,7 @@ def may_repeat(compiled: Compiled, shape: LaunchShape, short: float) -> bool:
 
 
 class Relaunch:
-    """Launches of a kernel with one shape, one at a time."""
+    """Relaunches of a kernel with one shape, one at a time."""
 
     def __init__(self, wanted: Specialisation, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float) -> None:
         self.wanted, self.short = wanted, short
@@ -65,20 +65,20 @@ class Relaunch:
         self.memory.hide(self._bank)
         self._bytes = self._bank.view(BYTE, 1).data
         self._unused = Arguments(self.memory, bytearray())
-        self._last: list[Allocation | None] = [None] * len(self.slots)  # what each parameter pointed to
-        self._given: list[tuple[Slot, Any]] = []  # arrays
-        self._known: list[Allocation] = []  # to the runner, from the launch before
+        self._last: list[Allocation | None] = [None] * len(self.slots)  # the allocation that each parameter pointed to
+        self._given: list[tuple[Slot, Any]] = []  # the arrays among the arguments
+        self._known: list[Allocation] = []  # the allocations that the runner knows from the launch before
         self._adopted: list[Allocation] = []
         self._come = self._appear
         self._busy = threading.Lock()
 
     @property
     def valid(self) -> bool:
-        """Is it still known to be short, and is its code the same but for how good it is?"""
+        """Is the kernel still short, and its code the same but for its tier?"""
         return self.compiled.facts is self.facts and (self.compiled.rate or 0.0) * self.ctas <= self.short
 
     def run(self, args: Sequence[Any]) -> LaunchResult | None:
-        """Launch it; None where that must be done in the usual way."""
+        """Launch the kernel; None where the launch must take the usual way."""
         if len(args) != len(self.slots) or not computes_as_usual() or not self._busy.acquire(blocking=False):
             return None
         try:
@@ -91,7 +91,7 @@ class Relaunch:
     # ── arguments ───────────────────────────────────────────────────────────────────────
 
     def _pack(self, args: Sequence[Any]) -> list[Allocation] | None:
-        """Fill the parameter bank; the memory that the arguments point to."""
+        """Fill the parameter bank; returns the memory that the arguments point to, None for an unusual argument."""
         given = []
         for slot, value in zip(self.slots, args, strict=True):
             kind = type(value)
@@ -109,7 +109,7 @@ class Relaunch:
         return given
 
     def _host(self, slot: Slot, array: np.ndarray[Any, Any]) -> Allocation | None:
-        """The memory of an array of the host; None where there is more to say about it."""
+        """The memory of a host array; None for an unusual one."""
         if not array.flags.c_contiguous or not is_usable(array.dtype):
             return None
         start, read_only = array.__array_interface__["data"]
@@ -125,7 +125,7 @@ class Relaunch:
         return array.allocation if array.memory is self.memory and array.live else None
 
     def _may_point(self, slot: Slot, allocation: Allocation) -> bool:
-        """May an argument point there, as it is declared?"""
+        """May the parameter, as it is declared, point to an allocation?"""
         return (
             slot.pointer_bits == 64
             and slot.space == "global"
@@ -161,7 +161,7 @@ class Relaunch:
         return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, turns, seconds)
 
     def _appear(self) -> None:
-        """The table of allocations is asked: add what this launch uses."""
+        """Enter the memory of this launch in the table of allocations, which is about to be searched."""
         self.memory.show(self._bank)
         self.runner.show()
         for slot, array in self._given:

@@ -1,4 +1,4 @@
-"""What one thread of the host needs to run CTAs of a kernel: record, windows and callbacks; cached for later launches."""
+"""Runners: the launch record, windows and callbacks with which one host thread runs CTAs; launches reuse them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
 OTHERS = {"masked": "masked", "shapeless": "shapeless"}  # versions by the field of the record that enters them
-FAULT = -2  # what a warp answers that cannot go on
+FAULT = -2  # the result of a warp that faulted
 LINE = 64  # bytes, of a cache
-LARGE = 32 << 20  # bytes that are worth to go past the caches: here even if all are read soon after that
+LARGE = 32 << 20  # bytes of an allocation, from which on non-temporal stores pay, even if it is read soon
 EVERY = (1 << 64) - 1
 
 
 class CompiledKernel(Protocol):
-    """What a runner asks of a compiled kernel (`compiled`)."""
+    """The part of a compiled kernel that a runner needs (`compiled`)."""
 
     facts: Facts
     image: Image
@@ -45,17 +45,17 @@ class CompiledKernel(Protocol):
 
     @property
     def addresses(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """Where the functions and variables of the module are."""
+        """The addresses of the functions and variables of the module."""
 
     def version(self, name: str) -> Version:
-        """One by its name."""
+        """A version by its name."""
 
     def host_call(self, number: int) -> HostCall | None:
-        """What Python does, where that was not cached with the code."""
+        """A host call that the disk cache could not hold."""
 
 
 class Runner:
-    """Runs CTAs of launches of one kernel, one launch at a time."""
+    """Runs CTAs of one kernel, for one launch at a time."""
 
     def __init__(
         self, compiled: CompiledKernel, shape: LaunchShape, kind: type[Callbacks] = Callbacks, library: Library | None = None
@@ -63,7 +63,7 @@ class Runner:
         self.compiled, facts, image = compiled, compiled.facts, compiled.image
         self.memory = image.memory
         self.record = np.zeros(len(FIELDS), np.uint64)
-        self._words = self.record.data  # the same, quicker to reach one by one
+        self._words = self.record.data  # the same memory, with quicker access to single words
         self.resident = facts.suspended.resident(shape.ctas)
         threads = np.arange(shape.threads * self.resident)
         self.windows = {"shared": Window(self.memory, "shared", facts.shared_size, threads // shape.threads)}
@@ -78,7 +78,7 @@ class Runner:
         self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
         self._blank = self._fresh_record().data
         self._shared_row = self._row_of_shared()
-        self._large: list[Allocation] = []  # of the memory that is known
+        self._large: list[Allocation] = []  # the large ones among the known allocations
         self.hide()
 
     def _fresh_record(self) -> Record:
@@ -102,7 +102,7 @@ class Runner:
         return np.array([fields.get(name, 0) for name in FIELDS], np.uint64)
 
     def _row_of_shared(self) -> tuple[int, int, int, int]:
-        """Generic addresses may be of the CTA's shared memory; of several CTAs' only Python knows whose it is."""
+        """The row of shared memory, for generic addresses; empty if several CTAs are resident."""
         if self.resident > 1:
             return 0, 0, 0, 0
         allocation = self.windows["shared"].allocation
@@ -111,21 +111,21 @@ class Runner:
     # ── launches ────────────────────────────────────────────────────────────────────────
 
     def enter(self, launch: Launch, parameters: int, given: Sequence[Allocation]) -> None:
-        """Get ready for CTAs of a launch; `given` is memory that it will probably use."""
+        """Prepare for a launch; `given` is memory that it will probably use."""
         self.show()
         self.know(given)
         self.begin(launch, parameters)
 
     def know(self, given: Sequence[Allocation]) -> None:
-        """Let the code find some memory by itself, from the beginning of this launch and of later ones on."""
+        """Set the allocations that compiled code knows at the beginning of this launch and later ones."""
         self.calls.know(self._shared_row, given)
         self._large = [each for each in given if each.size >= LARGE]
 
     def begin(self, launch: Launch, parameters: int) -> None:
-        """Get ready for CTAs of a launch that uses the memory which is known."""
+        """Prepare for a launch that uses the known allocations."""
         compiled, record, calls = self.compiled, self._words, self.calls
         calls.launch = self.launch = launch
-        self._version = compiled.versions["first"]  # which another may replace while this one runs
+        self._version = compiled.versions["first"]  # tiering may replace it while this launch runs
         self._grid = self._version.grid
         record[:] = self._blank
         record[ROW_COUNT] = calls.known_rows
@@ -143,7 +143,7 @@ class Runner:
                     record[AT[field]] = version.address
 
     def _cached_outputs(self, parameters: int) -> int:
-        """For each parameter through which stores may go past the caches, whether they shall not, as bits."""
+        """A bit for each parameter with streamable stores: 0 if they shall be non-temporal."""
         facts, cached = self.compiled.facts, EVERY
         given = {at: ctypes.c_uint64.from_address(parameters + at).value for at in facts.pointers}
         for each in self._large:
@@ -153,7 +153,7 @@ class Runner:
         return cached
 
     def run(self, first: int, last: int) -> bool:
-        """Run some CTAs; false where the launch is not to go on."""
+        """Run some CTAs; false if the launch must stop."""
         if not self._grid(*self._places, first, last):
             return True
         if self.launch.raised is None:
@@ -167,23 +167,23 @@ class Runner:
         self.hide()
 
     def counted(self) -> tuple[int, int]:
-        """Instructions and thread-instructions of the CTAs that have run."""
+        """Instructions and thread-instructions executed so far."""
         return counted(self._words)
 
     def show(self) -> None:
-        """Let its windows be found in memory."""
+        """Enter the windows in the table of allocations."""
         for window in self.windows.values():
             self.memory.show(window.allocation)
 
     def hide(self) -> None:
-        """Take its windows out of the table: no launch runs in them now."""
+        """Remove the windows from the table of allocations: no launch uses them."""
         for window in self.windows.values():
             self.memory.hide(window.allocation)
 
     # ── other versions ──────────────────────────────────────────────────────────────────
 
     def _enter_other(self, field: str, *arguments: int) -> int:
-        """The first warp that goes on in another version waits until that is compiled."""
+        """Compile another version for the first warp that needs it, and enter it."""
         try:
             version = self.compiled.version(OTHERS[field])
             self.calls.facts = self.compiled.facts
@@ -200,10 +200,10 @@ NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 
 
 def aligned(room: np.ndarray[Any, Any]) -> int:
-    """The first address of an array at which a line of the cache begins."""
+    """The first address in an array that is aligned to a cache line."""
     return -(-room.ctypes.data // LINE) * LINE
 
 
 def address(function: CFuncPtr) -> int:
-    """Of a callback."""
+    """The address of a callback."""
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

@@ -1,4 +1,4 @@
-"""Signals while compiled code runs: what their handlers raise would be lost in a callback, and is kept for the launch."""
+"""Signals during a launch: what a handler raises inside a callback would be lost, so the launch raises it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 from ptxvm.engine.jit.run.launch_state import Launch
 
-# The module as C has it: `signal` makes enumerations, which takes longer than a small kernel.
+# The C module: `signal` makes enumerations, which takes longer than a small kernel.
 _raw = import_module("_signal")
 GET: Callable[[int], Any] = _raw.getsignal
 SET: Callable[[int, Any], Any] = _raw.signal
-# Those whose handlers raise: Ctrl-C, and what ends a process or a test that takes too long.
+# Signals whose handlers raise: Ctrl-C, termination, and the timeout of a test.
 KINDS = [int(getattr(_raw, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(_raw, name)]
 
 
 class Handler:
-    """Does what another handler does, and interrupts a launch where that raises."""
+    """Wraps a handler: what it raises interrupts the launch."""
 
     def __init__(self, usual: Callable[[int, FrameType | None], Any], launch: Launch) -> None:
         self.usual, self.launch = usual, launch
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """A signal has come."""
+        """Handle a signal."""
         try:
             self.usual(number, frame)
         except BaseException as error:  # noqa: BLE001 - the launch raises it
@@ -32,10 +32,10 @@ class Handler:
 
 
 class Signals:
-    """While it is entered, an error of a handler interrupts the launch, which raises it when all its threads have stopped.
+    """While entered, an error of a handler interrupts the launch, which raises it when all its threads have stopped.
 
-    Of launches in launches it is the inner one that raises it, in the middle of the outer one.  Python runs handlers in
-    the main thread only, so elsewhere there is nothing to do.
+    Of nested launches the inner one raises it, within the outer one.  Python runs handlers in the main thread only, so
+    elsewhere this does nothing.
     """
 
     def __init__(self, launch: Launch) -> None:

@@ -1,4 +1,4 @@
-"""Threads of the host that wait for work: starting one takes longer than many a grid."""
+"""A pool of host threads: starting a thread takes longer than a small grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAITING: list[Worker] = []
 
 
 class Worker(threading.Thread):
-    """A thread that does one thing after another, and ends with the process."""
+    """A daemon thread that runs tasks one after another."""
 
     def __init__(self) -> None:
         super().__init__(name="ptxvm", daemon=True)
@@ -21,7 +21,7 @@ class Worker(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Wait, work, and say so."""
+        """Run tasks from the inbox."""
         while True:
             work, busy = self.inbox.get()
             try:
@@ -34,7 +34,7 @@ class Worker(threading.Thread):
 
 
 class Task:
-    """Work that another thread does; it must raise nothing."""
+    """Work on another thread; it must not raise."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._busy = threading.Lock()
@@ -46,7 +46,7 @@ class Task:
         worker.inbox.put((work, self._busy))
 
     def wait(self) -> None:
-        """Until it is done."""
+        """Wait until the work is done."""
         self._busy.acquire()
         self._busy.release()
 

@@ -1,7 +1,6 @@
-"""When which tier: quick code first, and the best one, made in the background, for kernels on which time is spent.
+"""Tiering: quick code first, and optimised code, compiled in the background, for hot kernels.
 
-`PTXVM_TIER` is `auto` for that, or `quick` or `best` for code of one tier from the start, which tests and benchmarks
-want.
+That is `PTXVM_TIER=auto`; `quick` or `best` is one tier from the start, for tests and benchmarks.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.run.compiled import Compiled
     from ptxvm.machine.launch import LaunchShape
 
-WARM = 0.3  # seconds that a kernel has run before better code can pay ...
-FACTOR = 3.0  # ... and so many times as long as it took to compile
-FEW = 1 << 14  # threads that run code without loops, however bad, in no time
+WARM = 0.3  # seconds that a kernel must have run before optimised code can pay ...
+FACTOR = 3.0  # ... and this multiple of its compile time
+FEW = 1 << 14  # threads of a launch for which a sketch is good enough, if there are no loops
 FIXED = {"quick": Tier.QUICK, "best": Tier.BEST}
 
 
 @functools.cache
 def policy() -> str:
-    """What the user wants."""
+    """The policy: `auto`, `quick` or `best`."""
     return settings.tier()
 
 
@@ -40,7 +39,7 @@ def first(shape: LaunchShape | None = None) -> Tier:
 
 
 def pays(compiled: Compiled) -> bool:
-    """Has the kernel run for so long that its code should be better?"""
+    """Has the kernel run for so long that optimised code pays?"""
     if compiled.spent <= WARM or compiled.improving or policy() != "auto":
         return False
     quick = [version for version in compiled.versions.values() if version.tier < Tier.BEST]
@@ -48,9 +47,9 @@ def pays(compiled: Compiled) -> bool:
 
 
 def improve(compiled: Compiled, make: Callable[[str, Tier], Version]) -> Thread:
-    """Make better code of a kernel beside what runs; the launches that follow take it.
+    """Compile a kernel at the best tier in the background; later launches use it.
 
-    The process does not end before that: LLVM must not be taken apart while it works.
+    The process waits for that at its end: LLVM must not be unloaded while it works.
     """
     import threading  # noqa: PLC0415 - few kernels run for so long
 

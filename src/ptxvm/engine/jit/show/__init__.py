@@ -1,1 +1,1 @@
-"""What the JIT made of a kernel, for people."""
+"""Reports for users: the shapes, LLVM IR and assembly of a kernel."""

@@ -1,4 +1,4 @@
-"""What the JIT makes of a kernel, as text."""
+"""Dumps of a compiled kernel: shapes, LLVM IR, assembly."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the JIT made of a kernel, for people: the PTX beside the shape of every value and how memory is accessed.
+"""The shape table of a kernel: its PTX beside the shape of each value, and how it accesses memory.
 
-Rows are those of the version that runs first; a value that varies, and an access lane by lane, are what costs time.
+The rows are those of the version that runs first.  Varying values and accesses lane by lane cost time.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LEGEND = """\
 A value is a constant (= 5), uniform (one scalar for all lanes), affine in the number of the lane (base + 4·lane; u is
 a scalar that the code computes, lane%16 and lane/16 count within and between groups of 16 lanes), or varies (a vector).
 Memory: one place for all lanes is a broadcast or a single store; rows are contiguous, for some lanes each, or permuted
-between memory and the lanes; gathers, scatters and what is done lane by lane are slow.  Control: lanes stay together, or
-may part; where lanes part in the version for whole warps, the warp goes on in the masked one."""
+between memory and the lanes; gathers, scatters and accesses lane by lane are slow.  Control: lanes stay together, or may
+part; where lanes part in the version for whole warps, the warp goes on in the masked one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An instruction, what became of its result, and of its access or branch."""
+    """An instruction, the shapes of its results, and a note on its access or branch."""
 
     line: int
     text: str
@@ -61,7 +61,7 @@ def title(kernel: KernelContext) -> str:
 
 
 def cells(row: Row) -> tuple[str, str, str, str]:
-    """As they are printed."""
+    """The cells of a row as they are printed."""
     text = row.text if len(row.text) <= WIDEST else row.text[: WIDEST - 1] + "…"
     return str(row.line) if row.line else "", text, row.value, row.note
 
@@ -94,7 +94,7 @@ def _place(bound: Bound) -> tuple[int, str]:
 
 
 def _leaving(kernel: KernelContext, node: Node) -> str:
-    """What the lanes do at the end of a node that branches."""
+    """Whether lanes stay together at the end of a node."""
     if len(set(node.successors)) < 2 and node.number not in kernel.parting:
         return ""
     if node.number in kernel.parting:
@@ -111,7 +111,7 @@ def describe(value: Value) -> str:
 
 
 def shape(type: Type, raw: Raw) -> str:
-    """The same of a raw one."""
+    """The same for a raw value."""
     if not isinstance(raw, Affine):
         return "constants" if raw.lanes is not None else "varies"
     if raw.constant is not None:
@@ -124,7 +124,7 @@ def shape(type: Type, raw: Raw) -> str:
 
 
 def number(type: Type, bits: int) -> str:
-    """A constant as its type has it."""
+    """A constant as a number of its type."""
     if type.kind == "p":
         return "true" if bits & 1 else "false"
     if type.is_float and not type.is_packed and type.name in ("f32", "f64"):
@@ -143,7 +143,7 @@ def _term(pattern: Pattern, u: int | str, bits: int) -> str:
 
 
 def _pattern(pattern: Pattern) -> str:
-    """A vector of constants by its law."""
+    """A vector of constants as a formula of the lane."""
     lanes = range(len(pattern))
     if pattern == tuple(lanes):
         return "lane"
