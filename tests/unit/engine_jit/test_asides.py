@@ -79,7 +79,7 @@ def test_some_lanes_skip(kind: str, threads: int, turns: int) -> None:
 def test_lanes_stay_together() -> None:
     title, *rows = ptxvm.load(text()).kernel().dump("shapes", 256).splitlines()
     assert "whole warps" in title
-    assert any("@%p0 bra NEXT;" in row and row.endswith("5 aside") for row in rows)
+    assert any("@%p0 bra NEXT;" in row and row.endswith("5 predicated") for row in rows)
 
 
 @pytest.mark.parametrize("threads", [32, 256, 77])

@@ -1,1 +1,1 @@
-"""The functions around nodes: of a warp, which can stop and go on, and of the grid, which runs CTAs."""
+"""The functions around nodes: the warp function, which suspends and resumes, and the grid functions."""

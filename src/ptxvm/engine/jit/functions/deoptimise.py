@@ -1,8 +1,8 @@
-"""How a warp goes on in another version of its kernel: through a record of its lanes and of their registers.
+"""Deoptimisation: side exits, by which a warp continues in a more general version of its kernel.
 
-There are three versions.  The *straight* one is for whole warps, one or several abreast; where their lanes part, each
-warp goes on in the *masked* one.  That one goes by the shapes of values; where an affine value wraps when it is
-extended, the warp goes on in the *shapeless* one, in which registers are uniform or vary.
+A side exit stores the lane masks and the registers in the record of the warp; the other version restores them.  There are
+three versions.  The *straight* one is for whole warps, one or several abreast; when lanes diverge, the *masked* one takes
+over.  When an affine value wraps as it is extended, the *shapeless* one takes over, whose registers are uniform or varying.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ptxvm.engine.jit.node.spill_layout import CELL
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.isa.special_registers import WARP
 
-SCALAR = 16  # and of its base and factors, where it is affine
+SCALAR = 16  # bytes of a scalar of an affine register in its cell
 
 
 # ── leaving ─────────────────────────────────────────────────────────────────────────────
 
 
 def leave_all(kernel: KernelContext) -> list[str]:
-    """Lanes wait at several places: the warp goes on in the version in which they can."""
+    """The side exit of a warp whose lanes wait at several nodes."""
     code, needed = Code(kernel.unit), 0
     code.block("leave.all")
     standing = sorted(kernel.pending)
@@ -35,7 +35,7 @@ def leave_all(kernel: KernelContext) -> list[str]:
 
 
 def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
-    """An affine value wraps, or lanes wait for others: the warp begins this node again in the next version."""
+    """The side exit at the start of a node: the next version runs the node again."""
     code, letter = Code(kernel.unit), "F" if full else "M"
     code.block(f"{letter}{node.number}.leave")
     others = sorted(node.waiting) if not full else []
@@ -49,7 +49,7 @@ def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
 
 
 def part(kernel: KernelContext, node: Node) -> list[str]:
-    """The lanes of whole warps part at the end of a node: `%parting` has the lanes that go to the first successor."""
+    """The side exit at divergence: `%parting` has the lanes that go to the first target."""
     code, width = Code(kernel.unit), kernel.width
     code.block(f"F{node.number}.part")
     yes, no = kernel.parting[node.number]
@@ -66,7 +66,7 @@ def part(kernel: KernelContext, node: Node) -> list[str]:
 
 
 def _save(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, str]]) -> None:
-    """Write the records of all warps, and end."""
+    """Save masks and registers in the records of all warps, and enter the next version."""
     size = kernel.record_size
     for warp, standing in enumerate(masks):
         own = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size}")
@@ -92,7 +92,7 @@ def _save_registers(kernel: KernelContext, code: Code, needed: int) -> None:
 
 
 def _save_register(kernel: KernelContext, code: Code, key: Key, shape: Shape) -> None:
-    """As scalars where it is affine alike in all warps, else as a vector."""
+    """Save a register: as scalars if it is affine with the same patterns in all warps, else as a vector."""
     alg, size = LlvmAlgebra(code), kernel.record_size
     type = kernel.registers.types[key]
     one = scalar_type(type)
@@ -124,7 +124,7 @@ def _save_register(kernel: KernelContext, code: Code, key: Key, shape: Shape) ->
 
 
 def warp_patterns(shape: Shape) -> list[Pattern] | None:
-    """The patterns of an affine register within a warp, if they are the same in all; None where they are not, or it varies."""
+    """The patterns of an affine register within a warp, if all warps have the same; else None."""
     if shape.varies or len(shape.terms) >= CELL // SCALAR:
         return None
     found: list[Pattern] = []
@@ -136,11 +136,11 @@ def warp_patterns(shape: Shape) -> list[Pattern] | None:
     return found
 
 
-# ── taking over ─────────────────────────────────────────────────────────────────────────
+# ── resuming ────────────────────────────────────────────────────────────────────────────
 
 
 def resume(kernel: KernelContext) -> list[str]:
-    """Take a warp over from the version before."""
+    """Resume a warp that comes from the version before."""
     code = Code(kernel.unit)
     code.block("resume.all")
     for key, part, llvm in kernel.registers.slots():
@@ -167,7 +167,7 @@ def resume(kernel: KernelContext) -> list[str]:
 
 
 def _restored_part(kernel: KernelContext, code: Code, key: Key, part: str) -> str:
-    """A part of a register, by the values of its lanes."""
+    """A part of a register, computed from its lanes."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)
     name = _restored_lanes(kernel, code, key)
@@ -182,7 +182,7 @@ def _restored_part(kernel: KernelContext, code: Code, key: Key, part: str) -> st
 
 
 def _restored_lanes(kernel: KernelContext, code: Code, key: Key) -> str:
-    """All lanes of a register, by what the version before has given."""
+    """All lanes of a register, as the version before saved it."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)
     given = kernel.before.registers.shapes.get(key) if kernel.before is not None else None

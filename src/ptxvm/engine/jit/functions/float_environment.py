@@ -1,4 +1,4 @@
-"""The default floating-point environment around a grid, on whatever thread of the host runs it (C17 7.6)."""
+"""The default floating-point environment around a grid, on any host thread (C17 7.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The function that runs CTAs side by side: warps give way to each other, and wait for each other at any barrier."""
+"""The grid function that interleaves resident CTAs: warps yield to each other, and wait at barriers for some threads."""
 
 from __future__ import annotations
 

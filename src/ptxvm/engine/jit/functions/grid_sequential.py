@@ -1,4 +1,4 @@
-"""The function that runs CTAs in turn, and the warps of each in turn, until all have ended or wait at a barrier."""
+"""The grid function that runs CTAs one after the other, and the warps of each from barrier to barrier."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
 
 FIELDS = ("shared", "local", "nctaid.x", "nctaid.y", "row", "ctaid.x", "barriers", "tick", "deadlock", "records", "states")
-CTAS = 1 << 16  # that run between two looks at the clock, at most; Python looks when a piece of the grid is done
-ROUNDS = 1 << 16  # ways of a warp from barrier to barrier, between two looks at the clock
+CTAS = 1 << 16  # the most CTAs between two checks of the clock; Python checks after each piece of the grid
+ROUNDS = 1 << 16  # runs of warps from barrier to barrier, between two checks of the clock
 
 
 def grid_function(kernel: KernelContext) -> str:
@@ -35,7 +35,7 @@ def grid_function(kernel: KernelContext) -> str:
 
 
 def _clear(kernel: KernelContext) -> Iterator[str]:
-    """Lines that clear the memory of a CTA that begins."""
+    """Lines that clear the memory of a CTA before it begins."""
     if kernel.shared_size:
         yield f"  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 {kernel.shared_size}, i1 false)"
     if kernel.uses_local:
@@ -56,7 +56,7 @@ def _cta_body(kernel: KernelContext) -> str:
 
 
 def _release(kernel: KernelContext) -> str:
-    """All warps that live wait: at one barrier they go on, at several there is a deadlock."""
+    """Release the barrier at which all live warps wait; several barriers are a deadlock."""
     fields = {field: offset(field) for field in ("ayes", "ayes_then", "voters", "voters_then", "rounds")}
     opens = "\n".join(barrier_epochs.barrier_opens(kernel))
     return runtime("release_barrier", **fields, stuck=-STUCK, look=ROUNDS, warps=kernel.warps, opens=opens)

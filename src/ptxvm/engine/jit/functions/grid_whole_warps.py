@@ -1,4 +1,4 @@
-"""How a CTA runs in the straight version of a kernel: whole warps abreast, and the others one by one in the masked one."""
+"""The loop over the warps of a CTA in the straight version: whole warps abreast, others in the masked version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxvm.isa.special_registers import WARP
 
 
 def rounds(kernel: KernelContext, release: str) -> str:
-    """The part of the function of the grid that runs a CTA; `release` is what ends a round, where there are barriers."""
+    """The part of the grid function that runs a CTA; `release` ends a round of warps, if there are barriers."""
     abreast = kernel.width // WARP
     values = {
         "abreast": abreast,

@@ -1,8 +1,7 @@
-"""Lanes of a warp that stand anywhere: which of them run next, how all of them stop, and how they go on.
+"""The lane scheduler of a general version: which lanes of a diverged warp run next, and how the warp suspends and resumes.
 
-Most kernels need none of this: where lanes part, each node knows which nodes others can stand at (`control`).  It is
-written for kernels in which lanes wait for lanes that stand at other collectives or barriers, or must not starve
-each other; and for the version without shapes, to which a warp goes over when it comes to that.
+Most kernels need none: each node knows at which nodes other lanes can wait (`lower.terminators`).  Kernels need it whose
+lanes wait for lanes at other collectives or barriers, or must not starve each other; so does the shapeless version.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class LaneScheduler:
         self.later = ""
 
     def run(self) -> list[str]:
-        """All of it."""
+        """Write all blocks."""
         self._dispatch()
         self._settle("settle", "wake", "idle")
         self._suspend("idle", waiting=True)
@@ -57,7 +56,7 @@ class LaneScheduler:
         return self.code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
 
     def _standing(self, nodes: list[Node]) -> str:
-        """The lanes that stand at some nodes."""
+        """The lanes that wait at some nodes."""
         total = "0"
         for node in nodes:
             total = self.code.emit(f"or i32 {total}, {self._mask(node)}", pure=False)
@@ -86,14 +85,14 @@ class LaneScheduler:
         self._choose(self._runnable_bits(), "settle")
 
     def _slice_ends(self, go: str) -> str:
-        """Where to go when the warp has run for long: let others run, or let the machine look."""
+        """The block at the end of a time slice: yield, or check the clock."""
         if self.kernel.fair:
             return "yield"
         self.later = go
         return "look"
 
     def _first_place(self) -> str:
-        """The number, plus 1, of the first instruction at which lanes stand that can run."""
+        """The number, plus 1, of the first instruction of a runnable node."""
         code, found = self.code, "0"
         for node in reversed(self.runnable):
             if node.code:
@@ -103,7 +102,7 @@ class LaneScheduler:
         return found
 
     def _runnable_bits(self) -> str:
-        """A bit for each node at which lanes stand that can run, in their order."""
+        """A bit for each runnable node at which lanes are, in order of rank."""
         code, total = self.code, "0"
         for number, node in enumerate(self.runnable):
             there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
@@ -112,7 +111,7 @@ class LaneScheduler:
         return total
 
     def _choose(self, ready: str, none: str, *, in_turn: bool = False) -> None:
-        """Run the lowest of some seats; where it is `in_turn`, the next one has its turn after it."""
+        """Run the node of the lowest bit; `in_turn` remembers it for round-robin."""
         code = self.code
         some = code.label()
         code.branch(code.emit(f"icmp eq {self.bits} {ready}, 0", pure=False), none, some)
@@ -130,7 +129,7 @@ class LaneScheduler:
     # ── lanes that wait for lanes of their warp ─────────────────────────────────────────
 
     def _settle(self, label: str, some: str, none: str) -> None:
-        """Release those whose partners have all come with the same mask (PTX 9.7.13.9); or those that are stuck otherwise."""
+        """Release collectives whose members have all arrived with one mask (PTX 9.7.13.9); if all are stuck, with any masks."""
         code = self.code
         code.block(label)
         pools: dict[str, list[Node]] = {}
@@ -154,7 +153,7 @@ class LaneScheduler:
         code.branch(code.emit(f"icmp eq i32 {freed}, 0", pure=False), none, some)
 
     def _freed(self, pools: dict[str, list[Node]], alive: str, *, stuck: str) -> str:
-        """Add the lanes that may go on to those that are released; and tell which they are."""
+        """Release the lanes of complete collectives; returns their mask."""
         code, freed = self.code, "0"
         where = code.emit(f"getelementptr i8, ptr %record, i64 {self.kernel.layout.exchange}", pure=False)
         name = code.unit.helper("ptxvm.meet", runtime("meet"))
@@ -167,10 +166,10 @@ class LaneScheduler:
         code.run(f"store i32 {code.emit(f'or i32 {released}, {freed}', pure=False)}, ptr %released, align 4")
         return freed
 
-    # ── to stop, and to go on ───────────────────────────────────────────────────────────
+    # ── suspending and resuming ─────────────────────────────────────────────────────────
 
     def _suspend(self, label: str, *, waiting: bool) -> None:
-        """Keep everything, and return; a warp of which no lane is left has ended."""
+        """Spill everything and return; a warp without live lanes has ended."""
         code, kernel = self.code, self.kernel
         code.block(label)
         some = code.label()
@@ -186,7 +185,7 @@ class LaneScheduler:
         code.run(f"ret i32 {state}")
 
     def _tell_barriers(self) -> None:
-        """At which barriers of the whole CTA lanes wait."""
+        """Report the barriers of the whole CTA at which lanes wait."""
         code, kernel = self.code, self.kernel
         where = kernel.field(code, "barriers")
         met = code.emit(f"load i32, ptr {where}, align 8", pure=False)
@@ -198,11 +197,11 @@ class LaneScheduler:
         code.run(f"store i32 {met}, ptr {where}, align 8")
 
     def _move(self, *, save: bool) -> None:
-        """The masks and the registers to the record, or back."""
+        """Save the masks and the registers in the record, or restore them."""
         code, kernel = self.code, self.kernel
         for node in self.all_nodes:
-            kept = code.emit(f"getelementptr i8, ptr %record, i64 {HEADER + 4 * node.number}", pure=False)
-            source, target = (f"%pending.{node.number}", kept) if save else (kept, f"%pending.{node.number}")
+            saved = code.emit(f"getelementptr i8, ptr %record, i64 {HEADER + 4 * node.number}", pure=False)
+            source, target = (f"%pending.{node.number}", saved) if save else (saved, f"%pending.{node.number}")
             mask = code.emit(f"load i32, ptr {source}, align 4", pure=False)
             code.run(f"store i32 {mask}, ptr {target}, align 4")
         code.memo.clear()
@@ -211,7 +210,7 @@ class LaneScheduler:
         code.memo.clear()
 
     def _resume(self) -> None:
-        """Go on where the lanes stood."""
+        """Resume the lanes at their nodes."""
         code, kernel = self.code, self.kernel
         code.block("resume.general")
         self._move(save=False)
@@ -233,9 +232,9 @@ class LaneScheduler:
         code.run("unreachable")
 
     def _rotate(self) -> None:
-        """After a pause the seat runs that comes after the one which did after the last pause, so that each has its turn.
+        """Round-robin: after each pause, run the node that follows the one which ran first after the last pause.
 
-        Which seat ran since then does not count: lanes that spin go from seat to seat, and would have the turn of others.
+        Nodes that ran later do not count: spinning lanes go from node to node, and would take the turns of others.
         """
         code = self.code
         released = code.emit("load i32, ptr %released, align 4", pure=False)

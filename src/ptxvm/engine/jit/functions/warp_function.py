@@ -1,4 +1,4 @@
-"""The functions around the nodes of a kernel: of a warp, which can stop at a barrier and go on, and of the grid."""
+"""The warp function, which runs the nodes of a warp and can suspend at barriers; and the text of a module."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
 
 
 def module(kernel: KernelContext) -> str:
-    """The whole text."""
+    """The text of the module of a version."""
     warp = warp_function(kernel)
     unit = kernel.unit
     grid = _barrier_functions(kernel) if kernel.partial_barriers else ""
@@ -47,7 +47,7 @@ def module(kernel: KernelContext) -> str:
 
 
 def _barrier_functions(kernel: KernelContext) -> str:
-    """What keeps the barriers of a CTA."""
+    """The runtime functions of the barrier record."""
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
     kernel.unit.declare("llvm.umin.i32", "i32", "i32", "i32")
     kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
@@ -55,7 +55,7 @@ def _barrier_functions(kernel: KernelContext) -> str:
 
 
 def _immediates(declaration: str) -> str:
-    """Some arguments of intrinsics must be literals, and say so."""
+    """Mark the arguments of intrinsics that must be literals."""
     for name in ("llvm.ctlz", "llvm.cttz"):
         if name in declaration:
             return declaration.replace("i1)", "i1 immarg)")
@@ -66,7 +66,7 @@ def _immediates(declaration: str) -> str:
 
 
 def warp_function(kernel: KernelContext) -> str:
-    """Run a warp from a state to the next one: -1 its end, -2 a fault, else the barrier at which it waits."""
+    """The warp function: takes a state, and returns the next one, -1 at the end, or -2 after a fault."""
     bodies = _nodes(kernel)
     states = _suspensions(kernel, bodies)
     if kernel.leaves_all:
@@ -119,7 +119,7 @@ def _nodes(kernel: KernelContext) -> list[str]:
 
 
 def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
-    """Write where a warp stops and how it goes on; the states from which it does."""
+    """Write the suspension points and their resumption; returns the cases of the switch over states."""
     states = []
     if kernel.general:
         bodies += LaneScheduler(kernel).run()
@@ -137,7 +137,7 @@ def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
 
 
 def _grouped(nodes: list[Node], kernel: KernelContext) -> list[list[Node]]:
-    """The nodes before which warps keep the same, together, where there are many."""
+    """The barriers grouped by equal spills, if there are many."""
     if len(nodes) <= FEW_BARRIERS:
         return [[node] for node in nodes]
     found: dict[tuple[tuple[str, str, int], ...], list[Node]] = {}
@@ -185,7 +185,7 @@ def _entry(kernel: KernelContext) -> list[str]:
 
 
 def _accesses(kernel: KernelContext) -> list[str]:
-    """What accesses in loops remember: of their allocations, and where they were in the last turn."""
+    """The variables of accesses in loops: cached bounds, and addresses of the last iteration."""
     lines = []
     for site, n in sorted(kernel.cached_bounds):
         lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
@@ -198,7 +198,7 @@ def _accesses(kernel: KernelContext) -> list[str]:
 
 
 def _spill_stack(kernel: KernelContext) -> list[str]:
-    """Where calls leave what is needed when they return."""
+    """The address of the spill stack of calls."""
     if not kernel.plan.shared:
         return []
     return [
@@ -210,7 +210,7 @@ def _spill_stack(kernel: KernelContext) -> list[str]:
 
 
 def _released(kernel: KernelContext) -> list[str]:
-    """Where it stands which of the lanes that wait may go on."""
+    """The address of the mask of released lanes."""
     if kernel.partial_barriers:
         return [
             f"  %cta_barriers.place = getelementptr i8, ptr %ctx, i64 {offset('cta_barriers')}",
@@ -226,7 +226,7 @@ def _starts_as_zero(kernel: KernelContext, key: tuple[int, int]) -> bool:
 
 
 def _partial_start(kernel: KernelContext) -> list[str]:
-    """The last warp of a CTA may lack lanes."""
+    """Begin a warp: the last one of a CTA may lack lanes."""
     rest = kernel.threads % WARP
     if not rest:
         return (
@@ -241,7 +241,7 @@ def _partial_start(kernel: KernelContext) -> list[str]:
 
 
 def _masked_head(kernel: KernelContext, node: Node) -> list[str]:
-    """The lanes that stand here; if these are all, they go on as a whole warp."""
+    """Take the lanes that wait at a node; if these are all, run it for a whole warp."""
     mask, number = f"%M{node.number}.mask", node.number
     lines = [f"  {mask} = load i32, ptr %pending.{number}, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
     if kernel.general and node.waits:
@@ -253,7 +253,7 @@ def _masked_head(kernel: KernelContext, node: Node) -> list[str]:
 
 
 def _released_lanes(node: Node, mask: str) -> list[str]:
-    """Of the lanes that wait at a node, those that have been released."""
+    """Take the released lanes of a node."""
     number = node.number
     return [
         f"  %M{number}.there = load i32, ptr %pending.{number}, align 4",
@@ -305,7 +305,7 @@ def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str
 
 
 def _arrive(kernel: KernelContext, code: Code, node: Node, state: str, *, full: bool) -> None:
-    """A warp comes to a barrier: tell at which, and where it goes on."""
+    """Record the barrier at which a warp arrives, and the state in which it resumes."""
     code.block(f"suspend.{'F' if full else 'M'}{node.number}")
     if not kernel.partial_barriers:
         bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)

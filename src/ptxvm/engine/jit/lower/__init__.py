@@ -1,1 +1,1 @@
-"""The instructions of a node as LLVM assembly: ports, barriers, collectives, calls, and where control goes next."""
+"""Lowering of instructions to LLVM assembly: ports, barriers, collectives, calls, terminators."""

@@ -1,4 +1,4 @@
-"""The port `tasks`: asynchronous copies, which the machine may end when it likes, and this one ends at once (PTX 9.7.9.25)."""
+"""The port `tasks`: asynchronous copies (PTX 9.7.9.25).  They may complete at any time; here they complete at once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ HELD = np.dtype(np.uint32)
 
 
 class Tasks(Port):
-    """`tasks`."""
+    """The port `tasks`."""
 
     def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
-        """Copy from .global to .shared: all bytes, or those that are `given`, and zeros."""
+        """Copy from .global to .shared: all bytes, or `given` bytes and then zeros."""
         count = size.raw.constant // WORD
         if given is None or (isinstance(given.raw, Affine) and given.raw.constant == count * WORD):
             self._whole(target, source, count)
@@ -42,7 +42,7 @@ class Tasks(Port):
         self.at.guard = outer
 
     def _under(self, outer: Raw | None, chosen: Value, work: Callable[[], object]) -> None:
-        """Do something for the lanes that a predicate chooses."""
+        """Do something for the lanes that a predicate selects."""
         both = chosen.raw if outer is None else self.alg.integer("and", pred, outer, chosen.raw)
         self.at.guard = Varying(self.alg.vector(pred, both))
         work()
@@ -58,7 +58,7 @@ class Tasks(Port):
         self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
-        """Copy at once, and tell the mbarrier of what was copied."""
+        """Copy at once, and complete as many bytes at the mbarrier."""
         outer = self.at.guard
         self.at.host_call(self.bound, BulkCopy(to, origin), [(u64, target.raw), (u64, source.raw), (u32, size.raw)], [])
         if told is not None and update is not None:
@@ -77,7 +77,7 @@ class Tasks(Port):
     def arrive(
         self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
     ) -> None:
-        """Update at once, and again since all copies are done."""
+        """Update the mbarrier, and once more since all copies are complete."""
         port = Memory(self.at, self.bound)
         for each, how in ((before, "postpone"), (update, "arrive")):
             if each is not None:
@@ -86,12 +86,12 @@ class Tasks(Port):
 
 @dataclass(frozen=True, slots=True)
 class PartialCopy:
-    """A copy of fewer bytes than are written."""
+    """Host call: a copy that reads fewer bytes than it writes."""
 
     size: int
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
-        """Byte by byte."""
+        """Copy byte by byte."""
         for lane in np.flatnonzero((values[2] > 0) & (values[2] < self.size)):
             target, source, given = (int(column[lane]) for column in values)
             try:
@@ -106,13 +106,13 @@ class PartialCopy:
 
 @dataclass(frozen=True, slots=True)
 class BulkCopy:
-    """A copy of many bytes from space to space."""
+    """Host call: a bulk copy between spaces."""
 
     to: str
     origin: str
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
-        """Piece by piece, when all places have been looked at."""
+        """Check all addresses, then copy piece by piece."""
         target, source, sizes = values
         whose, at = pieces(sizes.astype(np.int64))
         if not len(whose):
@@ -126,7 +126,7 @@ class BulkCopy:
         there[to] = here[of]
 
     def _places(self, host: Host, space: str, address: Array, lanes: Lanes, *, writing: bool) -> tuple[Array, Array]:
-        """A view of memory, and the index in it where each piece is."""
+        """A view of memory, and the index of each piece in it."""
         count = PIECE // HELD.itemsize
         if (window := host.windows.get(space)) is not None:
             offsets: Array = address & 0xFFFF_FFFF

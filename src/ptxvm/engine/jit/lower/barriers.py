@@ -1,4 +1,4 @@
-"""Barriers for some threads of a CTA: an instruction arrives at the record that the CTA keeps (PTX 9.7.13.1)."""
+"""Barriers for some threads of a CTA: arrivals at the barrier record of the CTA (PTX 9.7.13.1)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ WORDS = f"<{WARP} x i32>"
 
 
 def arrive(at: NodeBuilder, bound: Bound, request: Request) -> None:
-    """Lanes come to a barrier and wait there."""
+    """Let lanes arrive at a barrier and wait."""
     number, threads, vote = request.values
     if number is None:
-        raise TypeError("a barrier without a number")
+        raise TypeError(f"'{bound.i.mnemonic}' gives its barrier no number")
     ayes = "0" if vote is None else at.bits_of(vote.raw)
     at.waits_as_one = isinstance(number.raw, Affine) and not number.raw.terms
     come(at, bound, number, threads, ayes, waits=True)
@@ -46,7 +46,7 @@ def come(at: NodeBuilder, bound: Bound, number: Value, threads: Value | None, ay
 
 
 def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:
-    """The values of all lanes in memory."""
+    """Store the values of all lanes; returns the address."""
     place = at.buffer(WORDS, buffer)
     at.code.run(f"store {WORDS} {at.alg.vector(u32, value.raw)}, ptr {place}, align 64")
     return place
@@ -54,17 +54,17 @@ def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NoSuchBarrier:
-    """A barrier has a number that there is not."""
+    """Host call: the fault of a barrier number out of range."""
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
-        """Refuse it."""
+        """Raise the fault."""
         first = int(np.argmax(values[0] >= BARRIERS))
         said = f"there is no barrier {values[0][first]}: they are 0 to 15"
         raise AccessFault("invalid-barrier", said, lane_index=first)
 
 
 class Outcome:
-    """The outcome of a vote for the lanes that waited at the barrier."""
+    """The outcome of a vote, for the lanes that waited at the barrier."""
 
     def __init__(self, at: NodeBuilder, bound: Bound, request: Request) -> None:
         self.at, self.alg, self.code = at, at.alg, at.code
@@ -74,7 +74,7 @@ class Outcome:
         self.number = number.raw
 
     def _word(self, which: int) -> Raw:
-        """One word of the outcome of this warp's barrier."""
+        """A word of the outcome of the barrier: 0 for the ayes, 1 for the voters."""
         cta_barriers, code = CtaBarriers(self.at.kernel.warps), self.code
         row = code.emit(f"mul i32 %warp, {2 * BARRIERS}")
         start = code.emit(f"add i32 {row}, {cta_barriers.outcome + which}")
@@ -88,13 +88,13 @@ class Outcome:
         return Varying(self.at.gather("i32", places, self.at.active_vector()))
 
     def count(self) -> Value:
-        """How many voted for."""
+        """How many threads voted aye."""
         return Value(self.alg, u32, self._word(0))
 
     def all(self) -> Value:
-        """None voted against."""
+        """Did all threads vote aye?"""
         return Value(self.alg, pred, self.alg.compare("eq", u32, self._word(0), self._word(1)))
 
     def any(self) -> Value:
-        """One voted for."""
+        """Did any thread vote aye?"""
         return Value(self.alg, pred, self.alg.compare("ne", u32, self._word(0), Affine(0)))

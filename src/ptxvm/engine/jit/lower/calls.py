@@ -1,4 +1,4 @@
-"""Calls: the code of a function stands where it is called; `.param` variables lie in the frame of their function."""
+"""Calls: functions are inlined, or entered by the call stack; `.param` variables are in the frame of their function."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def out_of_line(at: NodeBuilder, bound: Bound, action: Call) -> None:
 
 
 def address(at: NodeBuilder, function: Function) -> Value:
-    """That of a function."""
+    """The address of a function."""
     number, more = at.kernel.image.address_number(function)
     found: Value = Value(at.alg, u64, Affine(at.kernel.address(number))) + more
     return found
 
 
 def refuse_addresses(at: NodeBuilder, bound: Bound, index: Value) -> None:
-    """Where no function of the list begins, nothing is called."""
+    """Fault where a pointer is the address of none of the possible callees."""
     known: Value = Value(at.alg, pred, Affine(0))
     for callee, _ in at.node.calls:
         known = known | index.eq(address(at, callee.function))
@@ -95,7 +95,7 @@ def refuse_addresses(at: NodeBuilder, bound: Bound, index: Value) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NoFunction:
-    """A call through a pointer to something else."""
+    """Host call: the fault of a call through a wrong pointer."""
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
         """Refuse it."""
@@ -107,7 +107,7 @@ class NoFunction:
 
 
 def copy_results(at: NodeBuilder, callee: Frame) -> None:
-    """Copy the results to where the call wants them."""
+    """Copy the results of a call to its registers or variables."""
     bound = callee.call or at.node.call
     if bound is None:
         return
@@ -138,7 +138,7 @@ def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Argument, fo
 
 
 def assign(at: NodeBuilder, bound: Bound, frame: Frame, target: Result, values: list[Value]) -> None:
-    """To a register, or to a `.param` variable."""
+    """Assign a value to a register, or to a `.param` variable."""
     if target is None:  # `_`: the result is dropped
         return
     if isinstance(target, Register):
@@ -154,7 +154,7 @@ def assign(at: NodeBuilder, bound: Bound, frame: Frame, target: Result, values: 
 
 
 def regrouped(values: list[Value], target: Register) -> list[Value]:
-    """The same bytes, in their order, as the elements of a register."""
+    """The same bytes as the elements of a register."""
     type, words = target.type.as_bits, [value.view(value.type.as_bits) for value in values]
     if len(words) == target.count == 1 and words[0].type.bits != type.bits:
         return [words[0].view(words[0].type.as_unsigned).to(type)]
@@ -173,14 +173,14 @@ def regrouped(values: list[Value], target: Register) -> list[Value]:
 
 
 def parameter_address(at: NodeBuilder, frame: Frame, variable: Variable, offset: int) -> Value:
-    """Where a `.param` variable lies in local memory."""
+    """The address of a `.param` variable in local memory."""
     _, own = at.kernel.image.place(variable, frame.function)
     fixed = Value(at.alg, u64, Affine(frame.offset + own + offset))
     return stack.start(at, frame) + fixed if frame.root.shared else fixed
 
 
 def words(variable: Variable, alignment: int) -> list[tuple[int, Type]]:
-    """The offsets and types of the words, aligned in both, that make up a variable."""
+    """A variable as words that are aligned in it and in its counterpart: their offsets and types."""
     size = variable.size or variable.element_size
     step = min(8, variable.alignment, alignment, size & -size)
     return [(offset, Type.named[f"b{8 * step}"]) for offset in range(0, size, step)]
@@ -191,10 +191,10 @@ def words(variable: Variable, alignment: int) -> list[tuple[int, Type]]:
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """A function that the device provides; what it answers is an integer, or nothing."""
+    """Host call: a function of the device, whose result is an integer or none."""
 
     name: str
-    runs: ClassVar[bool] = False  # may it run grids?
+    runs: ClassVar[bool] = False  # can it run grids?
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array] | None:
         """Call it for the active lanes."""
@@ -211,7 +211,7 @@ class LibraryCall:
 
 @dataclass(frozen=True, slots=True)
 class LaunchCall(LibraryCall):
-    """One of those by which kernels launch others."""
+    """Host call: a function of dynamic parallelism."""
 
     runs: ClassVar[bool] = True
 
@@ -226,7 +226,7 @@ class LaunchCall(LibraryCall):
 
 @dataclass(frozen=True, slots=True)
 class NoBody:
-    """A call of a function that is declared only."""
+    """Host call: the fault of a call of a function without a body."""
 
     name: str
 
@@ -238,7 +238,7 @@ class NoBody:
 def library(
     at: NodeBuilder, bound: Bound, function: Function, arguments: Sequence[Argument], results: Sequence[Result]
 ) -> None:
-    """Ask Python."""
+    """Call a function of the device."""
     work = device_function(at, function.name)
     if work is None:
         at.host_call(bound, NoBody(function.name), [], [])
@@ -257,7 +257,7 @@ def library(
 
 
 def device_function(at: NodeBuilder, name: str) -> LibraryCall | None:
-    """A function that the device provides."""
+    """The host call for a function of the device; None if it has none of that name."""
     if name in FUNCTIONS:
         return LaunchCall(name)
     return None if at.kernel.image.library.get(name) is None else LibraryCall(name)

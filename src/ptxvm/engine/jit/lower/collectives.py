@@ -1,4 +1,4 @@
-"""Collectives of lanes that come from different places: each leaves its operands in the record of the warp."""
+"""Warp collectives whose lanes arrive from several nodes: each stores its operands in the record of the warp."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _held(type: Type) -> str:
 
 
 def arrive(at: NodeBuilder, mnemonic: str, request: Request) -> None:
-    """Lanes come to a collective: leave what they give where the others find it."""
+    """Let lanes arrive at a collective: store their operands for the others."""
     at.code.one_warp()
     members, *payload = request.values
     if members is None:
-        raise TypeError("a collective without members")
+        raise TypeError(f"'{mnemonic}' has no member mask")
     barrier_epochs.lanes_meet(at, None)
     _blend(at, at.kernel.layout.exchange, WORDS, at.alg.vector(members.type, members.raw))
     for number, value in enumerate(p for p in payload if p is not None):
@@ -36,7 +36,7 @@ def arrive(at: NodeBuilder, mnemonic: str, request: Request) -> None:
 
 
 def expect_agreement(at: NodeBuilder, mnemonic: str, request: Request) -> None:
-    """Lanes are at a collective together: where one names another that gives another mask, each waits for its own partners."""
+    """Check the masks of lanes that arrive together: if two that name each other differ, each waits for its own members."""
     members, code = request.values[0], at.code
     if members is None or (isinstance(members.raw, Affine) and not members.raw.terms):
         return
@@ -79,7 +79,7 @@ def _blend(at: NodeBuilder, offset: int, llvm: str, vector: str) -> None:
 
 
 def released_payload(at: NodeBuilder, mnemonic: str, request: Request) -> tuple[Varying, tuple[Value, ...]]:
-    """The members of a collective that was released, and what they have given."""
+    """The members of a released collective, and their operands."""
     found = []
     for number, value in enumerate(p for p in request.values[1:] if p is not None):
         name = _read(at.code, at.kernel.layout.payload(mnemonic, number), _held(value.type))

@@ -1,4 +1,4 @@
-"""One node of a kernel as LLVM IR: its instructions, what it leaves in registers, and where lanes go next."""
+"""The emitter: runs the meanings of a node's instructions, whose algebra and ports write LLVM IR."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ PORT: dict[str, Any] = {
 
 
 class Emitter(Operands):
-    """Writes a node for whole warps (`full`), or for those lanes that stand there."""
+    """Writes a node for whole warps (`full`), or for the lanes of a mask."""
 
     def __init__(self, kernel: KernelContext, node: Node, *, full: bool) -> None:
         super().__init__(kernel, node, full=full)
-        self.tail_guard: Raw | None = None  # the lanes that do not skip the instructions at the end of the node
+        self.tail_guard: Raw | None = None  # the lanes that run the predicated tail
         self.action: Action | None = None
         self.merged = self.ranges = Ranges(self)
         self._port: Memory | None = None
@@ -52,7 +52,7 @@ class Emitter(Operands):
         return Memory(self, bound)
 
     def memory_port(self) -> Memory:
-        """That of the instruction at hand."""
+        """The port `mem` of the current instruction."""
         if self._port is None:
             self._port = Memory(self, self._bound)
         return self._port
@@ -60,7 +60,7 @@ class Emitter(Operands):
     # ── instructions ────────────────────────────────────────────────────────────────────
 
     def run(self) -> None:
-        """All instructions, in order."""
+        """Write all instructions, in order."""
         if not self.full:
             self.code.memo[f"bitcast i32 {self.mask} to <{self.width} x i1>"] = "%" + self.name("lanes")
         if self.node.returns is not None:
@@ -75,9 +75,9 @@ class Emitter(Operands):
         self.merged.settle()
 
     def _skip_branch(self, bound: Bound) -> None:
-        """A branch to the end of the node: what stands before that is for the lanes which do not take it."""
+        """Write a branch to the end of the node, and the predicated tail for the lanes that do not take it."""
         staying = (~Value(self.alg, pred, self._guard_of(bound))).raw
-        self.note("together" if isinstance(staying, Affine) else f"{self.node.predicated_tail} aside")
+        self.note("together" if isinstance(staying, Affine) else f"{self.node.predicated_tail} predicated")
         self.guard = self.tail_guard = staying
         if not any(each.i.of.effects for each in self.node.code[self.node.skip_branch + 1 :]):
             self._predicated_tail()
@@ -90,7 +90,7 @@ class Emitter(Operands):
         self.guard = self.tail_guard = None
 
     def _predicated_tail(self) -> None:
-        """What only some lanes run."""
+        """Write the predicated tail."""
         for position in range(self.node.skip_branch + 1, len(self.node.code)):
             self.position = position
             self.instruction(self.node.code[position])
@@ -98,7 +98,7 @@ class Emitter(Operands):
         counters.predicated_tail(self)
 
     def instruction(self, bound: Bound) -> None:
-        """One instruction."""
+        """Write an instruction."""
         i = bound.i
         guard = self._guard_of(bound)
         if self.node.waits:
@@ -117,7 +117,7 @@ class Emitter(Operands):
         self._meaning(bound, i)
 
     def _conditional(self, condition: str, meaning: Callable[[], None]) -> None:
-        """Something with effects that is jumped over where no lane does it."""
+        """Write an effect under a uniform condition: a branch goes around it, and registers merge after it."""
         code, before = self.code, dict(self.current)
         do, skip, merge = code.label(), code.label(), code.label()
         code.branch(condition, do, skip)
@@ -142,7 +142,7 @@ class Emitter(Operands):
             code.jump(merge)
         with code.scope():
             code.block(skip)
-            kept = {k: self._single(v, scalar=plain[k]) for k, v in olds.items()}
+            unchanged = {k: self._single(v, scalar=plain[k]) for k, v in olds.items()}
             passed = code.label()
             code.jump(passed)
             code.block(passed)
@@ -150,7 +150,7 @@ class Emitter(Operands):
         code.block(merge)
         for key, value in changed.items():
             llvm = scalar_type(value.type) if plain[key] else self.alg.vector_type(value.type)
-            name = code.emit(f"phi {llvm} [ {new[key]}, %{done} ], [ {kept[key]}, %{passed} ]", pure=False)
+            name = code.emit(f"phi {llvm} [ {new[key]}, %{done} ], [ {unchanged[key]}, %{passed} ]", pure=False)
             raw = Affine(name) if plain[key] else Varying(name)
             self.current[key] = Value(self.alg, value.type, raw)
         self.nested = False
@@ -183,7 +183,7 @@ class Emitter(Operands):
             except StopIteration as end:
                 result = end.value
             else:
-                raise Unsupported(f"'{i.mnemonic}' in the JIT")
+                raise Unsupported(f"'{i.mnemonic}', which waits twice, in the JIT")
         if "flow" in given:
             self.action = given["flow"].action
             if isinstance(self.action, Call) and not calls.call(self, bound, self.action):
@@ -191,11 +191,11 @@ class Emitter(Operands):
         self.commit(bound, result)
 
     def _parts(self, guard: Raw | None) -> bool:
-        """May lanes be elsewhere while some come to a collective, in a kernel in which they wait?"""
+        """Can some lanes arrive at a collective before others, in a general version?"""
         return self.kernel.general and (not self.full or isinstance(guard, Varying))
 
     def _arrive(self, bound: Bound, request: Request) -> bool:
-        """Come to a barrier or a collective; do lanes wait there?"""
+        """Arrive at a barrier or a collective; must lanes wait there?"""
         if is_collective(bound.i):
             if self._parts(self.guard):
                 collectives.arrive(self, bound.i.mnemonic, request)
@@ -212,7 +212,7 @@ class Emitter(Operands):
         number = request.values[0]
         known = number.raw.constant if number is not None and isinstance(number.raw, Affine) else None
         if known is None:
-            raise Crash(f"the number of '{bound.i.mnemonic}' was thought to be constant")
+            raise Crash(f"'{bound.i.mnemonic}' with a variable number is in a kernel for constant ones; please report this")
         return known
 
     def _outcome(self, bound: Bound, request: Request) -> barriers.Outcome | ports.Votes | ports.Peers:
@@ -225,7 +225,7 @@ class Emitter(Operands):
         return ports.Peers(self, bound, members, given)
 
     def _collective(self, bound: Bound, request: Request) -> ports.Peers:
-        """The lanes that came; where one of the mask stands elsewhere, the warp goes on in the version that can wait."""
+        """The peers of a collective; a side exit is taken to a version that can wait if a member is at another node."""
         self.code.one_warp()
         members, *payload = request.values
         here = self.active_raw()
@@ -245,14 +245,14 @@ class Emitter(Operands):
         return ports.Peers(self, bound, self.alg.integer("and", u32, members.raw, here), given)  # type: ignore[union-attr]
 
     def _elsewhere(self) -> str:
-        """The lanes that have not ended and are not here, as a mask."""
+        """The live lanes at other nodes, as a mask."""
         total = "0"
         for n in sorted(self.node.waiting):
             standing = self.code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)
             total = self.code.emit(f"or i32 {total}, {standing}")
         if self.guard is not None:
-            aside = self.code.emit(f"xor i32 {self.active_text()}, {self.mask or -1}")
-            total = self.code.emit(f"or i32 {total}, {aside}")
+            inactive = self.code.emit(f"xor i32 {self.active_text()}, {self.mask or -1}")
+            total = self.code.emit(f"or i32 {total}, {inactive}")
         return total
 
     def _vote(self, vote: Value | None) -> None:

@@ -1,4 +1,4 @@
-"""Products of matrices, which the machine's tensor cores compute."""
+"""Matrix multiply-accumulate (mma) on the host: a host call computes it with the model of the tensor cores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptxvm.machine.tensor_core import Architecture, architecture_of
 
 @dataclass(frozen=True, slots=True)
 class Multiplication:
-    """A product, the tensor cores that compute it, and how many registers each matrix has."""
+    """Host call: a matrix product, the architecture of the tensor cores, and the registers of each matrix."""
 
     product: Product
     architecture: Architecture
@@ -27,7 +27,7 @@ class Multiplication:
 
     @classmethod
     def of(cls, bound: Bound, product: Product, counts: tuple[int, int, int]) -> Multiplication:
-        """For an instruction."""
+        """The product of an instruction."""
         program = bound.function.program if bound.function is not None else None
         return cls(product, architecture_of(program.target.number if program is not None else 0), counts)
 

@@ -1,4 +1,4 @@
-"""The ports of the machine but memory, as the JIT sees them."""
+"""The ports `warp`, `cta`, `flow`, `clock` and `cc`, which lower what meanings ask of them to LLVM IR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptxvm.isa.special_registers import WARP
 
 
 class Peers:
-    """The lanes of a collective; `members` is a mask, the same in all lanes or not."""
+    """The lanes of a collective; the member mask may differ between lanes."""
 
     def __init__(self, at: NodeBuilder, bound: Bound, members: Raw, payload: tuple[Value, ...]) -> None:
         self.emitter, self.bound, self.alg, self.code, self.width = at, bound, at.alg, at.code, at.code.width
@@ -36,7 +36,7 @@ class Peers:
         return Value(self.alg, u32, self.alg.integer("and", u32, Affine(bits), self.mask))
 
     def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
-        """What another lane gave; the own value of this lane where that one takes no part."""
+        """The operand of another lane; the own operand where that lane takes no part."""
         value = self.payload[payload]
         if meant:
             barrier_epochs.lanes_meant(self.emitter, lane.raw)
@@ -90,7 +90,7 @@ class Peers:
 
 
 class Warp(Port):
-    """`warp`."""
+    """The port `warp`."""
 
     @property
     def lane(self) -> Value:
@@ -98,47 +98,47 @@ class Warp(Port):
         return Value(self.alg, u32, from_lanes(u32, tuple(n % WARP for n in range(self.width))))
 
     def active(self) -> Value:
-        """The lanes that run this now, as a mask."""
+        """The active lanes, as a mask."""
         return Value(self.alg, u32, self.at.active_raw())
 
     def converge(self, members: Value, *payload: Value) -> Request:
-        """Wait for the others."""
+        """Wait for the members of a mask."""
         return Request((members, *payload))
 
     def together(self, *payload: Value) -> Peers:
-        """The lanes that are here."""
+        """The active lanes."""
         self.code.one_warp()
         return Peers(self.at, self.bound, self.at.active_raw(), payload)
 
 
 class Votes(Port):
-    """The outcome of a barrier, which the warps have counted."""
+    """The outcome of a vote at a barrier of the whole CTA."""
 
     def _counted(self) -> tuple[Affine, Affine]:
         return Affine(self.at.context("ayes_then")), Affine(self.at.context("voters_then"))
 
     def count(self) -> Value:
-        """How many voted for."""
+        """How many threads voted aye."""
         return Value(self.alg, u32, self._counted()[0])
 
     def all(self) -> Value:
-        """None voted against."""
+        """Did all threads vote aye?"""
         return Value(self.alg, pred, self.alg.compare("eq", u32, *self._counted()))
 
     def any(self) -> Value:
-        """One voted for."""
+        """Did any thread vote aye?"""
         return Value(self.alg, pred, self.alg.compare("ne", u32, self._counted()[0], Affine(0)))
 
 
 class Cta(Port):
-    """`cta`."""
+    """The port `cta`."""
 
     def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
-        """Wait for the others of the CTA."""
+        """Wait at a barrier of the CTA."""
         return Request((number, threads, vote))
 
     def arrive(self, number: Value, threads: Value) -> None:
-        """Arrive and go on."""
+        """Arrive without waiting."""
         barriers.come(self.at, self.bound, number, threads, "0", waits=False)
 
 
@@ -189,16 +189,16 @@ class Flow(Port):
 
 
 class Clock(Port):
-    """`clock`."""
+    """The port `clock`."""
 
     def sleep(self, nanoseconds: Value) -> None:
-        """Where others may have something better to do, they run soon."""
+        """End the time slice of the warp in a fair kernel."""
         if self.at.kernel.fair:
             self.code.run("store i32 1, ptr %ticks, align 4")
 
 
 class ConditionCode(Port):
-    """`cc`: the carry flag is a register of the node's."""
+    """The port `cc`: the carry flag is a register of the node."""
 
     read: Callable[[], Value]
     write: Callable[[Value], None]

@@ -1,7 +1,7 @@
-"""The end of a node: where its lanes go.
+"""Terminators: the jumps at the end of a node, divergence and reconvergence.
 
-Whole warps jump.  Where lanes diverge, each node has a mask of the lanes that stand at it (`%pending.N`), and the node
-of lowest rank among those with waiting lanes runs next; a warp whose lanes have reconverged goes on as a whole.
+Whole warps jump.  After divergence each node has a mask of the lanes that wait at it (`%pending.N`), and of the nodes with
+waiting lanes the one of lowest rank runs next.  A warp whose lanes have reconverged continues as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ptxvm.engine.jit.node.divergence import DivergenceError, expect_whole
 from ptxvm.engine.jit.node.host_queries import NoTarget
 from ptxvm.engine.jit.node.port import Call, Ending, Goto, Switch
 
-EXIT = -1  # the end of the thread, as a place to go; BACK is where a shared function returns
+EXIT = -1  # stands for the end of the thread, as a target; BACK for the return of a shared function
 
 
 class Terminator:
@@ -29,7 +29,7 @@ class Terminator:
         self.kernel, self.at, self.code, self.node = at.kernel, at, at.code, at.node
 
     def run(self) -> None:
-        """By what the last instruction asked for."""
+        """Write the jumps that the last instruction asked for."""
         action, guard = self.at.action, self.at.guard
         onward = self._onward()
         match action:
@@ -58,7 +58,7 @@ class Terminator:
         return self._end() if self.node.end == len(frame.code) else frame.at[self.node.end]
 
     def _end(self) -> int:
-        """Past the last instruction lanes return."""
+        """The target past the last instruction: lanes return."""
         return self.node.frame.back
 
     def _callee(self, onward: int) -> int:
@@ -80,7 +80,7 @@ class Terminator:
     # ── whole warps ─────────────────────────────────────────────────────────────────────
 
     def one(self, target: int) -> None:
-        """All go to one place."""
+        """All lanes go to one target."""
         if self.at.full:
             self.jump(target)
         else:
@@ -88,7 +88,7 @@ class Terminator:
             self.chain({target}, certain=target)
 
     def jump(self, target: int) -> None:
-        """A whole warp to a node."""
+        """Jump to a node with a whole warp."""
         if target == EXIT:
             self.ended("-1")
             self.code.jump("done")
@@ -111,7 +111,7 @@ class Terminator:
             self.code.jump(f"suspend.F{target}")
 
     def tick(self, target: int) -> None:
-        """A loop that runs for long lets the machine look, or others run."""
+        """Count an iteration of a loop; at the end of the time slice, check the clock or yield."""
         if self.kernel.nodes[target].rank > self.node.rank:
             return
         code = self.code
@@ -141,7 +141,7 @@ class Terminator:
         return bool(self.node.code) and self.node.code[-1] in self.kernel.spinning
 
     def choose(self, guard: Raw | None, yes: int, no: int) -> None:
-        """Some here, the others there."""
+        """Branch by a predicate: lanes go to `yes` or to `no`."""
         if guard is None or yes == no:
             self.one(yes)
         elif isinstance(guard, Affine):
@@ -166,14 +166,14 @@ class Terminator:
                 self.chain({yes, no})
 
     def _diverges(self, guard: Raw) -> None:
-        """Lanes may part here."""
+        """Note that lanes may diverge; raises DivergenceError if they probably do, in the straight version."""
         if self.kernel.straight:
             expect_whole(self.kernel, self.node, guard, affine=self.at.alg.surely(guard) is not None)
         else:
             self.kernel.diverges(self.node)
 
     def divide(self, bits: str, yes: int, no: int) -> None:
-        """A whole warp, of which perhaps only some lanes go."""
+        """Branch with a whole warp, which may diverge."""
         code = self.code
         all_, more, none, some = (code.label() for _ in range(4))
         known = self.at.alg.surely(self.at.guard) if self.at.guard is not None else None
@@ -210,11 +210,11 @@ class Terminator:
     # ── some lanes ──────────────────────────────────────────────────────────────────────
 
     def rank(self, target: int) -> int:
-        """The place of a node in the order."""
+        """The rank of a node."""
         return self.kernel.nodes[target].rank
 
     def add_pending(self, target: int, bits: str) -> None:
-        """Lanes stand at a node."""
+        """Add lanes to those that wait at a node."""
         if target == EXIT:
             self.ended(bits)
             return
@@ -226,10 +226,10 @@ class Terminator:
         self.code.run(f"store i32 {self.code.emit(f'or i32 {old}, {bits}')}, ptr {place}, align 4")
 
     def back(self, bits: str) -> None:
-        """Lanes return from a shared function, each to where it was called."""
-        place = stack.returns_to(self.at)
+        """Return from a shared function, each lane to its own return node."""
+        target = stack.returns_to(self.at)
         for number in self.node.frame.backs:
-            here = self.code.mask_bits(self.at.alg.vector(pred, self.at.alg.compare("eq", u32, place, Affine(number))))
+            here = self.code.mask_bits(self.at.alg.vector(pred, self.at.alg.compare("eq", u32, target, Affine(number))))
             self.add_pending(number, self.code.emit(f"and i32 {here}, {bits}"))
 
     def switch(self, action: Switch, guard: Raw | None, onward: int) -> None:
@@ -247,7 +247,7 @@ class Terminator:
         self.several(guard, [(here.raw, target) for target, here in ways.items()], onward)
 
     def several(self, guard: Raw | None, ways: list[tuple[Raw | None, int]], onward: int) -> None:
-        """Lanes go to several places, each by a predicate; those that are held off by the guard go on."""
+        """Lanes go to several targets, each by a predicate; lanes whose guard is false go on."""
         if len(ways) == 1 and ways[0][0] is guard:
             self.choose(guard, ways[0][1], onward)
             return
@@ -266,12 +266,12 @@ class Terminator:
         self.chain(targets)
 
     def ended(self, bits: str) -> None:
-        """Lanes end; others may have waited for them."""
+        """End lanes, for which barriers may wait."""
         if self.kernel.partial_barriers:
             self.code.run(f"call void @ptxvm.left(ptr %cta_barriers, i32 %warp, i32 {bits})")
 
     def chain(self, targets: set[int], certain: int = EXIT) -> None:
-        """Run the node of lowest rank at which lanes stand."""
+        """Run the node of lowest rank at which lanes wait."""
         code = self.code
         if self.kernel.general:
             if self._spins():
@@ -297,7 +297,7 @@ class Terminator:
         code.jump("done")
 
     def enter(self, target: int) -> None:
-        """Begin a node for the lanes that stand there."""
+        """Begin a node for the lanes that wait at it."""
         node = self.kernel.nodes[target]
         if node.waits:
             self.stop(node)
@@ -306,7 +306,7 @@ class Terminator:
             self.code.jump(f"M{target}")
 
     def stop(self, node: Node) -> None:
-        """All live lanes wait at a barrier: at one place the warp stops here, at several in the version without shapes."""
+        """Suspend the warp at a barrier; if lanes wait at several nodes, the shapeless version takes over."""
         code, total = self.code, "0"
         for n in sorted(node.waiting):
             standing = code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)

@@ -1,4 +1,4 @@
-"""The port of the texture unit: compiled code asks Python for what it gives."""
+"""The port `tex`: host calls ask the texture unit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ptxvm.machine.memory import Array
 
 
 class Textures(Port, textures.Textures):
-    """`tex`."""
+    """The port `tex`."""
 
     def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
-        """What the texture unit gives for some operands."""
+        """The results of the texture unit for some operands."""
         given = {name: list(values) for name, values in operands.items() if values is not None}
         question = TextureQuestion(work, tuple((name, len(values)) for name, values in given.items()))
         inputs = [(v.type, v.raw) for values in given.values() for v in values]
@@ -30,13 +30,13 @@ class Textures(Port, textures.Textures):
 
 @dataclass(frozen=True, slots=True)
 class TextureQuestion:
-    """Something to ask the texture unit, and the names of the operands with how many values each has."""
+    """Host call: a request to the texture unit, with the names of its operands and their counts of values."""
 
     work: texture_unit.Work
     operands: tuple[tuple[str, int], ...]
 
     def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
-        """Ask it for the active lanes."""
+        """Ask the texture unit for the active lanes."""
         rest = iter(values)
         given = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
         host.look_up(self.work, given)
