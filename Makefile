@@ -41,7 +41,7 @@ unit: $(VENV)/dev.done ## the tests
 	$(BIN)/pytest -n auto --dist worksteal
 
 # The parts, with the checkers, which run small kernels on both engines; not the engines themselves, nor the longest.
-QUICK := tests/unit $(addprefix --ignore tests/unit/,engine engine_jit tools checkers/test_complete.py)
+QUICK := tests/unit $(addprefix --ignore tests/unit/,engine tools checkers/test_complete.py)
 
 quick: $(VENV)/dev.done ## the tests to run after each edit: under a minute on two processors
 	$(BIN)/pytest -n auto --dist worksteal $(QUICK)

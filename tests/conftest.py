@@ -22,6 +22,7 @@ from hypothesis import settings
 SHARED = Path(__file__).parents[2] / "shared"
 LONGEST_REASON = 120
 ON_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+SHARED_IS_EXPECTED = ON_CI or os.environ.get("PTXVM_SHARED") == "expected"
 
 # A kernel's first run compiles it, so the time of one example says nothing (deadline).
 settings.register_profile("ptxvm", print_blob=True, deadline=None, derandomize=ON_CI)
@@ -32,6 +33,8 @@ settings.load_profile("ptxvm")
 @pytest.hookimpl(trylast=True)  # when the terminal is there
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of this run, which the workers of pytest-xdist inherit; leave the user's compiled kernels alone."""
+    if SHARED_IS_EXPECTED and not SHARED.is_dir():
+        raise pytest.UsageError(f"the reference data is missing: {SHARED} is not a folder, and half of the tests need it")
     if config.pluginmanager.hasplugin("terminalreporter"):  # not in the workers
         config.pluginmanager.register(FailuresAtOnce(config), "failures-at-once")
     os.environ.setdefault("PTXVM_SEED", "0" if ON_CI else str(secrets.randbelow(2**32)))

@@ -107,7 +107,8 @@ def row(unit: Unit, number: int, x: Ints, low: Ints, high: Ints, square: Ints | 
 
 def significands(results: Any) -> Ints:
     """The 24 bits of each result."""
-    return (results & 0x7FFFFF).astype(np.int64) | 1 << 23
+    found: Ints = (results & 0x7FFFFF).astype(np.int64) | 1 << 23
+    return found
 
 
 def cut(results: Ints, shift: int) -> tuple[Ints, Ints]:

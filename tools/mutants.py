@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -185,7 +186,7 @@ def meanings(tree: ast.Module, *, all_of_them: bool) -> list[Function]:
         return list(found.values())
 
     def is_rule(function: Function) -> bool:
-        words = ast.unparse(ast.Module(function.decorator_list, []))
+        words = "\n".join(map(ast.unparse, function.decorator_list))
         return "rule(" in words or "needs_when(" in words or "Problem(" in ast.unparse(function) or is_sentence(function)
 
     todo = [f for f in found.values() if f.decorator_list and not is_rule(f)]
@@ -232,7 +233,7 @@ def is_annotation(function: Function, node: ast.AST) -> bool:
 def mutate(module: str, tree: ast.Module, number: int, n: int) -> Mutant | None:
     """The module with one node replaced."""
     copy = deepcopy(tree)
-    node = next(x for k, x in enumerate(ast.walk(copy)) if k == number)
+    node: Any = next(x for k, x in enumerate(ast.walk(copy)) if k == number)
     kind, make = list(changes(node))[n]
     before = ast.unparse(node).split("\n")[0]
     replaced = ast.fix_missing_locations(ast.copy_location(make(), node))
@@ -304,7 +305,8 @@ def dies(mutant: Mutant, *, quick: bool) -> bool:
     value.derived = lambda function: function  # what engines put in place of a derived operation would hide it
     import ptxvm  # noqa: PLC0415
 
-    ptxvm.Kernel.launch.__kwdefaults__["engine"] = "interp"  # the other keeps what it compiled, and would not see a change
+    # The other engine keeps what it compiled, and would not see a change.
+    (ptxvm.Kernel.launch.__kwdefaults__ or {})["engine"] = "interp"
     return breaks_an_expectation(mutant) or (not quick and fails_a_test(mutant))
 
 
@@ -403,7 +405,7 @@ def main() -> int:
     score = 100 * killed / max(all_of_them - alike, 1)
     print(f"{killed} of {all_of_them} killed ({100 * killed / all_of_them:.1f} %), {alike} compute the same: "
           f"{score:.1f} % of the others, in {time.monotonic() - begun:.0f} s")  # fmt: skip
-    return score < given.at_least
+    return int(score < given.at_least)
 
 
 if __name__ == "__main__":

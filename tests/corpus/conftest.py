@@ -1,19 +1,17 @@
-"""The corpus; and what runs real modules shares a module of its own (`modules`), which lies beside them."""
+"""The corpus, as fixture."""
 
 import json
-import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ptxvm.syntax import Source
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 
 @pytest.fixture(scope="session")
-def corpus(shared):
+def corpus(shared: Path) -> list[tuple[Source, dict[str, Any]]]:
     """The name, the text and the index entry of every module."""
     folder = shared / "corpus"
     if not (folder / "corpus.tar.xz").is_file():

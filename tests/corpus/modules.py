@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -28,7 +28,8 @@ SAMPLE = 6
 SLOW = {"nvcc/fp_sm_100a.ptx", "nvcc/fp_sm_120a.ptx"}
 """... and these, whose libdevice the other targets have as well."""
 
-ENGINES = ("interp", "jit")
+Engine = Literal["interp", "jit"]
+ENGINES: tuple[Engine, ...] = ("interp", "jit")
 COMPILED = "_sm_75"
 """The modules for this target run on both engines by default; on the JIT, the others are `long`: it compiles for seconds."""
 
@@ -36,7 +37,7 @@ COMPILED = "_sm_75"
 class Running:
     """A kernel on one engine; of every launch it keeps what the arrays held afterwards."""
 
-    def __init__(self, kernel: ptxvm.Kernel, engine: str) -> None:
+    def __init__(self, kernel: ptxvm.Kernel, engine: Engine) -> None:
         self.kernel, self.engine = kernel, engine
         self.module, self.name = kernel.module, kernel.name
         self.left: list[list[bytes]] = []
@@ -104,7 +105,7 @@ def _cases(pattern: str, references: dict[str, Reference], lacking: frozenset[st
 def run(
     name: str,
     kernel: str,
-    engines: Sequence[str],
+    engines: Sequence[Engine],
     references: dict[str, Reference],
     rng: np.random.Generator,
     *,

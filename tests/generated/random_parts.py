@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import ne
 from typing import Any
 
 from hypothesis import strategies as st
@@ -77,10 +79,10 @@ def operand(draw: Any, case: Case, name: str, *, reads: bool) -> str:
         return str(draw(st.integers(0, 255)))
     letter = draw(st.sampled_from(case.letters(name)))
     if letter == "r" and reads and case.takes_constants(name):
-        return draw(value("r"))
+        return str(draw(value("r")))
     if letter == "f" and reads and case.takes_constants(name):
-        return draw(value("f"))
-    return draw(register(letter))
+        return str(draw(value("f")))
+    return str(draw(register(letter)))
 
 
 # ── instructions without effects ────────────────────────────────────────────────────────
@@ -99,7 +101,7 @@ def pure(draw: Any, letters: frozenset[str] = frozenset(REGISTERS)) -> Statement
         if text.isdigit() and not case.allows({each.name: int(text)}):
             text = "0" if case.constant(each.name) else f"%{case.letters(each.name)[0]}0"
         if each.second and (not each.second_optional or draw(st.booleans())):
-            other = draw(operand(case, each.second, reads=False).filter(lambda found, first=text: found != first))
+            other = draw(operand(case, each.second, reads=False).filter(partial(ne, text)))
             text = f"{text}|{other}"
         if each.negatable == "!" and draw(st.booleans()):
             text = f"!{text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class Run:
         return place.size or self.test.sizes.get(place.variable, BYTES)
 
     def report(self, race: Race) -> None:
-        self.found.add(frozenset(site.bound.name for site in race.sites))
+        self.found.add(frozenset(cast("SimpleNamespace", site.bound).name for site in race.sites))
 
     def races(self) -> set[Pair]:
         """Run to the end, or until nobody can go on."""
@@ -137,7 +137,8 @@ class Run:
         mates = [m for m, thread in enumerate(self.test.threads) if thread.cta == self.test.threads[n].cta]
         self.waiting.add(n)
         if all(m in self.waiting for m in mates):
-            self.detector.opened(one.name, [(None, np.array([self.numbers[m] for m in mates]))])
+            nowhere: Any = None
+            self.detector.opened(one.name, [(nowhere, np.array([self.numbers[m] for m in mates]))])
             self.waiting.difference_update(mates)
             for m in mates:
                 self.at[m] += 1

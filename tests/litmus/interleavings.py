@@ -13,6 +13,8 @@ from ptxvm.model.values import ARITHMETIC, COMPARISONS
 
 WHOLE = 8
 Bytes = tuple[tuple[str, int], ...]
+Standing = tuple[int, int, tuple[tuple[str, int], ...]]
+"""Of a thread: where it is, how often it jumped back, and its registers."""
 
 
 class CannotInterleave(Exception):  # noqa: N818 - it says what is in the way
@@ -50,15 +52,15 @@ class Turns:
                 ]
         return final
 
-    def shown(self, threads: tuple, held: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    def shown(self, threads: tuple[Standing, ...], held: dict[str, int]) -> tuple[tuple[str, int], ...]:
         values = {name: held.get(self.test.physical(name), 0) for name in [*held, *self.test.aliases]}
         for thread, (_, _, registers) in zip(self.test.threads, threads, strict=True):
             values |= {f"{thread.name}:{name}": value for name, value in registers}
         return tuple(sorted(values.items()))
 
     def step(  # noqa: C901 - a case for each instruction
-        self, thread: Thread, state: tuple, memory: dict[str, int]
-    ) -> Iterator[tuple[tuple, dict[str, int]]]:
+        self, thread: Thread, state: Standing, memory: dict[str, int]
+    ) -> Iterator[tuple[Standing, dict[str, int]]]:
         at, jumps, held = state
         registers = dict(held)
 

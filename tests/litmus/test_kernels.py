@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from verdicts import COLLECTED, HERE, REFUSED, Expected, can_run, collected, own
+from verdicts import COLLECTED, HERE, KERNELS, REFUSED, Expected, can_run, collected, own
 
 from ptxvm.api import load
 from ptxvm.diagnostics.errors import Fault, Unsupported
@@ -19,7 +19,6 @@ from ptxvm.model import NotALitmusTest, judge
 from ptxvm.model.judge import Judgement
 from ptxvm.model.translate import Translated, Untranslatable, as_kernel, register
 
-KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
 LINES = re.compile(r"//: (litmus|expected|races|termination) (.*)")
 
 

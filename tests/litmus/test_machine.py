@@ -11,8 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 from interleavings import CannotInterleave, Turns
-from test_kernels import KERNELS
-from verdicts import REFUSED, Expected, can_run, collected, own, takes_turns
+from verdicts import KERNELS, REFUSED, Expected, can_run, collected, own, takes_turns
 
 from ptxvm.litmus import Machine, State, machines, observe, read
 from ptxvm.model import judge

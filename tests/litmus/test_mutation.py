@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mutants import mutants
+from axiom_mutants import mutants
 from verdicts import COLLECTED, Expected, collected, own
 
 from ptxvm.model import judge

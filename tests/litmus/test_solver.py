@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_kernels import KERNELS
-from verdicts import Expected, collected, own
+from verdicts import KERNELS, Expected, collected, own
 
 from ptxvm.litmus import read
 from ptxvm.model import judge, read_litmus

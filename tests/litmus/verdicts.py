@@ -14,6 +14,8 @@ HERE = Path(__file__).parent
 REFUSED: dict[str, dict[str, str]] = json.loads((HERE / "refused.json").read_text(encoding="utf-8"))
 """What cannot be compared, and why: tests that no kernel can say, and tests that are no turns of reads and writes."""
 COLLECTED = HERE.parents[2] / "shared" / "litmus"
+KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
+"""Kernels whose comments say what each litmus test of theirs gives."""
 MODELS = {"6.4": "v6_0", "9.1": "v7_5"}
 """Our models, by the names that the collection has for what they agree with."""
 

@@ -8,6 +8,7 @@ import json
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ WHOLE = bool(os.environ.get("PTXVM_LONG"))
 """Is every row asked, or a sample?"""
 
 
-def rows(folder: Path, name: str) -> list[dict]:
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     """The rows of a table; the test skips where it is missing."""
     path = folder / "isa" / f"{name}.jsonl.gz"
     if not path.is_file():
@@ -32,6 +33,8 @@ def script(folder: Path) -> ModuleType:
     if not path.is_file():
         pytest.skip(f"the script that scores is missing: {path}")
     spec = importlib.util.spec_from_file_location("score", path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

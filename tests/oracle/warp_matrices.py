@@ -6,7 +6,9 @@ the row and column of an element.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,8 @@ TARGETS = {
 BITS = {"f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16, "b1": 1}
 BITS |= dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 8) | dict.fromkeys(("s4", "u4"), 4)
 
-A = {
+Formula = Callable[[int, int, int], tuple[int, int]]
+A: dict[tuple[int, int, int], Formula] = {
     (8, 4, 64):     lambda g, t, i: (g, t),
     (8, 16, 8):     lambda g, t, i: (g, t * 4 + i),
     (8, 32, 4):     lambda g, t, i: (g, t * 8 + i),
@@ -38,7 +41,7 @@ A = {
     (16, 128, 1):   lambda g, t, i: (g + 8 * (i >= 32), t * 32 + (i & 31)),
     (16, 256, 1):   lambda g, t, i: (g + 8 * (not (i < 32 or 64 <= i < 96)), t * 32 + (i & 31) + 128 * (i >= 64)),
 }  # fmt: skip
-B = {
+B: dict[tuple[int, int], Formula] = {
     (4, 32):    lambda g, t, i: (t, g),
     (4, 64):    lambda g, t, i: (t, g),
     (8, 16):    lambda g, t, i: (t * 2 + i, g),
@@ -53,7 +56,7 @@ B = {
     (128, 1):   lambda g, t, i: (t * 32 + i, g),
     (256, 1):   lambda g, t, i: (t * 32 + (i & 31) + 128 * (i >= 32), g),
 }  # fmt: skip
-C = {
+C: dict[int, Formula] = {
     8:  lambda g, t, i: (g, t * 2 + i),
     16: lambda g, t, i: (g + 8 * (i >= 2), t * 2 + (i & 1)),
 }  # fmt: skip
@@ -66,7 +69,7 @@ def places(matrix: str, shape: tuple[int, int, int], type: str, order: str) -> n
     if shape == (8, 8, 4) and type in ("f16", "f32"):
         found = [[quarter(matrix, type, order, lane, i) for i in range(extent // 8)] for lane in range(32)]
         return np.array([[(lane // 4 % 4, *place) for place in row] for lane, row in enumerate(found)])
-    formula = {"a": A.get((m, k, BITS[type])), "b": B.get((k, BITS[type]))}.get(matrix, C[m])
+    formula = A[m, k, BITS[type]] if matrix == "a" else B[k, BITS[type]] if matrix == "b" else C[m]
     return np.array([[(0, *formula(lane >> 2, lane % 4, i)) for i in range(extent // 32)] for lane in range(32)])
 
 
@@ -137,7 +140,7 @@ def kernel(instruction: str, target: str, sizes: tuple[int, ...], words: tuple[i
 
 def multiply(
     shape: tuple[int, int, int], types: str, a: np.ndarray, b: np.ndarray, c: np.ndarray,
-    *, target: str, orders: tuple[str, str] = ("row", "col"), before: str = "", after: str = "", **how: str,
+    *, target: str, orders: tuple[str, str] = ("row", "col"), before: str = "", after: str = "", **how: Any,
 ) -> np.ndarray:  # fmt: skip
     """The bits of D for stacks of matrices of bits; `types` are those of D, A, B and C, `how` is of the launch."""
     kinds = dict(zip("dabc", types.split("."), strict=True))

@@ -63,5 +63,7 @@ def sum_of_numbers(a: int, b: int, format: Format) -> int:
 def sum_of_f32(a: int, b: int, *, ftz: bool) -> int:
     """The sum, with subnormal operands and results as zeros or as they are."""
     a, b = a & 0xFFFF_FFFF, b & 0xFFFF_FFFF
-    r = sum_of_numbers(*(flush(x, F32) if ftz else x for x in (a, b)), F32)
+    if ftz:
+        a, b = flush(a, F32), flush(b, F32)
+    r = sum_of_numbers(a, b, F32)
     return flush(r, F32) if ftz else r

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import test_compare_exact
 import test_logic_exact
-from one_instruction import Case
+from one_instruction import COMPARE, Case
 
 from conformance_files.operands import ONE, PAIR
 
@@ -19,10 +19,10 @@ def integer_comparisons() -> Iterator[Case]:
     joins = itertools.cycle(test_logic_exact.JOIN.items())
     dtypes = itertools.cycle(DTYPES.items())
     for t in ("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64"):
-        for op in (*test_logic_exact.COMPARE, *test_logic_exact.UNSIGNED):
+        for op in (*COMPARE, *test_logic_exact.UNSIGNED):
             if (t[0] == "b" and op not in ("eq", "ne")) or (t[0] != "u" and op in test_logic_exact.UNSIGNED):
                 continue
-            f = test_logic_exact.COMPARE[test_logic_exact.UNSIGNED.get(op, op)]
+            f = COMPARE[test_logic_exact.UNSIGNED.get(op, op)]
             (name, join), (dtype, true) = next(joins), next(dtypes)
             yield Case(f"setp.{op}.{name}.{t} {{d}}|{{e}}, {{a}}, {{b}}, {{c}};", "pred pred", f"{t} {t} pred",
                        lambda a, b, c, f=f, join=join: (join(int(f(a, b)), c), join(int(not f(a, b)), c)))  # fmt: skip

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import test_integer_exact
-from one_instruction import Case
+from one_instruction import Case, clamp
 
 
 def chain_cases() -> Iterator[Case]:
     """What `test_integer_exact` lacks: carries into 16 bits, and saturation."""
-    clamp = test_integer_exact.clamp
     for t in ("u16", "s16"):
         yield Case(f"sub.cc.u32 {{d}}, {{a}}, {{b}}; subc.{t} {{e}}, {{c}}, {{f}};", f"u32 {t}", f"u32 u32 {t} {t}",
                    lambda a, b, c, f: (a - b, c - f - (a < b)))  # fmt: skip

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import test_integer_exact
-from one_instruction import Case, read
+from one_instruction import Case, clamp, read
 
 from conformance_files.variables import ALIKE
 
@@ -30,7 +29,7 @@ def wmma_cases() -> Iterator[Case]:
 
         def four_bits(a: int, b: int, c: int, p: str = p, sat: str = sat) -> int:
             total = read(c, "s32") + 4 * sum(nibble(a, n, p) * nibble(b, n, p) for n in range(8))
-            return test_integer_exact.clamp(total, "s32") if sat else total
+            return clamp(total, "s32") if sat else total
 
         yield Case(f"wmma.mma.sync.aligned.row.col.m8n8k32.s32.{p}4.{p}4.s32{sat} {{{{{{d}}, {{e}}}}}}, {{{{{{a}}}}}}, "
                    f"{{{{{{b}}}}}}, {{{{{{c}}, {{c}}}}}};", "b32 b32", "b32 b32 b32",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +21,7 @@ class Done:
 
 
 @pytest.fixture
-def ptxvm(capsys, monkeypatch, tmp_path):
+def ptxvm(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Done]:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("PTXVM_TRACEBACK", raising=False)
@@ -34,7 +36,7 @@ def ptxvm(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def module(tmp_path):
+def module(tmp_path: Path) -> Callable[..., str]:
     """Writes the text of a module into a file of the working folder; gives its name."""
 
     def write(text: str, name: str = "m.ptx") -> str:

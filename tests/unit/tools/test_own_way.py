@@ -22,20 +22,40 @@ def test_that_waits():
 """
 
 
-@pytest.fixture
-def printed(tmp_path):
-    """The output of a run of two tests in a copy of the settings, without a folder `shared` beside it."""
-    root = tmp_path / "repository"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Runs two tests in a copy of the settings, without a folder `shared` beside it."""
+    root = tmp_path_factory.mktemp("alone") / "repository"
     (root / "tests").mkdir(parents=True)
     shutil.copy(TESTS.parent / "pyproject.toml", root)
     for name in ("conftest.py", "left_out.json"):
         shutil.copy(TESTS / name, root / "tests")
     (root / "tests" / "test_some.py").write_text(SOME)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    ours = ("PYTEST_", "COV_", "CI", "PTXVM_SHARED")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=600)
+
+    def done(**more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=root, env=environment | more, capture_output=True, text=True, check=False, timeout=600
+        )
+
+    return done
+
+
+@pytest.fixture(scope="module")
+def printed(run):
+    done = run()
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize("expected", [{"CI": "true"}, {"PTXVM_SHARED": "expected"}], ids=str)
+def test_where_the_reference_data_is_expected_there_is_no_run_without_it(run, expected):
+    done = run(**expected)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "the reference data is missing: " in done.stderr
+    assert "passed" not in done.stdout
 
 
 def test_a_failure_is_named_before_the_end(printed):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import ptxvm
 
-ENGINES = ("interp", "jit")
+ENGINES: tuple[Literal["interp", "jit"], ...] = ("interp", "jit")
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of memory that each engine takes for itself
 
 
 def same(kernel: ptxvm.Kernel, args: Sequence[Any], *, grid: Any = 1, block: Any = 1, **options: Any) -> list[np.ndarray]:
     """The arrays among the arguments, which stay as they are, as every engine leaves them."""
-    found = [arrays for _, arrays in each(kernel, args, grid, block, options)]
+    found: list[list[np.ndarray]] = [arrays for _, arrays in each(kernel, args, grid, block, options)]
     for n, (one, other) in enumerate(zip(*found, strict=True)):
         wrong = np.argwhere(one.view(f"u{one.itemsize}") != other.view(f"u{one.itemsize}"))
         assert not len(wrong), f"array {n} differs at {wrong[:5].tolist()}: {found[0][n]}, {found[1][n]}"

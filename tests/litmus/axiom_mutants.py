@@ -42,7 +42,15 @@ def ignoring_scope(a: Event, b: Event) -> bool:
 
 
 def one_way_scope(a: Event, b: Event) -> bool:
-    return ignoring_scope(a, b) and (a.thread.within(a.scope, b.thread) or b.thread.within(b.scope, a.thread))
+    if a.thread is None or b.thread is None or not ignoring_scope(a, b):
+        return False
+    return a.thread.within(a.scope, b.thread) or b.thread.within(b.scope, a.thread)
+
+
+def of_64(name: str, x: PTX64) -> Relation:
+    """A relation as PTX 6.4 has it."""
+    relation: Relation = vars(PTX64)[name].func(x)
+    return relation
 
 
 DROPPED = {
@@ -119,7 +127,7 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
     "a relaxed arrival orders memory": (PTX91, "ordering_barriers", lambda x, _: x.those(lambda e: e.kind is Kind.ARRIVAL)),
     "cluster scope is cta scope": (PTX91, "mutually_in_scope", lambda x, r: r & (x.same_cta | Relation.where(
         x.events, lambda a, b: "cluster" not in (a.scope, b.scope)))),
-    "proxies do not matter to moral strength": (PTX91, "morally_strong", lambda x, _: PTX64.morally_strong.func(x)),
+    "proxies do not matter to moral strength": (PTX91, "morally_strong", lambda x, _: of_64("morally_strong", x)),
     "proxies are all generic": (PTX91, "generic", lambda x, _: x.reads | x.writes),
     "a proxy fence works from any CTA": (PTX91, "fenced", lambda x, _: x.same_proxy.between(
         x.those(lambda e: e.kind is Kind.PROXY_FENCE), x.reads | x.writes)),
@@ -128,7 +136,7 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
     "aliases are one address": (PTX91, "same_address", lambda x, _: x.overlap),
     "any CTA keeps a proxy": (PTX91, "in_one_cta", lambda x, _: x.base_causality & x.same_proxy),
     "one CTA needs no proxy fence": (PTX91, "in_one_cta", lambda x, _: x.base_causality & x.same_cta),
-    "no program order in base causality": (PTX91, "base_causality", lambda x, _: PTX64.base_causality.func(x)),
+    "no program order in base causality": (PTX91, "base_causality", lambda x, _: of_64("base_causality", x)),
     "any fence releases": (PTX91, "releasing_fences", lambda x, _: x.those(lambda e: e.kind is Kind.FENCE)),
     "any fence acquires": (PTX91, "acquiring_fences", lambda x, _: x.those(lambda e: e.kind is Kind.FENCE)),
     "causality without observation (9.1)": (
