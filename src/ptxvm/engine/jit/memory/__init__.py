@@ -1,1 +1,1 @@
-"""The port `mem`: addresses by their shape, checks of accesses, atomics, instrumentation."""
+"""The port `mem`: addressing by shape, bounds checks, atomics, non-temporal stores, instrumentation."""

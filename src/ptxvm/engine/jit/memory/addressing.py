@@ -1,4 +1,4 @@
-"""Where the lanes of an access go, by the shape of the address, and the LLVM loads and stores that fit it."""
+"""Addressing: the LLVM loads and stores that fit the shape of an address: broadcast, contiguous, gather, scatter."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, sums,
 from ptxvm.engine.jit.memory import permuted_rows, streaming_stores
 from ptxvm.engine.jit.node.node import NodeBuilder
 
-LEAST = 8  # lanes of a piece
-TURNS_AHEAD, LINE = 8, 64  # of prefetches: how many turns of a loop, and the bytes of a line of the cache
+LEAST = 8  # lanes of a chunk
+TURNS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
 
 
 @dataclass(frozen=True, slots=True)
 class LaneOffsets:
-    """The constant distances of the lanes from a base: the least, how far the greatest is from it, and all."""
+    """The constant distances of the lanes from a base: the least, the span to the greatest, and all."""
 
     least: int
     span: int
@@ -24,7 +24,7 @@ class LaneOffsets:
 
     @classmethod
     def of(cls, raw: Affine, width: int) -> LaneOffsets | None:
-        """None where a distance is known only when the code runs."""
+        """The offsets of an affine address; None if a distance is known only at run time."""
         offsets = constant_offsets(raw, width)
         if offsets is None:
             return None
@@ -36,24 +36,24 @@ class LaneOffsets:
 
 
 def constant_offsets(raw: Affine, width: int) -> Pattern | None:
-    """Each lane's distance from the base, where all are constant."""
+    """The distance of each lane from the base, if all are constant."""
     terms = tuple((k, u) for k, u in raw.terms if isinstance(u, int))
     return sums(0, terms, width) if len(terms) == len(raw.terms) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some lanes of an access: `first` to `first + count`, contiguous or all at one place."""
+    """The lanes `first` to `first + count` of an access, at contiguous addresses or all at one."""
 
     first: int
     count: int
     contiguous: bool
-    offset: int  # of its first lane, as far as it is constant
-    steps: tuple[tuple[int, str], ...]  # and what is added: factors of scalars
+    offset: int  # the constant part of the address of its first lane
+    steps: tuple[tuple[int, str], ...]  # the scalars that are added, each with its factor
 
 
 def pieces(raw: Affine, size: int, width: int) -> list[Chunk] | None:
-    """The access cut in as few pieces of equal length as do it; None where lanes go here and there."""
+    """The access as the fewest chunks of equal length; None for a gather or scatter."""
     fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
     moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
     count = width
@@ -70,7 +70,7 @@ def pieces(raw: Affine, size: int, width: int) -> list[Chunk] | None:
 
 
 def _piece(fixed: Pattern, moving: list[tuple[Pattern, str]], first: int, count: int, size: int) -> Chunk | None:
-    """Lanes that differ by constants only, and are at one place or one after the other."""
+    """A chunk of lanes that differ by constants only, at one address or contiguous."""
     end, steps = first + count, []
     for pattern, u in moving:
         factor = pattern[first]
@@ -86,7 +86,7 @@ def _piece(fixed: Pattern, moving: list[tuple[Pattern, str]], first: int, count:
 
 
 class Addressing:
-    """Loads and stores of checked addresses, for the lanes that are active."""
+    """Loads and stores of checked addresses, for the active lanes."""
 
     def __init__(self, at: NodeBuilder) -> None:
         self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.code.width
@@ -113,7 +113,7 @@ class Addressing:
         return self.alg.integer("add", u64, offset, self.base(space))
 
     def pointer(self, space: str, raw: Affine) -> str:
-        """The place of an address that is the same in all lanes; empty where their windows differ."""
+        """The pointer of a uniform address; empty in local memory, where lanes differ."""
         if space == "local":
             return ""
         if space == "shared":
@@ -123,7 +123,7 @@ class Addressing:
         return self.code.emit(f"inttoptr i64 {text('i64', raw.base)} to ptr")
 
     def pointers(self, space: str, raw: Raw) -> str:
-        """The places of all lanes."""
+        """The pointers of all lanes."""
         if space == "shared":
             low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
             return self.code.emit(f"getelementptr i8, ptr %shared, <{self.width} x i32> {low}")
@@ -131,7 +131,7 @@ class Addressing:
         return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
 
     def affine(self, space: str, raw: Raw) -> Affine | None:
-        """The address where it is affine, relative to `%shared` in that space."""
+        """The address if it is affine, relative to `%shared` in shared memory."""
         if isinstance(raw, Varying):
             return None
         if space == "shared":
@@ -142,7 +142,7 @@ class Addressing:
         return raw
 
     def piece_pointer(self, space: str, raw: Affine, piece: Chunk) -> str:
-        """Where a piece begins."""
+        """The pointer of the first lane of a chunk."""
         bits = 32 if space == "shared" else 64
         place = self.alg.scalar("add", bits, raw.base, piece.offset & (1 << bits) - 1)
         for factor, u in piece.steps:
@@ -253,7 +253,7 @@ class Addressing:
         return found
 
     def _step_on(self, pointer: str, last: Chunk, piece: Chunk) -> str | None:
-        """The place of a piece that is one step of a scalar after the last one: rows, of which registers hold only a few."""
+        """The pointer of a chunk that is one step of a scalar after the last one: registers cannot hold a pointer for each."""
         factors = dict.fromkeys([u for _, u in (*last.steps, *piece.steps)], 0)
         for sign, steps in ((-1, last.steps), (1, piece.steps)):
             for factor, u in steps:
@@ -275,9 +275,9 @@ class Addressing:
         return [code.shuffle(llvm, total, loaded, "poison", list(range(n, total, count))) for n in range(count)]
 
     def _ahead(self, pointer: str, length: int) -> None:
-        """Fetch what some turns of the loop later will need, if it goes on by the same distance as from the turn before.
+        """Prefetch for a later iteration of the loop, assuming the stride of the last one.
 
-        A grid walks in strides that are too long for the processor to foresee.
+        The strides of grids are too long for the processor's own prefetcher.
         """
         code, before = self.code, self.at.prefetch_variable()
         now = code.emit(f"ptrtoint ptr {pointer} to i64")
@@ -291,7 +291,7 @@ class Addressing:
             code.run(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
     def _in_order(self, llvm: str, size: int, pointer: str, total: int) -> str:
-        """Contiguous elements, a register at a time and upwards, as the processor expects: LLVM would begin at the end."""
+        """Load contiguous elements a register at a time, upwards, as the prefetcher expects; LLVM would begin at the end."""
         code, each = self.code, min(total, 64 // size)
         parts = []
         for first in range(0, total, each):
@@ -300,7 +300,7 @@ class Addressing:
         return code.concatenate(llvm, parts, each)
 
     def _broadcast(self, llvm: str, size: int, pointer: str, piece: Chunk, count: int) -> list[str]:
-        """One place for some lanes; where none of them is active, somewhere harmless."""
+        """Load one address for some lanes; if none of them is active, load scratch memory."""
         code = self.code
         if (lanes := self.at.active_vector()) is not None:
             own, word = ((1 << piece.count) - 1) << piece.first, f"i{self.width}"
@@ -314,7 +314,7 @@ class Addressing:
         return found
 
     def mask(self, piece: Chunk, count: int) -> str | None:
-        """The predicate of the elements of a piece; None where all are active."""
+        """The predicate of the elements of a chunk; None if all are active."""
         vector = self.at.active_vector()
         if vector is None:
             return None

@@ -1,4 +1,4 @@
-"""The second look at an access: compiled code that searches the memory which the launch knows, before it asks Python."""
+"""The search of an access in the table of known allocations, by compiled code, before the host is called."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ NAME = "ptxvm.search_allocations"
 
 
 def need(space: str, *, writing: bool) -> int:
-    """The flags that a row must have for an access."""
+    """The flags that a row of the table needs for an access."""
     return REACHED[space] | (WRITABLE if writing else 0)
 
 
 def helper(kernel: KernelContext) -> str:
-    """The function of a kernel that looks (`runtime/allocation_search.ll`); its name."""
+    """Define the search function of a kernel (`runtime/allocation_search.ll`); returns its name."""
     kernel.unit.declare("llvm.cttz.i64", "i64", "i64", "i1 immarg")
     fields = {field: offset(field) for field in ("rows", "row_count", "local", "check")}
     sizes = {"stack_size": kernel.stack_size, "local_stride": kernel.local_stride, "warp_stride": WARP * kernel.local_stride}

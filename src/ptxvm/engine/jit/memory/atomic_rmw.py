@@ -1,4 +1,4 @@
-"""One lane's atomic update of memory that other threads of the host may update as well."""
+"""Atomic read-modify-write of one lane: `atomicrmw`, a compare-exchange loop, or a plain update."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.engine.jit.ir.lane_values import Affine, scalar_type, text
 from ptxvm.engine.jit.node.node import NodeBuilder
 
-# What LLVM has ready: by operation, for unsigned types and bits, and for signed ones.
+# The operations of `atomicrmw`, for unsigned types and bits, and for signed types.
 READY = {
     "add": ("add", "add"), "and": ("and", "and"), "or": ("or", "or"), "xor": ("xor", "xor"), "exch": ("xchg", "xchg"),
     "min": ("umin", "min"), "max": ("umax", "max"), "inc": ("uinc_wrap", "uinc_wrap"), "dec": ("udec_wrap", "udec_wrap"),
@@ -17,7 +17,7 @@ READY = {
 
 
 def plain(at: NodeBuilder, type: Type, place: str, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
-    """Of memory that only this thread of the host uses."""
+    """Update memory that only this host thread uses."""
     llvm = scalar_type(type)
     old = Value(at.alg, type, Affine(at.code.emit(f"load {llvm}, ptr {place}, align {type.bytes}", pure=False)))
     at.code.run(f"store {llvm} {_scalar(at, update(old, *operands))}, ptr {place}, align {type.bytes}")
@@ -27,7 +27,7 @@ def plain(at: NodeBuilder, type: Type, place: str, update: Callable[..., Value],
 def atomic(
     at: NodeBuilder, type: Type, place: str, update: Callable[..., Value], operands: Sequence[Value], operation: str | None
 ) -> Value:
-    """Of memory that others use too: LLVM's own operation, or an attempt that is repeated while others were faster."""
+    """Update memory that host threads share: by `atomicrmw`, or by a compare-exchange loop."""
     code, word = at.code, f"i{type.bits}"
     if operation in READY and not type.is_float:
         name = READY[operation][type.is_signed]
@@ -35,7 +35,7 @@ def atomic(
         what = f"atomicrmw {name} ptr {place}, {word} {_bits(at, operand)} seq_cst, align {type.bytes}"
         return _of_bits(at, type, code.emit(what, pure=False))
     seen = at.buffer(word, 12)
-    atomically = "atomic " if type.bits <= 64 else ""  # a wrong guess does not hurt
+    atomically = "atomic " if type.bits <= 64 else ""  # a torn guess only costs an iteration
     ordered = " monotonic" if atomically else ""
     guess = code.emit(f"load {atomically}{word}, ptr {place}{ordered}, align {type.bytes}", pure=False)
     code.run(f"store {word} {guess}, ptr {seen}, align {type.bytes}")
@@ -57,7 +57,7 @@ def _scalar(at: NodeBuilder, value: Value) -> str:
     """A value of one lane as an LLVM operand."""
     raw = at.alg.tight(value.type, value.raw)
     if not isinstance(raw, Affine) or raw.terms:
-        raise TypeError(f"{raw} is no value of one lane")
+        raise TypeError(f"{raw} varies between lanes")
     return text(scalar_type(value.type), raw.base)
 
 

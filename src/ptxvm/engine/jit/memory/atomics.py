@@ -1,7 +1,6 @@
-"""Atomic operations: the lanes one after the other, each an update of its place.
+"""Atomic operations of a warp: a loop over the active lanes, in order.
 
-Shared and local memory belong to the CTA, whose threads all run in one thread of the host: there an update is a load and
-a store.
+One host thread runs all threads of a CTA, so in shared and local memory an update is a plain load and store.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from ptxvm.engine.jit.memory import addressing, atomic_rmw
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 
-AHEAD = 8  # updates before which the place of one is read: see _queue
-PACKED = (32, 64)  # bits of elements that the processor puts together
-Given = tuple[Type, Raw, str]  # an operand, and the memory where its lanes are if they differ
+AHEAD = 8  # updates ahead of which an address is loaded: see _queue
+PACKED = (32, 64)  # bits of elements that the processor can compress
+Given = tuple[Type, Raw, str]  # an operand, and the buffer of its lanes if they differ
 
 
 class Updates:
-    """Writes the updates of one instruction; places are checked."""
+    """Writes the updates of one instruction, at checked addresses."""
 
     def __init__(self, at: NodeBuilder, space: str, type: Type, operation: str | None) -> None:
         self.operation = operation
@@ -32,12 +31,12 @@ class Updates:
         self.plain = space in ("shared", "local")
         self.element = "i32" if space == "shared" else "ptr"  # a place
         self.where = at.buffer(f"[{self.width + AHEAD} x {self.element}]", 1)
-        self.queue: list[str] = []  # variables with the places of the next lanes
+        self.queue: list[str] = []  # variables with the addresses of the next lanes
         self.active = at.active_vector()
         self.packed = self.active is not None and cpu.has("avx512f") and type.bits in PACKED
 
     def run(self, address: Raw, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
-        """For all active lanes; what was there before."""
+        """Update for all active lanes; returns the old values."""
         code, vector = self.code, self.alg.vector_type(self.type)
         self._keep_places(address)
         results = self.at.buffer(vector, 2)
@@ -51,7 +50,7 @@ class Updates:
         return Value(self.alg, self.type, Varying(self._spread(vector, results)))
 
     def _update(self, lane: str, update: Callable[..., Value], operands: list[Value]) -> Value:
-        """What was there; the new value is there now."""
+        """Update for one lane; returns the old value."""
         if self.plain:
             return atomic_rmw.plain(self.at, self.type, self._place(lane), update, operands)
         return atomic_rmw.atomic(self.at, self.type, self._place(lane), update, operands, self.operation)
@@ -59,7 +58,7 @@ class Updates:
     # ── the lanes ───────────────────────────────────────────────────────────────────────
 
     def _lanes(self) -> Iterator[str]:
-        """A loop over the active lanes, each by its number among those that are kept; its update is written meanwhile."""
+        """A loop over the active lanes; yields the index of a lane in the buffers, for the caller to write its update."""
         code, counter = self.code, self.at.buffer("i32", 9)
         head, body, done = code.label(), code.label(), code.label()
         bits = self.active is not None and not self.packed
@@ -97,7 +96,7 @@ class Updates:
         return operand.type, raw, buffer
 
     def _keep(self, llvm: str, lanes: str, buffer: str) -> None:
-        """Leave the elements of all lanes in memory, or one after the other those of the lanes that are active."""
+        """Store the elements of all lanes, or compressed those of the active lanes."""
         code, vector = self.code, f"<{self.width} x {llvm}>"
         if not self.packed:
             code.run(f"store {vector} {lanes}, ptr {buffer}, align 64")
@@ -107,7 +106,7 @@ class Updates:
         code.run(f"call void @{name}({vector} {lanes}, ptr {buffer}, <{self.width} x i1> {self.active})")
 
     def _spread(self, vector: str, results: str) -> str:
-        """The elements that were left in memory."""
+        """Load the results, expanded to their lanes."""
         code = self.code
         if not self.packed:
             return code.emit(f"load {vector}, ptr {results}, align 64", pure=False)
@@ -126,7 +125,7 @@ class Updates:
     # ── places ──────────────────────────────────────────────────────────────────────────
 
     def _keep_places(self, address: Raw) -> None:
-        """Leave the places of the lanes in memory: offsets of shared memory, or pointers."""
+        """Store the addresses of the lanes: offsets in shared memory, or pointers."""
         if self.space == "shared":
             lanes = self.alg.vector(u32, self.alg.cast("resize", Type.named["u64"], u32, address, "rn"))
         else:
@@ -134,10 +133,10 @@ class Updates:
         self._keep(self.element, lanes, self.where)
 
     def _queue(self) -> None:
-        """Read the first places.
+        """Load the first addresses.
 
-        The processor guesses that a load comes from nowhere where earlier stores go of which it has no address yet.  Between
-        updates at random places it learns not to, and would wait with the address of each update for those before it.
+        The processor speculates that a load does not alias earlier stores of unknown address.  Updates at random addresses
+        teach it not to; then the load of each address would wait for the updates before it.
         """
         if self.plain:
             self.queue = [self.at.buffer(self.element, 14 + n) for n in range(AHEAD)]
@@ -146,11 +145,11 @@ class Updates:
 
     def _read(self, lane: str) -> str:
         place = self.code.emit(f"getelementptr {self.element}, ptr {self.where}, i32 {lane}")
-        # volatile, as LLVM would move it to where it is needed
+        # volatile, or LLVM would sink it to its use
         return self.code.emit(f"load volatile {self.element}, ptr {place}, align 4", pure=False)
 
     def _place(self, lane: str) -> str:
-        """Where a lane's update happens; the place of one that follows is read."""
+        """The address of a lane; loads that of a later lane."""
         code = self.code
         if self.queue:
             first, *others = (code.emit(f"load {self.element}, ptr {slot}, align 8", pure=False) for slot in self.queue)
@@ -165,5 +164,5 @@ class Updates:
 
 
 def _named(llvm: str) -> str:
-    """How the name of an intrinsic says a type."""
+    """A type as the name of an intrinsic spells it."""
     return "p0" if llvm == "ptr" else short(llvm)

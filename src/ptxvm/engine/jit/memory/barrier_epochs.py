@@ -1,4 +1,4 @@
-"""Epochs of a watched kernel: the driver counts them, at the start of a CTA and at barriers where all its threads meet."""
+"""Epochs of an instrumented kernel: a new one begins with each CTA, and at each barrier of all its threads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 
 ALL = (1 << 32) - 1  # lanes
-LAST = (1 << 32) - 4 * EPOCH  # from this tag on epochs are numbered anew
+LAST = (1 << 32) - 4 * EPOCH  # the tag from which on epochs are renumbered
 
 
 def cta_begins(kernel: KernelContext) -> str:
-    """Nothing of this CTA is in the tags; its shared memory has none."""
+    """Begin a CTA: its epoch is new, and its shared memory has no tags."""
     if kernel.shadow is None or not kernel.shadow.checks & {"race", "init", "sync"}:
         return ""
     kernel.unit.helper("ptxvm.epoch", _next_epoch(kernel, kernel.shadow))
@@ -27,14 +27,14 @@ def cta_begins(kernel: KernelContext) -> str:
 
 
 def barrier_opens(kernel: KernelContext) -> list[str]:
-    """A barrier lets the CTA go on."""
+    """Begin an epoch where a barrier opens."""
     if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
         return []
     return ["  call void @ptxvm.epoch(ptr %ctx, i1 false, ptr %shared, i64 0)"]
 
 
 def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
-    """Lanes of a warp, or of several, come to a barrier; `lanes` is a mask, None for all."""
+    """Count lanes that arrive at a barrier; `lanes` is a mask, None for all."""
     if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
         return
     word = f"i{kernel.width}"
@@ -56,7 +56,7 @@ def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
 
 
 def warp_is_apart(kernel: KernelContext, code: Code, masks: list[str]) -> None:
-    """Lanes of a warp wait at several barriers of the CTA: `masks` are the lanes that wait at each."""
+    """Suspect lanes of a warp that wait at several barriers; `masks` are the lanes that wait at each."""
     if kernel.shadow is None or "sync" not in kernel.shadow.checks or len(masks) < 2:
         return
     places = "0"
@@ -69,10 +69,9 @@ def warp_is_apart(kernel: KernelContext, code: Code, masks: list[str]) -> None:
 
 
 def lanes_meet(at: NodeBuilder, members: Raw | None, *, whole: bool = False) -> None:
-    """Lanes come to a collective; without `members` to one for which some may have to wait.
+    """Suspect lanes at a collective whose member masks differ from the lanes that arrive; without `members`, always.
 
-    Nothing is wrong where each names the live lanes that come with it (PTX 9.7.13.2), or all lanes if the warp has to be
-    `whole`.
+    A mask must name the live lanes that arrive together (PTX 9.7.13.2), or all lanes if the warp must be `whole`.
     """
     kernel, code = at.kernel, at.code
     if kernel.shadow is None or "sync" not in kernel.shadow.checks:
@@ -91,7 +90,7 @@ def lanes_meet(at: NodeBuilder, members: Raw | None, *, whole: bool = False) -> 
 
 
 def lanes_meant(at: NodeBuilder, lane: Raw) -> None:
-    """Lanes that have met read what others gave: those are to be among them."""
+    """Suspect a lane of a collective that reads from a lane which takes no part."""
     if at.kernel.shadow is None or "sync" not in at.kernel.shadow.checks:
         return
     bit = at.alg.integer(
@@ -101,7 +100,7 @@ def lanes_meant(at: NodeBuilder, lane: Raw) -> None:
 
 
 def _unless(at: NodeBuilder, wrong: Raw) -> None:
-    """Go on where something is wrong in no active lane."""
+    """Suspect the warp if a predicate holds in an active lane."""
     if isinstance(wrong, Affine) and wrong.constant == 0:
         return
     code, good = at.code, at.code.label()
@@ -111,7 +110,7 @@ def _unless(at: NodeBuilder, wrong: Raw) -> None:
 
 
 def suspect(kernel: KernelContext) -> list[str]:
-    """The end of a warp in which something is suspicious."""
+    """The block that reports a suspicion and ends the warp."""
     if kernel.shadow is None:
         return []
     code = Code(kernel.unit)
@@ -122,7 +121,7 @@ def suspect(kernel: KernelContext) -> list[str]:
 
 
 def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
-    """The function that begins an epoch, if all threads of the CTA have met, and tells if they have not."""
+    """The runtime function that begins an epoch if all threads of the CTA have arrived, and reports if only some have."""
     kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
     wanted = ("epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads")
     places = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)

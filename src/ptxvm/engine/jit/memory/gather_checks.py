@@ -1,4 +1,4 @@
-"""Checks of addresses that differ from lane to lane without a pattern, as pieces of code."""
+"""Bounds checks of gathers and scatters, as shared functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxvm.isa.special_registers import WARP
 
 
 def inside(code: Code, type: Type, log: int, low: str, bound: str, *, some: bool) -> str:
-    """Is every lane of `%a`, or `some` in `%lanes`, a multiple of 1 << log away from `low`, and less than so many of it?"""
+    """Is each lane of `%a` (with `some`: those of `%lanes`) a multiple of 1 << log from `low`, and within `bound` of them?"""
     width, llvm, vector = code.width, scalar_type(type), vector_type(type, code.width)
     offsets = code.emit(f"sub {vector} %a, {code.splat(llvm, low)}")
     if log:
@@ -25,12 +25,12 @@ def inside(code: Code, type: Type, log: int, low: str, bound: str, *, some: bool
 
 
 def parameters(type: Type, width: int, *, some: bool) -> str:
-    """The addresses, and a mask of the lanes that count."""
+    """The parameters: the addresses, and with `some` the mask of active lanes."""
     return f"{vector_type(type, width)} %a" + (f", i{width} %lanes" if some else "")
 
 
 def compared(unit: Unit, type: Type, log: int, *, some: bool) -> str:
-    """The piece that does no more than that; its name."""
+    """Define the function of the comparison; returns its name."""
     llvm = scalar_type(type)
     given = f"{parameters(type, unit.width, some=some)}, {llvm} %low, {llvm} %bound"
 
@@ -41,7 +41,7 @@ def compared(unit: Unit, type: Type, log: int, *, some: bool) -> str:
 
 
 def allowed(unit: Unit, shape: slow_path.Shape, type: Type, look: Callable[[], str]) -> str:
-    """The piece that compares with what `%site` met last, or with the window, and asks where that does not hold; its name."""
+    """Define the function that compares with the last allocation of `%site`, or the window, with the slow path; its name."""
     some, log = not shape.full, shape.size.bit_length() - 1
 
     def write(code: Code) -> str:

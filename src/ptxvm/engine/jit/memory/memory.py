@@ -1,4 +1,4 @@
-"""The port `mem`: checked loads, stores and atomics by the shape of the address."""
+"""The port `mem`: checked loads, stores and atomics, by the shape of the address."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ORDERS = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release"
 
 
 class Memory(Port):
-    """`mem`."""
+    """The port `mem`."""
 
     def __init__(self, at: NodeBuilder, bound: Bound) -> None:
         super().__init__(at, bound)
@@ -41,7 +41,7 @@ class Memory(Port):
     def load(
         self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
-        """A scalar load and a broadcast, a contiguous one, pieces of these, or a gather."""
+        """A scalar load with a broadcast, a contiguous load, chunks of these, or a gather."""
         self.access = Access.of(Verb.READ, type, attributes)
         loaded = self._load(space, type, address, count)
         if attributes.get("order") == "acquire":
@@ -86,7 +86,7 @@ class Memory(Port):
         self.addressing.store(space, llvm, type.bytes, raw, vectors, self.bound if weak else None)
 
     def _where(self, space: str, address: Value) -> tuple[str, Raw]:
-        """The space, without its sub-space, and the address as far as it counts."""
+        """The space without its sub-space, and the significant bits of the address."""
         word, raw = space.partition("::")[0], address.raw
         if word == "local":
             self.at.needs_local()
@@ -106,7 +106,7 @@ class Memory(Port):
     # ── the check ───────────────────────────────────────────────────────────────────────
 
     def _checked(self, space: str, raw: Raw, size: int, *, writing: bool) -> str:
-        """Check an access; the pointer, where it is one for all lanes."""
+        """Check an access; returns its pointer if it is uniform, else nothing."""
         code = self.code
         if isinstance(raw, Affine) and raw.bank is not None and 0 <= raw.bank <= self.at.bank_size - size and not writing:
             return code.emit(f"getelementptr i8, ptr %params, i64 {raw.bank}")
@@ -124,7 +124,7 @@ class Memory(Port):
         return ""
 
     def _compared_together(self, space: str, raw: Raw, size: int) -> bool:
-        """With others of this node: with the window, or the variable to which it is held."""
+        """Is the access covered by a check of the window, or of its variable, that other accesses of the node share?"""
         if space != "shared":
             return False
         held = variable_bounds.part(self.at, self.bound, space) or (0, self.at.window_size(space))
@@ -132,7 +132,7 @@ class Memory(Port):
         return self.at.ranges.covers(low, size, held)
 
     def _compare(self, site: int, space: str, raw: Raw, size: int) -> None:
-        """By itself: with the window, or with the allocation that this instruction met last."""
+        """Check a single access against the window, or the last allocation of its site."""
         code = self.code
         if isinstance(raw, Varying) and self.at.kernel.shadow is None and (space in WINDOWS or not self.at.caches_bounds):
             self._compare_lanes(site, space, raw, size)
@@ -146,7 +146,7 @@ class Memory(Port):
         code.block(onward)
 
     def _compare_lanes(self, site: int, space: str, raw: Varying, size: int) -> None:
-        """Each lane, by a piece of code that asks as well."""
+        """Check each lane, by a shared function that has the slow path too."""
         code, lanes = self.code, self.at.active_vector()
         type, addresses = (u32, self.alg.cast("resize", u64, u32, raw, "rn")) if space in WINDOWS else (u64, raw)
         given = [("ptr", slow_path.ROOM), *[word[1:] for word in slow_path.CALLER], ("i64", str(site))]
@@ -162,7 +162,7 @@ class Memory(Port):
         code.block(onward)
 
     def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
-        """Ask what knows all allocations; where it refuses, the warp ends with a fault."""
+        """The slow path: search all allocations; the warp faults if the access is refused."""
         code = self.code
         lanes, window, watched = self.at.active_vector(), space in WINDOWS, self.at.kernel.shadow is not None
         shape = self._shape(site, space, raw, size)
@@ -188,11 +188,11 @@ class Memory(Port):
         if not watched or window:
             code.jump(onward)
             return
-        # The tags of one allocation do for all lanes, or Python did not know which they have.
+        # All lanes must be in one allocation, whose tags the site has now.
         code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
 
     def _shape(self, site: int, space: str, raw: Raw, size: int) -> slow_path.Shape:
-        """What a question about an access is like."""
+        """The shape of the question that the slow path asks."""
         full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
         fixed = isinstance(raw, Affine) and addressing.constant_offsets(raw, self.width) is not None
         tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
@@ -206,14 +206,14 @@ class Memory(Port):
         )  # fmt: skip
 
     def _span(self, space: str, raw: Raw, size: int) -> int:
-        """How far apart the lanes are, where that is constant; what the record of the place counts with."""
+        """The span of the lanes if it is constant, else 0; the bounds of the site allow for it."""
         if space in WINDOWS or not isinstance(raw, Affine):
             return 0
         box = addressing.LaneOffsets.of(raw, self.width)
         return box.span if box is not None and box.fits(size) else 0
 
     def _exact(self, site: int, space: str, raw: Raw, size: int) -> str:
-        """Is every active lane where it may be?"""
+        """Is each active lane in bounds, tested lane by lane?"""
         log = size.bit_length() - 1
         if space in WINDOWS:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
@@ -224,12 +224,12 @@ class Memory(Port):
         return self._all_lanes(u64, raw, log, self.at.site_field(site, 0), self.at.site_field(site, 2))
 
     def _window_bound(self, space: str, size: int) -> int:
-        """How many elements of a size are in a window."""
+        """How many elements of a size a window holds."""
         room = self.at.window_size(space)
         return ((room - size) >> (size.bit_length() - 1)) + 1 if room >= size else 0
 
     def _good_window(self, space: str, raw: Raw, size: int) -> str:
-        """Is the offset of every lane a multiple of the size and in the window?  One comparison tells both."""
+        """Is the offset of each lane aligned and in the window?  One comparison decides both."""
         log = size.bit_length() - 1
         bound = self._window_bound(space, size)
         low = self.alg.cast("resize", u64, u32, raw, "rn")
@@ -240,7 +240,7 @@ class Memory(Port):
         return self._all_lanes(u32, low, log, "0", str(bound))
 
     def _good(self, site: int, raw: Raw, size: int) -> str:
-        """Is it in the allocation that this instruction met last?"""
+        """Is the access in the last allocation of its site?"""
         code, log = self.code, size.bit_length() - 1
         low = self.at.site_field(site, 0)
         bound = self.at.site_field(site, 1)
@@ -256,7 +256,7 @@ class Memory(Port):
         return self._all_in_allocation(site, raw, log)
 
     def _good_box(self, raw: Affine, size: int, low: str, bound: str) -> str:
-        """The same where the lanes' distances are known when the code runs."""
+        """The same, for lanes whose distances are known at run time."""
         alg, code, log = self.alg, self.code, size.bit_length() - 1
         first, span, bits = raw.base, 0, "0"
         width: str | int = span
@@ -277,13 +277,13 @@ class Memory(Port):
         return code.emit(f"and i1 {inside}, {aligned}")
 
     def _turned(self, llvm: str, offset: str, log: int) -> str:
-        """The low bits moved to the top, where they make a number too large."""
+        """Rotate the low bits to the top, where they make an unaligned offset too large."""
         if not log:
             return offset
         return self.code.intrinsic(llvm, f"llvm.fshr.{llvm}", (llvm, offset), (llvm, offset), (llvm, str(log)))
 
     def _all_lanes(self, type: Type, raw: Raw, log: int, low: str, bound: str) -> str:
-        """Is every active lane a multiple of a size away from somewhere, and less than so many elements?"""
+        """Is each active lane a multiple of a size from `low`, and within `bound` elements?"""
         code, llvm, lanes = self.code, scalar_type(type), self.at.active_vector()
         given = [(self.alg.vector_type(type), self.alg.vector(type, raw))]
         if lanes is not None:
@@ -297,7 +297,7 @@ class Memory(Port):
         self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
-        """One lane after the other, in their order."""
+        """Update for one lane after the other, in order."""
         space, raw = self._where(space, address)
         self.access = Access.of(Verb.UPDATE, type, attributes)
         self.at.note("lane by lane")
@@ -308,13 +308,13 @@ class Memory(Port):
     # ── others ──────────────────────────────────────────────────────────────────────────
 
     def fence(self, order: str, scope: str) -> None:
-        """What one thread of the host does, in order, others that run CTAs of the grid see in that order."""
+        """A fence between host threads that run CTAs of the grid."""
         if scope != "cta":
             self.code.lines += streaming_stores.fence(self.at.kernel) if order != "acquire" else []
             self.code.run(f"fence {ORDERS[order]}")
 
     def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
-        """Nothing to be seen."""
+        """Do nothing: it is a hint."""
 
     def to_generic(self, space: str, address: Value) -> Value:
         """Add the base of the window."""
@@ -340,14 +340,14 @@ class Memory(Port):
         return Value(self.alg, u64, self.alg.integer(op, u64, raw, self.addressing.base(space)))
 
     def within(self, space: str, address: Value) -> Value:
-        """Is it there?"""
+        """Is a generic address in a space?"""
         question = Within(space.partition("::")[0])
         return self.at.host_call(self.bound, question, [(u64, address.raw)], [pred])[0]
 
     def phase_over(
         self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
-        """Nothing to do on compiled code; checkers see it on the interpreter."""
+        """Do nothing: only the checkers, on the interpreter, need it."""
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""

@@ -1,8 +1,8 @@
-"""Accesses of a window whose addresses differ by constants only: one comparison tells of all that a node does.
+"""Merged bounds checks: one comparison for all accesses of a node to a window whose addresses differ by constants.
 
-The first of them is compared for the lowest and the highest; they are put in when the node has been written to its
-end.  All of a node's accesses happen, or an earlier one is wrong, so where the comparison fails, one of them is: the
-warp begins the node again in the next version, which looks at each by itself.
+The first access is compared for the lowest and the highest of them, whose constants are filled in when the node is complete.
+All accesses of a node happen unless one faults.  So if the comparison fails, one of them is out of bounds: a side exit
+restarts the node in the next version, which checks each access by itself.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ Key = tuple[int, tuple[int, int], str, Terms, int]
 
 @dataclass(slots=True)
 class Range:
-    """What some accesses of a size touch, in bytes from the first one."""
+    """The bytes that accesses of one size touch, relative to the first of them."""
 
     number: int
     log: int
-    elements: int  # of the size that may be touched
+    elements: int  # of the size, that the window or variable holds
     first: int
     low: int
     high: int
 
     @property
     def texts(self) -> dict[str, str]:
-        """What stands for its ends while the node is being written."""
+        """The placeholders of its bounds in the lines of the node, and their values."""
         limit = max(self.elements - ((self.high - self.low) >> self.log), 0)
         return {f"@low.{self.number}@": str(self.low - self.first), f"@limit.{self.number}@": str(limit)}
 
 
 class Ranges:
-    """Those of a node that whole warps run."""
+    """The merged checks of a node for whole warps."""
 
     def __init__(self, at: NodeBuilder) -> None:
         self.at, self.code = at, at.code
         self._found: dict[Key, Range] = {}
 
     def covers(self, low: Raw, size: int, part: tuple[int, int]) -> bool:
-        """Is an access compared together with others?  `part` is where in the window it may be: first byte, and how many."""
+        """Does a merged check cover an access?  `part` is its part of the window: the first byte, and the count."""
         at = self.at
         if not at.full or at.kernel.shapeless or not isinstance(low, Affine):
             return False
@@ -77,7 +77,7 @@ class Ranges:
         self.at.leaves = True
 
     def settle(self) -> None:
-        """Put the ends in."""
+        """Fill in the bounds."""
         texts = {name: text for each in self._found.values() for name, text in each.texts.items()}
         if not texts:
             return

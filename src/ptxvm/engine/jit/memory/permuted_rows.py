@@ -1,4 +1,4 @@
-"""Accesses of lanes in a regular order that is not theirs: rows of memory that are permuted between registers and lanes.
+"""Strided and shared accesses: rows of memory are loaded or stored, and shuffles permute them to or from the lanes.
 
 A constant stride of a few elements, rows that several lanes share and a few distinct places are gathers and scatters to
 the processor, which take an element at a time.  Here the memory that all lanes touch is loaded or stored in rows, and
@@ -42,7 +42,7 @@ class Plan:
     each: int  # elements of a register
 
     def sources(self) -> list[list[Place]]:
-        """Of every row its elements: a register of those that hold all lanes of all components, and which of its elements."""
+        """For each element of each row, its register among those of all lanes and components, and its index there."""
         found: list[list[Place]] = [[(0, 0)] * row.count for row in self.rows]
         for n, (row, element) in enumerate(self.places):
             found[row][element] = divmod(n, self.each)
@@ -57,7 +57,7 @@ def register(size: int) -> int:
 
 
 def kind(plan: Plan) -> str:
-    """What it is, in words."""
+    """The plan in words."""
     rows, single = sum(row.count > 1 for row in plan.rows), sum(row.count == 1 for row in plan.rows)
     counted = ((rows, "row"), (single, "element"))
     said = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counted if count)

@@ -1,13 +1,13 @@
 """Shadow memory of instrumented code: epoch and thread of the last write and read of each cell, for the race check.
 
-A cell is a few bytes of shared or global memory, no more than the smallest access of the kernel has.  It has two tags of 32
-bits, of its last write and of its reads: `epoch << 11 | thread`.  CTAs run one after the other, and an epoch ends with
-a barrier at which all threads of a CTA meet, or with the CTA; so what two tags of one CTA tell apart is ordered, and what
-different CTAs did never is.  An access is *suspicious* if the tags do not show that it is ordered after what they stand
-for: the kernel stops then, and the exact checker looks at it (`checks.prefilter`).  Tags are coarser than happens-before:
-collectives, barriers of some warps, and release and acquire order nothing here.
+A cell is a few bytes of shared or global memory, no more than the smallest access of the kernel.  It has two tags of 32 bits,
+for its last write and for its reads: `epoch << 11 | thread`.  CTAs run one after the other.  An epoch ends at a barrier of all
+threads of a CTA, or with the CTA.  So accesses of one CTA in different epochs are ordered, and accesses of different CTAs
+never are.  An access is *suspicious* unless the tags show that it is ordered after the accesses that left them; then the
+kernel stops, and the exact checker runs it (`checks.prefilter`).  Tags are coarser than happens-before: collectives,
+barriers for some warps, and release and acquire order nothing here.
 
-Strong accesses and atomics of one size leave a tag of their own kind, which only others of that kind do not suspect.
+Strong accesses and atomics of one size leave a tag of their own kind, which other accesses of that kind do not suspect.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 
-EPOCH = 1 << 11  # one epoch in a tag
-MANY = 1 << 10  # several threads, where a tag has a thread
-STRONG = MANY + 1  # and from here on the kinds of strong accesses, by the logarithm of their size
+EPOCH = 1 << 11  # the step of a tag from epoch to epoch
+MANY = 1 << 10  # in place of a thread: several threads
+STRONG = MANY + 1  # in place of a thread: a strong access; its size is added
 FIRST = 2 * EPOCH  # the first epoch; tags below are of other CTAs
-HOST = 1  # the tag of a write before the launch
+HOST = 1  # the tag of bytes that were written before the launch
 WIDE = ("gpu", "sys")
 
 
@@ -55,16 +55,16 @@ class Access:
 
 
 class ShadowCheck:
-    """Looks at the cells of an access and leaves its tags, in the code of a node."""
+    """Writes the check of an access against the tags of its cells, and their update."""
 
     def __init__(self, at: NodeBuilder, addressing: Addressing, shadow: Shadow) -> None:
         self.at, self.code, self.addressing, self.shadow = at, at.code, addressing, shadow
         self.width = at.code.width
-        self._wrong: dict[int, str] = {}  # what is suspicious so far, by the number of cells in a vector
-        self._moved = ""  # what brings a place, in cells, to its tag
+        self._wrong: dict[int, str] = {}  # the suspicions so far, by the number of cells in a vector
+        self._moved = ""  # the distance from an address, scaled to cells, to its tag
 
     def check(self, site: int, space: str, raw: Raw, size: int, access: Access) -> None:
-        """Judge an access that is about to happen; a suspicious one ends the kernel."""
+        """Check an access before it happens; a suspicious one ends the kernel."""
         if space not in ("shared", "global", "generic") or not (self.shadow.race or self.shadow.init):
             return
         self.shadow.note(space, access.element)
@@ -84,10 +84,10 @@ class ShadowCheck:
                 self._pieces([(piece, self.addressing.piece_pointer(space, affine, piece)) for piece in cut])
         self._leave()
 
-    # ── pieces ──────────────────────────────────────────────────────────────────────────
+    # ── chunks ──────────────────────────────────────────────────────────────────────────
 
     def _pieces(self, cut: list[tuple[Chunk, str]]) -> None:
-        """Cells that follow each other, or that lanes share."""
+        """Check chunks: cells that are contiguous, or shared by lanes."""
         whole = self.at.active_vector() is None
         pointers = [pointer for _, pointer in cut]
         for n, (piece, pointer) in enumerate(cut):
@@ -101,7 +101,7 @@ class ShadowCheck:
                 self._shared_place(piece, pointer)
 
     def _several(self, piece: Chunk, pointer: str) -> None:
-        """Every cell is for several lanes."""
+        """Check a chunk whose cells several lanes access."""
         count = self.cells * (piece.count if piece.contiguous else 1)
         if self.verb is Verb.WRITE and self.shadow.race:
             self._suspect(1, "true")
@@ -109,13 +109,13 @@ class ShadowCheck:
         self._tags(count, self._cell(pointer), None, None)
 
     def _contiguous(self, piece: Chunk, pointer: str) -> None:
-        """Every lane has its own cells."""
+        """Check a chunk in which each lane has its own cells."""
         count = piece.count * self.cells
         threads = [piece.first + n // self.cells for n in range(count)]
         self._tags(count, self._cell(pointer), self._mine(threads), self.addressing.mask(piece, self.cells))
 
     def _shared_place(self, piece: Chunk, pointer: str) -> None:
-        """One place for those of some lanes that are active: none, one or several."""
+        """Check one address for the active lanes of a chunk: none, one or several."""
         code, word = self.code, f"i{self.width}"
         lanes = self.at.active_vector()
         bits = code.mask_bits(lanes) if lanes is not None else "-1"
@@ -136,7 +136,7 @@ class ShadowCheck:
         self._tags(self.cells, place, self._all(self.cells, mine), self._all(self.cells, busy, "i1"), reads)
 
     def _tags(self, count: int, cells: str, mine: str | None, mask: str | None, reads: str = "") -> None:
-        """Judge neighbouring cells, and leave the tags; without `mine` several threads do it."""
+        """Check contiguous cells and update their tags; without `mine`, for several threads."""
         wrote = self._load(count, cells, mask)
         self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
         if not self.shadow.race:
@@ -156,10 +156,10 @@ class ShadowCheck:
         read = self._load(count, reads, mask)
         self._store(count, self._readers(count, read, mine or many, many), reads, mask)
 
-    # ── lanes here and there ────────────────────────────────────────────────────────────
+    # ── gathers and scatters ────────────────────────────────────────────────────────────
 
     def _lanes(self, raw: Raw) -> None:
-        """Every lane for itself; two of them may meet in a cell."""
+        """Check each lane by itself; two lanes may share a cell."""
         mask, count = self.at.active_vector(), self.width
         mine = self._mine(range(count))
         for n in range(self.cells):
@@ -191,11 +191,11 @@ class ShadowCheck:
             self.code.block(onward)
 
     def _lost(self, cells: str, made: str, mask: str | None) -> str:
-        """Which lanes do not find what they left?  Another one came after them."""
+        """The lanes whose tag another lane has overwritten."""
         return self.code.emit(f"icmp ne <{self.width} x i32> {self.at.gather('i32', cells, mask)}, {made}")
 
     def _strong_lanes(self, raw: Raw, access: Access) -> None:
-        """Accesses that suspect all but those of their kind, and what is ordered before them."""
+        """Check strong accesses, which do not suspect others of their kind."""
         self.shadow.scheduled = True
         if not self.own and access.scope not in WIDE:
             self.shadow.doubts.add(f"strong accesses of scope .{access.scope or 'sys'} outside shared memory")
@@ -221,14 +221,14 @@ class ShadowCheck:
             self.at.scatter("i32", strong if self.own else self._first_kind(count, wrote, strong), cells, mask)
 
     def _unordered(self, count: int, wrote: str) -> str:
-        """Of what a strong access finds: in shared memory what this epoch did, elsewhere whatever the grid wrote."""
+        """Does a tag mean a write of this epoch (in shared memory), or of the grid (elsewhere)?"""
         llvm = self._type(count)
         if self.own:
             return self.code.emit(f"icmp uge {llvm} {wrote}, {self._all(count, self._epoch())}")
         return self.code.emit(f"icmp ugt {llvm} {wrote}, {self._all(count, str(HOST))}")
 
     def _first_kind(self, count: int, wrote: str, strong: str) -> str:
-        """The first CTA of those that accessed a cell by strong accesses stays in the tag: no other one is ordered after it."""
+        """The new tag of a strong write: that of the first CTA stays, since no other CTA is ordered after it."""
         code, llvm = self.code, self._type(count)
         before = code.emit(f"icmp ult {llvm} {wrote}, {self._all(count, self._cta())}")
         kept = code.emit(f"and <{count} x i1> {before}, {code.emit(f'icmp ugt {llvm} {wrote}, {self._all(count, str(HOST))}')}")
@@ -237,7 +237,7 @@ class ShadowCheck:
     # ── rules ───────────────────────────────────────────────────────────────────────────
 
     def _suspicious(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
-        """Does a tag stand for something that is not ordered before this access, or for no write where one is wanted?"""
+        """Is the access behind a tag not ordered before this one, or is the cell uninitialised where it is read?"""
         code, llvm = self.code, self._type(count)
         unwritten = self.shadow.init and writes and self.verb is not Verb.WRITE
         if not self.shadow.race:
@@ -249,9 +249,9 @@ class ShadowCheck:
         return found
 
     def _not_before(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
-        """Does a tag stand for something that is not ordered before this access?"""
+        """Is the access behind a tag not ordered before this one?"""
         code, llvm = self.code, self._type(count)
-        if writes and not self.coherent:  # no order counts: whatever the grid wrote (PTX 2.3)
+        if writes and not self.coherent:  # a texture read is never ordered after writes of the grid (PTX 2.3)
             return code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(HOST))}")
         epoch = self._all(count, self._epoch())
         if self.own:
@@ -267,7 +267,7 @@ class ShadowCheck:
         return found
 
     def _readers(self, count: int, read: str, mine: str, many: str) -> str:
-        """The tag of the reads of a cell, with this one: one thread of this epoch, or many; the first CTA stays."""
+        """The new tag of reads: one thread of this epoch, or many; that of the first CTA stays."""
         code, llvm, bits = self.code, self._type(count), self._type(count, "i1")
         now = code.emit(f"icmp uge {llvm} {read}, {self._all(count, self._epoch())}")
         another = self._and(count, now, code.emit(f"icmp ne {llvm} {read}, {mine}"))
@@ -280,14 +280,14 @@ class ShadowCheck:
         return code.emit(f"select {bits} {before}, {llvm} {read}, {llvm} {made}")
 
     def _suspect(self, count: int, wrong: str, mask: str | None = None) -> None:
-        """Remember what is suspicious, of the lanes that are active."""
+        """Collect a suspicion of the active lanes."""
         if mask is not None:
             wrong = self._and(count, wrong, mask)
         old = self._wrong.get(count)
         self._wrong[count] = wrong if old is None else self.code.emit(f"or {self._type(count, 'i1')} {old}, {wrong}")
 
     def _leave(self) -> None:
-        """End here, if anything is."""
+        """End the kernel if there is a suspicion."""
         code = self.code
         if not self._wrong:
             return
@@ -305,15 +305,15 @@ class ShadowCheck:
     # ── tags and cells ──────────────────────────────────────────────────────────────────
 
     def _epoch(self) -> str:
-        """The tag where this epoch begins."""
+        """The tag of this epoch, without a thread."""
         return self.at.kernel.context(self.code, "epoch")
 
     def _cta(self) -> str:
-        """The tag where the first epoch of this CTA began."""
+        """The tag of the first epoch of this CTA."""
         return self.at.kernel.context(self.code, "cta_epoch")
 
     def _first(self) -> str:
-        """The tag of the first lane."""
+        """The tag of the first lane of the warp."""
         thread = self.code.emit(f"mul i32 %warp, {WARP}")
         return self.code.emit(f"add i32 {self._epoch()}, {thread}")
 
@@ -333,7 +333,7 @@ class ShadowCheck:
         return self.at.site_field(self.site, 3)
 
     def _cell(self, pointer: str) -> str:
-        """Where the tag of the last write is."""
+        """The address of the tag of the last write."""
         code, shift = self.code, (GRAIN // self.shadow.grain[self.own]).bit_length() - 1
         if not shift:
             return code.emit(f"getelementptr i8, ptr {pointer}, i64 {self._moved}")
@@ -341,7 +341,7 @@ class ShadowCheck:
         return code.emit(f"inttoptr i64 {code.emit(f'add i64 {moved}, {self._moved}')} to ptr")
 
     def _cells(self, raw: Raw, number: int) -> str:
-        """The same for every lane, of one of its cells."""
+        """The addresses of the tags of a cell of each lane."""
         code, shift = self.code, (GRAIN // self.shadow.grain[self.own]).bit_length() - 1
         found, wide = self.addressing.pointers(self.space, raw), f"<{self.width} x i64>"
         if not shift:
@@ -353,7 +353,7 @@ class ShadowCheck:
         return code.emit(f"inttoptr {wide} {places} to <{self.width} x ptr>")
 
     def _reads(self, cells: str, count: int = 1) -> str:
-        """From the tags of writes to those of reads."""
+        """The addresses of the tags of reads, from those of writes."""
         where = self.at.kernel.field(self.code, "reads")
         distance = self.code.emit(f"load i64, ptr {where}, align 8")
         return self.code.emit(f"getelementptr i8, {'ptr' if count == 1 else f'<{count} x ptr>'} {cells}, i64 {distance}")

@@ -1,6 +1,6 @@
-"""An access whose quick check failed: the question is asked out of line, with the address in as few words as it has.
+"""The slow path of a bounds check: out-of-line functions that search the allocations, and then call the host.
 
-The bounds of an affine address count lanes that are not active too, so each active lane is tested before the host is asked.
+The quick check of an affine address includes inactive lanes, so each active lane is tested before the host is called.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.ir.lane_values import Pattern, vector_literal
 from ptxvm.isa.special_registers import WARP
 
-# The words of a question: the launch's record, the records of places, the warp, where its CTA is in its row, the place,
-# the answer, the masks of up to 8 warps; then the address: a base and the scalars that are not constant, or the lanes.
+# The words of a question: the launch record, the site table, the warp, `ctaid.x`, the site, the answer, the masks of up to 8
+# warps; then the address: a base and the scalars of its terms, or all lanes.
 CTX, SITES, WARP_NUMBER, CTA, SITE, ANSWER, MASKS = range(7)
 ADDRESS = 16
 WORDS = ADDRESS + 256
 ROOM = "%question"
-# Written only when the host is asked: stores before that would delay a kernel that waits for memory.
+# Stored on the slow path only: stores on the quick path would delay a kernel that waits for memory.
 CALLER = [(CTX, "ptr", "%ctx"), (SITES, "ptr", "%sites"), (WARP_NUMBER, "i32", "%warp"), (CTA, "i32", "%ctaid.x")]
 
-Word = tuple[int, str, str]  # where it is, its LLVM type, and what it is
+Word = tuple[int, str, str]  # the index of a word, its LLVM type and its operand
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a question's address and its lanes are to be understood.
+    """The shape of a question, for which a function is specialised.
 
-    `terms` are those of an affine address, None where the lanes are given.  A `window` has so many elements, and addresses
-    in it are offsets of 32 bits.  `asks` Python at once; otherwise what searches the memory of the launch comes first.
+    `terms` are those of an affine address, None if the lanes are given.  `window` is the number of elements in a window,
+    whose addresses are offsets of 32 bits.  With `asks_host` the host is called at once, else after a search of the known
+    allocations.
     """
 
     width: int
@@ -40,30 +41,30 @@ class Shape:
     window: int | None
     asks_host: bool
     tests_lanes: bool  # each active lane, before it asks
-    full: bool  # all lanes count
+    full: bool  # all lanes are active
     size: int
     span: int
     need: int
 
 
 def begin() -> str:
-    """What a function that may ask begins with."""
+    """The line that allocates the words in a function."""
     return f"  {ROOM} = alloca [{WORDS} x i64], align 64"
 
 
 def ask(code: Code, shape: Shape, look: str, words: Sequence[Word]) -> str:
-    """Ask about a place, by its number, the lanes where not all count, and the address: is the access allowed?"""
+    """Ask whether an access is allowed; `words` are its site, the masks unless all lanes are active, and the address."""
     refused = preserving_calls.ask(code, _function(code.unit, shape, look), ROOM, [*CALLER, *words])
     return code.emit(f"icmp eq i64 {refused}, 0", pure=False)
 
 
 def kind(shape: Shape) -> str:
-    """What tells the names of functions for different shapes apart."""
+    """A digest of a shape, for the names of functions."""
     return Digest().add(repr(shape)).text[:16]
 
 
 def _function(unit: Unit, shape: Shape, look: str) -> str:
-    """The function that answers questions of a shape; its name."""
+    """Define the function for a shape; returns its name."""
     name = f"ptxvm.slow_path.{kind(shape)}"
     if name not in unit.helpers:
         unit.helper(name, f"define internal i64 @{name}(ptr %q) noinline cold #0 {{\n{_body(unit, shape, look)}\n}}")
@@ -119,7 +120,7 @@ def _addresses(code: Code, shape: Shape) -> str:
 
 
 def _inside(code: Code, shape: Shape, addresses: str) -> str:
-    """Is every active lane aligned, and where it may be?"""
+    """Is each active lane aligned and in bounds?"""
     width = shape.width
     lanes = f"<{width} x i64>"
     if shape.window is not None:

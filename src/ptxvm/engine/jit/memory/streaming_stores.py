@@ -1,9 +1,9 @@
-"""Stores past the caches, of whole lines, to large memory that a kernel only writes.
+"""Non-temporal stores: whole cache lines past the caches, to large memory that a kernel only writes.
 
-An ordinary store reads the line first that it writes to, and puts other lines out of the cache.  A kernel that fills more
-memory than a cache holds takes up to a third less time, or less than half where rows are far apart, if it does neither.
-Which stores may be of that kind is known when a kernel is compiled (`outputs`), whether they shall be when it is launched:
-a bit of the launch's record is 0 for each parameter that points to such memory, and to which no other points.
+An ordinary store first reads the line that it writes, and evicts others.  A kernel that fills more memory than a cache holds
+takes up to a third less time without that, and less than half if rows are far apart.  Compilation decides which stores may
+be non-temporal (`outputs`); each launch decides whether they are: a bit of the launch record is 0 for each parameter that
+points to large memory to which no other parameter points.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node import NodeBuilder
 
-LINE = 64  # bytes of a line of the cache
-MOST = 1000  # instructions of a kernel that may wait for memory: a longer one computes
+LINE = 64  # bytes of a cache line
+MOST = 1000  # instructions of a kernel that may be bound by memory; a longer one computes
 FENCE = "llvm.x86.sse.sfence"
 
 
 def streamable(kernel: KernelContext) -> dict[Bound, Variable]:
-    """The stores of a kernel that may be of that kind, and the parameters through which they go."""
+    """The stores of a kernel that may be non-temporal, with their parameters."""
     if kernel.shadow is not None or not cpu.has("sse2") or len(kernel.function.instructions) > MOST:
         return {}
     return outputs(kernel.function)
 
 
 def pointer_offsets(kernel: KernelContext) -> tuple[list[int], list[int]]:
-    """Where in the bank pointers are, and of these the ones that the bits are for."""
+    """The offsets in the bank of all pointers, and of the streamed ones."""
     layout = kernel.image.parameters(kernel.function)
     return [layout.offsets[each] for each in pointers(kernel.function)], [layout.offsets[each] for each in kernel.streamed]
 
 
 def parameter_bit(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | None:
-    """The bit of a store whose pieces have so many bytes; None where it is not of that kind."""
+    """The bit of a store whose chunks have so many bytes; None if it cannot be non-temporal."""
     parameter = at.kernel.outputs.get(bound)
     if parameter is None or at.mask is not None or at.guard is not None or any(size % LINE for size in pieces):
         return None
@@ -48,7 +48,7 @@ def parameter_bit(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | Non
 
 
 def store(at: NodeBuilder, bit: int, parts: list[tuple[str, str, str]], align: int) -> None:
-    """Store vectors, which are types, values and pointers: past the caches if that is wanted and all begin with a line."""
+    """Store vectors (type, value, pointer): non-temporal if the bit says so and all are aligned to lines."""
     code = at.code
     kept = code.emit(f"load i64, ptr {at.kernel.field(code, 'cached_outputs')}, align 8", pure=False)
     low = code.emit(f"and i64 {code.emit(f'lshr i64 {kept}, {bit}', pure=False)}, 1", pure=False)
@@ -66,7 +66,7 @@ def store(at: NodeBuilder, bit: int, parts: list[tuple[str, str, str]], align: i
 
 
 def fence(kernel: KernelContext) -> list[str]:
-    """What was stored so is in memory before what comes after this."""
+    """The fence after non-temporal stores."""
     if not kernel.outputs:
         return []
     kernel.unit.declare(FENCE, "void")

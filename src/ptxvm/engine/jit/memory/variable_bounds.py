@@ -1,4 +1,4 @@
-"""Accesses that are held to the variable which their address comes from, where the check `memory` asks for it."""
+"""Variable bounds: with the check `memory`, an access must stay within the variable that its address comes from."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 
 
 def held(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bound]]:
-    """The variables to which the accesses of some functions are held; and the accesses of which only a run tells."""
+    """The variables of the accesses of some functions; and the accesses whose variable only a run tells."""
     known = of_program(functions).values()
     certain = {bound: variable for each in known for bound, variable in each.certain.items()}
     return certain, [bound for each in known for bound in each.several]
 
 
 def part(at: NodeBuilder, bound: Bound, space: str) -> tuple[int, int] | None:
-    """Where in its window the variable begins to which an access is held, and its size."""
+    """The offset in its window of the variable of an access, and its size; None if it is not known."""
     variable, frame = at.kernel.held.get(bound), at.node.frame
     if variable is None or space not in ("generic", variable.space):
         return None
@@ -30,7 +30,7 @@ def part(at: NodeBuilder, bound: Bound, space: str) -> tuple[int, int] | None:
 
 
 def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: str, raw: Raw, size: int) -> None:
-    """Suspect an access in its window that leaves its variable."""
+    """Suspect an access that leaves its variable."""
     code, found = at.code, part(at, bound, space)
     if found is None:
         return
@@ -45,7 +45,7 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: str, raw
 
 
 def _inside(at: NodeBuilder, type: Type, offset: Raw, begin: int, last: int) -> str:
-    """Is every active lane at `begin`, or up to `last` bytes further on?"""
+    """Is each active lane between `begin` and `begin + last`?"""
     code, width, bits, lanes = at.code, at.code.width, type.bits, at.active_vector()
     if last < 0:
         return "false"

@@ -1,4 +1,4 @@
-; Do the lanes %here that name each other all do so with the same mask?
+; Do all active lanes (%here) that name each other give the same mask?
 define internal i1 @ptxvm.agree(<32 x i32> %masks, i32 %here) noinline #0 {
 entry:
   br label %head

@@ -1,8 +1,7 @@
-; The second look at an access: search the memory that the launch knows, before Python is asked.
+; Search the table of known allocations for the addresses of a warp; call the host for lanes that are in none.
 ;
-; Takes the addresses of a warp and the mask of the lanes that count.  Where one allocation holds all of them, it becomes the
-; one that this place of the code met last.  A generic address, or one of a parameter of a function, may also be in the
-; thread's own local memory.
+; %mask has the active lanes.  If one allocation holds all of them, it becomes the last allocation of the access site.  A
+; generic address, or one of a parameter of a function, may also be in the thread's own local memory.
 define internal i32 @ptxvm.search_allocations(ptr %ctx, ptr %sites, i32 %site, ptr %addresses, i32 %mask, i32 %warp, i64 %size, i64 %span, i64 %need) noinline #0 {
 entry:
   %a = load <32 x i64>, ptr %addresses, align 8

@@ -1,6 +1,6 @@
 ; The barriers of a CTA (PTX 9.7.13.1), in the record %m whose words `abi.cta_barriers` places: $$warps and the rest are those places.
 
-; Open barrier %n if all have come.  A warp that came whole counts as 32 threads, whichever of its lanes have ended.
+; Open barrier %n if all expected threads have arrived.  A whole warp counts as 32 threads, even if some lanes have ended.
 define internal void @ptxvm.settle(ptr %m, i32 %n) #0 {
 entry:
   %expected.at = add i32 %n, $expected
@@ -105,7 +105,7 @@ end:
   ret void
 }
 
-; Lanes of a warp come, each to its barrier; where %waits, they are counted with their votes.
+; Lanes of a warp arrive, each at its barrier; with %waits they wait there, and their votes are counted.
 define internal void @ptxvm.arrive(ptr %m, i32 %warp, i32 %lanes, ptr %numbers, ptr %threads,
                                     i32 %ayes, i1 %waits) #0 {
 entry:
@@ -172,7 +172,7 @@ end:
   ret void
 }
 
-; Lanes of a warp have ended: others may have waited for them.
+; Lanes of a warp have ended: open the barriers that waited for them.
 define internal void @ptxvm.left(ptr %m, i32 %warp, i32 %lanes) #0 {
 entry:
   %alive.at = add i32 %warp, $alive

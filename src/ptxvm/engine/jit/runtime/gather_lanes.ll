@@ -1,4 +1,4 @@
-; Loads of elements that the processor does not gather, lane by lane; lanes outside %mask get zero.
+; Gather elements of a type that the processor cannot gather, lane by lane; lanes outside %mask get zero.
 define internal <32 x $llvm> @$name(<32 x ptr> %places, i32 %mask) noinline #0 {
 entry:
   %buffer = alloca <32 x $llvm>, align 64

@@ -1,5 +1,5 @@
-; Of the lanes %present at instructions of one kind, those that wait for none but them; and for lanes with the same mask only,
-; unless they are %stuck.  The masks of those that go on become what is there of them.
+; Release collectives: of the lanes %present at one mnemonic, those whose live members are all present.  Members must give the
+; same mask, unless all lanes are %stuck.  The masks of released lanes are reduced to live members.
 define internal i32 @ptxvm.meet(ptr %masks, i32 %present, i32 %alive, i1 %stuck) noinline #0 {
 entry:
   %members = load <32 x i32>, ptr %masks, align 64

@@ -1,4 +1,4 @@
-; Begin an epoch of the shadow memory, if all threads of the CTA have met; tell it if only some have.
+; Begin an epoch of the shadow memory if all threads of the CTA have arrived; report a suspicion if only some have.
 define internal void @ptxvm.epoch(ptr %ctx, i1 %cta, ptr %shared, i64 %cells) noinline #0 {
 entry:
 $fields

@@ -1,4 +1,4 @@
-; All warps that live wait: at one barrier they go on, at several there is a deadlock.
+; All live warps wait: release the barrier if there is only one; several are a deadlock.
   %ayes.place = getelementptr i8, ptr %ctx, i64 $ayes
   %ayes = load i32, ptr %ayes.place, align 8
   %ayes.then = getelementptr i8, ptr %ctx, i64 $ayes_then

@@ -1,4 +1,4 @@
-; Stores of elements that the processor does not scatter, in the order of the lanes in %mask.
+; Scatter elements of a type that the processor cannot scatter, in the order of the lanes in %mask.
 define internal void @$name(<32 x $llvm> %values, <32 x ptr> %places, i32 %mask) noinline #0 {
 entry:
   %buffer = alloca <32 x $llvm>, align 64

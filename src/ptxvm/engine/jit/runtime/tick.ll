@@ -1,4 +1,4 @@
-; Let the machine look whether to go on: replaces the pointer to the launch's record by an answer.
+; Check the clock: replaces the pointer to the launch record by the answer, 0 to go on.
 define internal void @ptxvm.tick(ptr %question) noinline cold #0 {
   %ctx = load ptr, ptr %question, align 8
   %place = getelementptr i8, ptr %ctx, i64 $tick

@@ -1,4 +1,4 @@
-"""The algebra that writes LLVM IR: a value is a `Raw`, scalar where it is the same in all lanes."""
+"""The algebra that writes LLVM IR: operations on uniform values become scalar, on affine values stay affine."""
 
 from __future__ import annotations
 

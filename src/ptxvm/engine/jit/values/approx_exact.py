@@ -71,7 +71,7 @@ LG2 = Scale(approximations.LG2, 17, 32)
 
 @cache
 def available() -> bool:
-    """Has the processor what is used here?"""
+    """Has the processor the instructions that are used here?"""
     return all(cpu.has(feature) for feature in NEEDS)
 
 
@@ -84,12 +84,12 @@ class Writer:
 
     @classmethod
     def all_lanes(cls, code: Code, name: str, a: str) -> str:
-        """A function of as many lanes as a vector has."""
+        """A function of all lanes of a vector."""
         return code.concatenate("float", [getattr(cls(code, each), name)() for each in registers(code, a)], EACH)
 
     @classmethod
     def unusual(cls, code: Code, name: str, a: str) -> str:
-        """Is some argument out of the range?"""
+        """Is any argument out of the ordinary range?"""
         held, ordinary = f"<{code.width} x i32>", ORDINARY[name]
         bits = code.emit(f"bitcast <{code.width} x float> {a} to {held}")
         if ordinary.signed:
@@ -101,11 +101,11 @@ class Writer:
     # ── one instruction ─────────────────────────────────────────────────────────────────
 
     def op(self, text: str) -> str:
-        """Any."""
+        """Append an instruction."""
         return self.code.emit(text)
 
     def word(self, name: str, a: str, b: str | int) -> str:
-        """On words; a number stands in all lanes."""
+        """An instruction on words; a number is the same in all lanes."""
         return self.op(f"{name} {WORDS} {a}, {b if isinstance(b, str) else f'splat (i32 {b})'}")
 
     def floats(self, name: str, *given: str) -> str:
@@ -297,7 +297,7 @@ ORDINARY = {
 def function(
     alg: VectorAlgebra, writer: type[Writer] | None, name: str, a: Value, derivation: Callable[[Value], Value]
 ) -> Value:
-    """A function of all lanes; by the derivation where the processor or the shape of the argument do not fit."""
+    """A function of all lanes; by the derivation if the processor or the shape of the argument does not suit."""
     if alg.derives or alg.known(f32, a.raw) is not None:
         return derivation(a)
     if not isinstance(a.raw, Varying) or writer is None:
@@ -353,7 +353,7 @@ def _piece(alg: VectorAlgebra, writer: type[Writer], name: str, derivation: Call
 
 
 def registers(code: Code, a: str) -> list[str]:
-    """What each register of a vector holds."""
+    """The registers of a vector."""
     return [code.shuffle("float", code.width, a, "poison", list(range(n, n + EACH))) for n in range(0, code.width, EACH)]
 
 

@@ -1,6 +1,6 @@
 """The `.approx` functions within the error bounds of the manual and no nearer to silicon: `numerics="fast"`.
 
-Estimates of the processor's and one step of Newton's method, or polynomials (Chebyshev fits of the ranges that are told).
+The processor's estimates and one step of Newton's method, or polynomials (Chebyshev fits of the ranges given below).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`rsqrt.approx` as `quadratics` has it, for two vector registers at once: what has 16 bits is computed of all 32 lanes.
+"""`rsqrt.approx` by the sums of `approx_exact`, for two registers at once: words of 16 bits are computed for all 32 lanes.
 
 In units of 2**17 the sum is c0*2**14 - 1 - c1*x + 4*c2*s for half a square s, and its row follows from the exponent's
 lowest bit and six bits of the fraction.  Three words of 16 bits are looked up: c1; the upper ones of c0 less what c1*x has
@@ -53,11 +53,11 @@ class Pair:
     # ── one instruction ─────────────────────────────────────────────────────────────────
 
     def op(self, text: str) -> str:
-        """Any."""
+        """Append an instruction."""
         return self.code.emit(text)
 
     def short(self, name: str, a: str, b: str | int) -> str:
-        """On words of 16 bits; a number stands in all lanes."""
+        """An instruction on words of 16 bits; a number is the same in all lanes."""
         return self.op(f"{name} {SHORTS} {a}, {b if isinstance(b, str) else f'splat (i16 {b})'}")
 
     def upper(self, a: str, b: str) -> str:

@@ -1,4 +1,4 @@
-"""Between f16 and f32 by integers, for processors that have no instructions for it (x86 before 2012: no F16C)."""
+"""Conversions between f16 and f32 by integer operations, for processors without F16C (x86 before 2012)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def narrowed(alg: VectorAlgebra, a: Raw) -> Raw:
 
 
 class On:
-    """Words of 32 bits, and constants."""
+    """Operations on words of 32 bits."""
 
     def __init__(self, alg: VectorAlgebra) -> None:
         self.alg = alg
@@ -62,13 +62,13 @@ class On:
         return self.alg.integer(name, u32, x, self.alg.const(u32, y) if isinstance(y, int) else y)
 
     def choose(self, how: str, x: Raw, y: int, one: Raw, other: Raw) -> Raw:
-        """One where a comparison holds, or the other."""
+        """Select by a comparison."""
         return self.alg.select(u32, self.alg.compare(how, u32, x, self.alg.const(u32, y)), one, other)
 
     def float(self, bits: Raw) -> Raw:
-        """The f32 of some bits."""
+        """Bits as an f32."""
         return self.alg.cast("view", b32, f32, bits, "rn")
 
     def bits(self, a: Raw) -> Raw:
-        """Those of an f32."""
+        """The bits of an f32."""
         return self.alg.cast("view", f32, b32, a, "rn")

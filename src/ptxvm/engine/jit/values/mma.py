@@ -27,7 +27,7 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
 
 
 def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> Writer | None:
-    """What writes the function."""
+    """The writer of the function."""
     if product.a.matrices > 1:
         return None
     if product.d.type is s32:

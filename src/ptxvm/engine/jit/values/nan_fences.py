@@ -1,4 +1,4 @@
-"""Fences in f64 arithmetic, whose NaNs keep payload and sign (PTX 9.7.3).
+"""Optimisation fences in f64 arithmetic, whose NaNs keep payload and sign (PTX 9.7.3).
 
 LLVM takes all NaNs for equal: it makes x of `x * 1.0`, which would quiet a NaN, and `a - b` of `a + (-b)`, where the NaN
 has another sign.  A fence is no instruction; nothing is merged over it.
@@ -15,7 +15,7 @@ MAGNITUDE, ONE, INFINITY = (1 << 63) - 1, 0x3FF << 52, 0x7FF << 52
 
 
 def operand(alg: VectorAlgebra, type: Type, raw: Raw, given: str, *, varies: bool) -> str:
-    """An operand of f64 arithmetic: a constant with which LLVM would do without the operation stands behind a fence."""
+    """An operand of f64 arithmetic; a fence hides constants with which LLVM would remove the operation."""
     constant = raw.constant if isinstance(raw, Affine) else None
     if type is not f64 or constant is None:
         return given

@@ -1,4 +1,4 @@
-"""Arithmetic and conversions in other rounding modes than to nearest.
+"""Directed rounding: arithmetic and conversions in rounding modes other than to nearest.
 
 Out of line, in functions that set the mode of the processor and put it back, which every target has; arithmetic on
 whole vectors by the instructions of AVX-512 that name their rounding, where the processor has them.
@@ -67,7 +67,7 @@ def _directed(alg: VectorAlgebra, op: str, type: Type, mode: str, args: list[str
 def _helper(
     alg: VectorAlgebra, name: str, mode: str, result: str, parameters: list[tuple[str, str]], body: str, args: list[str]
 ) -> str:
-    """Call a function that does something in a rounding mode."""
+    """Call a function that computes in a rounding mode."""
     formal = ", ".join(f"{t} {n}" for t, n in parameters)
     before, after = (_set_mode(alg.code.unit, each) for each in (mode, "rn"))
     head = f"define internal {result} @{name}({formal}) noinline strictfp #0 {{"
@@ -87,7 +87,7 @@ def _set_mode(unit: Unit, mode: str) -> str:
 
 
 def _embedded(alg: VectorAlgebra, op: str, type: Type, mode: str, args: list[str]) -> str:
-    """By the AVX-512 instructions, a register at a time."""
+    """Arithmetic by AVX-512 instructions, a register at a time."""
     code, one, each = alg.code, scalar_type(type), 512 // type.bits
     part = f"<{each} x {one}>"
     suffix = "ps.512" if type is f32 else "pd.512"
@@ -179,7 +179,7 @@ def _from_f64(alg: VectorAlgebra, a: Raw, rounding: Rounding) -> Raw:
 
 
 def _to_f16(alg: VectorAlgebra, a: Raw, rounding: Rounding) -> Raw:
-    """By the instruction of the processor, if it has one."""
+    """A conversion by an instruction of the processor, if it has one."""
     code = alg.code
     if rounding == "rn" and not f16_soft.native():
         return f16_soft.narrowed(alg, a)
@@ -247,7 +247,7 @@ def _to_f16_by_steps(alg: VectorAlgebra, a: Raw, rounding: Rounding) -> Raw:
 
 
 def _to_bf16(alg: VectorAlgebra, a: Raw, rounding: Rounding) -> Raw:
-    """By integers: a bf16 is the upper half of an f32."""
+    """A conversion to bf16 by integers: a bf16 is the upper half of an f32."""
     b32, b16, u32 = Type.named["b32"], Type.named["b16"], Type.named["u32"]
     bits = alg.cast("view", f32, b32, a, "rn")
 

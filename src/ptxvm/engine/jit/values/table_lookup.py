@@ -1,4 +1,4 @@
-"""Lookups in constant tables: in vector registers, where the entries are few and near each other; else from memory."""
+"""Lookups in constant tables: in vector registers if entries are few and close to each other, else from memory."""
 
 from __future__ import annotations
 

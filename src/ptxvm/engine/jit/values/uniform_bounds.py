@@ -1,4 +1,4 @@
-"""Whether a predicate surely holds in all lanes, or surely in none: known from the ends of affine values, without a vector.
+"""Uniform bounds of predicates: the ends of affine values tell, by scalars, if a predicate holds in all lanes or in none.
 
 A number of a thread that is compared with a size is a pair of scalar comparisons in nearly all warps.
 """
@@ -20,7 +20,7 @@ TESTS = {
 
 
 def of_comparison(alg: VectorAlgebra, op: str, type: Type, a: Raw, b: Raw) -> Extremes | None:
-    """Of a 32-bit integer that is affine and one that is uniform."""
+    """The bounds of a comparison of an affine 32-bit integer with a uniform one."""
     if type.bits != 32 or not isinstance(a, Affine) or not isinstance(b, Affine) or op not in MIRRORED:
         return None
     if b.terms:
@@ -37,7 +37,7 @@ def of_comparison(alg: VectorAlgebra, op: str, type: Type, a: Raw, b: Raw) -> Ex
 
 
 def of_logic(alg: VectorAlgebra, op: str, a: Raw, b: Raw) -> Extremes | None:
-    """Of a conjunction, a disjunction or a negation."""
+    """The bounds of a conjunction, a disjunction or a negation."""
     if op == "xor":
         negated = a if isinstance(b, Affine) and b.constant == 1 else None
         found = _of(alg, negated) if negated is not None else None

@@ -1,4 +1,4 @@
-"""The representation of values over lanes, and the operations that parts of the algebra ask of the whole."""
+"""The base of the algebra: values over lanes as LLVM operands, and the operations that its helpers need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Extremes = tuple[str, str]  # a predicate holds surely in all lanes, surely in n
 
 
 class VectorAlgebra(Algebra):
-    """Writes into `code`: the part of the algebra that its helpers (roundings, tables, approximations) are given."""
+    """The part of the algebra that its helpers (roundings, tables, approximations) use; it writes into `code`."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -55,7 +55,7 @@ class VectorAlgebra(Algebra):
 
     @abstractmethod
     def scalar(self, op: str, bits: int, a: Scalar, b: Scalar) -> Scalar:
-        """The same of values that are one for all lanes."""
+        """An operation on scalars."""
 
     @abstractmethod
     def collect(self, bits: int, terms: tuple[tuple[Pattern, Scalar, int], ...]) -> Terms:
@@ -71,7 +71,7 @@ class VectorAlgebra(Algebra):
 
     @abstractmethod
     def select(self, type: Type, condition: Raw, a: Raw, b: Raw) -> Raw:
-        """One of two values, lane by lane."""
+        """Select one of two values, lane by lane."""
 
     @abstractmethod
     def cast(self, op: str, source: Type, target: Type, a: Raw, rounding: Rounding) -> Raw:
@@ -130,7 +130,7 @@ class VectorAlgebra(Algebra):
         return total
 
     def operands(self, type: Type, *raws: Raw) -> tuple[bool, str, list[str]]:
-        """All as scalars, if all are uniform, else as vectors: whether they vary, their LLVM type, the operands."""
+        """Scalars if all values are uniform, else vectors: whether they vary, their LLVM type, the operands."""
         if all(isinstance(r, Affine) and not r.terms for r in raws):
             llvm = scalar_type(type)
             return False, llvm, [text(llvm, r.base) for r in raws if isinstance(r, Affine)]
@@ -188,13 +188,13 @@ class VectorAlgebra(Algebra):
         return code.memo[known]
 
     def lenient(self, type: Type, raw: Raw) -> Raw:
-        """A constant that is no NaN goes with loose values."""
+        """A constant that is no NaN as a loose value, so that it joins with loose ones."""
         if type is f32 and isinstance(raw, Affine) and raw.constant is not None and raw.constant & 0x7FFF_FFFF <= 0x7F80_0000:
             return Affine(raw.base, loose=True)
         return raw
 
     def alike(self, type: Type, a: Raw, b: Raw) -> tuple[Raw, Raw]:
-        """Two values that will be one: both loose, or both with their NaNs as they are."""
+        """Two values that are to be joined: both loose, or both with canonical NaNs."""
         a, b = self.lenient(type, a), self.lenient(type, b)
         if a.loose and b.loose:
             return a, b
