@@ -1,4 +1,4 @@
-"""What the instructions that access memory have in common (PTX 5.1, 6.4.1, 8, 9.7.9.1).
+"""Traits of the instructions that access memory: rules and needs that they share (PTX 5.1, 6.4.1, 8, 9.7.9.1).
 
 Their forms name the slots alike: `.ss` state space, `.order`, `.scope`, `.cop` cache operator, `.evict1` and `.evict2`
 eviction priorities, `.hint`, `.vec`; and the address is the operand `a`.  An instruction has a trait, which is a bundle
@@ -308,7 +308,7 @@ def vector_of_sinks(i: Any, operand: str) -> str | None:
 
 
 def result_vector(operand: str, *, sink: bool = False) -> Trait:
-    """A result is a vector where the instruction has `.vec`; `sink` tells that nobody need want it."""
+    """A result is a vector where the instruction has `.vec`; `sink` allows that it is dropped."""
 
     def discarded(i: Any) -> str | None:
         """What is loaded needs a register, at least for one element."""

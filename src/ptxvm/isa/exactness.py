@@ -1,4 +1,4 @@
-"""How far results are the bits that hardware gives: what is exact, what is as silicon has it, what is within a bound.
+"""Exactness: whether results are exact, the bits that hardware gives, or within a bound.
 
 The ISA defines most results.  Where it gives a bound only, or leaves an order open, a declaration says so (`exact=`) with
 one of these, or with several where its variants differ.  Without a word an instruction that only computes is `DEFINED`.

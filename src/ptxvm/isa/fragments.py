@@ -1,4 +1,4 @@
-"""How the matrices of the warp-level matrix instructions lie in the registers of a warp (PTX 9.7.14).
+"""Fragments: the layout of matrices in the registers of a warp (PTX 9.7.14).
 
 A layout is a small function `(lane, element) -> (row, column)`.  It reckons with a lane number and with a `Value`
 alike, so that `wmma.load` and `wmma.store` find their addresses by the function that `mma` finds its elements by.

@@ -1,4 +1,4 @@
-"""What the warp-level matrix instructions have in common: fragments as operands, tables of shapes (PTX 9.7.14).
+"""Traits of the warp-level matrix instructions: fragments as operands, tables of shapes (PTX 9.7.14).
 
 Their forms name the slots alike: `.mnk` the shape, `.dtype`, `.atype`, `.btype` and `.ctype` the types of the matrices,
 `.alayout` and `.blayout` the order of A and B.

@@ -1,4 +1,4 @@
-"""What texture and surface instructions have in common: opaque variables and vectors of coordinates (PTX 5.3).
+"""Traits of texture and surface instructions: opaque variables and vectors of coordinates (PTX 5.3).
 
 Rule codes: P2820 the handle.
 """

@@ -1,4 +1,4 @@
-"""The names of all instructions of PTX 9.1, declared yet or not: what we lack is told from what nobody knows."""
+"""The opcodes of PTX 9.1, declared yet or not: an instruction that ptxvm lacks is not one that PTX lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand for an operand: its shape, held against the type that the declaration gives (PTX 6.4, tables 23-25).
+"""Operand types: the shape of an operand against the type that the declaration gives (PTX 6.4, tables 23-25).
 
 A shape is all that a check needs to know of an operand, so that equal shapes are checked once.
 """

@@ -1,4 +1,4 @@
-"""Origins: values that know only which operands they are offsets from, so that a meaning tells what its results come from."""
+"""Origins of results: an abstract algebra whose values know which operands they are offsets from (pointer provenance)."""
 
 from __future__ import annotations
 

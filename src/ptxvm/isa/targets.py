@@ -1,4 +1,4 @@
-"""PTX versions and targets, and how one demands another (PTX 11.1)."""
+"""PTX versions and targets, and the versions that targets need (PTX 11.1)."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def whole_warps(i: Any) -> str | None:
     return None
 
 
-def somebody_arrives(i: Any) -> str | None:
+def expects_a_warp(i: Any) -> str | None:
     """A barrier at which threads arrive without waiting expects at least one warp."""
     if i.value("b") == 0:
         return f"Instruction '{i.form.opcode}.arrive' requires a non-zero thread count argument"
@@ -144,7 +144,7 @@ for barrier in (bar_sync, barrier_sync, bar_arrive, barrier_arrive, bar_red, bar
     barrier.rule("P2101")(barrier_number)
     barrier.rule("P2102")(whole_warps)
 for barrier in (bar_arrive, barrier_arrive):
-    barrier.rule("P2103")(somebody_arrives)
+    barrier.rule("P2103")(expects_a_warp)
 
 
 @instruction(

@@ -25,7 +25,7 @@ from ptxvm.isa.model import Problem, instruction
 
 
 def updated(i: Any, a: Value, how: str, update: Callable[..., Value], operands: list[Value], mem: Any) -> Value:
-    """One step of an mbarrier; `how` names it for those who watch."""
+    """One step of an mbarrier; `how` names it for the checkers."""
     order, scope = i.order or ("release" if how in ("arrive", "drop") else "relaxed"), i.scope or "cta"
     old: Value = mem.atomic(window(i), b64, a, update, operands, order=order, scope=scope, mbarrier=how)
     return old

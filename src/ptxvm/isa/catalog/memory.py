@@ -79,7 +79,7 @@ def ld(i, a, policy, mem):
     exact=MOVED,
 )
 def ld_global_nc(i, a, policy, mem):
-    """Load from global memory that nobody writes while the kernel runs, through a cache that need not be coherent."""
+    """Load from global memory that nothing writes while the kernel runs, through a cache that need not be coherent."""
     values = mem.load("global", i.type, a, count(i), order="weak", scope=None, cache=i.cop, proxy="texture")
     return values if i.vec else values[0]
 
