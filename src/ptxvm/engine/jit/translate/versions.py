@@ -15,7 +15,8 @@ from ptxvm.engine.jit.translate.fixed_point import translate
 from ptxvm.engine.jit.translate.register_pressure import most_registers
 from ptxvm.isa.special_registers import WARP
 
-WIDTHS = (256, 128, 64)
+WIDTHS = {256: 0.75, 128: 0.8, 64: 0.85, WARP: 1.0}  # the time of a warp in code for so many lanes, about
+ALONE = 2.0  # that of a warp for which there is no group, in the masked version
 REGISTERS = 28  # vectors that may be live at once: the processor has 32
 HOPE = 1.3  # a wider version may need fewer registers than its width says, since equal parts share one
 
@@ -64,14 +65,20 @@ def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
         narrow = _straight(make, WARP)
         if narrow is not None and narrow.kernel.pays_off():
             needed = max(1, most_registers(narrow.kernel))
-            for width in WIDTHS:
-                if width <= threads and needed * width <= HOPE * REGISTERS * WARP:
+            for width in sorted(WIDTHS, key=partial(_time, threads // WARP)):
+                if width == WARP and not narrow.kernel.endings:
+                    return narrow
+                if WARP < width <= threads and needed * width <= HOPE * REGISTERS * WARP:
                     wide = _straight(make, width)
                     if wide is not None and wide.kernel.pays_off() and most_registers(wide.kernel) <= REGISTERS:
                         return wide
-            if not narrow.kernel.endings:
-                return narrow
     return Versions(make, kernel, translate(kernel))
+
+
+def _time(warps: int, width: int) -> float:
+    """The time of a CTA of so many whole warps in code for so many lanes, about."""
+    alone = warps % (width // WARP)
+    return (warps - alone) * WIDTHS[width] + alone * ALONE
 
 
 def _straight(make: Callable[..., KernelContext], width: int) -> Versions | None:

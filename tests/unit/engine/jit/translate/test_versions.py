@@ -106,6 +106,12 @@ def test_a_loop_of_several_warps_abreast(first: int, rng: np.random.Generator) -
     same(module.kernel(), [data, np.zeros(256, np.float32), np.uint32(300), np.uint32(9), np.uint32(first)], block=256)
 
 
+@pytest.mark.parametrize(("warps", "width"), [(2, 64), (3, 32), (5, 32), (6, 64), (8, 128), (9, 128), (12, 128)])
+def test_few_warps_are_left_without_a_group(warps: int, width: int) -> None:
+    """A warp that is in none runs in the masked version, which takes longer."""
+    assert width_of(ptxvm.load(HEAD + COLUMNS), (32 * warps, 1, 1)) == width
+
+
 def test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread() -> None:
     module = ptxvm.load(HEAD + COLUMNS)
     arguments = [np.zeros(300 * 3 - 50, np.float32), np.zeros(256, np.float32), *np.array([300, 3, 0], np.uint32)]
