@@ -60,9 +60,9 @@ class Jit:
 
     def __init__(self, image: Image) -> None:
         self.image = image
-        self.shelf = CodeCache(image)
+        self.code_cache = CodeCache(image)
         self._compiled: dict[Specialisation, Compiled] = {}
-        self._repeats: dict[Hashable, Relaunch] = {}
+        self._relaunches: dict[Hashable, Relaunch] = {}
         self._takes: dict[Function, bool] = {}
         self.seconds = 0.0  # that launches have waited for compilation
 
@@ -75,7 +75,7 @@ class Jit:
         """The code of a kernel, of the tier that a launch of a shape deserves."""
         found, tier = self._compiled.get(wanted), tiering.first(shape)
         if found is None:
-            make, translated = partial(self._get, wanted), partial(self.shelf.host_calls, wanted)
+            make, translated = partial(self._get, wanted), partial(self.code_cache.host_calls, wanted)
             found = self._compiled.setdefault(wanted, Compiled(self.image, self.library, make, translated, tier))
         if found.tier < tier:
             found.improve(tier)
@@ -83,7 +83,7 @@ class Jit:
 
     def _get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
         began = time.perf_counter()
-        version = self.shelf.get(wanted, name, tier)
+        version = self.code_cache.get(wanted, name, tier)
         self.seconds += time.perf_counter() - began
         return version
 
@@ -101,17 +101,17 @@ class Jit:
     def repeat(self, what: Hashable, args: Sequence[Any]) -> LaunchResult | None:
         """Run a relaunch that `prepare` made ready; None where the launch must take the usual way."""
         try:
-            found = self._repeats.get(what)
+            found = self._relaunches.get(what)
         except TypeError:  # extents may be lists
             return None
         if found is None:
             return None
         if not found.valid:
-            del self._repeats[what]
+            del self._relaunches[what]
             return None
         result = found.run(args)
         if tiering.pays(found.compiled):
-            tiering.improve(found.compiled, partial(self.shelf.get, found.wanted))
+            tiering.improve(found.compiled, partial(self.code_cache.get, found.wanted))
         return result
 
     def prepare(
@@ -131,11 +131,11 @@ class Jit:
 
         short = limit(threads or cta_distribution.usual_threads())
         if may_repeat(compiled, shape, short):
-            if len(self._repeats) >= REPEATS:
-                self._repeats.clear()
+            if len(self._relaunches) >= REPEATS:
+                self._relaunches.clear()
             ready = Relaunch(wanted, compiled, shape, self.image.bank(kernel), short)
             with suppress(TypeError):  # extents may be lists
-                self._repeats[what] = ready
+                self._relaunches[what] = ready
 
     def launch(
         self,
@@ -200,7 +200,7 @@ class Jit:
         """Account for a launch; a kernel that has run for long is compiled again at the best tier."""
         compiled.took(progress.rate, progress.ctas)
         if tiering.pays(compiled):
-            tiering.improve(compiled, partial(self.shelf.get, wanted))
+            tiering.improve(compiled, partial(self.code_cache.get, wanted))
 
     def examine(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None

@@ -165,7 +165,7 @@ def _weak_load_decides(inside: list[Bound], exits: list[Bound], live: int, calls
     seen |= _dependent(flows, seen)
     if not any(_deciding(bound) & seen for bound in exits):
         return False
-    changed = _written(b for b in inside if _reads_clock(b) or (b not in loads and not _repeats(b, stored)))
+    changed = _written(b for b in inside if _reads_clock(b) or (b not in loads and not _relaunches(b, stored)))
     for register in _bits(live & _written(inside)):  # computed from its value in the iteration before
         if _dependent(flows, register) & register:
             changed |= register
@@ -193,7 +193,7 @@ def _shared(access: Access) -> bool:
     return access.window not in PRIVATE and access.proxy != "texture"
 
 
-def _repeats(bound: Bound, stored: list[tree.Operand | None]) -> bool:
+def _relaunches(bound: Bound, stored: list[tree.Operand | None]) -> bool:
     """Does it give the same result in each iteration, if its registers stay the same?"""
     if bound.summary.grows_stack:
         return False

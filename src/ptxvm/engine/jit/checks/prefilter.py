@@ -70,7 +70,7 @@ class Prefilter:
         metered = limits is not None and limits.counts
         wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks, metered=metered)
         try:
-            translated = self.jit.shelf.translation(wanted).versions.kernel
+            translated = self.jit.code_cache.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)
             if reason is None:
                 observed = ObservedLaunch(

@@ -67,4 +67,4 @@ def test_one_comparison_does_for_many_accesses():
     kernel = ptxvm.load(HEAD + loads + "\n    ret;\n}\n").kernel()
     jit = kernel.module.jit
     wanted = Specialisation(jit.image.resolve(kernel.function), (64, 1, 1))
-    assert jit.shelf.translation(wanted).versions.text.count("@llvm.fshr.i32(i32 %") == 1
+    assert jit.code_cache.translation(wanted).versions.text.count("@llvm.fshr.i32(i32 %") == 1

@@ -120,5 +120,5 @@ def test_a_launch_that_is_repeated_goes_past_them_too(monkeypatch: pytest.Monkey
         given, out = np.arange(first, first + 8192, dtype=np.uint32), lines(8192, 0)
         kernel.launch(32, 256, [given, out, np.int32(8192)], engine="jit", threads=1)
         assert (out == given + 1).all()
-    (repeat,) = kernel.module.engine("jit")._repeats.values()
+    (repeat,) = kernel.module.engine("jit")._relaunches.values()
     assert int(repeat.runner.record[runner.AT["cached_outputs"]]) == runner.EVERY - 1
