@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from functools import cache
 
 import numpy as np
@@ -50,10 +51,15 @@ def kernel(instruction: str, result: str, types: tuple[str, ...], target: str) -
 
 
 def run(instruction: str, result: str, *inputs: tuple[str, np.ndarray], target: str = "sm_100a") -> np.ndarray:
-    """The bits of the results, as unsigned integers; each input is a register type and an array of bits."""
-    count = len(inputs[0][1])
-    out = np.zeros(count, f"u{int(result[1:]) // 8}")
-    arrays = [np.ascontiguousarray(bits.astype(f"u{int(t[1:]) // 8}")) for t, bits in inputs]
+    """The bits of the results, as unsigned integers; each input is a register type and an array of bits.
+
+    Warps in which some lanes are left out are compiled apart, which takes as long again: one instruction in eight has one.
+    """
+    count = whole = len(inputs[0][1])
+    if zlib.crc32(instruction.encode()) % 8:
+        whole = -(-count // 256) * 256
+    out = np.zeros(whole, f"u{int(result[1:]) // 8}")
+    arrays = [np.resize(bits, whole).astype(f"u{int(t[1:]) // 8}") for t, bits in inputs]
     launched = kernel(instruction, result, tuple(t for t, _ in inputs), target)
-    launched.launch(grid=-(-count // 256), block=256, args=[out, np.uint32(count), *arrays])
-    return out
+    launched.launch(grid=-(-count // 256), block=256, args=[out, np.uint32(whole), *arrays])
+    return out[:count]
