@@ -276,7 +276,7 @@ def _state(kernel: KernelContext, node: Node, *, full: bool) -> int:
 
 
 def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str]:
-    """Keep what the warp needs, which is the same before all these nodes, and return; and the way back."""
+    """Spill the registers that are live at some barriers, the same at all, and return; and resume from there."""
     code, letter, first = Code(kernel.unit), "F" if full else "M", nodes[0].number
     saved, state = kernel.layout.waiting(nodes[0]), kernel.buffer("i32", 11)
     for node in nodes:

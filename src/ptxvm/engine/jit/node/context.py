@@ -25,7 +25,7 @@ from ptxvm.machine.window import GRAIN
 
 MOST_CACHED = 32  # accesses in loops whose bounds are cached: the processor has no registers for more
 WINDOWED = {"param", "shared", "local"}  # spaces whose bounds are constant
-FEW_BARRIERS = 16  # each of which has suspend and resume code of its own
+FEW_BARRIERS = 16  # barriers up to which each has its own code to suspend and resume
 MOST_THREADS = 1 << 18  # of CTAs that are resident at once ...
 MOST_BYTES = 1 << 30  # ... and of their records, shared and local memory
 
@@ -40,7 +40,7 @@ class KernelContext:
     TICKS = TICKS
     SPANS = 4  # access sites of an instruction, by the span of its lanes
     TIME_SLICE = 1 << 12  # iterations of loops after which a warp of a fair kernel yields ...
-    SPIN = 1 << 6  # ... of which one of a spin loop counts as so many
+    SPIN = 1 << 6  # ... an iteration of a spin loop counts as so many
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -149,7 +149,7 @@ class KernelContext:
 
     @cached_property
     def suspends_whole_warps(self) -> bool:
-        """Has each barrier of a general kernel code of its own that keeps what a whole warp needs there?"""
+        """Do whole warps of a general version suspend at barriers by code of their own, which spills live registers only?"""
         return self.partial_barriers and sum(node.barrier_wait for node in self.nodes) <= FEW_BARRIERS
 
     @property

@@ -1,7 +1,7 @@
-"""Integer operations whose results stay affine, by the bits that operands may have.
+"""Affine integer arithmetic: operations whose results stay affine, by known bits of their operands.
 
-Of the base of an affine value the mask of the bits that may be set is known (`Affine.bits`).  Where the distances of the
-lanes have none of them, a sum is a disjunction: logic and shifts then act on the base and on the distances by themselves.
+The mask of the bits that a base may have is known (`Affine.bits`).  If the offsets of the lanes have none of these bits, the
+sum of base and offset is a disjunction, so logic and shifts act on the base and on the offsets separately.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _from(zeros: int, most: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An affine value as a base with the `bits` that it may have, and constant distances of the lanes."""
+    """An affine value as a base with the `bits` that it may have, and constant offsets of the lanes."""
 
     base: Scalar
     bits: int
@@ -74,7 +74,7 @@ class Parts:
 
     @classmethod
     def of(cls, type: Type, a: Affine, width: int) -> Parts | None:
-        """None where a distance is known only when the code runs."""
+        """None where an offset is known only at run time."""
         if any(not isinstance(u, int) for _, u in a.terms):
             return None
         lanes = sums(0, tuple((k, u) for k, u in a.terms if isinstance(u, int)), width)
@@ -82,7 +82,7 @@ class Parts:
 
     @property
     def disjoint(self) -> bool:
-        """Has no distance a bit that the base may have?"""
+        """Are the bits of the offsets disjoint from those that the base may have?"""
         return min(self.lanes) >= 0 and not self.bits & reduce(or_, self.lanes)
 
     @property
@@ -92,7 +92,7 @@ class Parts:
 
     @property
     def values(self) -> int:
-        """The bits that a lane may have; more than the type has where one may wrap."""
+        """The bits that a lane may have; beyond those of the type where a lane may wrap."""
         if min(self.lanes) < 0:
             return -1
         return self.bits | reduce(or_, self.lanes) if self.disjoint else ones(self.most.bit_length())
@@ -133,7 +133,7 @@ def _sum(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affin
 
 
 def _simpler(op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
-    """Of two uniform values where the result is one of them, or zero."""
+    """The result of an operation on two uniform values, if it is one of them or zero."""
     bits = possible_bits(a, type.bits)
     if op == "and" and not bits & possible_bits(b, type.bits):
         return Affine(0)
@@ -209,7 +209,7 @@ def _shift(alg: VectorAlgebra, type: Type, a: Parts, n: int) -> Affine | None:
 
 
 def _joined(alg: VectorAlgebra, type: Type, base: Scalar, bits: int, lanes: Pattern) -> Affine | None:
-    """A base, with the bits that it may have, and what is added in each lane."""
+    """A sum of a base, with the bits that it may have, and the offset of each lane."""
     own = from_lanes(type, lanes)
     if not isinstance(own, Affine) or not isinstance(own.base, int):
         return None
@@ -236,7 +236,7 @@ def extended_bits(type: Type, a: Affine) -> int:
 
 
 def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | None:
-    """What a comparison with a constant gives in all lanes, where the bits of the other side tell it."""
+    """The result of a comparison with a constant in all lanes, if the known bits of the other side decide it."""
     if a.constant is not None:
         a, b, op = b, a, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(op, op)
     found = Parts.of(type, a, width) if b.constant is not None else None

@@ -229,9 +229,9 @@ class LlvmAlgebra(VectorAlgebra):
         if not type.is_float and first is not None and second is not None:
             return from_lanes(pred, tuple(constant_folding.compare(op, type, x, y) for x, y in zip(first, second, strict=True)))
         if isinstance(a, Affine) and isinstance(b, Affine) and not type.is_float:
-            told = affine_integers.comparison(op, type, a, b, self.width)
-            if told is not None:
-                return Affine(told)
+            decided = affine_integers.comparison(op, type, a, b, self.width)
+            if decided is not None:
+                return Affine(decided)
         varies, llvm, (x, y) = self.operands(type, a, b)
         if type.is_float and not type.is_packed:
             word = "une" if op == "ne" else f"o{op}"

@@ -20,7 +20,7 @@ CUT = -1 << 29  # of an f64, what an f32 has
 
 @cache
 def available() -> bool:
-    """Has the processor what is used here?"""
+    """Has the processor the instructions that are used here?"""
     return all(cpu.has(feature) for feature in NEEDS)
 
 
@@ -28,7 +28,7 @@ class Avx2Writer(Writer):
     """Writes a function for the lanes of two registers."""
 
     def short(self, name: str, a: str, b: str | int) -> str:
-        """On words of 16 bits; a number stands in all lanes."""
+        """An instruction on words of 16 bits; a number is the same in all lanes."""
         return self.op(f"{name} {SHORTS} {a}, {b if isinstance(b, str) else f'splat (i16 {b})'}")
 
     def estimate(self, name: str, a: str) -> str:
@@ -60,13 +60,13 @@ class Avx2Writer(Writer):
         return self.word("add", total, self.code.concatenate("i32", parts, EACH // 2))
 
     def joined(self, exact: int, total: str, estimate: str) -> str:
-        """The number nearest to an estimate of which so many bits are the upper ones of the sum; both as words."""
+        """The number nearest to an estimate whose low bits are the exact upper ones of the sum; both as words."""
         inexact = 32 - exact
         apart = self.word("sub", total, self.word("shl", estimate, inexact))
         return self.word("add", estimate, self.word("ashr", apart, inexact))
 
     def _row(self, scale: Scale, row: str, bits: str) -> list[str]:
-        """The entries of two tables, which stand beside each other."""
+        """The entries of two tables, which are interleaved in memory."""
         code, (sums, words) = self.code, scale.columns()
         table = code.unit.table("i64", tuple(low | high << 32 for low, high in zip(sums, words, strict=True)))
         index = self.op(f"zext {WORDS} {self.word('and', row, len(sums) - 1)} to {WIDE}")

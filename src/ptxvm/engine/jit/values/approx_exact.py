@@ -27,7 +27,7 @@ NEEDS = ("avx512f", "avx512bw", "avx512dq", "avx512vbmi", "avx512vnni", "avx512b
 FRACTION, ONE = 0x7F_FFFF, 0x3F80_0000
 TRUNCATE = 11  # as AVX-512 says it
 LOGARITHM = (0.68567, 362.82866, -146.66767, 39.79414)  # 256 times log2(1 + x), and a half
-C1_BITS = 17  # of an entry; c2 stands above
+C1_BITS = 17  # the low bits of an entry, with c1; c2 is in the others
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Writer:
         """Half of `truncated_square`, of x or of 2x, without the 18 zeros at its end.
 
         With b for the bits of x from 10 on, it is 2*b*b, twice b if bit 9 is set, and for each bit i below it that is set
-        the bits from 18 - i on: bytes, of which a product with a constant is the sum.
+        the bits from 18 - i on: bytes, whose sum is a product with a constant.
         """
         upper = self._bytes(x, [10 - doubled, 24, 10 - doubled, 24])
         total = self.dot("zeroinitializer", upper, upper)
@@ -206,7 +206,7 @@ class Writer:
         return self.code.call(WORDS, name, (WORDS, total), *halves)
 
     def joined(self, exact: int, total: str, estimate: str) -> str:
-        """The number nearest to an estimate of which so many bits are the upper ones of the sum; both as words."""
+        """The number nearest to an estimate whose low bits are the exact upper ones of the sum; both as words."""
         inexact = 32 - exact
         apart = self.word("sub", total, self.word("shl", estimate, inexact))
         if inexact == 16:
@@ -329,7 +329,7 @@ def _derived(alg: VectorAlgebra, name: str, a: Value, derivation: Callable[[Valu
 
 
 def _piece(alg: VectorAlgebra, writer: type[Writer], name: str, derivation: Callable[[Value], Value], *, flushes: bool) -> str:
-    """The function of `%a`, and what flushing makes of it; the derivation is given what flushing makes of `%a`, if asked."""
+    """The function of `%a`, and its flushed value; with `flushes` the derivation takes `%a` flushed."""
     code, held = alg.code, alg.vector_type(f32)
     both = f"{{ {held}, {held} }}"
     code.run(f"%room = alloca {held}, align 64")

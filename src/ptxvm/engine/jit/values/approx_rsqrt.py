@@ -16,10 +16,10 @@ from ptxvm.engine.jit.values.approx_exact import EACH, ORDINARY, WORDS, Range, W
 
 LANES = 2 * EACH
 SHORTS, BYTES, CHOICE = f"<{LANES} x i16>", f"<{2 * LANES} x i8>", f"<{LANES} x i1>"
-HALF = 64  # entries: those for odd exponents, then those for even ones, of which the lowest bit is set
+HALF = 64  # entries for odd exponents, before those for even ones (the lowest bit of the biased exponent is set)
 LOWEST = 0x3FFF  # the bits of 4*c2
 SIGN = 0x8000
-# From words of which, in 128 bits of a register, those of the first vector stand before those of the second
+# The order of words after packing, where each 128 bits hold words of the first vector and then of the second
 INTERLEAVED = [[8 * (n // 8) + 4 * part + n % 8 // 2 + LANES * (n % 2) for n in range(LANES)] for part in (0, 1)]
 
 
@@ -33,7 +33,7 @@ def columns() -> tuple[tuple[int, ...], ...]:
 
 @cache
 def triangles() -> tuple[int, ...]:
-    """The partial products of three bits with three, of which the sum of the places is enough; bit 3 is of neither."""
+    """The partial products of three bits with three whose places add up to enough; bit 3 is of neither."""
     places = [(i, j) for i in range(3) for j in range(4, 7) if i + j >= 6]
     return tuple(sum((n >> i & n >> j & 1) << i + j - 6 for i, j in places) for n in range(128))
 

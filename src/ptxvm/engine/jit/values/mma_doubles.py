@@ -12,18 +12,18 @@ DOUBLES, SIGNS = f"<{WARP} x double>", f"<{WARP} x i1>"
 
 
 def fused() -> bool:
-    """Has the processor an instruction for it?"""
+    """Has the processor a fused multiply-add?"""
     machine = platform.machine()
     return cpu.has("fma") if machine in ("x86_64", "AMD64") else machine in ("aarch64", "arm64")
 
 
 class Doubles(Writer):
-    """Rounded to nearest; the host computes products in which a NaN comes out, for the sake of its bits."""
+    """Products rounded to nearest; the host computes those with a NaN as a result, whose bits must be exact."""
 
     kind = "rn"
 
     def body(self) -> None:
-        """Along the depth."""
+        """The chain along the depth."""
         left, right = (self.loaded(DOUBLES, *each) for each in self._multiplicands())
         totals = self.loaded(DOUBLES, self.first_of_c, self.count)
         name = f"llvm.fma.v{WARP}f64"

@@ -4,7 +4,7 @@ Within the bounds of the manual (`numerics="fast"`) a product is a chain of mult
 bits of the tensor cores (`machine.tensor_core`) come of integers: a product of two significands is exact in f32, and so is
 its multiple by a power of two, of which the integral part is added.
 
-The exact function knows only finite factors, and bf16 and tf32 of which products are neither too large nor too small.
+The exact function takes finite factors only, and bf16 and tf32 only if their products are neither too large nor too small.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXPONENT = 0x7F80_0000
 
 @dataclass(frozen=True)
 class Form:
-    """Where the biased exponent is, and from which on, and up to which, factors have products that f32 holds."""
+    """A format: the place of the biased exponent, and its range in which f32 holds all products."""
 
     fraction: int
     bias: int
@@ -42,7 +42,7 @@ WIDE = Form(7, 127, 127 - 50, 127 + 63)  # of bf16, and of the upper halves of t
 FORMS = {f16: Form(10, 15, 1, 31), bf16: WIDE, tf32: WIDE}
 TF32 = 0xFFFF_E000  # the bits of a register that count
 LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, as f32 has it
-TOGETHER = 8  # products of which an i32 holds the sum, with the accumulator
+TOGETHER = 8  # products whose sum with the accumulator an i32 holds
 
 
 class Floats(Writer):
@@ -123,7 +123,7 @@ class Fast(Floats):
     kind = "fast"
 
     def body(self) -> None:
-        """Along the depth."""
+        """The chain along the depth."""
         left, right, totals = self.left(), self.right(), self.added()
         name = f"llvm.fmuladd.v{WARP}f32"
         for k in range(self.depth):
@@ -136,7 +136,7 @@ class Fast(Floats):
 
 
 class Exact(Floats):
-    """What the tensor cores do: so many products at once, each cut off so many bits below the largest exponent."""
+    """The sums of the tensor cores: so many products at once, each truncated so many bits below the largest exponent."""
 
     def __init__(self, unit: Unit, product: Product, length: int, fraction: int) -> None:
         super().__init__(unit, product)
@@ -183,7 +183,7 @@ class Exact(Floats):
         return found
 
     def _upper_halves(self, fragment: Fragment, first: int) -> list[str]:
-        """Two registers of tf32 together; a number of which only lower bits are not zero stays one that is not zero."""
+        """Two registers of tf32 in one; a number with low bits only stays different from zero."""
         emit, found = self.code.emit, []
         for word in self.loaded(WORDS, first, fragment.registers):
             size = emit(f"and {WORDS} {word}, splat (i32 {TF32 & 0x7FFF_FFFF})")
@@ -234,7 +234,7 @@ class Exact(Floats):
         return self.gathered("i8", sizes, [(register, 2 * (n % WARP) + n // WARP) for register, n in order], 2 * WARP)
 
     def _exponent(self, sizes: str, half: int) -> str:
-        """Of one of two elements of D."""
+        """The exponents of one of two elements of D."""
         emit, form = self.code.emit, self.form
         small = self.code.shuffle("i8", 2 * WARP, sizes, "poison", list(range(half * WARP, (half + 1) * WARP)))
         wide = emit(f"zext <{WARP} x i8> {small} to {WORDS}")
@@ -245,7 +245,7 @@ class Exact(Floats):
     # ── sums ────────────────────────────────────────────────────────────────────────────
 
     def _sum(self, left: list[str], right: list[str], totals: list[str], largest: list[str], depths: range) -> list[str]:
-        """The products of some depths, of which the largest exponents are known, added to the totals."""
+        """Add the products of some depths to the totals; the largest exponents are known."""
         emit = self.code.emit
         exponents = [self._accumulated(total) for total in totals]
         tops = [self._most(a, b) for a, b in zip(largest, exponents, strict=True)]
@@ -283,11 +283,11 @@ class Exact(Floats):
         return self.code.emit(f"add {WORDS} {total}, {cut}") if total else cut
 
     def _cut(self, value: str, scale: str) -> str:
-        """So many units of the last place that counts."""
+        """A number of units of the last significant place."""
         return self.code.emit(f"fptosi {FLOATS} {self.code.emit(f'fmul {FLOATS} {value}, {scale}')} to {WORDS}")
 
     def _rounded(self, sums: list[str], top: str) -> str:
-        """The sum, of which an f32 has the upper 24 bits, in units of the last place that counts.
+        """The sum as an f32 of its upper 24 bits, in units of the last significant place.
 
         An accumulator of f16 is rounded to nearest even: the last of the 24 bits is set first where lower ones are cut off.
         """

@@ -1,7 +1,8 @@
-"""Products of small integers and of bits, which are exact (PTX 9.7.14.5).
+"""Matrix products of small integers and of bits, which are exact (PTX 9.7.14.5).
 
-A register holds neighbours along the depth.  Where A and B are taken apart alike, their order does not matter: pairs of
-signed 16-bit factors, which x86 multiplies and adds by one instruction, or whole registers of bits, whose ones are counted.
+A register holds neighbours along the depth, whose order does not matter if A and B are split alike.  They are split into
+pairs of signed 16-bit factors, which one instruction of x86 multiplies and adds; registers of bits are combined whole, and
+their ones counted.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Integers(Writer):
 
 
 class Bits(Integers):
-    """The ones of `a op b` are counted."""
+    """Counts the ones of `a op b`."""
 
     def __init__(self, unit: Unit, product: Product) -> None:
         super().__init__(unit, product)

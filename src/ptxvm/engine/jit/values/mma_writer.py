@@ -1,10 +1,10 @@
-"""What the functions for matrix products have in common: where the elements of matrices are, and how lanes come to them.
+"""The writer of functions for matrix products (mma): the layout of fragments, and the shuffles that follow from it.
 
-An element of D is a lane of one of its registers, so what it is the sum of are lanes of A and of B, brought there by
-shuffles, whose order comes of the fragments' layouts.
+An element of D is a lane of one of its registers.  The factors of its sum are lanes of A and of B, which shuffles bring to
+that lane; their order follows from the layouts of the fragments.
 
-A function is given the registers of A, B and C as `Emitter.host_call` puts them in memory, leaves D there, and returns 0
-where it cannot: then the host computes the product.
+A function takes the registers of A, B and C as `Emitter.host_call` stores them in memory, and stores D there.  It returns 0
+where it cannot compute the product; then the host does.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Writer:
         self.pairs = [(self.rows.index(r), self.columns.index(c)) for r, c in zip(rows, columns, strict=True)]
 
     def function(self, name: str) -> str:
-        """Its text."""
+        """The text of the function."""
         self.body()
         lines = "\n".join(self.code.lines)
         return f"define internal i32 @{name}(ptr %room) noinline #0 {{\nentry:\n{lines}\n  ret i32 1\n}}"
 
     def body(self) -> None:
-        """What it does."""
+        """Write its body."""
         raise NotImplementedError
 
     # ── operands ────────────────────────────────────────────────────────────────────────
 
     def register(self, number: int) -> str:
-        """Where a register is."""
+        """The address of a register."""
         return self.code.emit(f"getelementptr i8, ptr %room, i64 {STEP * number}")
 
     def loaded(self, vector: str, first: int, count: int) -> list[str]:
@@ -67,7 +67,7 @@ class Writer:
         return self.product.a.registers + self.product.b.registers
 
     def leave(self, refused: str) -> None:
-        """The host computes the product where this holds."""
+        """Leave the product to the host where a condition holds."""
         bad, good = self.code.label(), self.code.label()
         self.code.branch(refused, bad, good, likely=False)
         self.code.block(bad)
@@ -89,7 +89,7 @@ class Writer:
         return self.gathered(llvm, elements, [(element // each, lane) for lane, element in held], WARP)
 
     def gathered(self, llvm: str, vectors: list[str], places: list[tuple[int, int]], count: int) -> str:
-        """Elements of some vectors: of which, and where in it."""
+        """Gather elements of some vectors, each given as (vector, index)."""
         order = [place for _, place in places]
         sources = sorted({source for source, _ in places})
         found = self.code.shuffle(llvm, count, vectors[sources[0]], "poison", order)
