@@ -40,8 +40,19 @@ class Case:
         """The operands that it reads."""
         return self.of.of.sources
 
+    @cache  # noqa: B019 - of the cases that are kept anyway
     def letters(self, name: str) -> str:
-        """The letters of the registers that may stand for an operand; none where no register may."""
+        """The letters of the registers that may stand for an operand, one by one; none where no register may."""
+        found, i = self.held(name), self.of
+        if len(found) == 1 or not i.shapes:
+            return found
+        wider = {letter: {**i.shapes, name: Shape("register", Type.named[HELD[letter]])} for letter in found}
+        return "".join(
+            letter for letter in found if not Decoded(i.of, i.form, i.bound, wider[letter], i.version, i.target).problems()
+        )
+
+    def held(self, name: str) -> str:
+        """The letters of the registers that hold its type, the narrowest first."""
         type, marks = self.of.type_of(name), self.of.operand_type(name).marks
         if type is None or type.bits > 64:
             return ""

@@ -80,6 +80,14 @@ def test_there_are_enough_instructions() -> None:
     assert len(cases(next(i for i in drawn if i.name == "cvt"), letters)) >= 790
 
 
+def test_registers_that_a_rule_forbids_are_not_drawn() -> None:
+    """What is converted from .bf16 goes to no wider register (P1705), what is converted from .f16 may."""
+    letters = frozenset(REGISTERS)
+    cvt = next(i for i in instructions(letters, carry=True) if i.name == "cvt")
+    drawn = {case.mnemonic: case.letters("d") for case in cases(cvt, letters)}
+    assert (drawn["cvt.rpi.s16.bf16"], drawn["cvt.rpi.s16.f16"]) == ("h", "hr")
+
+
 # ── faults of the conformance files ─────────────────────────────────────────────────────
 
 
