@@ -92,10 +92,10 @@ class Case:
 
 
 def checkable(instruction: Instruction) -> bool:
-    """Is it a function of single values (and the carry)?"""
+    """Is it a function of single values (and the carry), with a meaning?"""
     plain = all(not o.items and not o.address and not o.group for f in instruction.forms for o in f.operands)
     scalar = not any({"split", "any", "label"} & spec.marks for spec in instruction.types.values())
-    return not instruction.effects - {"cc"} and plain and scalar
+    return instruction.executes and not instruction.effects - {"cc"} and plain and scalar
 
 
 def legal(instruction: Instruction) -> Iterator[Case]:

@@ -123,7 +123,7 @@ class Program:
     """A bound module.
 
     `variables` are those of the module by name; `aliases` maps an alias to the name of its function; `files` the
-    numbers of `.file` to names.
+    numbers of `.file` to names; `unexecuted` has the instructions that are checked and not executed.
     """
 
     source: Source
@@ -137,6 +137,7 @@ class Program:
     aliases: dict[str, str] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
     scope: Scope = field(default_factory=lambda: Scope(of_module=True))
+    unexecuted: list[Bound] = field(default_factory=list)
 
     @property
     def kernels(self) -> list[Function]:

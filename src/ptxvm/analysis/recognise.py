@@ -190,12 +190,6 @@ def weight(p: Problem) -> int:
     return {"P0302": 1000, "P0303": 100, "P0306": 1, "P0307": 1}.get(p.code, 10)
 
 
-def full_opcode(decoded: Decoded) -> str:
-    """The opcode with the words that belong to it, as ptxas names it: `mul.wide`."""
-    form = decoded.form
-    return ".".join([form.opcode, *(decoded.bound[s.name] for s in form.slots[: form.fixed] if s.name in decoded.bound)])
-
-
 # ── operands ────────────────────────────────────────────────────────────────────────────
 
 
@@ -206,6 +200,6 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
     for name, shape in named.items():
         type = decoded.type_of(name)
         if said := problem(shape, type, decoded.operand_type(name), destination=name in destinations):
-            ptxas = f"Arguments mismatch for instruction '{full_opcode(decoded)}'"
+            ptxas = f"Arguments mismatch for instruction '{decoded.opcode}'"
             problems.append(Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas))
     return problems

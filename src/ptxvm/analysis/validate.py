@@ -28,6 +28,8 @@ def validate(program: Program, report: Report) -> None:
     for function in program.functions.values():
         for bound in function.instructions:
             check_instruction(bound, known, report)
+            if bound.decoded is not None and not bound.decoded.of.executes:
+                program.unexecuted.append(bound)
         check_calls(function, report)
         check_parameters(function, report)
 

@@ -13,6 +13,7 @@ from ptxvm.diagnostics import did_you_mean
 from ptxvm.reference.page import Page, find, is_planned, opcodes, pages
 
 NAME, SECTION = 18, 11
+MOST = 36  # characters of a longer name that the list shows
 
 
 def isa(opcode: str | None) -> int:
@@ -44,7 +45,8 @@ def print_list() -> int:
     for chapter, of_family in families.items():
         out.print(Text(filled(chapter), style="bold"))
         for page in of_family:
-            place = f"  {page.title:<{NAME}}  {page.of.section:<{SECTION}}  "
+            name = page.title if len(page.title) <= MOST else f"{page.title[: MOST - 1]}…"
+            place = f"  {name:<{NAME}}  {page.of.section:<{SECTION}}  "
             out.print(Text(place + brief(page.headline, out.width - len(place))), soft_wrap=True)
         out.print()
     every = [page for of_family in families.values() for page in of_family]

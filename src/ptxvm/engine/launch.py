@@ -10,8 +10,9 @@ import numpy as np
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.analysis.program import Function
-from ptxvm.diagnostics.errors import Fault
+from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.limits import Limits
+from ptxvm.engine.targets import called
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.launch import LaunchShape, check_shared, launch_shape
@@ -19,6 +20,7 @@ from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
     from ptxvm.engine.watching import Watch
+    from ptxvm.machine.image import Image
 
 BYTE = np.dtype(np.uint8)
 
@@ -58,6 +60,7 @@ def _launch(
     memory, printed = engine.image.memory, engine.library.output
     if not engine.image.resolve(kernel).defined:
         raise ValueError(f"the kernel '{kernel.name}' has no body")
+    refuse_unexecuted(engine.image, kernel)
     shape = launch_shape(*extents)
     shape.check(kernel)
     check_shared(kernel, engine.image.declared_shared(kernel), shared)
@@ -97,6 +100,20 @@ def _launch(
         schedules=watch.schedules if watch is not None else 1,
         findings=watch.watcher.findings if watch is not None else [],
     )
+
+
+def refuse_unexecuted(image: Image, kernel: Function) -> None:
+    """Raise `Unsupported` where the kernel, or a function that it calls, has an instruction that is checked only."""
+    unexecuted = [bound for program in image.programs for bound in program.unexecuted]
+    if not unexecuted:
+        return
+    functions = set(called(image, kernel))
+    for bound in unexecuted:
+        function = bound.function
+        if function in functions and function.program is not None:
+            source = function.program.source
+            line, _ = source.location(bound.node.head_start)
+            raise Unsupported(f"'{bound.i.opcode}'", f"{source.name}:{line}")
 
 
 def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) -> LaunchResult:

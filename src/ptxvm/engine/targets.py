@@ -1,11 +1,36 @@
-"""Calls through pointers: the functions that one may enter, and what is said where it goes elsewhere (PTX 9.7.12.5, 11.3)."""
+"""The functions that a call may enter, and what is said where one through a pointer goes elsewhere (PTX 9.7.12.5, 11.3)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Prototype, Register, Signature, Table, Variable
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
+
+
+def called(image: Image, function: Function) -> Iterator[Function]:
+    """A kernel, and the functions that it calls by name."""
+    seen, work = set(), [function]
+    while work:
+        each = image.resolve(work.pop())
+        if each in seen:
+            continue
+        seen.add(each)
+        yield each
+        for bound in each.instructions:
+            if bound.calls:
+                work += callees(image, bound)
+
+
+def callees(image: Image, bound: Bound) -> list[Function]:
+    """The functions with a body that a call may enter: the one that it names, or the targets of its pointer."""
+    named = bound.callee()
+    if named is None:
+        return enterable(image, bound)
+    function = image.resolve(named)
+    return [function] if function.defined else []
 
 
 def enterable(image: Image, bound: Bound) -> list[Function]:

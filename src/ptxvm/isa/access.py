@@ -121,6 +121,29 @@ ADDRESS = Trait(
 )
 
 
+def places(**spaces: str | Callable[[Any], str]) -> Trait:
+    """Operands that are addresses in some spaces (`a="shared"`): a variable lies there, and no constant is an address."""
+
+    def constant_or_foreign(i: Any) -> Problem | None:
+        """An address is a register, or a variable of the state space that the instruction accesses."""
+        for operand, where in spaces.items():
+            shape, space = i.shape(operand), where if isinstance(where, str) else where(i)
+            base = base_of(shape) if shape is not None else None
+            if base is None or base.kind not in ("variable", "integer"):
+                continue
+            if base.kind == "integer":
+                return Problem("P1826", f"a constant is no address in .{space}", operand=operand,
+                               ptxas="Immediate addresses allowed only for .local state space")  # fmt: skip
+            lies = base.space.partition("::")[0].partition("[")[0]
+            if lies != space and not (space == "generic" and lies in GENERIC):
+                return Problem("P1826", f"the variable lies in .{lies}, and one in .{space} is needed", operand=operand,
+                               ptxas=f"State space mismatch between instruction and address in instruction '{i.opcode}'",
+                              )  # fmt: skip
+        return None
+
+    return Trait(rules=[("P1826", constant_or_foreign)])
+
+
 # ── order and scope ─────────────────────────────────────────────────────────────────────
 
 STRONG = ("relaxed", "acquire", "release", "acq_rel")

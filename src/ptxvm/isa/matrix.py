@@ -78,7 +78,7 @@ def of_shapes(table: Shapes, type_of: Callable[[Any], Type]) -> Callable[[Instru
                 return None
             wrong = f"there is no '.{i.mnk}' of {type_of(i)} here"
             others = f"{type_of(i)} has the shapes {', '.join(known)}" if known else ""
-            said = f"Incorrect instruction type specified for {opcode(i)} with shape '.{i.mnk}'"
+            said = f"Incorrect instruction type specified for {i.opcode} with shape '.{i.mnk}'"
             return Problem("P2701", wrong, word=i.mnk, help=others, ptxas=said)
 
         instruction.rule("P2701")(shape_without_type)
@@ -105,12 +105,6 @@ def condition(types: list[str], shape: str, type_of: Callable[[Any], Type]) -> C
 
     holds.__name__ = f".{shape} of {' or '.join(f'.{t}' for t in types)}"
     return holds
-
-
-def opcode(i: Any) -> str:
-    """The opcode as messages have it: `wmma.load.a`."""
-    words = [i.bound[s.name] for s in i.form.slots[: i.form.fixed]]
-    return ".".join((i.form.opcode, *words))
 
 
 # ── fragments as operands ───────────────────────────────────────────────────────────────
@@ -158,13 +152,13 @@ def wrong_number(i: Any, operand: str, fragment: Fragment) -> Problem | None:
     found = f"not {elements(shape)}" if vector else "in braces"
     said = f"the fragment of {fragment.type} is a vector of {fragment.registers} registers, {found}"
     expected = "Argument vector size mismatch" if vector else "Arguments mismatch"
-    return Problem("P2702", said, operand=operand, ptxas=f"{expected} for instruction '{opcode(i)}'")
+    return Problem("P2702", said, operand=operand, ptxas=f"{expected} for instruction '{i.opcode}'")
 
 
 def wrong_sort(i: Any, operand: str, type: Type) -> Problem | None:
     """Can each register hold the type?"""
     items = i.shape(operand).items or (i.shape(operand),)
-    said = f"Arguments mismatch for instruction '{opcode(i)}'"
+    said = f"Arguments mismatch for instruction '{i.opcode}'"
     if type.is_float and all(item.kind == "integer" for item in items):
         wrong = f"integer constants stand where {type} operands are needed"
         return Problem("P2703", wrong, operand=operand, ptxas=said)

@@ -21,11 +21,12 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
-from typing import Any
+from functools import cache, cached_property, lru_cache, wraps
+from typing import Any, NoReturn
 
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics import Code, register_lookup
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.exactness import DEFINED, Exactness
 from ptxvm.isa.notation import Form, Operand, Slot, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
@@ -83,7 +84,10 @@ class OperandType:
 
 @dataclass(eq=False)
 class Instruction:
-    """Everything known about one PTX instruction."""
+    """Everything known about one PTX instruction.
+
+    One that `executes` has a meaning; any other is checked only, and a kernel with it is not run.
+    """
 
     name: str
     family: str
@@ -96,6 +100,7 @@ class Instruction:
     copies: bool = False
     rearranges: bool = False
     exact: tuple[Exactness, ...] = ()
+    executes: bool = True
     rules: list[Rule] = field(default_factory=list)
     conditional_needs: list[tuple[Callable[[Any], bool], str]] = field(default_factory=list)
 
@@ -128,7 +133,7 @@ class Instruction:
     @cached_property
     def exactness(self) -> tuple[Exactness, ...]:
         """How far its results are exact; nothing is said of what computes nothing."""
-        computes = self.sources and not self.effects - {"cc"}
+        computes = self.sources and not self.effects - {"cc"} and self.executes
         return self.exact or ((DEFINED,) if computes else ())
 
     def rule(self, code: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -203,6 +208,7 @@ def instruction(
     copies: bool = False,
     rearranges: bool = False,
     exact: Exactness | tuple[Exactness, ...] = (),
+    executes: bool = True,
 ) -> Callable[[Callable[..., Any]], Instruction]:
     """Declare an instruction; the decorated function is its meaning.
 
@@ -210,7 +216,7 @@ def instruction(
     or slot and marks; `fixed` counts the leading modifiers that belong to the opcode, or names them; `ends` says that
     control never goes on; `copies` that it passes its operand on without reading its value; `rearranges` that bits of its
     operands stand in other places of its result; `exact` how far its results are the bits that hardware gives
-    (`isa.exactness`).
+    (`isa.exactness`); `executes` is false where the function is no meaning (see `checked`).
     """
 
     def declare(meaning: Callable[..., Any]) -> Instruction:
@@ -226,6 +232,7 @@ def instruction(
             copies=copies,
             rearranges=rearranges,
             exact=(exact,) if isinstance(exact, Exactness) else exact,
+            executes=executes,
         )
         ISA.add(declared)
         return declared
@@ -237,6 +244,23 @@ def alu(syntax: str, *, types: str = "*: type", **declaration: Any) -> Callable[
     """Declare an arithmetic instruction: each operand is one register or constant (the mark `plain`)."""
     marked = ", ".join(f"{part} plain" for part in types.split(","))
     return instruction(syntax, types=marked, **declaration)
+
+
+def checked(syntax: str, **declaration: Any) -> Callable[[Callable[..., Any]], Instruction]:
+    """Declare an instruction that is checked and not executed: syntax, types, needs and rules, without a meaning.
+
+    The decorated function has the docstring, and as parameters the operands that the instruction reads.  Its place is
+    taken by one that raises `Unsupported`.
+    """
+
+    def declare(described: Callable[..., Any]) -> Instruction:
+        @wraps(described)
+        def meaning(i: Decoded, *_: Any) -> NoReturn:
+            raise Unsupported(f"'{i.opcode}'")
+
+        return instruction(syntax, executes=False, **declaration)(meaning)
+
+    return declare
 
 
 def parse_types(text: str) -> dict[str, OperandType]:
@@ -297,6 +321,12 @@ class Decoded:
     def mnemonic(self) -> str:
         """The head in the manual's order of modifiers."""
         return ".".join([self.form.opcode, *(self.bound[s.name] for s in self.form.slots if s.name in self.bound)])
+
+    @property
+    def opcode(self) -> str:
+        """The opcode with the words that belong to it: `mul.wide`."""
+        form = self.form
+        return ".".join([form.opcode, *(self.bound[s.name] for s in form.slots[: form.fixed] if s.name in self.bound)])
 
     def operand_type(self, operand: str) -> OperandType:
         """What the declaration says of an operand."""
@@ -387,5 +417,6 @@ __all__ = [
     "Slot",
     "alu",
     "candidates",
+    "checked",
     "instruction",
 ]

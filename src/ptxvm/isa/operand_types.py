@@ -173,6 +173,8 @@ def _variable(shape: Shape, type: Type | None, spec: OperandType, destination: b
 def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     if destination:
         return "a special register cannot be written"
+    if "imm" in spec.marks:
+        return f"{in_words(shape)} stands where a constant is needed"
     known = lookup(shape.detail)
     kinds = (shape.type, *known.legacy) if known else (shape.type,)
     wide = "wide" in spec.marks

@@ -122,6 +122,8 @@ class Page:
     @cached_property
     def effects(self) -> list[str]:
         """What it does beside writing its results, in words."""
+        if not self.of.executes:
+            return ["is checked and not executed: a kernel that has it is not run"]
         return [EFFECTS[effect] for effect in sorted(self.of.effects)]
 
 

@@ -60,7 +60,13 @@ class Result:
 def is_computable(reading: Reading) -> bool:
     """Does the result depend on registers and constants alone, the carry flag included?"""
     i = reading.decoded
-    return i.of.effects <= {"cc"} and bool(i.of.sources) and not names_an_address(reading) and not _has_whole_vector(reading)
+    return (
+        i.of.executes
+        and i.of.effects <= {"cc"}
+        and bool(i.of.sources)
+        and not names_an_address(reading)
+        and not _has_whole_vector(reading)
+    )
 
 
 def names_an_address(reading: Reading) -> bool:

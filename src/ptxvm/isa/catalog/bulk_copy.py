@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxvm.isa.access import Trait, base_of, has, policy_without_hint
 from ptxvm.isa.mbarrier import completed
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Problem, checked, instruction
 
 MOST = 1_048_560  # what an mbarrier can count, in units of 16 bytes
 
@@ -38,15 +38,26 @@ def copy_to_the_own_cta(i: Any) -> bool:
     return i.bound.get("dst") == "shared::cta"
 
 
-BULK = Trait(
-    rules=[("P2611", size_of_a_bulk_copy), ("P2612", places_of_a_bulk_copy), ("P1811", policy_without_hint)],
+def narrow_address_of_global_memory(i: Any) -> Problem | None:
+    """sm_120 and later take an address in .global in a register of 64 bits only, for copies to .shared::cluster."""
+    base = base_of(i.shape("b"))
+    narrow = base.kind == "register" and base.type is not None and base.type.bits < 64
+    if not narrow or i.target.number < 120 or i.bound.get("dst") != "shared::cluster":
+        return None
+    said = f"the address is in a {base.type} register, and {i.target} takes 64 bits"
+    return Problem("P2617", said, operand="b", ptxas=f"Arguments mismatch for instruction '{i.opcode}'")
+
+
+BYTES = Trait(
+    rules=[("P2611", size_of_a_bulk_copy), ("P2612", places_of_a_bulk_copy)],
     needs=[("PTX 8.6", copy_to_the_own_cta)],
 )
+BULK = Trait(rules=[*BYTES.rules, ("P1811", policy_without_hint)], needs=BYTES.needs)
 NEEDS = {"": "PTX 8.0, sm_90"}
 TYPES = "a b bar: u64, size: u32 plain, policy: b64 plain"
 
 
-@has(BULK)
+@has(BULK, Trait(rules=[("P2617", narrow_address_of_global_memory)]))
 @instruction(
     """
     cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint}            [a], [b], size, [bar]{, policy};
@@ -79,6 +90,174 @@ def cp_async_bulk(i, a, b, size, bar, policy, tasks):
 def cp_async_bulk_store(i, a, b, size, policy, tasks):
     """Start to copy bytes from shared to global memory, as one of the next bulk group."""
     tasks.copy_bulk("global", a, "shared", b, size, None, None)
+
+
+@has(BULK)
+@checked(
+    """
+    cp.async.bulk.shared::cluster.global.completion.multicast{.hint}{.b128}  [a], [b], size, [bar], mask{, policy};
+    .completion = { .mbarrier::complete_tx::bytes };
+    .multicast = { .multicast::cluster, .multicast::cluster::16b };
+    .hint      = { .L2::cache_hint };
+    """,
+    section="9.7.9.25.4.1",
+    types=f"{TYPES}, mask: b16 plain",
+    needs={**NEEDS, ".multicast::cluster::16b": "PTX 9.4"},
+    fixed="async bulk shared_cluster",
+)
+def cp_async_bulk_multicast(i, a, b, size, bar, mask, policy):
+    """Start to copy bytes to the shared memory of several CTAs of the cluster."""
+
+
+@has(BULK)
+@checked(
+    """
+    cp.async.bulk.global.shared::cta.bulk_group{.hint}.cp_mask  [a], [b], size, mask;
+    cp.async.bulk.global.shared::cta.bulk_group{.hint}.cp_mask  [a], [b], size, policy, mask;
+    .hint = { .L2::cache_hint };
+    """,
+    section="9.7.9.25.4.1",
+    types=f"{TYPES}, mask: b16 plain",
+    needs={"": "PTX 8.6, sm_100"},
+    fixed="async bulk global",
+)
+def cp_async_bulk_masked(i, a, b, size, policy, mask):
+    """Start to copy from shared to global memory those bytes of each 16 that a mask names."""
+
+
+@has(BYTES)
+@checked(
+    """
+    cp.async.bulk.global.shared::cta.bulk_group.b128                                         [a], [b], size;
+    cp.async.bulk.weak.global.shared::cta.bulk_group                                         [a], [b], size;
+    cp.async.bulk.relaxed.scope.global.shared::cta.bulk_group.b128                           [a], [b], size;
+    cp.async.bulk.dst.global.mbarrier::complete_tx::bytes.b128                               [a], [b], size, [bar];
+    cp.async.bulk.weak.dst.global.mbarrier::complete_tx::bytes                               [a], [b], size, [bar];
+    cp.async.bulk.weak.shared::cluster.shared::cta.mbarrier::complete_tx::bytes              [a], [b], size, [bar];
+    cp.async.bulk{.weak}.dst.global.mbarrier::complete_tx::bytes.ignore_oob  [a], [b], size, left, right, [bar];
+    .scope = { .cta, .cluster, .gpu, .sys };
+    .dst   = { .shared::cta, .shared::cluster };
+    """,
+    section="9.7.9.25.4.1",
+    types=f"{TYPES}, left right: u32 plain",
+    needs={**NEEDS, ".weak .relaxed .ignore_oob": "PTX 9.3"},
+    fixed="async bulk",
+)
+def cp_async_bulk_ordered(i, a, b, size, left, right, bar):
+    """Start to copy bytes in an order that is named, in units of 16 bytes, or without some at the ends."""
+
+
+# ── reductions ──────────────────────────────────────────────────────────────────────────
+
+OPERATIONS = """
+    .op   = { .and, .or, .xor, .add, .inc, .dec, .min, .max };
+    .type = { .b32, .b64, .u32, .s32, .u64, .s64, .f16, .bf16, .f32, .f64 };
+    """
+TO_GLOBAL = {
+    "and or xor": "b32 b64",
+    "inc dec": "u32",
+    "min max": "u32 s32 u64 s64 f16 bf16",
+    "add": "u32 s32 u64 f16 bf16 f32 f64",
+}
+TO_SHARED = {"and or xor": "b32", "inc dec": "u32", "min max": "u32 s32", "add": "u32 s32 u64"}
+
+
+def reduces(table: dict[str, str]) -> Trait:
+    """The operation is one that the type has."""
+
+    def operation_of_a_type(i: Any) -> Problem | None:
+        """The operation is one that the type of the elements has."""
+        if i.type.name in next(types for words, types in table.items() if i.op in words.split()).split():
+            return None
+        ptxas = f"Incorrect type '{i.type}' for operation '.{i.op}' in instruction '{i.opcode}'"
+        return Problem("P2614", f"there is no '.{i.op}' of {i.type} here", word=i.op, ptxas=ptxas)
+
+    return Trait(rules=[("P2614", operation_of_a_type)])
+
+
+def sums_without_ftz(i: Any) -> str | None:
+    """Sums of 16-bit floats need .noftz, and those of .f32 may have it."""
+    if i.type.name in ("f16", "bf16") and i.op == "add" and not i.noftz:
+        return f"Modifier '.noftz' required for instruction '{i.opcode}' with type '{i.type}' and operation '.add'"
+    if i.noftz and (i.op != "add" or i.type.name not in ("f16", "bf16", "f32")):
+        return f"Illegal modifier '.noftz' for instruction '{i.opcode}'"
+    return None
+
+
+def sums_of_f32_without_ftz(i: Any) -> bool:
+    """Is it a sum of `.f32` with `.noftz`?"""
+    return bool(i.noftz and i.type.name == "f32")
+
+
+SUMS = Trait(rules=[("P2615", sums_without_ftz)], needs=[("PTX 9.4", sums_of_f32_without_ftz)])
+
+
+@has(BULK, reduces(TO_GLOBAL), SUMS)
+@checked(
+    f"""
+    cp.reduce.async.bulk.global.shared::cta.bulk_group{{.hint}}.op{{.noftz}}.type                [a], [b], size{{, policy}};
+    cp.reduce.async.bulk.relaxed.scope.global.shared::cta.bulk_group{{.hint}}.op{{.noftz}}.type  [a], [b], size{{, policy}};
+    .hint  = {{ .L2::cache_hint }};
+    .scope = {{ .cluster, .gpu, .sys }};
+    {OPERATIONS}
+    """,
+    section="9.7.9.25.4.2",
+    types=TYPES,
+    needs={**NEEDS, ".relaxed": "PTX 9.3"},
+    fixed="reduce async bulk",
+)
+def cp_reduce_async_bulk(i, a, b, size, policy):
+    """Start to combine what lies in shared memory with what lies in global memory, and leave the results there."""
+
+
+@has(BYTES, reduces(TO_SHARED))
+@checked(
+    f"""
+    cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.op.type  [a], [b], size, [bar];
+    {OPERATIONS}
+    """,
+    section="9.7.9.25.4.2",
+    types=TYPES,
+    needs=NEEDS,
+    fixed="reduce async bulk shared_cluster",
+)
+def cp_reduce_async_bulk_shared(i, a, b, size, bar):
+    """Start to combine what lies in shared memory with what lies in that of another CTA, and leave the results there."""
+
+
+@has(BYTES)
+@checked(
+    "multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask}  [a], [b], size{, mask};",
+    section="9.7.9.26",
+    types=f"{TYPES}, mask: b16 plain",
+    needs={"": "PTX 9.1, sm_90", ".cp_mask": "sm_100"},
+    fixed="cp async bulk global",
+)
+def multimem_cp_async_bulk(i, a, b, size, mask):
+    """Start to copy bytes from shared memory to every memory that a multimem address stands for."""
+
+
+@multimem_cp_async_bulk.rule("P2616")
+def mask_without_its_word(i):
+    """The mask and .cp_mask go together."""
+    if i.cp_mask == (i.shape("mask") is not None):
+        return None
+    return f"Arguments mismatch for instruction '{i.opcode}'"
+
+
+@has(BYTES, reduces({**TO_GLOBAL, "add": f"{TO_GLOBAL['add']} s64"}), SUMS)
+@checked(
+    f"multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.op{{.noftz}}.type  [a], [b], size; {OPERATIONS}",
+    section="9.7.9.27",
+    types=TYPES,
+    needs={"": "PTX 9.1, sm_90"},
+    fixed="cp reduce async bulk global",
+)
+def multimem_cp_reduce_async_bulk(i, a, b, size):
+    """Start to combine what lies in shared memory with every memory that a multimem address stands for."""
+
+
+# ── groups ──────────────────────────────────────────────────────────────────────────────
 
 
 @instruction("cp.async.bulk.commit_group;", section="9.7.9.25.5.1", needs=NEEDS, fixed="async bulk commit_group")

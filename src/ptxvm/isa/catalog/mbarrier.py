@@ -21,7 +21,7 @@ from ptxvm.isa.mbarrier import (
     phase,
     signalled,
 )
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Problem, checked, instruction
 
 
 def updated(i: Any, a: Value, how: str, update: Callable[..., Value], operands: list[Value], mem: Any) -> Value:
@@ -52,7 +52,36 @@ def mbarrier_init(i, a, count, mem):
     mem.store(window(i), b64, a, [fresh(count)], order="weak", scope=None, mbarrier="init")
 
 
+LAYOUT_NEEDS = {"": "PTX 9.3, sm_90"}
+LAYOUTS = ".layout = { .layout::v0, .layout::v1 }; .ss = { .shared, .shared::cta };"
+
+
+@has(ADDRESS)
+@checked(
+    f"mbarrier.init.layout{{.ss}}.b64  [a], count; {LAYOUTS}",
+    section="9.7.13.15.9",
+    types="a: u64, count: u32 plain",
+    needs=LAYOUT_NEEDS,
+    fixed="init",
+)
+def mbarrier_init_layout(i, a, count):
+    """Make an mbarrier whose contents lie in a layout that is named."""
+
+
+@has(ADDRESS)
+@checked(
+    f"mbarrier.check_layout.layout{{.ss}}.b64  d, [a]; {LAYOUTS}",
+    section="9.7.13.15.9",
+    types="d: pred plain, a: u64",
+    needs=LAYOUT_NEEDS,
+    fixed="check_layout",
+)
+def mbarrier_check_layout(i, a):
+    """Is an mbarrier of that layout?"""
+
+
 @mbarrier_init.rule("P2501")
+@mbarrier_init_layout.rule("P2501")
 def number_of_arrivals(i):
     """An mbarrier is for 1 to 1,048,575 arrivals."""
     count = i.value("count")
@@ -314,6 +343,84 @@ def mbarrier_try_wait(i, a, state, hint, mem):
 def mbarrier_try_wait_parity(i, a, parity, hint, mem):
     """Wait some time for the end of the phase of that parity: has it come?"""
     return is_over(i, a, parity.to(u64) & 1, mem)
+
+
+# ── phases of several types, and reports ────────────────────────────────────────────────
+
+PHASES = f"{WAIT_SLOTS} .phase = {{ .phase_type::primary, .phase_type::conditional }};"
+PHASE_TYPES = "d: pred plain, second: pred plain sink, report: b8 plain reg, a: u64, state: b64 plain, parity hint: u32 plain"
+FIRST_TEST = {".phase_type::primary .phase_type::conditional": "PTX 9.3, sm_90", **WAIT_NEEDS}
+phase_testing = partial(checked, section="9.7.13.15.16", types=PHASE_TYPES)
+
+
+def with_phases(head: str, operand: str) -> str:
+    """The syntax lines of a wait that names a type of phases, gives a second predicate, or a report."""
+    tail = "{.order}{.scope}{.ss}.b64"
+    return f"""
+    {head}.phase{tail}    d, [a], {operand};
+    {head}{{.phase}}{tail}  d|second, [a], {operand};
+    {head}.phase{tail}    d{{|second}}, report, [a], {operand};
+    {PHASES}
+    """
+
+
+@has(ADDRESS, ORDER)
+@phase_testing(with_phases("mbarrier.test_wait", "state"), fixed="test_wait", needs={**FIRST_TEST, "": "PTX 7.0, sm_80"})
+def mbarrier_test_wait_phase(i, a, state):
+    """Is the phase of that type over in which an arrival gave the state, and what was reported in it?"""
+
+
+@has(ADDRESS, ORDER)
+@phase_testing(
+    with_phases("mbarrier.test_wait.parity", "parity"),
+    fixed="test_wait parity",
+    needs={**FIRST_TEST, "": "PTX 7.1, sm_80"},
+)
+def mbarrier_test_wait_parity_phase(i, a, parity):
+    """Is the phase of that type and parity over, and what was reported in it?"""
+
+
+@has(ADDRESS, ORDER)
+@phase_testing(with_phases("mbarrier.try_wait", "state{, hint}"), fixed="try_wait", needs={**FIRST_TEST, "": "PTX 7.8, sm_90"})
+def mbarrier_try_wait_phase(i, a, state, hint):
+    """Wait some time for the end of the phase of that type in which an arrival gave the state: has it come?"""
+
+
+@has(ADDRESS, ORDER)
+@phase_testing(
+    with_phases("mbarrier.try_wait.parity", "parity{, hint}"),
+    fixed="try_wait parity",
+    needs={**FIRST_TEST, "": "PTX 7.8, sm_90"},
+)
+def mbarrier_try_wait_parity_phase(i, a, parity, hint):
+    """Wait some time for the end of the phase of that type and parity: has it come?"""
+
+
+def phase_with_a_report(i: Any) -> str | None:
+    """A second predicate and a report are those of .phase_type::primary; .phase_type::conditional needs .parity."""
+    second = i.shape("second")
+    told = i.shape("report") is not None or (second is not None and second.kind != "sink")
+    if told and i.phase != "phase_type::primary":
+        return f"Arguments mismatch for instruction '{i.opcode}'"
+    if i.phase == "phase_type::conditional" and i.shape("state") is not None:
+        return f".parity modifier required for instruction '{i.opcode}'"
+    return None
+
+
+def parity_without_a_report(i: Any) -> str | None:
+    """The parity of a phase is 0 or 1."""
+    return None if i.shape("report") is not None else neither_even_nor_odd(i)
+
+
+for wait in (
+    mbarrier_test_wait_phase,
+    mbarrier_test_wait_parity_phase,
+    mbarrier_try_wait_phase,
+    mbarrier_try_wait_parity_phase,
+):
+    wait.rule("P2506")(phase_with_a_report)
+for wait in (mbarrier_test_wait_parity_phase, mbarrier_try_wait_parity_phase):
+    wait.rule("P2505")(parity_without_a_report)
 
 
 def neither_even_nor_odd(i: Any) -> str | None:

@@ -10,7 +10,7 @@ from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.isa.access import ADDRESS, has, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED, SUMS
 from ptxvm.isa.fragments import Fragment, Product, wmma_fragment
-from ptxvm.isa.matrix import all_lanes, of_matrices, opcode, product_of
+from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
 from ptxvm.isa.model import Problem
 
 MULTIPLICANDS = {
@@ -319,14 +319,14 @@ def aligned_since(i: Any) -> str | None:
     if i.aligned == (i.version >= (6, 3)):
         return None
     if i.aligned:
-        return f"Illegal modifier '.aligned' for instruction '{opcode(i)}'"
-    return f".aligned modifier required for instruction '{opcode(i)}'"
+        return f"Illegal modifier '.aligned' for instruction '{i.opcode}'"
+    return f".aligned modifier required for instruction '{i.opcode}'"
 
 
 def columns_of_small_elements(i: Any, matrix: str, type: Type, layout: str) -> str | None:
     """Elements of less than a byte lie in rows in A, and in columns in B."""
     if type.bits < 8 and layout != {"a": "row", "b": "col"}.get(matrix, layout):
-        return f"Illegal alayout '.{layout}' for instruction '{opcode(i)}'"
+        return f"Illegal alayout '.{layout}' for instruction '{i.opcode}'"
     return None
 
 
@@ -357,7 +357,7 @@ def loaded_type(i):
     """A and B are of narrow types, C of a wide one."""
     wide = i.type in (f32, s32)
     if i.type is not f16 and wide == (i.matrix in "ab"):
-        return f"Illegal type for {opcode(i)}"
+        return f"Illegal type for {i.opcode}"
     return None
 
 

@@ -248,7 +248,7 @@ class Plan:
 
         Yields the frames that are new.
         """
-        functions = callees(self.image, bound)
+        functions = targets.callees(self.image, bound)
         direct = bound.operands.get("func") is not None
         for function in functions:
             if direct and self._fits(function, node.frame):
@@ -396,15 +396,6 @@ def _written_in_tail(node: Node) -> int:
     for bound in node.code[node.skip_branch + 1 :] if node.predicated_tail else ():
         found |= reads_and_writes(bound)[1]
     return found << node.frame.registers
-
-
-def callees(image: Image, bound: Bound) -> list[Function]:
-    """The functions with a body that a call may enter: the one that it names, or the targets of its pointer."""
-    named = bound.callee()
-    if named is None:
-        return targets.enterable(image, bound)
-    function = image.resolve(named)
-    return [function] if function.defined else []
 
 
 def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:

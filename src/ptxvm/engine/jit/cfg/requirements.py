@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.jit.cfg.nodes import callees
+from ptxvm.engine.targets import called, callees
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
-
-
-def called(image: Image, function: Function) -> Iterator[Function]:
-    """A kernel, and the functions that it calls by name."""
-    seen, work = set(), [function]
-    while work:
-        each = image.resolve(work.pop())
-        if each in seen:
-            continue
-        seen.add(each)
-        yield each
-        for bound in each.instructions:
-            if bound.calls:
-                work += callees(image, bound)
 
 
 def device_functions(image: Image, kernel: Function) -> frozenset[str]:

@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary
 from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in, segments, special_registers, successors, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
-from ptxvm.engine.jit.cfg.nodes import callees
-from ptxvm.engine.jit.cfg.requirements import called
+from ptxvm.engine.targets import called, callees
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree

@@ -1,0 +1,191 @@
+"""Stores and updates beside the thread (PTX 9.7.9.12, 9.7.9.13, 9.7.13.7)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxvm.algebra.types import b128
+from ptxvm.isa.access import Trait, base_of, count, has, places, space_of
+from ptxvm.isa.model import Problem, checked
+
+NEEDS = {"": "PTX 8.1, sm_90", ".shared::cta": "PTX 7.8"}
+COMPLETION = "mbarrier_complete_tx_bytes"
+
+
+def tells_an_mbarrier(i):
+    """.cluster and the parts of .shared need an mbarrier that is told of the end; memory in .global has none."""
+    told = COMPLETION in i.bound
+    if told and (i.ss == "global" or i.order == "release"):
+        return f"Illegal modifier '.mbarrier::complete_tx::bytes' for instruction '{i.opcode}' with '.{i.ss or i.order}'"
+    if told:
+        return None
+    word = i.scope if i.scope == "cluster" else i.ss if i.ss in ("shared::cluster", "shared::cta") else None
+    if word:
+        return f"Modifier '.{word}' requires modifier '.completion_mechanism' for instruction '{i.opcode}'"
+    if i.shape("bar") is not None:
+        return Problem("P3201", "the mbarrier needs '.mbarrier::complete_tx::bytes'", operand="bar",
+                       ptxas=f"Arguments mismatch for instruction '{i.opcode}'")  # fmt: skip
+    return None
+
+
+def order_of_an_asynchronous_access(i):
+    """.release has the scope .gpu or .sys, .relaxed the scope .cluster; .mmio is a release to the system."""
+    if i.mmio and i.order != "release":
+        return f"Modifier '.mmio' requires modifier '.release' for instruction '{i.opcode}'"
+    if i.mmio and i.scope != "sys":
+        return f"Illegal modifier '.{i.scope}' for instruction '{i.opcode}' with '.mmio'"
+    if i.scope and i.order in (None, "weak"):
+        return f"Modifier '.{i.scope}' requires memory order with '{i.opcode}' instruction"
+    if i.order in ("release", "relaxed") and not i.scope:
+        return f"Modifier '.{i.order}' requires scope with '{i.opcode}' instruction"
+    if i.scope and (i.order == "relaxed") != (i.scope == "cluster"):
+        return f"Modifier '.{i.order}' cannot be combined with modifier '.{i.scope}'"
+    if i.order == "release" and i.ss not in (None, "global"):
+        return f"Modifier '.release' requires '.global' space for instruction '{i.opcode}'"
+    if i.scope == "cluster" and i.ss not in (None, "shared::cluster"):
+        return f"Modifier '.cluster' requires '.shared::cluster' space for instruction '{i.opcode}'"
+    return None
+
+
+def release_or_global(i):
+    """Is it a release, or an access to `.global`?"""
+    return i.order == "release" or i.ss == "global"
+
+
+ASYNC = Trait(
+    rules=[
+        ("P3201", tells_an_mbarrier),
+        ("P3202", order_of_an_asynchronous_access),
+        *places(a=space_of, bar=lambda _: "shared").rules,
+    ],
+    needs=[("PTX 8.7, sm_100", release_or_global)],
+)
+
+
+@has(ASYNC)
+@checked(
+    """
+    st.async{.mmio}{.order}{.scope}{.ss}{.mbarrier::complete_tx::bytes}{.vec}.type  [a], b{, [bar]};
+    .order = { .weak, .relaxed, .release };
+    .scope = { .cluster, .gpu, .sys };
+    .ss    = { .global, .shared, .shared::cta, .shared::cluster };
+    .vec   = { .v2, .v4, .v8 };
+    .type  = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 };
+    """,
+    section="9.7.9.12",
+    types="a bar: u64, b: type",
+    needs=NEEDS,
+    fixed="async",
+)
+def st_async(i, a, b, bar):
+    """Start to store to the shared memory of the cluster, or with .release to global memory.
+
+    At the end the bytes are counted as transactions of an mbarrier, where there is one.
+    """
+
+
+@st_async.rule("P3203")
+def vector_of_an_asynchronous_store(i):
+    """Only a store that tells an mbarrier is of a vector, of 128 bits at most, or has 128 bits at all.
+
+    ptxas does not hold the elements in braces against .vec where one of the two is missing.
+    """
+    b, bits = i.shape("b"), count(i) * i.type.bits
+    if (i.vec or bits > 64) and i.shape("bar") is None:
+        return f"Vector qualifier is not allowed for instruction '{i.opcode}'"
+    if bits > 128:
+        return "Vector type too large, exceeds 128 bit limit"
+    if b.kind == "vector" and (i.shape("bar") is None or (i.vec and len(b.items) != count(i))):
+        return f"Argument vector size mismatch for instruction '{i.opcode}'"
+    return None
+
+
+@st_async.rule("P3204")
+def relaxed_store(i):
+    """An asynchronous store is .weak or .release."""
+    return f"Illegal modifier '.relaxed' for instruction '{i.opcode}'" if i.order == "relaxed" else None
+
+
+@st_async.needs_when("PTX 9.2")
+def store_of_128_bits(i):
+    return i.type is b128
+
+
+@has(ASYNC)
+@checked(
+    """
+    red.async{.mmio}.order.scope{.ss}{.mbarrier::complete_tx::bytes}.op.type  [a], b{, [bar]};
+    .order = { .relaxed, .release };
+    .scope = { .cluster, .gpu, .sys };
+    .ss    = { .global, .shared, .shared::cta, .shared::cluster };
+    .op    = { .inc, .dec, .min, .max, .and, .or, .xor, .add };
+    .type  = { .u32, .s32, .b32, .u64, .s64, .b64 };
+    """,
+    section="9.7.13.7",
+    types="a bar: u64, b: type plain",
+    needs=NEEDS,
+    fixed="async",
+)
+def red_async(i, a, b, bar):
+    """Start to combine a value with one in the shared memory of the cluster, or with .release in global memory."""
+
+
+TYPES = {"inc": "u32", "dec": "u32", "and": "b32", "or": "b32", "xor": "b32", "add": "u32 s32 u64 s64"}
+
+
+@red_async.rule("P3205")
+def operation_of_a_type(i):
+    """.inc and .dec are for .u32, .and, .or and .xor for .b32, .min and .max for .u32 and .s32, .add for all integers."""
+    if i.type.name in TYPES.get(i.op, "u32 s32").split():
+        return None
+    ptxas = f"Incorrect type '{i.type}' for operation '.{i.op}' in instruction 'red.async'"
+    return Problem("P3205", f"there is no '.{i.op}' of {i.type} here", word=i.op, ptxas=ptxas)
+
+
+# ── st.bulk ─────────────────────────────────────────────────────────────────────────────
+
+MOST = 16_777_216
+
+
+SYNTAX = "st.bulk{.weak}{.ss}  [a], size, value; .ss = { .shared::cta };"
+filling = partial(checked, SYNTAX, section="9.7.9.13", fixed="bulk")
+
+
+@filling(types="a: u64, size: u64 plain, value: u32 imm", needs={"": "PTX 8.6, sm_100"})
+def st_bulk(i, a, size, value):
+    """Fill bytes of shared memory with zeros."""
+
+
+@filling(types="a: u64, size: u32 plain reg, value: u32 imm", needs={"": "PTX 9.0, sm_100"})
+def st_bulk_narrow(i, a, size, value):
+    """Fill bytes of shared memory with zeros; the size is in a register of 32 bits."""
+
+
+def size_of_a_fill(i):
+    """The size is a multiple of 8 bytes, up to 16,777,216."""
+    size = i.value("size")
+    if size is None or (0 <= size <= MOST and size % 8 == 0):
+        return None
+    if size % 8:
+        return f"Argument 1 of instruction 'st.bulk': unexpected value '{size}', expected to be multiple of 8"
+    return f"Argument 1 of instruction 'st.bulk': value '{size}' out of range, expected to be in range [0..{MOST}]"
+
+
+def fill_at_a_variable(i):
+    """The address is in a register."""
+    if base_of(i.shape("a")).kind != "variable":
+        return None
+    return Problem("P3208", "the address is in a register here, and no variable", operand="a",
+                   ptxas="Argument 1 of instruction 'add': must be register")  # fmt: skip
+
+
+def value_of_a_fill(i):
+    """The value is 0."""
+    value = i.value("value")
+    if value:
+        return f"Argument 2 of instruction 'st.bulk': unexpected value '{value}', expected to be zero"
+    return None
+
+
+for each in (st_bulk, st_bulk_narrow):
+    has(Trait(rules=[("P3206", size_of_a_fill), ("P3207", value_of_a_fill), ("P3208", fill_at_a_variable)]))(each)

@@ -1,0 +1,161 @@
+"""Clusters of CTAs, and the registers of a warp (PTX 9.7.9.23, 9.7.13.3)."""
+
+from __future__ import annotations
+
+from ptxvm.isa.access import Trait, elements, has, places
+from ptxvm.isa.model import Problem, checked
+
+# ── addresses ───────────────────────────────────────────────────────────────────────────
+
+
+def address_of_shared_memory(i):
+    """What is mapped is an address in .shared, or a variable that lies there."""
+    shape = i.shape("a")
+    if shape.kind != "variable" or shape.space.partition("::")[0] == "shared":
+        return None
+    ptxas = f"State space mismatch between instruction and address in instruction '{i.opcode}'"
+    return Problem("P3001", f"the variable lies in .{shape.space}, and .shared is needed", operand="a", ptxas=ptxas)
+
+
+IN_SHARED = Trait(rules=[("P3001", address_of_shared_memory)])
+
+
+@has(IN_SHARED)
+@checked(
+    """
+    mapa{.ss}.type  d, a, b;
+    .ss   = { .shared::cluster };
+    .type = { .u32, .u64, .s32, .s64 };
+    """,
+    section="9.7.9.23",
+    types="d: type plain, a: type, b: u32 plain",
+    needs={"": "PTX 7.8, sm_90"},
+)
+def mapa(i, a, b):
+    """Give the address in another CTA of the cluster that corresponds to an address in shared memory."""
+
+
+@has(IN_SHARED)
+@checked(
+    """
+    getctarank{.ss}.type  d, a;
+    .ss   = { .shared::cluster };
+    .type = { .u32, .u64, .s32, .s64 };
+    """,
+    section="9.7.9.24",
+    types="d: u32 plain, a: type",
+    needs={"": "PTX 7.8, sm_90"},
+)
+def getctarank(i, a):
+    """Give the rank of the CTA in which an address of shared memory lies."""
+
+
+# ── barriers ────────────────────────────────────────────────────────────────────────────
+
+
+@checked(
+    """
+    barrier.cluster.arrive{.sem}{.aligned};
+    barrier.cluster.wait{.acquire}{.aligned};
+    .sem = { .release, .relaxed };
+    """,
+    section="9.7.13.3",
+    needs={"": "PTX 7.8, sm_90", ".release .relaxed .acquire": "PTX 8.0"},
+    fixed="cluster arrive wait",
+)
+def barrier_cluster(i):
+    """Arrive at the barrier of the cluster, or wait until all its threads have arrived."""
+
+
+# ── launches and registers ──────────────────────────────────────────────────────────────
+
+
+@has(places(a="shared", bar="shared"))
+@checked(
+    """
+    clusterlaunchcontrol.try_cancel.async{.ss}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128  [a], [bar];
+    .ss = { .shared::cta };
+    """,
+    section="9.7.13.17",
+    types="a bar: u64",
+    needs={"": "PTX 8.6, sm_100", ".multicast::cluster::all": "sm_100f sm_110f sm_120f"},
+    fixed="try_cancel async",
+)
+def clusterlaunchcontrol_try_cancel(i, a, bar):
+    """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory."""
+
+
+QUERY_NEEDS = {"": "PTX 8.6, sm_100"}
+
+
+@checked(
+    "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128  d, a;",
+    section="9.7.13.18",
+    types="d: pred plain, a: b128 plain",
+    needs=QUERY_NEEDS,
+    fixed="query_cancel",
+)
+def clusterlaunchcontrol_query_cancel(i, a):
+    """Read from the answer of `try_cancel` whether a cluster was cancelled."""
+
+
+@checked(
+    """
+    clusterlaunchcontrol.query_cancel.component.b32.b128  d, a;
+    .component = { .get_first_ctaid::x, .get_first_ctaid::y, .get_first_ctaid::z };
+    """,
+    section="9.7.13.18",
+    types="d: b32 plain, a: b128 plain",
+    needs=QUERY_NEEDS,
+    fixed="query_cancel",
+)
+def clusterlaunchcontrol_query_cancel_component(i, a):
+    """Read from the answer of `try_cancel` a component of the index of the first CTA of the cancelled cluster."""
+
+
+@checked(
+    "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128  d, a;",
+    section="9.7.13.18",
+    types="d: b32, a: b128 plain",
+    needs=QUERY_NEEDS,
+    fixed="query_cancel",
+)
+def clusterlaunchcontrol_query_cancel_ctaid(i, a):
+    """Read from the answer of `try_cancel` the index of the first CTA of the cancelled cluster."""
+
+
+@clusterlaunchcontrol_query_cancel_ctaid.rule("P3003")
+def index_of_a_cta(i):
+    """The index of a CTA goes to a vector of four elements."""
+    if elements(i.shape("d")) == 4:
+        return None
+    return f"Vector of size 4 is expected for argument 0 of instruction '{i.opcode}'"
+
+
+@checked(
+    """
+    setmaxnreg.action.sync.aligned.type  n;
+    .action = { .inc, .dec };
+    .type   = { .u32, .s32 };
+    """,
+    section="9.7.19.5",
+    types="n: u32 imm",
+    needs={"": "PTX 8.0, sm_90a sm_100f sm_110f sm_120f"},
+    fixed="action",
+)
+def setmaxnreg(i, n):
+    """Ask for more registers for each thread of the warp, or give some back."""
+
+
+@setmaxnreg.rule("P3002")
+def number_of_registers(i):
+    """The number of registers is a multiple of 8, from 24 to 256."""
+    n = i.value("n")
+    if n is None:
+        return None
+    n %= 1 << 32
+    if not 24 <= n <= 256:
+        return f"Argument 1 of instruction '{i.opcode}': value '{n}' out of range, expected to be in range [24..256]"
+    if n % 8:
+        return f"Argument 1 of instruction '{i.opcode}': unexpected value '{n}', expected to be multiple of 8"
+    return None

@@ -1,0 +1,222 @@
+"""Memory of several devices under one address (PTX 9.7.9.14)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxvm.isa.access import Trait, count, has, places, result_vector, source_vector, space_of
+from ptxvm.isa.model import Problem, checked
+
+FP8 = ".e5m2, .e5m2x2, .e5m2x4, .e4m3, .e4m3x2, .e4m3x4"
+FP8_TARGETS = "PTX 8.6, sm_100f sm_110f sm_120a sm_121a"
+NEEDS = {"": "PTX 8.1, sm_90", ".acc::f32": "PTX 8.2", ".acc::f16": "PTX 8.6"}
+INTEGER_SLOTS = """
+    .scope = { .cta, .cluster, .gpu, .sys };
+    .ss    = { .global };
+    .type  = { .b32, .b64, .u32, .u64, .s32, .s64 };
+    """
+FLOAT_SLOTS = INTEGER_SLOTS.replace(".b32, .b64, .u32, .u64, .s32, .s64", ".f16, .f16x2, .bf16, .bf16x2, .f32, .f64")
+FLOAT_SLOTS += ".vec = { .v2, .v4, .v8 };"
+FP8_SLOTS = FLOAT_SLOTS.replace(".f16, .f16x2, .bf16, .bf16x2, .f32, .f64", FP8)
+LOADS = ".order = { .weak, .relaxed, .acquire };"
+STORES = ".order = { .weak, .relaxed, .release };"
+UPDATES = ".order = { .relaxed, .release };"
+
+
+def order_and_scope(i):
+    """A scope and an order other than .weak need each other."""
+    if i.scope and i.order == "weak":
+        return f"Modifier '.weak' cannot be combined with modifier '.{i.scope}'"
+    if i.scope and not i.order:
+        return f"Modifier '.{i.scope}' requires order with '{i.opcode}' instruction"
+    if i.order not in (None, "weak") and not i.scope:
+        return f"Modifier '.{i.order}' requires scope with '{i.opcode}' instruction"
+    return None
+
+
+def size_of_an_access(i):
+    """An access of floats has 32, 64 or 128 bits, and .f64 is no vector."""
+    bits = count(i) * i.type.bits
+    if bits in (32, 64, 128) and not (i.type.bits == 64 and i.vec):
+        return None
+    if not i.vec:
+        return f"Unexpected instruction types specified for '{i.opcode}'"
+    return f"Inconsistent type '{i.type}' with vector .{i.vec} for '{i.opcode}'"
+
+
+ACCESS = Trait(rules=[("P3101", order_and_scope), *places(a=space_of).rules])
+VECTOR = Trait(rules=[("P3102", size_of_an_access)])
+
+WORDS = {"and": "b32 b64", "or": "b32 b64", "xor": "b32 b64", "add": "u32 s32 u64 f16 f16x2 bf16 bf16x2 f32 f64"}
+ORDERED = "u32 s32 u64 s64 f16 f16x2 bf16 bf16x2"
+
+
+def operation_of_a_type(i):
+    """.and, .or and .xor are for bits, .add for numbers, .min and .max for integers and for floats of 16 bits."""
+    if i.type.name in WORDS.get(i.op, ORDERED).split():
+        return None
+    ptxas = f"Incorrect type '{i.type}' for operation '.{i.op}' in instruction '{i.opcode}'"
+    return Problem("P3103", f"there is no '.{i.op}' of {i.type} here", word=i.op, ptxas=ptxas)
+
+
+def precision_of_sums(i):
+    """.acc::f32 is for sums of 16-bit floats, .acc::f16 for those of 8-bit floats."""
+    if not i.acc:
+        return None
+    if i.op != "add":
+        return f"Illegal reduction operation for instruction '{i.opcode}.{i.acc}'"
+    if i.type.element.bits != (16 if i.acc == "acc::f32" else 8):
+        return f"Illegal modifier '.{i.acc}' for instruction '{i.opcode}' with type '{i.type}'"
+    return None
+
+
+OPERATION = Trait(rules=[("P3103", operation_of_a_type)])
+PRECISION = Trait(rules=[("P3104", precision_of_sums)])
+D, B = result_vector("d", sink=True), source_vector("b")
+
+loading = partial(checked, section="9.7.9.14", needs=NEEDS, fixed="ld_reduce")
+storing = partial(checked, section="9.7.9.14", needs=NEEDS, fixed="st")
+updating = partial(checked, section="9.7.9.14", needs=NEEDS, fixed="red")
+FP8_NEEDS = {**NEEDS, "": "PTX 8.1, sm_90", "type": FP8_TARGETS}
+
+
+@has(ACCESS, OPERATION)
+@loading(
+    f"""
+    multimem.ld_reduce{{.order}}{{.scope}}{{.ss}}.op.type  d, [a];
+    .op = {{ .min, .max, .add, .and, .or, .xor }};
+    {LOADS} {INTEGER_SLOTS}
+    """,
+    types="d: type plain, a: u64",
+)
+def multimem_ld_reduce(i, a):
+    """Load an integer from every memory that a multimem address stands for, and combine them."""
+
+
+@has(ACCESS, OPERATION, VECTOR, PRECISION, D)
+@loading(
+    f"""
+    multimem.ld_reduce{{.order}}{{.scope}}{{.ss}}.op{{.acc}}{{.vec}}.type  d, [a];
+    .op  = {{ .min, .max, .add, .and, .or, .xor }};
+    .acc = {{ .acc::f32, .acc::f16 }};
+    {LOADS} {FLOAT_SLOTS}
+    """,
+    types="d: type, a: u64",
+)
+def multimem_ld_reduce_float(i, a):
+    """Load floats from every memory that a multimem address stands for, and combine them."""
+
+
+@has(ACCESS, VECTOR, PRECISION, D)
+@loading(
+    f"""
+    multimem.ld_reduce{{.order}}{{.scope}}{{.ss}}.op{{.acc}}{{.vec}}.type  d, [a];
+    .op  = {{ .min, .max, .add }};
+    .acc = {{ .acc::f32, .acc::f16 }};
+    {LOADS} {FP8_SLOTS}
+    """,
+    types="d: type bits, a: u64",
+    needs=FP8_NEEDS,
+)
+def multimem_ld_reduce_fp8(i, a):
+    """Load 8-bit floats from every memory that a multimem address stands for, and combine them."""
+
+
+@has(ACCESS)
+@storing(
+    f"multimem.st{{.order}}{{.scope}}{{.ss}}.type  [a], b; {STORES} {INTEGER_SLOTS}",
+    types="a: u64, b: type plain",
+)
+def multimem_st(i, a, b):
+    """Store an integer to every memory that a multimem address stands for."""
+
+
+@has(ACCESS, VECTOR, B)
+@storing(
+    f"multimem.st{{.order}}{{.scope}}{{.ss}}{{.vec}}.type  [a], b; {STORES} {FLOAT_SLOTS}",
+    types="a: u64, b: type",
+)
+def multimem_st_float(i, a, b):
+    """Store floats to every memory that a multimem address stands for."""
+
+
+@has(ACCESS, VECTOR, B)
+@storing(
+    f"multimem.st{{.order}}{{.scope}}{{.ss}}{{.vec}}.type  [a], b; {STORES} {FP8_SLOTS}",
+    types="a: u64, b: type bits",
+    needs=FP8_NEEDS,
+)
+def multimem_st_fp8(i, a, b):
+    """Store 8-bit floats to every memory that a multimem address stands for."""
+
+
+@has(ACCESS, OPERATION)
+@updating(
+    f"""
+    multimem.red{{.order}}{{.scope}}{{.ss}}.op.type  [a], b;
+    .op = {{ .min, .max, .add, .and, .or, .xor }};
+    {UPDATES} {INTEGER_SLOTS}
+    """,
+    types="a: u64, b: type plain",
+)
+def multimem_red(i, a, b):
+    """Combine an integer with what lies in every memory that a multimem address stands for."""
+
+
+@has(ACCESS, OPERATION, VECTOR, B)
+@updating(
+    f"""
+    multimem.red{{.order}}{{.scope}}{{.ss}}.op{{.vec}}.type  [a], b;
+    .op = {{ .min, .max, .add, .and, .or, .xor }};
+    {UPDATES} {FLOAT_SLOTS}
+    """,
+    types="a: u64, b: type",
+)
+def multimem_red_float(i, a, b):
+    """Combine floats with what lies in every memory that a multimem address stands for."""
+
+
+@multimem_red_float.rule("P3105")
+def least_or_greatest_of_one(i):
+    """.min and .max of floats are for vectors."""
+    if i.op in ("min", "max") and not i.vec:
+        return f"Incorrect type '{i.type}' for operation '.{i.op}' in instruction '{i.opcode}'"
+    return None
+
+
+# ── without waiting ─────────────────────────────────────────────────────────────────────
+
+ASYNC_NEEDS = {"": "PTX 9.3, sm_100"}
+ASYNC_SLOTS = ".scope = { .gpu, .sys }; .ss = { .global };"
+
+
+@has(places(a=space_of))
+@checked(
+    f"""
+    multimem.st.async.release.scope{{.ss}}.type  [a], b;
+    .type = {{ .b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 }};
+    {ASYNC_SLOTS}
+    """,
+    section="9.7.9.14",
+    types="a: u64, b: type plain wide",
+    needs=ASYNC_NEEDS,
+    fixed="st async",
+)
+def multimem_st_async(i, a, b):
+    """Start to store a value to every memory that a multimem address stands for."""
+
+
+@has(places(a=space_of))
+@checked(
+    f"""
+    multimem.red.async.release.scope{{.ss}}.add.type  [a], b;
+    .type = {{ .u32, .s32, .u64, .s64 }};
+    {ASYNC_SLOTS}
+    """,
+    section="9.7.9.14",
+    types="a: u64, b: type plain",
+    needs=ASYNC_NEEDS,
+    fixed="red async",
+)
+def multimem_red_async(i, a, b):
+    """Start to add a value to what lies in every memory that a multimem address stands for."""

@@ -1,0 +1,296 @@
+"""Copies of parts of tensors (PTX 9.7.9.25.5, 9.7.9.28, 9.7.13.16)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxvm.isa.access import Trait, base_of, elements, has, places, policy_without_hint
+from ptxvm.isa.model import Problem, checked
+
+IM2COL = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
+FOUR_ROWS = ("tile::gather4", "tile::scatter4")
+
+
+def dimensions_of_a_mode(i):
+    """The im2col modes are for tensors of 3 to 5 dimensions, .tile::gather4 and .tile::scatter4 for those of 2."""
+    dimensions = int(i.dim[0])
+    if (i.mode in IM2COL and dimensions < 3) or (i.mode in FOUR_ROWS and dimensions != 2):
+        return f"Illegal modifier '.{i.mode}' for instruction '{i.opcode}' with '.{i.dim}'"
+    return None
+
+
+def number_of_coordinates(i):
+    """There is a coordinate for each dimension; with four rows, one column and four of them."""
+    wanted = 5 if i.mode in FOUR_ROWS else int(i.dim[0])
+    if i.shape("c").kind == "vector" and elements(i.shape("c")) == wanted:
+        return None
+    return Problem("P3402", f"{wanted} coordinates are expected", operand="c",
+                   ptxas=f"Vector of size {wanted} is expected for argument of instruction '{i.opcode}'")  # fmt: skip
+
+
+def number_of_offsets(i):
+    """.im2col has an offset for each dimension but two, .im2col::w and .im2col::w::128 have two offsets."""
+    offsets, wanted = i.shape("offsets"), int(i.dim[0]) - 2 if i.mode == "im2col" else 2
+    if offsets is None or (offsets.kind == "vector" and elements(offsets) == wanted):
+        return None
+    return Problem("P3403", f"{wanted} offsets are expected", operand="offsets",
+                   ptxas=f"Vector of size {wanted} is expected for argument of instruction '{i.opcode}'")  # fmt: skip
+
+
+def place_of_a_tensor_map(i):
+    """A tensor map lies in .param, .const or .global memory."""
+    base = base_of(i.shape("map")) if i.shape("map").kind in ("address", "offset") else i.shape("map")
+    if base.kind != "variable" or base.space.partition("::")[0].partition("[")[0] in ("param", "const", "global"):
+        return None
+    ptxas = f"State space mismatch between instruction and address in instruction '{i.opcode}'"
+    return Problem("P3404", f"the variable lies in .{base.space}, and a tensor map does not", operand="map", ptxas=ptxas)
+
+
+TENSOR = Trait(
+    rules=[
+        ("P3401", dimensions_of_a_mode),
+        ("P3402", number_of_coordinates),
+        ("P3403", number_of_offsets),
+        ("P3404", place_of_a_tensor_map),
+        ("P1811", policy_without_hint),
+    ]
+)
+IN_SHARED = places(a="shared", bar="shared")
+BLACKWELL = "PTX 8.6, sm_100f sm_110f"
+NEEDS = {
+    "": "PTX 8.0, sm_90",
+    ".tile::scatter4 .im2col::w::128 .cta_group::1 .cta_group::2": BLACKWELL,
+    ".multicast::cluster::16b": "PTX 9.4",
+}
+TYPES = "a bar map: u64, c: s32, offsets: u16, mask: b16 plain, policy: b64 plain"
+SLOTS = """
+    .dim       = { .1d, .2d, .3d, .4d, .5d };
+    .dst       = { .shared::cta, .shared::cluster };
+    .multicast = { .multicast::cluster, .multicast::cluster::16b };
+    .group     = { .cta_group::1, .cta_group::2 };
+    .hint      = { .L2::cache_hint };
+    """
+TILES = ".mode = { .tile, .tile::gather4 };"
+COLUMNS = ".mode = { .im2col, .im2col::w, .im2col::w::128 };"
+LOAD = "cp.async.bulk.tensor.dim.dst.global{mode}.mbarrier::complete_tx::bytes"
+LOADS_TILE, LOADS_COLUMNS = LOAD.replace("{mode}", "{.mode}"), LOAD.replace("{mode}", ".mode")
+
+loading = partial(checked, section="9.7.9.25.5.2", types=TYPES, needs=NEEDS, fixed="async bulk tensor")
+
+
+def new_mode_in_the_own_cta(i):
+    """Does it load four rows, or `.im2col::w`, to `.shared::cta`?"""
+    return i.mode in ("tile::gather4", "im2col::w") and i.dst == "shared::cta"
+
+
+def new_mode_in_the_cluster(i):
+    """Does it load four rows, or `.im2col::w`, to `.shared::cluster`?"""
+    return i.mode in ("tile::gather4", "im2col::w") and i.dst == "shared::cluster"
+
+
+def load_to_the_own_cta(i):
+    """Does it load to `.shared::cta`?"""
+    return i.dst == "shared::cta"
+
+
+def several_ctas_from_one(i):
+    """A copy to several CTAs is to .shared::cluster."""
+    if i.multicast and i.dst != "shared::cluster":
+        return f"Illegal modifier '.{i.multicast}' for instruction '{i.opcode}' with '.shared::cta'"
+    return None
+
+
+LOADS = Trait(
+    rules=[("P3405", several_ctas_from_one)],
+    needs=[
+        ("PTX 8.6, sm_100", new_mode_in_the_own_cta),
+        (BLACKWELL, new_mode_in_the_cluster),
+        ("PTX 8.6", load_to_the_own_cta),
+    ],
+)
+
+
+@has(TENSOR, IN_SHARED, LOADS)
+@loading(
+    f"""
+    {LOADS_TILE}{{.group}}{{.hint}}             [a], [map, c], [bar]{{, policy}};
+    {LOADS_TILE}.multicast{{.group}}{{.hint}}  [a], [map, c], [bar], mask{{, policy}};
+    {TILES} {SLOTS}
+    """
+)
+def cp_async_bulk_tensor(i, a, map, c, bar, mask, policy):
+    """Start to copy a tile of a tensor to shared memory; at the end its bytes are counted by an mbarrier."""
+
+
+@has(TENSOR, IN_SHARED, LOADS)
+@loading(
+    f"""
+    {LOADS_COLUMNS}{{.group}}{{.hint}}             [a], [map, c], [bar], offsets{{, policy}};
+    {LOADS_COLUMNS}.multicast{{.group}}{{.hint}}  [a], [map, c], [bar], offsets, mask{{, policy}};
+    {COLUMNS} {SLOTS}
+    """
+)
+def cp_async_bulk_tensor_im2col(i, a, map, c, bar, offsets, mask, policy):
+    """Start to copy the columns of an image that a convolution needs to shared memory."""
+
+
+STORED = ".mode = { .tile, .im2col_no_offs, .tile::scatter4 };"
+
+
+@has(TENSOR, IN_SHARED)
+@checked(
+    f"cp.async.bulk.tensor.dim.global.shared::cta{{.mode}}.bulk_group{{.hint}}  [map, c], [a]{{, policy}}; {STORED} {SLOTS}",
+    section="9.7.9.25.5.2",
+    types=TYPES,
+    needs=NEEDS,
+    fixed="async bulk tensor",
+)
+def cp_async_bulk_tensor_store(i, map, c, a, policy):
+    """Start to copy from shared memory to a part of a tensor, as one of the next bulk group."""
+
+
+@has(TENSOR, IN_SHARED)
+@checked(
+    f"""
+    cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{{.mode}}.bulk_group{{.hint}}  [map, c], [a]{{, policy}};
+    .op = {{ .add, .min, .max, .inc, .dec, .and, .or, .xor }};
+    {STORED} {SLOTS}
+    """,
+    section="9.7.9.25.5.3",
+    types=TYPES,
+    needs=NEEDS,
+    fixed="reduce async bulk tensor",
+)
+def cp_reduce_async_bulk_tensor(i, map, c, a, policy):
+    """Start to combine what lies in shared memory with a part of a tensor, and leave the results there."""
+
+
+PREFETCH = "cp.async.bulk.prefetch.tensor.dim.L2.global"
+prefetching = partial(
+    checked,
+    section="9.7.9.25.5.4",
+    types=TYPES,
+    needs={**NEEDS, ".tile::gather4 .im2col::w": BLACKWELL},
+    fixed="async bulk prefetch tensor",
+)
+
+
+@has(TENSOR)
+@prefetching(f"{PREFETCH}{{.mode}}{{.hint}}  [map, c]{{, policy}}; {TILES} {SLOTS}")
+def cp_async_bulk_prefetch_tensor(i, map, c, policy):
+    """Ask for a tile of a tensor to be brought into the L2 cache."""
+
+
+@has(TENSOR)
+@prefetching(f"{PREFETCH}.mode{{.hint}}  [map, c], offsets{{, policy}}; {COLUMNS} {SLOTS}")
+def cp_async_bulk_prefetch_tensor_im2col(i, map, c, offsets, policy):
+    """Ask for the columns of an image that a convolution needs to be brought into the L2 cache."""
+
+
+# ── tensor maps ─────────────────────────────────────────────────────────────────────────
+
+REPLACE = "tensormap.replace.tile.field{.ss}.b1024.type"
+REPLACE_SLOTS = ".ss = { .global, .shared::cta };"
+ORDINALS = {"global_stride": 3}  # the others have one for each of five dimensions
+VALUES = {"elemtype": 15, "interleave_layout": 2, "swizzle_mode": 4, "swizzle_atomicity": 3, "fill_mode": 1}
+replacing = partial(
+    checked,
+    section="9.7.9.28",
+    types="a: u64, ordinal: u32 imm, value: type plain",
+    needs={"": "PTX 8.3, sm_90a sm_100f sm_110f sm_120f", ".swizzle_atomicity": "PTX 8.6, sm_100f sm_110f sm_120f"},
+    fixed="replace",
+)
+
+
+def space_of_a_tensor_map(i):
+    """The space of the tensor map that is changed."""
+    return (i.ss or "generic").partition("::")[0]
+
+
+@has(places(a=space_of_a_tensor_map))
+@replacing(
+    f"{REPLACE}  [a], value; .field = {{ .global_address, .rank }}; .type = {{ .b32, .b64 }}; {REPLACE_SLOTS}",
+)
+def tensormap_replace(i, a, value):
+    """Change the address or the rank in a tensor map."""
+
+
+@has(places(a=space_of_a_tensor_map))
+@replacing(
+    f"""
+    {REPLACE}  [a], ordinal, value;
+    .field = {{ .box_dim, .global_dim, .global_stride, .element_stride }};
+    .type  = {{ .b32, .b64 }};
+    {REPLACE_SLOTS}
+    """
+)
+def tensormap_replace_dimension(i, a, ordinal, value):
+    """Change what a tensor map has for one dimension."""
+
+
+@has(places(a=space_of_a_tensor_map))
+@replacing(
+    f"""
+    {REPLACE}  [a], value;
+    .field = {{ .elemtype, .interleave_layout, .swizzle_mode, .swizzle_atomicity, .fill_mode }};
+    .type  = {{ .b32, .b64 }};
+    {REPLACE_SLOTS}
+    """,
+    types="a: u64, value: b32 imm",
+)
+def tensormap_replace_property(i, a, value):
+    """Change the type of the elements or how they lie in a tensor map."""
+
+
+@tensormap_replace.rule("P3406")
+@tensormap_replace_dimension.rule("P3406")
+@tensormap_replace_property.rule("P3406")
+def type_of_a_field(i):
+    """The address and the strides are of .b64, all else of .b32."""
+    if (i.type.bits == 64) == (i.field in ("global_address", "global_stride")):
+        return None
+    return f"Illegal modifier '.{i.field}' for instruction '{i.opcode}' with type '{i.type}'"
+
+
+@tensormap_replace_dimension.rule("P3407")
+def ordinal_of_a_dimension(i):
+    """There are five dimensions, and four strides."""
+    ordinal, most = i.value("ordinal"), ORDINALS.get(i.field, 4)
+    if ordinal is None or 0 <= ordinal <= most:
+        return None
+    said = f"value '{ordinal}' expected to be in range [0..{most}] when .{i.field} modifier is used."
+    return f"Argument 1 of instruction '{i.opcode}': {said}"
+
+
+@tensormap_replace_property.rule("P3408")
+def value_of_a_property(i):
+    """A property of a tensor map has so many values (PTX 9.7.9.28, table 33)."""
+    value, most = i.value("value"), VALUES[i.field]
+    if value is None or 0 <= value <= most:
+        return None
+    said = f"value '{value}' expected to be in range [0..{most}] when .{i.field} modifier is used."
+    return f"Argument 1 of instruction '{i.opcode}': {said}"
+
+
+@has(places(a="global", b="shared"))
+@checked(
+    """
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned  [a], [b], size;
+    .scope = { .cta, .cluster, .gpu, .sys };
+    """,
+    section="9.7.13.16",
+    types="a b: u64, size: u32 imm",
+    needs={"": "PTX 8.3, sm_90"},
+    fixed="cp_fenceproxy global shared_cta",
+)
+def tensormap_cp_fenceproxy(i, a, b, size):
+    """Copy a tensor map from shared to global memory, and order that before its use by others."""
+
+
+@tensormap_cp_fenceproxy.rule("P3409")
+def bytes_of_a_tensor_map(i):
+    """A tensor map has 128 bytes."""
+    size = i.value("size")
+    if size in (None, 128):
+        return None
+    return f"Argument 2 of instruction '{i.opcode}': unexpected value '{size}', expected to be 128"

@@ -1,0 +1,250 @@
+"""Tensor memory (PTX 9.7.16.7 to 9.7.16.9, 9.7.16.11, 9.7.16.12)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxvm.isa.access import Trait, base_of, elements, has, places, vector_of_sinks
+from ptxvm.isa.model import Problem, checked
+
+NEEDS = {"": "PTX 8.6, sm_100f sm_110f"}
+GROUP = ".group = { .cta_group::1, .cta_group::2 };"
+
+
+def address_of_tensor_memory(i):
+    """An address of tensor memory has 32 bits, and is in a register."""
+    base = base_of(i.shape("a"))
+    if base.kind == "register" and base.type is not None and base.type.bits == 32:
+        return None
+    return Problem("P3501", "an address of tensor memory is in a register of 32 bits", operand="a",
+                   ptxas="Illegal to use symbol as address operand. Use a 32-bit integer or bit register only.")  # fmt: skip
+
+
+TENSOR_ADDRESS = Trait(rules=[("P3501", address_of_tensor_memory)])
+
+# ── allocation ──────────────────────────────────────────────────────────────────────────
+
+
+def number_of_columns(i):
+    """Columns are allocated by 32, up to 512."""
+    n = i.value("columns")
+    if n is None or (n % 32 == 0 and 32 <= n % (1 << 32) <= 512):
+        return None
+    if n == 0:
+        return f"Argument 1 of instruction '{i.opcode}' : value '{n}' expected to be a non-zero positive"
+    if n % 32:
+        return f"Argument 1 of instruction '{i.opcode}': unexpected value '{n}', expected to be multiple of 32"
+    return f"Argument 1 of instruction '{i.opcode}': value '{n}' out of range, expected to be in range [32..512]"
+
+
+ALLOCATION = Trait(rules=[("P3502", number_of_columns)])
+allocating = partial(checked, section="9.7.16.7.1", needs={**NEEDS, ".exclusive": "PTX 9.4"})
+
+
+@has(ALLOCATION, places(a="shared"))
+@allocating(
+    f"tcgen05.alloc.group{{.exclusive}}.sync.aligned{{.ss}}.b32  [a], columns; .ss = {{ .shared::cta }}; {GROUP}",
+    types="a: u64, columns: u32 plain",
+    fixed="alloc",
+)
+def tcgen05_alloc(i, a, columns):
+    """Allocate columns of tensor memory, waiting until there are so many; their address goes to shared memory."""
+
+
+@has(ALLOCATION)
+@allocating(
+    f"tcgen05.dealloc.group{{.exclusive}}.sync.aligned.b32  a, columns; {GROUP}",
+    types="a columns: u32 plain",
+    fixed="dealloc",
+)
+def tcgen05_dealloc(i, a, columns):
+    """Give columns of tensor memory back."""
+
+
+@allocating(f"tcgen05.relinquish_alloc_permit.group.sync.aligned; {GROUP}", fixed="relinquish_alloc_permit")
+def tcgen05_relinquish_alloc_permit(i):
+    """Tell that this CTA allocates no more tensor memory."""
+
+
+# ── loads and stores ────────────────────────────────────────────────────────────────────
+
+REGISTERS = {"16x64b": 1, "16x128b": 2, "16x256b": 4, "32x32b": 1, "16x32bx2": 1}
+NUMBERS = ".num = { .x1, .x2, .x4, .x8, .x16, .x32, .x64, .x128 };"
+MOST = 128
+
+
+def number_of_registers(i, operand):
+    """The vector has the registers of the shape, times .num: at most 128."""
+    shape, wanted = i.shape(operand), REGISTERS[i.tile] * int(i.num[1:])
+    if wanted > MOST:
+        return Problem("P3503", f"'.{i.tile}.{i.num}' would take {wanted} registers; 128 are the most", word=i.num,
+                       ptxas=f"Illegal vector size: {wanted}")  # fmt: skip
+    if shape.kind == "vector" and elements(shape) == wanted:
+        return None
+    return Problem("P3503", f"a vector of {wanted} registers in braces is needed", operand=operand,
+                   ptxas=f"instruction '{i.opcode}': Argument vector size mismatch")  # fmt: skip
+
+
+def result_registers(i):
+    """The vector has the registers of the shape, times .num: at most 128."""
+    return number_of_registers(i, "d")
+
+
+def source_registers(i):
+    """The vector has the registers of the shape, times .num: at most 128."""
+    return number_of_registers(i, "b")
+
+
+def result_thrown_away(i):
+    """Each element of the result is a register, and not `_`."""
+    if any(item.kind == "sink" for item in i.shape("d").items):
+        return "Result discard mode is not allowed for instruction 'ld'"
+    return vector_of_sinks(i, "d")
+
+
+LOADED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", result_registers), ("P3504", result_thrown_away)])
+STORED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers)])
+SHAPES = ".tile = { .16x64b, .16x128b, .16x256b, .32x32b };"
+SPLIT = ".tile = { .16x32bx2 };"
+LOAD = "tcgen05.ld.sync.aligned.tile.num{.pack::16b}.b32"
+STORE = "tcgen05.st.sync.aligned.tile.num{.unpack::16b}.b32"
+loading = partial(checked, section="9.7.16.8.1", types="d: b32, a: u32, split: u32 imm", needs=NEEDS, fixed="ld")
+storing = partial(checked, section="9.7.16.8.2", types="a: u32, b: b32, split: u32 imm", needs=NEEDS, fixed="st")
+
+
+@has(LOADED)
+@loading(f"{LOAD}  d, [a]; {SHAPES} {NUMBERS}")
+def tcgen05_ld(i, a):
+    """Start to load from tensor memory into the registers of a warp."""
+
+
+@has(LOADED)
+@loading(f"{LOAD}  d, [a], split; {SPLIT} {NUMBERS}")
+def tcgen05_ld_split(i, a, split):
+    """Start to load from two places in tensor memory, so many columns apart, into the registers of a warp."""
+
+
+@has(STORED)
+@storing(f"{STORE}  [a], b; {SHAPES} {NUMBERS}")
+def tcgen05_st(i, a, b):
+    """Start to store from the registers of a warp to tensor memory."""
+
+
+@has(STORED)
+@storing(f"{STORE}  [a], split, b; {SPLIT} {NUMBERS}")
+def tcgen05_st_split(i, a, split, b):
+    """Start to store from the registers of a warp to two places in tensor memory, so many columns apart."""
+
+
+REDUCE = "tcgen05.ld.red.sync.aligned.tile.num.op{.abs}{.NaN}.type"
+REDUCE_SLOTS = ".op = { .min, .max }; .type = { .u32, .s32, .f32 };" + NUMBERS.replace(" .x1,", "")
+reducing = partial(
+    checked,
+    section="9.7.16.8.1",
+    types="d extreme: type, a: u32, split: u32 imm",
+    needs={"": "PTX 8.8, sm_103f sm_110f"},
+    fixed="ld red",
+)
+
+
+@has(LOADED)
+@reducing(f"{REDUCE}  d, extreme, [a]; .tile = {{ .32x32b }}; {REDUCE_SLOTS}")
+def tcgen05_ld_red(i, a):
+    """Start to load from tensor memory, and to find the least or greatest of what each lane loads."""
+
+
+@has(LOADED)
+@reducing(f"{REDUCE}  d, extreme, [a], split; {SPLIT} {REDUCE_SLOTS}")
+def tcgen05_ld_red_split(i, a, split):
+    """Start to load from two places in tensor memory, and to find the least or greatest of what each lane loads."""
+
+
+@tcgen05_ld_red.rule("P3505")
+@tcgen05_ld_red_split.rule("P3505")
+def modifiers_of_floats(i):
+    """.abs and .NaN are for .f32."""
+    word = "abs" if i.abs else "NaN" if i.NaN else ""
+    return f"Illegal modifier '.{word}' for instruction '{i.opcode}' with type '{i.type}'" if word and i.type.is_int else None
+
+
+@checked("tcgen05.kind.sync.aligned; .kind = { .wait::ld, .wait::st };", section="9.7.16.8.3", needs=NEEDS, fixed="kind")
+def tcgen05_wait(i):
+    """Wait for all loads from tensor memory, or all stores to it, that this thread has started."""
+
+
+# ── copies within tensor memory, and from shared memory ─────────────────────────────────
+
+WARPS = {"64x128b": ("warpx2::02_13", "warpx2::01_23"), "32x128b": ("warpx4",)}
+
+
+@has(TENSOR_ADDRESS)
+@checked(
+    f"""
+    tcgen05.cp.group.tile{{.warps}}                      [a], b;
+    tcgen05.cp.group.tile{{.warps}}.b8x16.format         [a], b;
+    .tile  = {{ .128x256b, .4x256b, .128x128b, .64x128b, .32x128b }};
+    .warps  = {{ .warpx2::02_13, .warpx2::01_23, .warpx4 }};
+    .format = {{ .b6x16_p32, .b4x16_p64 }};
+    {GROUP}
+    """,
+    section="9.7.16.9.2",
+    types="a: u32, b: u64 plain",
+    needs=NEEDS,
+    fixed="cp",
+)
+def tcgen05_cp(i, a, b):
+    """Start to copy from shared memory, which a descriptor names, to tensor memory."""
+
+
+@tcgen05_cp.rule("P3506")
+def warps_of_a_shape(i):
+    """.64x128b goes to two pairs of warps, .32x128b to four warps, the other shapes to all."""
+    allowed = WARPS.get(i.tile, (None,))
+    if i.warps in allowed:
+        return None
+    if i.warps is None:
+        return f"Modifier '.warptype' require for instruction tcgen05.cp with shape '.{i.tile}'"
+    return f"Modifier .{i.warps} not allowed for instruction tcgen05.cp with shape '.{i.tile}'"
+
+
+@has(TENSOR_ADDRESS)
+@checked(
+    f"tcgen05.shift.group.down  [a]; {GROUP}",
+    section="9.7.16.9.3",
+    types="a: u32",
+    needs={"": "PTX 8.6, sm_100a sm_103a sm_107a sm_110a"},
+    fixed="shift",
+)
+def tcgen05_shift(i, a):
+    """Start to shift rows of tensor memory down by one."""
+
+
+# ── order ───────────────────────────────────────────────────────────────────────────────
+
+
+@checked(
+    "tcgen05.kind; .kind = { .fence::before_thread_sync, .fence::after_thread_sync };",
+    section="9.7.16.11",
+    needs=NEEDS,
+    fixed="kind",
+)
+def tcgen05_fence(i):
+    """Order asynchronous work on tensor memory before, or after, the next synchronisation of threads."""
+
+
+@has(places(bar="shared"))
+@checked(
+    f"""
+    tcgen05.commit.group.mbarrier::arrive::one{{.ss}}.b64            [bar];
+    tcgen05.commit.group.mbarrier::arrive::one{{.ss}}.multicast.b64  [bar], mask;
+    .ss        = {{ .shared::cluster }};
+    .multicast = {{ .multicast::cluster, .multicast::cluster::16b }};
+    {GROUP}
+    """,
+    section="9.7.16.12.1",
+    types="bar: u64, mask: b16 plain",
+    needs={**NEEDS, ".multicast::cluster::16b": "PTX 9.4"},
+    fixed="commit",
+)
+def tcgen05_commit(i, bar, mask):
+    """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""

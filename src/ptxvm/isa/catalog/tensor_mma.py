@@ -1,0 +1,184 @@
+"""Matrix products in tensor memory (PTX 9.7.16.10)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxvm.isa.access import Trait, base_of, elements, has
+from ptxvm.isa.model import Problem, checked
+
+CHIPS = "PTX 8.6, sm_100a sm_103a sm_107a sm_110a"
+SCALE_WORDS = ".scale_vec::1X .scale_vec::2X .scale_vec::4X"
+NEEDS = {
+    "": "PTX 8.6, sm_100f sm_110f",
+    ".kind::i8": "PTX 8.6, sm_100a sm_110a",
+    ".kind::mxf4nvf4": "PTX 8.7",
+    SCALE_WORDS: CHIPS,
+    ".block16 .block32": "PTX 8.8",
+}
+TYPES = """
+    d a meta scale_a scale_b: u32, adesc bdesc mask: u64 plain, idesc: u32 plain, disabled: b32,
+    enable: pred plain, scale: u32 imm
+    """
+IN_TENSOR_MEMORY = ("d", "a", "meta", "scale_a", "scale_b")
+
+
+def addresses_of_tensor_memory(i):
+    """An address of tensor memory has 32 bits, and is in a register."""
+    for operand in IN_TENSOR_MEMORY:
+        shape = i.shape(operand)
+        base = base_of(shape) if shape is not None else None
+        if base is not None and not (base.kind == "register" and base.type is not None and base.type.bits == 32):
+            ptxas = "Illegal to use symbol as address operand. Use a 32-bit integer or bit register only."
+            return Problem("P3501", "an address of tensor memory is in a register of 32 bits", operand=operand, ptxas=ptxas)
+    return None
+
+
+def masks_of_lanes(i):
+    """There are four masks of lanes that are not written for .cta_group::1, and eight for .cta_group::2."""
+    shape, wanted = i.shape("disabled"), 4 * int(i.group[-1])
+    if shape is None or (shape.kind == "vector" and elements(shape) == wanted):
+        return None
+    return Problem("P3601", f"{wanted} masks of lanes are expected with '.{i.group}'", operand="disabled",
+                   ptxas=f"Argument vector size mismatch for instruction '{i.opcode}'")  # fmt: skip
+
+
+def scale_of_the_sum(i):
+    """D is scaled by 2 to the power of -0 to -15, and not in .kind::f8f6f4."""
+    scale = i.value("scale")
+    if i.shape("scale") is None:
+        return None
+    if i.kind == "kind::f8f6f4":
+        return f"Illegal modifier '.{i.kind}' for instruction '{i.opcode}' with 'arg scale-inp-d-imm'"
+    if scale is not None and i.kind != "kind::i8" and not 0 <= scale <= 15:
+        return f"Argument of instruction '{i.opcode}': value '{scale}' out of range, expected to be in range [0..15]"
+    return None
+
+
+def collector_of_a_shifted_matrix(i):
+    """A matrix that is shifted is discarded or used for the last time."""
+    if i.ashift and i.collector not in (None, "collector::a::lastuse", "collector::a::discard"):
+        return f"Modifier '.{i.collector}' cannot be combined with modifier '.ashift'"
+    return None
+
+
+SCALES = {
+    "kind::mxf8f6f4": (None, "scale_vec::1X", "block32"),
+    "kind::mxf4": (None, "scale_vec::2X", "block32"),
+    "kind::mxf4nvf4": ("scale_vec::2X", "scale_vec::4X", "block16", "block32"),
+}
+
+
+def size_of_blocks(i):
+    """The size of the blocks that share a scale is one that the kind has; .kind::mxf4nvf4 has to name it."""
+    allowed = SCALES[i.kind]
+    if i.size in allowed:
+        return None
+    if i.size is None:
+        return f"Modifier '.{i.kind}' requires modifier '.scale_vectorsize' for instruction '{i.opcode}'"
+    return f"Modifier '.{i.kind}' cannot be combined with modifier '.{i.size}'"
+
+
+def scaled_floats_or_halves(i):
+    """Is D scaled in a product of floats?"""
+    return i.shape("scale") is not None and i.kind in ("kind::f16", "kind::tf32")
+
+
+def sparse_floats_of_four_bits(i):
+    """Is it a sparse product of floats of four bits?"""
+    return i.kind in ("kind::mxf4", "kind::mxf4nvf4")
+
+
+ADDRESSES = Trait(rules=[("P3501", addresses_of_tensor_memory)])
+PLAIN = Trait(
+    rules=[
+        *ADDRESSES.rules,
+        ("P3601", masks_of_lanes),
+        ("P3602", scale_of_the_sum),
+        ("P3603", collector_of_a_shifted_matrix),
+    ],
+    needs=[("PTX 8.6, sm_100f", scaled_floats_or_halves)],
+)
+SCALED = Trait(rules=[*ADDRESSES.rules, ("P3604", size_of_blocks)])
+FOUR_BITS = Trait(rules=[], needs=[(CHIPS, sparse_floats_of_four_bits)])
+
+GROUPS = ".group = { .cta_group::1, .cta_group::2 };"
+KINDS = ".kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 };"
+SCALED_KINDS = f".kind = {{ {', '.join(f'.{kind}' for kind in SCALES)} }};"
+SIZES = f".size = {{ {SCALE_WORDS.replace(' ', ', ')}, .block16, .block32 }};"
+
+
+def collectors(*buffers):
+    """The choices of `.collector`: what is done with buffers."""
+    words = (f".collector::{buffer}::{use}" for buffer in buffers for use in ("fill", "use", "lastuse", "discard"))
+    return f".collector = {{ {', '.join(words)} }};"
+
+
+def lines(head, meta, tails, shifted=""):
+    """The syntax lines: A is a descriptor or lies in tensor memory, where it may be shifted; then one of the tails."""
+    of_descriptors = (f"{head}{{.collector}}  [d], adesc, bdesc, {meta}idesc, {tail};" for tail in tails)
+    in_memory = (f"{head}{shifted}{{.collector}}  [d], [a], bdesc, {meta}idesc, {tail};" for tail in tails)
+    return "\n".join((*of_descriptors, *in_memory))
+
+
+TAILS = ("{!}enable", "{!}enable, scale", "disabled, {!}enable", "disabled, {!}enable, scale")
+SCALED_TAILS = ("[scale_a], [scale_b], {!}enable",)
+WEIGHTS_TAILS = ("{!}enable{, mask}",)
+multiplying = partial(checked, types=TYPES, needs=NEEDS, fixed="mma ws")
+
+
+@has(PLAIN)
+@multiplying(
+    f"{lines('tcgen05.mma.group.kind', '', TAILS, '{.ashift}')} {GROUPS} {KINDS} {collectors('a')}",
+    section="9.7.16.10.9.1",
+)
+def tcgen05_mma(i, d, a, adesc, bdesc, idesc, disabled, enable, scale):
+    """Start to multiply two matrices and add D, which lies in tensor memory."""
+
+
+@has(SCALED)
+@multiplying(
+    f"{lines('tcgen05.mma.group.kind.block_scale{.size}', '', SCALED_TAILS)} {GROUPS} {SCALED_KINDS} {SIZES} {collectors('a')}",
+    section="9.7.16.10.9.1",
+)
+def tcgen05_mma_scaled(i, d, a, adesc, bdesc, idesc, scale_a, scale_b, enable):
+    """Start to multiply two matrices whose blocks have scales, and add D, which lies in tensor memory."""
+
+
+@has(PLAIN)
+@multiplying(
+    f"{lines('tcgen05.mma.sp.group.kind', '[meta], ', TAILS, '{.ashift}')} {GROUPS} {KINDS} {collectors('a')}",
+    section="9.7.16.10.9.2",
+)
+def tcgen05_mma_sp(i, d, a, adesc, bdesc, meta, idesc, disabled, enable, scale):
+    """Start to multiply a sparse matrix with a dense one and add D, which lies in tensor memory."""
+
+
+@has(SCALED, FOUR_BITS)
+@multiplying(
+    f"""
+    {lines("tcgen05.mma.sp.group.kind.block_scale{.size}", "[meta], ", SCALED_TAILS)}
+    {GROUPS} {SCALED_KINDS} {SIZES} {collectors("a")}
+    """,
+    section="9.7.16.10.9.2",
+)
+def tcgen05_mma_sp_scaled(i, d, a, adesc, bdesc, meta, idesc, scale_a, scale_b, enable):
+    """Start to multiply a sparse matrix with a dense one, whose blocks have scales, and add D in tensor memory."""
+
+
+@has(ADDRESSES)
+@multiplying(
+    f"{lines('tcgen05.mma.ws.cta_group::1.kind', '', WEIGHTS_TAILS)} {KINDS} {collectors('b0', 'b1', 'b2', 'b3')}",
+    section="9.7.16.10.9.3",
+)
+def tcgen05_mma_ws(i, d, a, adesc, bdesc, idesc, enable, mask):
+    """Start to multiply two matrices, keeping B for the next products, and add D, which lies in tensor memory."""
+
+
+@has(ADDRESSES)
+@multiplying(
+    f"{lines('tcgen05.mma.ws.sp.cta_group::1.kind', '[meta], ', WEIGHTS_TAILS)} {KINDS} {collectors('b0', 'b1', 'b2', 'b3')}",
+    section="9.7.16.10.9.4",
+)
+def tcgen05_mma_ws_sp(i, d, a, adesc, bdesc, meta, idesc, enable, mask):
+    """Start to multiply a sparse matrix with a dense one, keeping B for the next products, and add D in tensor memory."""

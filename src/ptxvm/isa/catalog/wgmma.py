@@ -1,0 +1,225 @@
+"""Matrix products of a warpgroup (PTX 9.7.15)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+
+from ptxvm.algebra.types import b32, f16, f32, s8, u8
+from ptxvm.isa.access import Trait, elements, has
+from ptxvm.isa.matrix import wrong_sort
+from ptxvm.isa.model import Problem, checked
+
+NEEDS = {"": "PTX 8.0, sm_90a"}
+COLUMNS = range(8, 257, 8)
+COLUMNS_OF_INTEGERS = (8, 24, *range(16, 257, 16))
+
+
+def shapes(columns: Iterable[int], depth: int) -> str:
+    """The shapes of 64 rows, as a slot has them."""
+    return ", ".join(f".m64n{n}k{depth}" for n in sorted(columns))
+
+
+# ── products ────────────────────────────────────────────────────────────────────────────
+
+
+def registers_of_the_sum(i):
+    """D is a vector of N / 2 registers, or of N / 4 where each holds two sums of f16."""
+    d, columns = i.shape("d"), int(i.mnk[len("m64n") :].partition("k")[0])
+    wanted = columns // 4 if i.dtype is f16 else columns // 2
+    if d.kind == "vector" and elements(d) == wanted:
+        return None
+    return Problem("P3301", f"D is a vector of {wanted} registers here", operand="d",
+                   ptxas=f"Arguments mismatch for instruction '{i.opcode}'")  # fmt: skip
+
+
+def sort_of_the_sum(i):
+    """The registers of D hold f32 where the sums are of that type, and 32 bits of any other."""
+    return wrong_sort(i, "d", f32 if i.dtype is f32 else b32)
+
+
+def registers_of_a(i):
+    """A is a vector of four registers, or a descriptor."""
+    a = i.shape("a")
+    if a is None:
+        return None
+    if a.kind != "vector" or elements(a) != 4:
+        return Problem("P3303", "A is a vector of 4 registers, or a descriptor of 64 bits", operand="a",
+                       ptxas=f"Arguments mismatch for instruction '{i.opcode}'")  # fmt: skip
+    return wrong_sort(i, "a", b32)
+
+
+def constants(i):
+    """imm-scale is 1 or -1; imm-trans, and scale-d where it is a constant, are 0 or 1."""
+    for name, allowed in (
+        ("scale_d", (0, 1)),
+        ("scale_a", (1, -1)),
+        ("scale_b", (1, -1)),
+        ("trans_a", (0, 1)),
+        ("trans_b", (0, 1)),
+    ):
+        value = i.value(name)
+        if value is not None and value not in allowed:
+            return Problem("P3304", f"this constant is {allowed[0]} or {allowed[1]}, not {value}", operand=name,
+                           ptxas=f"unexpected value '{value}' for instruction '{i.opcode}'")  # fmt: skip
+    return None
+
+
+def selector(i):
+    """The selector of sparse metadata is 0 or 1; of 8-bit elements, where all threads give metadata, 0."""
+    value, most = i.value("selector"), 0 if i.atype.bits == 8 else 1
+    if value is None or 0 <= value <= most:
+        return None
+    return Problem("P3305", f"the selector is 0 to {most} here, not {value}", operand="selector",
+                   ptxas=f"Argument 4 of instruction '{i.opcode}': value '{value}' out of range")  # fmt: skip
+
+
+PRODUCT = Trait(
+    rules=[("P3301", registers_of_the_sum), ("P3302", sort_of_the_sum), ("P3303", registers_of_a), ("P3304", constants)]
+)
+SPARSE = Trait(rules=[("P3305", selector)])
+TYPES = """
+    d a: b32, adesc bdesc: u64 plain, scale_d: pred plain, metadata: u32 plain reg, selector: u32 imm,
+    scale_a scale_b trans_a trans_b: s32 imm
+    """
+multiplying = partial(checked, section="9.7.15.5.2", types=TYPES, needs=NEEDS, fixed="mma_async")
+multiplying_sparse = partial(checked, section="9.7.15.6.4", types=TYPES, needs=NEEDS, fixed="mma_async")
+HALVES = "scale_d, scale_a, scale_b, trans_a, trans_b"
+HALVES_IN_REGISTERS = "scale_d, scale_a, scale_b, trans_b"
+SMALL = "scale_d, scale_a, scale_b"
+HEAD = "wgmma.mma_async.sync{.aligned}.mnk.dtype.atype.btype"
+SPARSE_HEAD = HEAD.replace("mma_async", "mma_async.sp")
+INTEGER_HEAD = HEAD.replace(".dtype", "{.satfinite}.dtype")
+META = "metadata, selector"
+HALF_SLOTS = f".mnk = {{ {shapes(COLUMNS, 16)} }}; .dtype = {{ .f16, .f32 }}; .atype = .btype = {{ .f16, .bf16 }};"
+TF32_SLOTS = f".mnk = {{ {shapes(COLUMNS, 8)} }}; .dtype = {{ .f32 }}; .atype = .btype = {{ .tf32 }};"
+FP8_SLOTS = f".mnk = {{ {shapes(COLUMNS, 32)} }}; .dtype = {{ .f16, .f32 }}; .atype = .btype = {{ .e4m3, .e5m2 }};"
+INTEGER_SLOTS = f".mnk = {{ {shapes(COLUMNS_OF_INTEGERS, 32)} }}; .dtype = {{ .s32 }}; .atype = .btype = {{ .s8, .u8 }};"
+BIT_SLOTS = (
+    f".mnk = {{ {shapes(COLUMNS_OF_INTEGERS, 256)} }}; .dtype = {{ .s32 }}; .atype = .btype = {{ .b1 }}; .op = {{ .and }};"
+)
+
+
+def deeper(slots: str) -> str:
+    """The slots of a sparse product, whose A has half of its elements: K is twice as large."""
+    return re.sub(r"k(\d+)", lambda m: f"k{2 * int(m[1])}", slots)
+
+
+@has(PRODUCT)
+@multiplying(
+    f"""
+    {HEAD}  d, adesc, bdesc, {HALVES};
+    {HEAD}  d, a, bdesc, {HALVES_IN_REGISTERS};
+    {HALF_SLOTS}
+    """
+)
+def wgmma_mma_async(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, trans_a, trans_b):
+    """Start to multiply two matrices of f16 or bf16 and add D, in the registers of a warpgroup."""
+
+
+@has(PRODUCT)
+@multiplying(f"{HEAD}  d, adesc, bdesc, {SMALL}; {HEAD}  d, a, bdesc, {SMALL}; {TF32_SLOTS}")
+def wgmma_mma_async_tf32(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b):
+    """Start to multiply two matrices of tf32 and add D, in the registers of a warpgroup."""
+
+
+@has(PRODUCT)
+@multiplying(f"{HEAD}  d, adesc, bdesc, {SMALL}; {HEAD}  d, a, bdesc, {SMALL}; {FP8_SLOTS}")
+def wgmma_mma_async_fp8(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b):
+    """Start to multiply two matrices of 8-bit floats and add D, in the registers of a warpgroup."""
+
+
+@has(PRODUCT)
+@multiplying(f"{INTEGER_HEAD}  d, adesc, bdesc, scale_d; {INTEGER_HEAD}  d, a, bdesc, scale_d; {INTEGER_SLOTS}")
+def wgmma_mma_async_integer(i, d, a, adesc, bdesc, scale_d):
+    """Start to multiply two matrices of bytes and add D, in the registers of a warpgroup."""
+
+
+@has(PRODUCT)
+@multiplying(f"{HEAD}.op.popc  d, adesc, bdesc, scale_d; {HEAD}.op.popc  d, a, bdesc, scale_d; {BIT_SLOTS}")
+def wgmma_mma_async_bits(i, d, a, adesc, bdesc, scale_d):
+    """Start to combine the bits of each row of A with those of each column of B, count the ones, and add D."""
+
+
+@has(PRODUCT, SPARSE)
+@multiplying_sparse(
+    f"""
+    {SPARSE_HEAD}  d, adesc, bdesc, {META}, {HALVES};
+    {SPARSE_HEAD}  d, a, bdesc, {META}, {HALVES_IN_REGISTERS};
+    {deeper(HALF_SLOTS)}
+    """
+)
+def wgmma_mma_async_sp(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b, trans_a, trans_b):
+    """Start to multiply a sparse matrix of f16 or bf16 with a dense one and add D."""
+
+
+@has(PRODUCT, SPARSE)
+@multiplying_sparse(
+    f"{SPARSE_HEAD}  d, adesc, bdesc, {META}, {SMALL}; {SPARSE_HEAD}  d, a, bdesc, {META}, {SMALL}; {deeper(TF32_SLOTS)}"
+)
+def wgmma_mma_async_sp_tf32(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b):
+    """Start to multiply a sparse matrix of tf32 with a dense one and add D."""
+
+
+@has(PRODUCT, SPARSE)
+@multiplying_sparse(
+    f"{SPARSE_HEAD}  d, adesc, bdesc, {META}, {SMALL}; {SPARSE_HEAD}  d, a, bdesc, {META}, {SMALL}; {deeper(FP8_SLOTS)}"
+)
+def wgmma_mma_async_sp_fp8(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b):
+    """Start to multiply a sparse matrix of 8-bit floats with a dense one and add D."""
+
+
+SPARSE_INTEGER = INTEGER_HEAD.replace("mma_async", "mma_async.sp")
+
+
+@has(PRODUCT, SPARSE)
+@multiplying_sparse(
+    f"""
+    {SPARSE_INTEGER}  d, adesc, bdesc, {META}, scale_d;
+    {SPARSE_INTEGER}  d, a, bdesc, {META}, scale_d;
+    {deeper(INTEGER_SLOTS)}
+    """
+)
+def wgmma_mma_async_sp_integer(i, d, a, adesc, bdesc, metadata, selector, scale_d):
+    """Start to multiply a sparse matrix of bytes with a dense one and add D."""
+
+
+@wgmma_mma_async.rule("P3306")
+@wgmma_mma_async_sp.rule("P3306")
+def types_of_halves(i):
+    """A and B are of one type; sums in f16 are of products of f16."""
+    if i.atype is i.btype and (i.dtype is f32 or i.atype is f16):
+        return None
+    return f"Unexpected instruction types specified for '{i.opcode}'"
+
+
+@wgmma_mma_async_integer.needs_when("PTX 8.4")
+@wgmma_mma_async_sp_integer.needs_when("PTX 8.4")
+def signed_and_unsigned(i):
+    return {i.atype, i.btype} == {s8, u8}
+
+
+# ── order ───────────────────────────────────────────────────────────────────────────────
+
+
+@checked("wgmma.fence.sync{.aligned};", section="9.7.15.7.1", needs=NEEDS, fixed="fence")
+def wgmma_fence(i):
+    """Order accesses to registers and shared memory before those of the next products."""
+
+
+@checked("wgmma.commit_group.sync{.aligned};", section="9.7.15.7.2", needs=NEEDS, fixed="commit_group")
+def wgmma_commit_group(i):
+    """Make a group of the products that the warpgroup has started since it made the last one."""
+
+
+@checked("wgmma.wait_group.sync{.aligned}  n;", section="9.7.15.7.3", types="n: u32 imm", needs=NEEDS, fixed="wait_group")
+def wgmma_wait_group(i, n):
+    """Wait until at most the `n` latest groups of products go on."""
+
+
+@wgmma_wait_group.rule("P3307")
+def number_of_groups(i):
+    """The number of groups is not negative."""
+    n = i.value("n")
+    return f"Argument 0 of instruction 'wgmma.wait_group': unexpected value '{n}'" if n is not None and n < 0 else None
