@@ -8,7 +8,8 @@ from functools import cache
 
 from ptxvm.algebra.types import Type
 from ptxvm.isa.catalog import load_catalog
-from ptxvm.isa.model import ISA, Decoded, Form, Instruction
+from ptxvm.isa.model import ISA, Decoded, Instruction
+from ptxvm.isa.notation import Form
 from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.targets import Target
 

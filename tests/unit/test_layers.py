@@ -64,3 +64,17 @@ def locked(lock: Path) -> dict[str, str]:
     """The version of each distribution in a lock."""
     heads = (line.split(" ")[0] for line in lock.read_text().splitlines() if "==" in line and not line.startswith(" "))
     return dict(head.split("==") for head in heads)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_no_module_exports_what_it_only_imports(path: Path) -> None:
+    """A name in `__all__` counts as used, so an import that is there and nowhere else would never be missed; packages may."""
+    names: set[str] = set()
+    imported: set[str] = set()
+    for node in ast.parse(path.read_text()).body if path.name != "__init__.py" else ():
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                imported |= {alias.asname or alias.name for alias in node.names}
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=exported)):
+                names = {each.value for each in exported if isinstance(each, ast.Constant)}
+    assert names & imported == set()

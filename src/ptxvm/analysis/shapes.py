@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ptxvm.algebra.types import Type
 from ptxvm.analysis.constants import COMPARISONS, ConstantError, evaluate
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.symbols import Register
@@ -189,6 +188,3 @@ def _expression(node: tree.Operand) -> int | None:
     except ConstantError:
         return None
     return value if isinstance(value, int) else None
-
-
-__all__ = ["INTEGER", "Type", "constant", "names_in", "shape_of"]

@@ -8,7 +8,7 @@ from ptxvm.analysis import instruction_codes as _codes  # noqa: F401 - enters it
 from ptxvm.analysis.calls import check_calls
 from ptxvm.analysis.naming import report_unknown
 from ptxvm.analysis.parameters import check_parameters
-from ptxvm.analysis.program import Bound, Function, Program
+from ptxvm.analysis.program import Bound, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shapes import constant, names_in, shape_of
@@ -111,6 +111,3 @@ def word_span(node: tree.Instruction, text: str, word: str) -> Span:
     """Where a modifier stands in the head."""
     at = text.find(f".{word}", node.head_start, node.head_end)
     return Span(at, at + len(word) + 1) if at >= 0 else Span(node.head_start, node.head_end)
-
-
-__all__ = ["Function", "validate"]

@@ -25,7 +25,8 @@ from ptxvm.cli.run_report import Report, short_name
 from ptxvm.cli.terminal import console, has_color, tabulated, width, working
 from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.render import render, summary
-from ptxvm.machine.launch import LaunchShape, pack_arguments
+from ptxvm.machine.arguments import pack_arguments
+from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.options import DUMPS, Check, Dump, EngineName, Numerics
 from ptxvm.syntax.source import Source
 

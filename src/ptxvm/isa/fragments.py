@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any
 
 from ptxvm.algebra.types import Type, bf16, f16, f32
-from ptxvm.isa.special_registers import WARP
 
 Layout = Callable[[Any, int], tuple[Any, Any]]
 """Where an element of a lane stands: `(lane, element) -> (row, column)`."""
@@ -204,16 +203,3 @@ def quarter_fragment(matrix: str, type: Type, order: str = "row") -> Fragment:
         return Fragment(f16, (4, 8), swapped(along_k if order == "col" else across_k), 4, 2, matrices=4)
     layout, registers = (along_k, 4) if type is f16 else (float_quads, 8)
     return Fragment(type, (8, 8), layout, 8, registers, matrices=4)
-
-
-__all__ = [
-    "WARP",
-    "Fragment",
-    "Layout",
-    "Product",
-    "Tiles",
-    "dimensions",
-    "mma_fragment",
-    "quarter_fragment",
-    "wmma_fragment",
-]

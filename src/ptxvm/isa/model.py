@@ -28,7 +28,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.diagnostics import Code, register_lookup
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.exactness import DEFINED, Exactness
-from ptxvm.isa.notation import Form, Operand, Slot, parse_forms
+from ptxvm.isa.notation import Form, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
 
 KEEPS_SUBNORMALS = 20  # the first target with subnormal f32 values
@@ -404,19 +404,3 @@ def candidates(opcode: str, words: Sequence[str]) -> tuple[Decoded, ...]:
         if match.fits:
             found.append(Decoded(of, form, match.bound))
     return tuple(found)
-
-
-__all__ = [
-    "ISA",
-    "Decoded",
-    "Form",
-    "Instruction",
-    "Operand",
-    "Problem",
-    "Rule",
-    "Slot",
-    "alu",
-    "candidates",
-    "checked",
-    "instruction",
-]

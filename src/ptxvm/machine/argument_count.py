@@ -63,6 +63,3 @@ def _parameters(type: str) -> int:
         return 5 + 2 * int(found["dimensions"])
     found = _TUPLE.fullmatch(type)
     return int(found["count"]) if found else 1
-
-
-__all__ = ["kernel_name", "short", "wrong_count"]

@@ -11,7 +11,6 @@ from ptxvm.analysis.shared import most_static
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES
 from ptxvm.isa.targets import Target
-from ptxvm.machine.arguments import Arguments, pack_arguments
 from ptxvm.machine.options import extent
 from ptxvm.syntax import tree
 
@@ -106,6 +105,3 @@ def _directive(kernel: Function, name: str) -> Extent | None:
     sizes = [each.value for each in node.arguments if isinstance(each, tree.Integer)]
     x, y, z = (*sizes, 1, 1, 1)[:3]
     return x, y, z
-
-
-__all__ = ["Arguments", "LaunchShape", "pack_arguments"]

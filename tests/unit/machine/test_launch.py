@@ -9,9 +9,10 @@ import pytest
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.symbols import Variable
+from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.launch import LaunchShape, pack_arguments
+from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory, default_memory
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source

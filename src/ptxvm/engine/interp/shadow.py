@@ -20,7 +20,7 @@ from ptxvm.engine.interp.objects import CALLS, Block, Objects
 from ptxvm.engine.interp.ports import Access
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.shadow_algebra import LOST, NUMBER, SET, joined, lost, whole
-from ptxvm.engine.interp.tracked import TAGS, UNSET, Read
+from ptxvm.engine.interp.tracked import TAGS, Read
 from ptxvm.machine.allocation import Allocation
 
 CELL = 4  # bytes
@@ -405,6 +405,3 @@ def planes_of(place: Place) -> list[tuple[int, int]]:
     if slot < 0 or planes is None:
         return []
     return [(plane, planes.place(slot, plane)) for plane in planes.of(slot)]
-
-
-__all__ = ["UNSET", "Place", "Shadow"]

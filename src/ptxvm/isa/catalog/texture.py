@@ -427,6 +427,3 @@ def address_of_variable(i):
     if i.shape("a").kind == "variable":
         return "Arguments mismatch for instruction 'istypep'"
     return None
-
-
-__all__ = ["istypep", "tex", "tld4", "txq", "txq_level"]

@@ -24,8 +24,8 @@ LEGEND = """\
 A value is a constant (= 5), uniform (one scalar for all lanes), affine in the number of the lane (base + 4·lane; u is
 a scalar that the code computes, lane%16 and lane/16 count within and between groups of 16 lanes), or varies (a vector).
 Memory: one place for all lanes is a broadcast or a single store; rows are contiguous, for some lanes each, or permuted
-between memory and the lanes; gathers, scatters and accesses lane by lane are slow.  Control: lanes stay together, or may
-part; where lanes part in the version for whole warps, the warp goes on in the masked one."""
+between memory and the lanes; gathers, scatters and accesses lane by lane are slow.  Control: lanes stay together, or
+may part; where lanes part in the version for whole warps, the warp goes on in the masked one."""
 
 
 @dataclass(frozen=True, slots=True)

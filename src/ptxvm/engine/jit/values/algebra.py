@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.derived.floats import negate
-from ptxvm.algebra.types import Type, f16, f32, f64, pred, s64, u32, u64
+from ptxvm.algebra.types import Type, f16, f32, f64, pred, u32, u64
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.engine.jit.ir import constant_folding
 from ptxvm.engine.jit.ir.builder import Code
@@ -21,7 +21,6 @@ from ptxvm.engine.jit.ir.lane_values import (
     from_lanes,
     literal,
     possible_bits,
-    primitive,
     scalar_type,
     splat_literal,
     text,
@@ -462,6 +461,3 @@ class LlvmAlgebra(VectorAlgebra):
     def derived_ex2(self, a: Value) -> Value:
         """2**a."""
         return approx_exact.function(self, self.writer, "ex2", a, approximations.ex2.__wrapped__)  # type: ignore[attr-defined]
-
-
-__all__ = ["LlvmAlgebra", "primitive", "s64", "u32", "u64"]

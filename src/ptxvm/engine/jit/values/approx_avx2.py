@@ -108,6 +108,3 @@ class Avx2Writer(Writer):
         whole = self.code.intrinsic(DOUBLES, f"llvm.trunc.v{half}f64", (DOUBLES, total))
         kept = self.op(f"and {words} {self.op(f'bitcast {DOUBLES} {whole} to {words}')}, splat (i64 {CUT})")
         return self.op(f"fptrunc {DOUBLES} {self.op(f'bitcast {words} {kept} to {DOUBLES}')} to {single}")
-
-
-__all__ = ["Avx2Writer", "available"]

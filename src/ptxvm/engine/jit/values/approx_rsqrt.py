@@ -192,6 +192,3 @@ def pairs(code: Code, a: str) -> list[Pair]:
     """Registers of a vector, two by two."""
     parts = registers(code, a)
     return [Pair(code, *each) for each in zip(parts[::2], parts[1::2], strict=True)]
-
-
-__all__ = ["Exact"]

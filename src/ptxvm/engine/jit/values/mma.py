@@ -47,6 +47,3 @@ def _of_floats(product: Product) -> bool:
         return False
     added = {product.c.type, product.d.type} <= {f16, f32}
     return added and product.a.type is product.b.type and product.a.type in FORMS and not product.finite
-
-
-__all__ = ["written"]
