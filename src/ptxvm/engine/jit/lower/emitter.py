@@ -14,6 +14,7 @@ from ptxvm.engine.jit.cfg.nodes import Node, is_barrier, is_collective
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
 from ptxvm.engine.jit.memory import barrier_epochs
+from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.merged_checks import Ranges
 from ptxvm.engine.jit.node import counters
@@ -21,6 +22,7 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.operands import Operands
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.model import PORTS, Decoded
 
 
@@ -37,6 +39,12 @@ PORT: dict[str, Any] = {
 }  # fmt: skip
 
 
+def only_stores(bound: Bound) -> bool:
+    """Does it do nothing but store to memory?"""
+    accesses = bound.summary.accesses
+    return bound.i.of.effects == {"mem"} and bool(accesses) and all(each.verb is Verb.WRITE for each in accesses)
+
+
 class Emitter(Operands):
     """Writes a node for whole warps (`full`), or for the lanes of a mask."""
 
@@ -45,6 +53,7 @@ class Emitter(Operands):
         self.tail_guard: Raw | None = None  # the lanes that run the predicated tail
         self.action: Action | None = None
         self.merged = self.ranges = Ranges(self)
+        self.stores = JoinedStores(self)
         self._port: Memory | None = None
 
     def memory(self, bound: Bound) -> Memory:
@@ -72,10 +81,12 @@ class Emitter(Operands):
                 break
             self.instruction(bound)
             self.code.cut()
+        self.stores.settle()
         self.merged.settle()
 
     def _skip_branch(self, bound: Bound) -> None:
         """Write a branch to the end of the node, and the predicated tail for the lanes that do not take it."""
+        self.stores.settle()
         staying = (~Value(self.alg, pred, self._guard_of(bound))).raw
         self.note("together" if isinstance(staying, Affine) else f"{self.node.predicated_tail} predicated")
         self.guard = self.tail_guard = staying
@@ -104,6 +115,8 @@ class Emitter(Operands):
         if self.node.waits:
             guard = None  # the lanes that waited had a true guard
         effects = i.of.effects
+        if effects and (guard is not None or not only_stores(bound)):
+            self.stores.settle()
         known = isinstance(guard, Affine) and guard.constant is None
         if known and effects & {"mem", "warp"} and not is_barrier(i) and not (is_collective(i) and self._parts(guard)):
             self.guard = None

@@ -85,6 +85,11 @@ def _piece(fixed: Pattern, moving: list[tuple[Pattern, str]], first: int, count:
     return None
 
 
+def elements(size: int, count: int) -> Pattern:
+    """The distances of the elements of a vector."""
+    return tuple(range(0, size * count, size))
+
+
 class Addressing:
     """Loads and stores of checked addresses, for the active lanes."""
 
@@ -183,7 +188,7 @@ class Addressing:
         """How to access rows and permute them, where all lanes are active."""
         if affine is None or self.at.active_vector() is not None:
             return None
-        return (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, count, self.width)
+        return (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, elements(size, count), self.width)
 
     def _row_pointers(self, space: str, raw: Affine, plan: permuted_rows.Plan) -> list[str]:
         """Where rows begin: those of the same scalars at constant distances."""
@@ -224,6 +229,10 @@ class Addressing:
             found.append(code.concatenate(llvm, [made[part] for part in lanes], each))
             self.at.light[found[-1]] = -(-len({*lanes}) * each * size // 64)
         return found
+
+    def places(self, space: str, raw: Raw, offset: int) -> str:
+        """The pointers of all lanes, some bytes further on."""
+        return self._element(self.pointers(space, raw), offset)
 
     def _element(self, places: str, offset: int) -> str:
         return self.code.emit(f"getelementptr i8, <{self.width} x ptr> {places}, i64 {offset}") if offset else places
@@ -332,7 +341,7 @@ class Addressing:
         cut = pieces(affine, size * count, self.width) if affine is not None else None
         if affine is None or cut is None or not all(p.contiguous for p in cut):
             if affine is not None and (plan := self._plan(affine, size, count, writing=True)) is not None:
-                self._store_permuted(space, llvm, size, affine, plan, vectors)
+                self.store_permuted(space, llvm, size, affine, plan, vectors)
                 return
             places = self.pointers(space, raw)
             for n, vector in enumerate(vectors):
@@ -364,9 +373,10 @@ class Addressing:
         for vector, value, pointer in whole:
             code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
 
-    def _store_permuted(
+    def store_permuted(
         self, space: str, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]
     ) -> None:  # fmt: skip
+        """Store vectors of all lanes as the rows of a plan."""
         code, each = self.code, plan.each
         starts = range(0, self.width, each)
         parts = [

@@ -64,12 +64,17 @@ class Memory(Port):
         self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
     ) -> None:
         """A scalar store, a contiguous one, or a scatter."""
+        weak = attributes.get("order") in (None, "weak")
+        if not weak:
+            self.at.stores.settle()
         if attributes.get("order") == "release":
             self.fence("release", attributes.get("scope") or "gpu")
         count = len(values)
         (space, raw), size = self._where(space, address), type.bytes * count
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
         self.access = Access.of(Verb.WRITE, type, attributes)
+        bound = self.bound if weak and space == "global" else None
+        waits = self.at.stores.waits(space, type.bytes, raw, count, bound) if weak else None
         pointer = self._checked(space, raw, size, writing=True)
         self.at.dirty = True
         llvm = scalar_type(type)
@@ -80,10 +85,12 @@ class Memory(Port):
                 place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * type.bytes}")
                 self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {place}, align {min(type.bytes, 16)}")
             return
-        self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=True))
         vectors = [self.alg.vector(type, v.raw) for v in values]
-        weak = space == "global" and attributes.get("order") in (None, "weak")
-        self.addressing.store(space, llvm, type.bytes, raw, vectors, self.bound if weak else None)
+        if waits is not None:
+            waits(llvm, vectors)
+            return
+        self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=True))
+        self.addressing.store(space, llvm, type.bytes, raw, vectors, bound)
 
     def _where(self, space: str, address: Value) -> tuple[str, Raw]:
         """The space without its sub-space, and the significant bits of the address."""
@@ -142,6 +149,7 @@ class Memory(Port):
         code.branch(good, onward, slow, likely=True)
         with code.scope():
             code.block(slow)
+            self.at.stores.write_aside()
             self._slow(site, space, raw, size, onward)
         code.block(onward)
 

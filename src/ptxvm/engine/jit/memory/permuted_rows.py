@@ -67,26 +67,26 @@ def kind(plan: Plan) -> str:
 # ── which rows ──────────────────────────────────────────────────────────────────────────
 
 
-def loads(raw: Affine, size: int, count: int, width: int) -> Plan | None:
-    """How to load vectors of `count` elements; None where a gather does as well."""
+def loads(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
+    """How to load elements some bytes from the address of each lane; None where a gather does as well."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
-    return _loads(*_elements(raw, size, count, width), size, count, width, register(size))
+    return _loads(*_elements(raw, offsets, width), size, len(offsets), width, register(size))
 
 
-def stores(raw: Affine, size: int, count: int, width: int) -> Plan | None:
+def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
     """How to store them; None where a scatter does as well, or where the order of lanes counts."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
-    return _stores(*_elements(raw, size, count, width), size, count, width, register(size))
+    return _stores(*_elements(raw, offsets, width), size, len(offsets), width, register(size))
 
 
-def _elements(raw: Affine, size: int, count: int, width: int) -> tuple[tuple[Pattern, ...], Pattern]:
+def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern, ...], Pattern]:
     """Of every lane the factors of its scalars, and of every element of every lane its distance in bytes."""
     moving = [k for k, u in raw.terms if not isinstance(u, int)]
     fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
     factors = tuple(zip(*moving, strict=True)) if moving else ((),) * width
-    return factors, tuple(n + size * c for c in range(count) for n in fixed)
+    return factors, tuple(n + offset for offset in offsets for n in fixed)
 
 
 @lru_cache(REMEMBERED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ptxvm.algebra.types import Type, pred
@@ -31,6 +32,22 @@ class MergedChecks(Protocol):
         """Does a shared check cover an access?"""
 
 
+Waiting = Callable[[str, list[str]], None]  # what is told the LLVM type and the vectors of a store that waits
+
+
+class StoreQueue(Protocol):
+    """Stores that wait for others beside them (`memory.joined_stores`)."""
+
+    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> Waiting | None:
+        """How a store waits, if it may."""
+
+    def settle(self) -> None:
+        """Write what waits."""
+
+    def write_aside(self) -> None:
+        """Write it before a check fails."""
+
+
 NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
 
 
@@ -39,6 +56,7 @@ class NodeBuilder(operands.Operands):
 
     alg: LlvmAlgebra
     ranges: MergedChecks
+    stores: StoreQueue
 
     def __init__(self, kernel: KernelContext, node: Node, *, full: bool) -> None:
         self.kernel, self.node, self.full = kernel, node, full
@@ -249,11 +267,7 @@ class NodeBuilder(operands.Operands):
         vector = f"<{self.width} x {llvm}>"
         size = 8 if llvm in ("i64", "double") else 4
         if llvm not in NATIVE:
-            name = self._loop_helper("scatter", llvm)
-            for n in self.code.warps():
-                part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))
-                given = ", ".join(f"{t} {x}" for t, x in (part, *self._of_warp(n, places, mask)))
-                self.code.run(f"call void @{name}({given})")
+            self.scatter_out_of_line(llvm, value, places, mask)
             return
         name = f"llvm.masked.scatter.v{self.width}{short(llvm)}.v{self.width}p0"
         self.code.unit.declarations[name] = (
@@ -263,6 +277,14 @@ class NodeBuilder(operands.Operands):
         self.code.run(
             f"call void @{name}({vector} {value}, <{self.width} x ptr> {places}, i32 {size}, <{self.width} x i1> {predicate})"
         )
+
+    def scatter_out_of_line(self, llvm: str, value: str, places: str, mask: str | None = None) -> None:
+        """The same of integers by a function, a warp at a time."""
+        name = self._loop_helper("scatter", llvm)
+        for n in self.code.warps():
+            part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))
+            given = ", ".join(f"{t} {x}" for t, x in (part, *self._of_warp(n, places, mask)))
+            self.code.run(f"call void @{name}({given})")
 
     def _transcendental(self, alg: LlvmAlgebra, function: str, type: Type, a: Raw) -> Raw:
         """A transcendental function of all lanes, computed by NumPy."""

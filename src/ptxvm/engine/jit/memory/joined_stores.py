@@ -1,0 +1,121 @@
+"""Stores of a lane to neighbouring elements, as to the members of a structure: written together, as rows of all lanes.
+
+A store whose lanes are apart waits for those that fill the gaps.  Nothing but stores and arithmetic may come between:
+what else has an effect, and the end of the node, settle what waits.  Every store is checked in its place; where a check
+fails, those before it are written first, so that a fault leaves the memory that it would leave lane by lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, wrapped
+from ptxvm.engine.jit.memory import permuted_rows
+from ptxvm.engine.jit.memory.addressing import Addressing, pieces
+from ptxvm.engine.jit.node.node import NodeBuilder, Waiting
+
+MOST = 16  # stores that wait: their values take registers
+CONCATENATED = (2, 4)  # how many neighbours `Addressing.store` takes as one vector
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A checked store of vectors of integers, its address as a root and a distance, and its position in the node."""
+
+    space: str
+    size: int
+    raw: Raw
+    affine: Affine  # the same, relative to its window
+    root: Scalar
+    offset: int
+    vectors: list[str]
+    weak: Bound | None
+    position: int
+
+    @property
+    def offsets(self) -> list[int]:
+        """Of its elements."""
+        return [self.offset + n * self.size for n in range(len(self.vectors))]
+
+    def joins(self, other: Store) -> bool:
+        """Do lanes store a constant distance away, to other elements?"""
+        alike = (self.space, self.size, self.root, self.affine.terms) == (
+            other.space,
+            other.size,
+            other.root,
+            other.affine.terms,
+        )
+        return alike and (self.weak is None) == (other.weak is None) and not {*self.offsets} & {*other.offsets}
+
+
+class JoinedStores:
+    """The stores of a node that wait."""
+
+    def __init__(self, at: NodeBuilder) -> None:
+        self.at, self.code = at, at.code
+        self.addressing = Addressing(at)
+        self.waiting: list[Store] = []
+
+    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> Waiting | None:
+        """How a store waits, if it may; what it cannot be joined with is settled."""
+        made = self._store(space, size, raw, count, weak)
+        if self.waiting and (made is None or len(self.waiting) == MOST or not all(made.joins(each) for each in self.waiting)):
+            self.settle()
+        return partial(self._add, made) if made is not None else None
+
+    def _store(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> Store | None:
+        at = self.at
+        affine = self.addressing.affine(space, raw)
+        if affine is None or not affine.terms or size > 8 or at.active_vector() is not None or at.nested:
+            return None
+        cut = pieces(affine, size * count, at.width)
+        if at.kernel.shadow is not None or (cut is not None and all(piece.contiguous for piece in cut)):
+            return None
+        bits = 32 if space == "shared" else 64
+        root, offset = ("", affine.base) if isinstance(affine.base, int) else self.code.sums.get(affine.base, (affine.base, 0))
+        return Store(space, size, raw, affine, root, wrapped(offset, bits), [""] * count, weak, at.position)
+
+    def _add(self, store: Store, llvm: str, vectors: list[str]) -> None:
+        held, word = f"<{self.code.width} x {llvm}>", f"<{self.code.width} x i{8 * store.size}>"
+        store.vectors[:] = [self.code.bitcast(held, vector, word) for vector in vectors]
+        self.waiting.append(store)
+
+    def settle(self) -> None:
+        """Write what waits."""
+        stores, self.waiting = sorted(self.waiting, key=lambda store: store.offset), []
+        if len(stores) < 2 or not self._together(stores):
+            for store in sorted(stores, key=lambda store: store.position):
+                self._alone(store)
+
+    def write_aside(self) -> None:
+        """Write what waits in code that seldom runs; it waits still."""
+        for store in self.waiting:
+            for n, vector in enumerate(store.vectors):
+                places = self.addressing.places(store.space, store.raw, n * store.size)
+                self.at.scatter_out_of_line(f"i{8 * store.size}", vector, places)
+
+    def _alone(self, store: Store) -> None:
+        llvm, count = f"i{8 * store.size}", len(store.vectors)
+        self.at.notes[store.position] = self.addressing.kind(store.space, store.raw, store.size, count, writing=True)
+        self.addressing.store(store.space, llvm, store.size, store.raw, store.vectors, store.weak)
+
+    def _together(self, stores: list[Store]) -> bool:
+        """As one store of all elements, if that is worth it."""
+        first = stores[0]
+        space, size, raw, affine, width = first.space, first.size, first.raw, first.affine, self.code.width
+        vectors = [vector for store in stores for vector in store.vectors]
+        offsets = tuple(n - first.offset for store in stores for n in store.offsets)
+        filled = offsets == tuple(range(0, size * len(vectors), size)) and len(vectors) in CONCATENATED
+        cut = pieces(affine, size * len(vectors), width) if filled else None
+        if cut is not None and all(piece.contiguous for piece in cut):
+            said = self.addressing.kind(space, raw, size, len(vectors), writing=True)
+            self.addressing.store(space, f"i{8 * size}", size, raw, vectors, first.weak)
+        elif (plan := permuted_rows.stores(affine, size, offsets, width)) is not None:
+            said = permuted_rows.kind(plan)
+            self.addressing.store_permuted(space, f"i{8 * size}", size, affine, plan, vectors)
+        else:
+            return False
+        self.at.notes |= {store.position: f"{said}, with {len(stores) - 1} more" for store in stores}
+        return True
