@@ -13,6 +13,7 @@ from ptxvm.engine import operands
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import DOUBLE, FUNCTIONS
 from ptxvm.engine.jit.cfg.nodes import Node
+from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.ir.runtime import runtime
@@ -32,6 +33,8 @@ class MergedChecks(Protocol):
         """Does a shared check cover an access?"""
 
 
+NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
+PARTS_OF_WORDS = ("i8", "i16")  # which it does not
 Waiting = Callable[[str, list[str]], None]  # what is told the LLVM type and the vectors of a store that waits
 
 
@@ -46,9 +49,6 @@ class StoreQueue(Protocol):
 
     def write_aside(self) -> None:
         """Write it before a check fails."""
-
-
-NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
 
 
 class NodeBuilder(operands.Operands):
@@ -227,6 +227,8 @@ class NodeBuilder(operands.Operands):
         vector = f"<{self.width} x {llvm}>"
         predicate = mask or "splat (i1 true)"
         size = 8 if llvm in ("i64", "double") else 4
+        if llvm in PARTS_OF_WORDS and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
+            return self._gather_parts(llvm, places)
         if llvm not in NATIVE:
             name = self._loop_helper("gather", llvm)
             parts = [
@@ -245,6 +247,16 @@ class NodeBuilder(operands.Operands):
             (vector, "zeroinitializer"),
         ]
         return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *given, pure=False)}", pure=False)
+
+    def _gather_parts(self, llvm: str, places: str) -> str:
+        """Bytes or halves, of the aligned words that they are in: these are in one page, and in one word of the processor."""
+        code, words, pointers = self.code, f"<{self.width} x i32>", f"<{self.width} x i64>"
+        address = code.emit(f"ptrtoint <{self.width} x ptr> {places} to {pointers}")
+        aligned = code.emit(f"and {pointers} {address}, splat (i64 -4)")
+        word = self.gather("i32", code.emit(f"inttoptr {pointers} {aligned} to <{self.width} x ptr>"), None)
+        low = code.emit(f"and {words} {code.emit(f'trunc {pointers} {address} to {words}')}, splat (i32 3)")
+        moved = code.emit(f"lshr {words} {word}, {code.emit(f'shl {words} {low}, splat (i32 3)')}")
+        return code.emit(f"trunc {words} {moved} to <{self.width} x {llvm}>")
 
     def _loop_helper(self, kind: str, llvm: str) -> str:
         """A helper that gathers or scatters lane by lane."""
