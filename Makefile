@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage format docs score bench ptx picture lock changelog clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage branches format docs score bench ptx picture lock changelog clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -56,7 +56,16 @@ fuzz: $(VENV)/dev.done ## 500 random kernels on both engines; what fails becomes
 	$(BIN)/pytest -n 0 --hypothesis-profile=long tests/generated/test_engines_agree.py -k random
 
 coverage: $(VENV)/dev.done ## the tests with coverage, which takes three times as long: the JIT translates kernels in Python
-	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:.cache/coverage.xml
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:.cache/coverage.xml --cov-fail-under=92
+
+# The rooms that need no engine, and the tests that are about them: the conformance files run on the interpreter only.
+PURE := src/ptxvm/algebra/*,src/ptxvm/diagnostics/*,src/ptxvm/isa/*,src/ptxvm/syntax/*
+
+branches: $(VENV)/dev.done ## the branches of the rooms that need no engine: four minutes of a processor
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report= -k "not jit and not full_disk" \
+		tests/conformance tests/generated/test_specification.py tests/generated/test_summary.py tests/generated/test_types.py \
+		tests/unit/test_misuse.py $(addprefix tests/unit/,analysis cli diagnostics isa reference syntax)
+	$(BIN)/coverage report --fail-under=97 --include='$(PURE)'
 
 docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is made from the declarations
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
