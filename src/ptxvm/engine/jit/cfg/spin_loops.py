@@ -1,9 +1,9 @@
 """Spin loops: loops that wait for what another thread writes.  A kernel that has one needs a fair scheduler.
 
-Such a loop polls with an atomic or a strong load; or it cannot end by itself.  It cannot where a weak load of one address
-decides every exit, and nothing that the loop changes does: no register that an iteration computes from the one before
-(`for (i = 0; i < *n; i++)` ends by its `i`), and no store to that address.  A call polls if the function that it calls
-does; it loads weakly if that function loads and changes no memory.
+Such a loop polls with an atomic or a strong load, of which the value may pass through memory; or it cannot end by itself.
+It cannot where a weak load of one address decides every exit, and nothing that the loop changes does: no register that an
+iteration computes from the one before (`for (i = 0; i < *n; i++)` ends by its `i`), and no store to that address.  A call
+polls if the function that it calls does; it loads weakly if that function loads and changes no memory.
 """
 
 from __future__ import annotations
@@ -88,16 +88,27 @@ def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: Calls
     polled = _written(b for b in code if _polls(b) or b in calls.polling)
     if not polled:
         return found
-    tainted = polled | _dependent(_data_flow(code), polled)
+    flows = _data_flow(code)
+    always = polled | _dependent(flows, polled)
     for first, last in loops:
         inside = code[first : last + 1]
         if not any(_polls(b) or b in calls.polling for b in inside):
             continue
+        passed = _passed_on(inside)
+        tainted = always | passed | _dependent(flows, passed)
         for bound in inside:
             guard = bound.guard()
             if guard is not None and "flow" in bound.i.of.effects and tainted & bit_of(guard[0]):
                 found.add(code[last])
     return found
+
+
+def _passed_on(inside: list[Bound]) -> int:
+    """The registers that a loop loads after it has stored what a strong load gave it: one thread polls for its CTA."""
+    polled = _written(b for b in inside if any(access.strong for access in b.summary.having(Verb.READ)))
+    polled |= _dependent(_data_flow(inside), polled)
+    stores = any(_writes(bound) and _read(bound) & polled for bound in inside)
+    return _written(bound for bound in inside if _loads_weakly(bound)) if stores else 0
 
 
 def _polls(bound: Bound) -> bool:

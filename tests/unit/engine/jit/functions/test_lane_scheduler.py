@@ -778,3 +778,26 @@ AGAIN:
     out = np.zeros(2, np.uint32)
     body.launch(grid=40, block=64, args=[out], engine="jit")
     assert out.tolist() == [40, 40]
+
+
+def test_one_thread_of_each_cta_polls_and_tells_the_others_through_shared_memory() -> None:
+    """What it has loaded decides about the loop by way of a store and a load."""
+    body = kernel("""
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %nctaid.x;
+    setp.eq.u32 %p0, %t, 0;
+    @%p0 red.global.add.u32 [%base], 1;
+AGAIN:
+    @%p0 ld.relaxed.gpu.u32 %r2, [%base];
+    @%p0 st.shared.u32 [word], %r2;
+    bar.sync 0;
+    ld.shared.u32 %r3, [word];
+    bar.sync 0;
+    setp.ne.u32 %p1, %r3, %r1;
+    @%p1 bra AGAIN;
+    @%p0 red.global.add.u32 [%base+4], 1;
+""", shared=".shared .u32 word;")  # fmt: skip
+    assert spins(body.module.image, body.function)
+    out = np.zeros(2, np.uint32)
+    body.launch(grid=40, block=64, args=[out], engine="jit")
+    assert out.tolist() == [40, 40]
