@@ -105,7 +105,7 @@ def refuse(source: Source, diagnostics: list[Diagnostic]) -> None:
 
 
 class Module:
-    """One or more bound programs in the memory of a device, which is given back when nobody has the module any more."""
+    """One or more bound programs in the memory of a device, which is given back when the module is no longer referenced."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self.programs = list(programs)
@@ -340,7 +340,7 @@ def watching(
     module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, turn: Turn,
     allow: Collection[str] = (),
 ) -> Watch | None:  # fmt: skip
-    """Who is to watch the launch, if anything is checked; on the JIT it is asked only for what is suspicious there.
+    """The watcher of the launch, if anything is checked; with the JIT it follows only what its prefilter suspects.
 
     Of a launch on a stream all accesses are wanted, for later ones to be compared with.
     """

@@ -50,7 +50,7 @@ def read_module(module: Module) -> list[KernelTest]:
     return read_kernels(module.programs[0], module.image, explore)
 
 
-class Nobody(Checker):
+class Silent(Checker):
     """Checks nothing, so that a schedule may be random and a fault stays a fault."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Machine:
         for place in places:
             place.held[:] = np.frombuffer(place.first, np.uint8)
         interprets = engine == "interp"
-        watch = Watch(Nobody(), 1, seed) if interprets else None
+        watch = Watch(Silent(), 1, seed) if interprets else None
         chosen = self.module.interpreter if interprets else self.module.jit
         try:
             launch(chosen, how.kernel, how.grid, how.block, how.args, shared=how.shared, watch=watch, steps=STEPS)

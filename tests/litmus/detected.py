@@ -10,7 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from ptxvm.algebra.types import Type
-from ptxvm.checkers.race import Race, RaceDetector
+from ptxvm.checkers.race import RaceDetector
+from ptxvm.checkers.race_pair import Race
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Scene
 from ptxvm.machine.launch import LaunchShape

@@ -7,10 +7,17 @@ reader.  Masks and divergence never appear: the engine decides which lanes an in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
+
+Symbol: TypeAlias = Any
+"""What the analysis has bound a name to, which the algebra does not know: a label, a table, a function, arguments."""
+
+Request: TypeAlias = Any
+"""What a meaning yields to wait; its engine made it."""
 
 
 class ConditionCode(Protocol):
@@ -22,19 +29,20 @@ class ConditionCode(Protocol):
 class AccessAttributes(TypedDict, total=False):
     """What an instruction says of an access beside its space, type and address.
 
-    `order` is weak, relaxed, acquire, release, acq_rel, sc, volatile or mmio; `scope` cta, cluster, gpu or sys, None where
-    the instruction names none.  `operation` names an update that engines have ready-made (`add`, `cas`, …); `mbarrier` is
-    the step of the mbarrier that lies there; `proxy` is `texture` for what a non-coherent cache may serve.  `cache` and
-    `level` are hints.
+    `scope` is None where the instruction names none.  `operation` names an update that engines have ready-made (`add`,
+    `cas`, …); `mbarrier` is the step of the mbarrier that lies there; `proxy` is `texture` for what a non-coherent cache
+    may serve.  `cache` and `level` are hints.  `group` is the kind of an `asynchronous` copy.
     """
 
-    order: str
-    scope: str | None
+    order: Order
+    scope: Scope | None
     operation: str
     mbarrier: str
     proxy: str
     cache: str | None
     level: str | None
+    asynchronous: bool
+    group: str
 
 
 class Memory(Protocol):
@@ -65,7 +73,7 @@ class Memory(Protocol):
     ) -> Value:
         """Replace what is there by `update(old, *operands)` in one step; returns the old value."""
 
-    def fence(self, order: str, scope: str) -> None:
+    def fence(self, order: FenceKind, scope: Scope) -> None:
         """Order the accesses before against those after (PTX 9.7.12.3)."""
 
     def phase_over(
@@ -104,7 +112,7 @@ class Peers(Protocol):
     def ballot(self, payload: int = 0) -> Value:
         """One bit (u32) for each participating lane whose predicate is true."""
 
-    def multiply(self, product: Any, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+    def multiply(self, product: Symbol, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
         """The registers of D = A * B + C, an `isa.fragments.Product` of what whole warps hold.
 
         Faults where a warp is not whole.
@@ -125,7 +133,7 @@ class Warp(Protocol):
     def active(self) -> Value:
         """One bit for each lane that executes this now (`activemask`)."""
 
-    def converge(self, members: Value, *payload: Value) -> Any:
+    def converge(self, members: Value, *payload: Value) -> Request:
         """To be yielded: wait until every live lane of the mask is here; sends back its `Peers`."""
 
     def together(self, *payload: Value) -> Peers:
@@ -148,7 +156,7 @@ class Votes(Protocol):
 class Cta(Protocol):
     """`cta`: what needs the other threads of the CTA."""
 
-    def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Any:
+    def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
         """To be yielded: wait until that many threads (all by default) have arrived; sends back `Votes`."""
 
     def arrive(self, number: Value, threads: Value) -> None:
@@ -158,13 +166,13 @@ class Cta(Protocol):
 class Flow(Protocol):
     """`flow`: where the lanes go next.  Labels, tables and functions are what the analysis bound them to."""
 
-    def goto(self, target: Any) -> None:
+    def goto(self, target: Symbol) -> None:
         """Go to a label."""
 
-    def switch(self, index: Value, table: Any) -> None:
+    def switch(self, index: Value, table: Symbol) -> None:
         """Go to the label that the index picks from a `.branchtargets` table; faults outside it."""
 
-    def call(self, function: Any, arguments: Any, results: Any, prototype: Any) -> None:
+    def call(self, function: Symbol, arguments: Symbol, results: Symbol, prototype: Symbol) -> None:
         """Call a function: direct, or a Value that holds its address."""
 
     def leave(self) -> None:
@@ -217,6 +225,18 @@ class Clock(Protocol):
         """Let others run for about so long."""
 
 
+class FetchOptions(TypedDict, total=False):
+    """The optional operands of a look-up: None, or left out, where the instruction does not have them."""
+
+    integers: bool
+    sampler: Value | None
+    lod: Value | None
+    gradients: tuple[Sequence[Value], Sequence[Value]] | None
+    offset: Sequence[Value] | None
+    compare: Value | None
+    component: int | None
+
+
 class Textures(Protocol):
     """`tex`: textures, samplers and surfaces (PTX 9.7.10, 9.7.11).
 
@@ -224,7 +244,9 @@ class Textures(Protocol):
     (`1d`, `a2d`, `cube`, …), and `coordinates` are its operand, 32-bit Values: s32 where `integers`, else f32.
     """
 
-    def fetch(self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Any) -> tuple[list[Value], Value]:
+    def fetch(
+        self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Unpack[FetchOptions]
+    ) -> tuple[list[Value], Value]:
         """The four components as u32, which are integers or the bits of f32; and whether the texel is resident.
 
         `integers`, `sampler` (a handle), `lod`, `gradients` (two lists), `offset`, `compare` (a depth), and `component`,

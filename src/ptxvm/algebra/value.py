@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from ptxvm.algebra.types import Type, pred
 
@@ -25,40 +25,44 @@ Rounding = Literal["rn", "rz", "rm", "rp", "odd"]
 CONVERSIONS = {(True, True): "ftof", (True, False): "ftoi", (False, True): "itof", (False, False): "resize"}
 
 
-class Algebra(Protocol):
-    """What an engine must know how to do.  `Any` is the engine's own representation of a value."""
+Raw: TypeAlias = Any
+"""What an engine holds for a value: an array, the name of a variable, or nothing.  Only the engine knows."""
 
-    def const(self, type: Type, x: float) -> Any:
+
+class Algebra(Protocol):
+    """What an engine must know how to do.  A `Raw` is the engine's own representation of a value."""
+
+    def const(self, type: Type, x: float) -> Raw:
         """A constant; integers are taken modulo their width, floats by value."""
 
-    def integer(self, op: str, type: Type, a: Any, b: Any) -> Any:
+    def integer(self, op: str, type: Type, a: Raw, b: Raw) -> Raw:
         """`add sub mul mul_hi div rem and or xor shl shr min max` on integers and predicates.
 
         The amount of a shift has the type of what is shifted, read as unsigned.
         """
 
-    def bits(self, op: str, type: Type, a: Any) -> Any:
+    def bits(self, op: str, type: Type, a: Raw) -> Raw:
         """`popc` `clz` `reverse`, as a value of the same type."""
 
-    def floating(self, op: str, type: Type, rounding: Rounding, *args: Any) -> Any:
+    def floating(self, op: str, type: Type, rounding: Rounding, *args: Raw) -> Raw:
         """`add sub mul div sqrt fma` on f32 and f64, correctly rounded; subnormals are kept, NaN is any NaN."""
 
-    def compare(self, op: str, type: Type, a: Any, b: Any) -> Any:
+    def compare(self, op: str, type: Type, a: Raw, b: Raw) -> Raw:
         """`eq ne lt le gt ge`; a comparison with NaN is false, but for `ne`."""
 
-    def select(self, type: Type, condition: Any, a: Any, b: Any) -> Any:
+    def select(self, type: Type, condition: Raw, a: Raw, b: Raw) -> Raw:
         """`a` where the condition holds, else `b`."""
 
-    def cast(self, op: str, source: Type, target: Type, a: Any, rounding: Rounding) -> Any:
+    def cast(self, op: str, source: Type, target: Type, a: Raw, rounding: Rounding) -> Raw:
         """`view` (same bits), `resize` (integers), `itof`, `ftoi` (truncates, saturates, NaN is 0), `ftof`."""
 
-    def round(self, mode: str, type: Type, a: Any) -> Any:
+    def round(self, mode: str, type: Type, a: Raw) -> Raw:
         """A float to an integral float: `rni rzi rmi rpi`."""
 
-    def transcendental(self, function: str, type: Type, a: Any) -> Any:
+    def transcendental(self, function: str, type: Type, a: Raw) -> Raw:
         """`sin cos lg2 ex2 tanh` of f32 or f64, to within an ulp."""
 
-    def lookup(self, type: Type, table: tuple[int, ...], index: Any) -> Any:
+    def lookup(self, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
         """An entry of a table of integers, as a value of the type; the u32 index is within the table."""
 
 
@@ -67,7 +71,7 @@ class Value:
 
     __slots__ = ("alg", "raw", "type")
 
-    def __init__(self, alg: Algebra, type: Type, raw: Any) -> None:
+    def __init__(self, alg: Algebra, type: Type, raw: Raw) -> None:
         self.alg, self.type, self.raw = alg, type, raw
 
     def lift(self, x: Value | float) -> Value:
@@ -224,6 +228,9 @@ def select(condition: Value, a: Value | float, b: Value | float) -> Value:
     return Value(condition.alg, a.type, condition.alg.select(a.type, condition.raw, a.raw, b.raw))
 
 
+Operand: TypeAlias = Any
+"""An argument or a result of a derived operation: values, types and numbers."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -235,7 +242,7 @@ def derived(function: F) -> F:
     name = f"derived_{function.__name__}"
 
     @wraps(function)
-    def call(first: Value, *rest: Any) -> Any:
+    def call(first: Value, *rest: Operand) -> Operand:
         replacement = getattr(first.alg, name, None)
         return function(first, *rest) if replacement is None else replacement(first, *rest)
 

@@ -1,8 +1,8 @@
 """Registers that may be read before they are written, whose value is undefined then.
 
-The analysis goes forward over the segments of a function; what a guard lets some lanes write counts as not written, so what
-it finds *may* be unset.  Who watches follows those registers, and tells which are.  A `mov` reads nothing: it passes on what
-is undefined, for compilers write one where a value does not matter; so do the loads and stores of parameters.  With `memory`
+A forward data-flow analysis over the segments of a function; a guarded write counts as none, so what it finds *may* be unset.
+A watched launch follows those registers, and reports which are.  A `mov` reads nothing: it passes on an undefined value,
+for compilers write one where a value does not matter; so do the loads and stores of parameters.  With `memory`
 what comes from the stack, from an argument or from a result may be unset too.
 """
 

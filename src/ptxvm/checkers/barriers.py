@@ -37,7 +37,7 @@ def diverged(groups: Sequence[tuple[Bound, Threads]], scene: Scene) -> Iterator[
 
 @dataclass(slots=True)
 class Expected:
-    """What the first who came to a barrier said, and who has come."""
+    """What the first threads at a barrier said of it, and the threads that have come."""
 
     count: int | None
     line: int

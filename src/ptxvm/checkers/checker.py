@@ -1,20 +1,23 @@
-"""All checks of one launch: it watches, and collects the findings."""
+"""The watcher of a checked launch: passes events to the checks, and collects their findings."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.analysis.program import Bound
+from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barriers import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.initialised import InitialisedBytes
 from ptxvm.checkers.launches import Clash, Footprint, Marks, compare_with_others
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarriers import Mbarriers
-from ptxvm.checkers.race import HAZARDS, Race, RaceDetector
-from ptxvm.checkers.strength import WIDE, Site
+from ptxvm.checkers.race import RaceDetector
+from ptxvm.checkers.race_pair import HAZARDS, Race
+from ptxvm.checkers.race_remedies import remedy
+from ptxvm.checkers.strength import Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.special_registers import WARP
@@ -24,6 +27,7 @@ from ptxvm.machine.events import (
     EQUAL_VALUES,
     UNDEFINED_LANE,
     Access,
+    BarrierKey,
     Bits,
     Finding,
     Left,
@@ -38,7 +42,6 @@ from ptxvm.machine.events import (
 from ptxvm.machine.faults import plural
 from ptxvm.machine.streams import Turn
 
-ALLOW = re.compile(r"//\s*ptxvm:\s*allow\s+([\w-]+(?:\s*,\s*[\w-]+)*)")
 WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
 CHECKS = ("memory", "init", "sync", "race")
 
@@ -102,7 +105,7 @@ class Checker:
             self._init.given(source, target)
 
     def launched(self, fresh: Collection[Allocation]) -> None:
-        """The launch begins; `fresh` is the memory that nobody has given a value."""
+        """The launch begins; `fresh` is the memory that has no value yet."""
         self._fresh = set(fresh)
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
@@ -203,7 +206,7 @@ class Checker:
         if self._race is not None:
             self._race.posted(threads)
 
-    def fenced(self, threads: Threads, order: str, scope: str) -> None:
+    def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
         if self._race is not None:
             self._race.fenced(threads, order, scope)
@@ -213,12 +216,12 @@ class Checker:
         if self._race is not None:
             self._race.met(first, ctas)
 
-    def arrived(self, key: Any, threads: Threads) -> None:
+    def arrived(self, key: BarrierKey, threads: Threads) -> None:
         """Threads have arrived at a barrier."""
         if self._race is not None:
             self._race.arrived(key, threads)
 
-    def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
+    def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier opens."""
         if self._race is not None:
             self._race.opened(key, groups)
@@ -232,7 +235,7 @@ class Checker:
                 bound, threads = groups[0]
                 self._add(ENDED_BEFORE, said, bound, Party("barrier", scene.place(bound, int(threads[0]))))
 
-    def joined(self, key: Any, bound: Bound, threads: Threads, count: int | None) -> None:
+    def joined(self, key: BarrierKey, bound: Bound, threads: Threads, count: int | None) -> None:
         """Threads come to a barrier."""
         if "sync" in self.checks:
             scene = self.scenes.of(int(threads[0]))
@@ -375,7 +378,7 @@ class Checker:
             + (", and store the same value" if race.equal_values else "")
         )
         finding = Finding(
-            "race", said, (earlier, later), race.hazard, race.allocation.space, self._missing(race), race.mixed_size,
+            "race", said, (earlier, later), race.hazard, race.allocation.space, remedy(race, self.scenes), race.mixed_size,
             race.equal_values, span=span(bounds[1]), related=span(bounds[0]), column=column(bounds[1]),
         )  # fmt: skip
         if race.equal_values:
@@ -419,44 +422,6 @@ class Checker:
             span=span(ours), related=span(clash.sites[0].bound) if same else Span(0, 0),
             column=column(ours),
         ), [clash.sites[0].bound, ours])  # fmt: skip
-
-    def _missing(self, race: Race) -> str:
-        """What would order two accesses."""
-        one, other = race.threads
-        scene = self.scenes.of(one)
-        size, first = scene.shape.threads, scene.first
-        apart = scene is not self.scenes.of(other) or (one - first) // size != (other - first) // size
-        if race.proxy == "images":
-            return "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there"
-        if race.proxy:
-            return "fence.proxy.async after the write, before the threads synchronise for the copy"
-        if late := [site for site in race.sites if site.asynchronous]:
-            bulk = any(site.bound.summary.bulk for site in late)
-            ends = "cp.async.bulk.wait_group (or the mbarrier)" if bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
-            ends += " that covers the copy"
-            alone = one == other or len(late) == len(race.sites)
-            return ends + ("" if alone else ", then a barrier of the CTA (bar.sync),") + " between the two"
-        if all(site.scope for site in race.sites):
-            if race.mixed_size:
-                return "accesses of one size: strong ones of different sizes are not morally strong"
-            if apart and min(site.scope for site in race.sites) < WIDE:
-                return "a scope of .gpu: the accesses are strong, but their scopes do not include each other's thread"
-        if scene is not self.scenes.of(other):
-            return self._missing_of_grids(scene, self.scenes.of(other))
-        if apart:
-            return "release by the first CTA and acquire by the second at .gpu scope, or atomic operations"
-        if (one - first) % size // WARP == (other - first) % size // WARP:
-            return "bar.warp.sync with both lanes in the mask, or a barrier of the CTA, between the two"
-        return "a barrier of the CTA (bar.sync) between the two, or release and acquire at .cta scope or wider"
-
-    def _missing_of_grids(self, one: Scene, other: Scene) -> str:
-        """What would order the accesses of two grids of one launch."""
-        if one.launched is not None and other.launched is not None:
-            return "one stream for both grids, or waiting for the first before the launch of the second, or atomic operations"
-        return (
-            "the parent's access before the launch, in program order of the thread that launches or before a barrier with it, "
-            "or after the launching CTA has waited for the grid (cudaDeviceSynchronize), or in a grid of cudaStreamTailLaunch"
-        )
 
     def _misused(self, access: Access, thread: int, said: str) -> None:
         place = self.scenes.place(access.bound, thread)
@@ -513,18 +478,6 @@ def listed(numbers: Sequence[int]) -> str:
             runs.append([n])
     said = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
     return f"bytes {said} have" if len(numbers) > 1 else f"byte {said} has"
-
-
-def allowed_at(bound: Bound) -> frozenset[str]:
-    """The codes that a comment `// ptxvm: allow CODE` names, on a line of the instruction or alone on the line above."""
-    program = bound.function.program if bound.function is not None else None
-    if program is None:
-        return frozenset()
-    source = program.source
-    first, last = (source.location(place)[0] for place in (bound.node.start, bound.node.end))
-    above = source.line(first - 1).strip() if first > 1 else ""
-    lines = [above if above.startswith("//") else "", *(source.line(line) for line in range(first, last + 1))]
-    return frozenset(word for line in lines for found in ALLOW.findall(line) for word in re.split(r"[,\s]+", found) if word)
 
 
 def span(bound: Bound) -> Span:

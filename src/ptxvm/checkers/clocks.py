@@ -1,7 +1,7 @@
-"""Who knows what: the vector clocks of all threads of a grid, compressed by CTA and warp.
+"""Vector clocks: what each thread of a grid knows of the others, compressed by CTA and warp.
 
 Every thread has a clock, with which its accesses are stamped.  Thread t *knows* an access of thread u stamped c if
-the access is base-causality-ordered before what t does next (PTX 8.9.5).  A barrier of a whole CTA lets everybody know
+the access is base-causality-ordered before what t does next (PTX 8.9.5).  A barrier of a whole CTA lets all its threads know
 everything of the CTA: one number per thread, not one per pair.  The same holds for a whole warp.  What is known beyond
 that, by release and acquire or by barriers of some of the threads, is in `Knowledge`.
 """
@@ -137,7 +137,7 @@ class Clocks:
         return found
 
     def learn(self, threads: Threads, knowledge: Knowledge) -> None:
-        """Threads get to know something; those who knew the same before share what they know."""
+        """Threads learn something; threads that knew the same before share one record."""
         before = self._which[threads]
         for number in np.unique(before).tolist():
             self._which[threads[before == number]] = self._hold(joined(self._held.get(number), knowledge))
@@ -155,7 +155,7 @@ class Clocks:
         return self._parts[key]
 
     def _hold(self, knowledge: Knowledge) -> int:
-        """The number of something to know; what nobody knows any more is forgotten now and then."""
+        """The number of something to know; what no thread knows any more is dropped from time to time."""
         if len(self._held) > self._most:
             self._held = {n: self._held[n] for n in np.unique(self._which).tolist() if n}
             self._parts.clear()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.checkers.clocks import Clocks
 from ptxvm.checkers.fence_order import FenceOrder
 from ptxvm.checkers.patterns import Heads, Location, Patterns
 from ptxvm.checkers.shadow import Packing, Records, Shadow
-from ptxvm.checkers.strength import ACQUIRES, RELEASES, Sites
+from ptxvm.checkers.strength import Sites
 from ptxvm.machine.events import Access, Offsets, Threads
 
 
@@ -28,16 +29,16 @@ class Communication:
         self.clocks, self.packing, self.sites = clocks, packing, sites
         self.patterns, self.fence_order = Patterns(clocks), FenceOrder(clocks)
 
-    def fence(self, thread: int, order: str, scope: str) -> None:
+    def fence(self, thread: int, order: Order, scope: Scope) -> None:
         """A thread has executed a fence."""
         self.patterns.take_in(thread, order, scope)
-        if order == "sc":
+        if order is Order.SC:
             self.fence_order.fence(thread, scope)
         self.patterns.fence(thread, order, scope)
 
     def passes_on(self, site: int) -> bool:
         """Can a read-modify-write have something to tell?"""
-        return self.patterns.active or self.sites[site].order in RELEASES
+        return self.patterns.active or self.sites[site].order.releases
 
     def collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
         """Strong reads observe the writes that they are morally strong with."""
@@ -58,11 +59,11 @@ class Communication:
         """A strong read observes a write that it is morally strong with."""
         self.patterns.observe(thread, location, write)
         self.patterns.collect(thread, location, write)
-        if self.sites[site].order in ACQUIRES:
+        if self.sites[site].order.acquires:
             self.patterns.acquire(thread, location, int(self.sites.scope[site]))
 
     def publish(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, records: Records) -> None:
-        """Strong writes tell those who will observe them what their threads have released."""
+        """Strong writes carry what their threads have released to the reads that will observe them."""
         order, rank, size = self.sites[site].order, int(self.sites.scope[site]), int(self.sites.size[site])
         for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
             place = shadow.number, offset, size
@@ -87,7 +88,7 @@ class Communication:
                 observed = self.patterns.heads(location, write)
                 if reads and observed:
                     self.patterns.collect(thread, location, write)
-                    if order in ACQUIRES:
+                    if order.acquires:
                         self.patterns.acquire(thread, location, rank)
             published = self.patterns.publish(thread, location, mine, order, rank)
             self.patterns.pass_on(location, mine, published, observed)

@@ -1,8 +1,8 @@
 """Asynchronous copies as accesses with an order of their own (PTX 8.9.1.1, 9.7.9.25.3).
 
 A copy comes after what its thread did before, and before nothing until the thread waits for its group, or until an mbarrier
-tells of its end.  So it is an access of an *agent*, of which each thread has one: its accesses are known to nobody, the
-thread included.  Once the thread has waited, they are as if it had done them itself, then.
+tells of its end.  So it is an access of an *agent*, of which each thread has one: no thread knows its
+accesses, not even its own thread.  Once the thread has waited, they count as its own accesses, made at that time.
 """
 
 from __future__ import annotations

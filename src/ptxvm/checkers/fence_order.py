@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.checkers.clocks import FENCED, OFFERED, Clocks, Knowledge, joined
-from ptxvm.checkers.strength import SCOPES, WIDE
+from ptxvm.checkers.strength import WIDE
 
 Location = tuple[int, int, int]  # a shadow, the offset of an element and its size
 Reach = tuple[int, bool]  # the CTA of a strong access, and whether its scope has the whole grid
@@ -47,10 +48,10 @@ class FenceOrder:
         self._received: dict[tuple[int, Location], int] = {}  # by thread: the changes when it last looked
         self._offered: dict[tuple[int, Location], tuple[int, int]] = {}  # what it knew, and the writes, at its last read
 
-    def fence(self, thread: int, scope: str) -> None:
+    def fence(self, thread: int, scope: Scope) -> None:
         """A fence.sc comes after those that must precede it, and precedes others by what follows it."""
         self.active = True
-        rank, home = SCOPES[scope], int(self.clocks.home(thread))
+        rank, home = scope.rank, int(self.clocks.home(thread))
         wide = [GRID] if rank >= WIDE else []
         self._narrow |= not wide
         taken: Knowledge = {}
@@ -65,7 +66,7 @@ class FenceOrder:
     def receive(self, thread: int, location: Location, rank: int, *, reads: bool, writes: bool) -> Knowledge:
         """A strong access comes after those that it communicates and is morally strong with: what these tell.
 
-        A write comes before who reads from it even if the two race.
+        A write comes before an access that reads from it, even if the two race.
         """
         cell = self._cells.get(location)
         if cell is None:
@@ -108,7 +109,7 @@ class FenceOrder:
             cell.changes += 1
 
     def _strong(self, log: Log, thread: int, rank: int) -> list[Reach]:
-        """Which of those who reach one cell is an access morally strong with?"""
+        """Which of the accesses that reach one cell is an access morally strong with?"""
         home = int(self.clocks.home(thread))
         return [(cta, wide) for cta, wide in log if cta == home or (wide and rank >= WIDE)]
 

@@ -1,6 +1,6 @@
 """The threads of a launch by number: those of its grid, of the grids that it launches, and the agents of all of them.
 
-Threads are numbered grid after grid and CTA by CTA, so those of a CTA follow each other.  The agent of thread t, who does
+Threads are numbered grid after grid and CTA by CTA, so those of a CTA follow each other.  The agent of thread t, which does
 its asynchronous copies, has the number t + `agents`.
 """
 

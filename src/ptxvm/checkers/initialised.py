@@ -1,4 +1,4 @@
-"""Reads of bytes that nobody has written: shared and local memory, blocks of `malloc`, device memory without a value."""
+"""Reads of bytes that no store has written: shared and local memory, blocks of `malloc`, device memory without a value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class InitialisedBytes:
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
-        if access.space == "param" and allocation.space == "local":  # what an argument is worth, who computes with it finds out
+        if (
+            access.space == "param" and allocation.space == "local"
+        ):  # a use of an argument without a value is found where a thread computes with it
             return
         missing = self.missing(allocation, offsets, access.type.bytes * access.count)
         if missing is None or not missing.any():

@@ -1,4 +1,4 @@
-"""Blocks of the heap that nobody frees any more: those to which no pointer is left when the grid has ended.
+"""Memory leaks: blocks of the heap to which no pointer is left when the grid has ended.
 
 The heap outlives a grid, so a block is none that is lost as long as its address stands somewhere in global memory: a
 later grid may free it.

@@ -26,7 +26,7 @@ class Phases:
         self._over.pop(location, None)
 
     def tell(self, location: Location, knowledge: Knowledge | None) -> None:
-        """Somebody arrives."""
+        """A thread arrives."""
         if knowledge is not None:
             self._current[location] = joined(self._current.get(location), knowledge)
 

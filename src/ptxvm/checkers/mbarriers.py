@@ -22,7 +22,7 @@ class Mbarriers:
     def __init__(self, report: Report) -> None:
         self.report = report
         self._held: dict[Allocation, set[int]] = {}
-        self._unseen: set[Place] = set()  # those whose last phase nobody has found over
+        self._unseen: set[Place] = set()  # those whose last phase no thread has found over
         self._phases: dict[Place, int] = {}  # how many phases are over
         self._states: dict[int, dict[Place, int]] = {}  # by what an arrival gave: the last phase of each mbarrier that gave it
 
@@ -64,7 +64,7 @@ class Mbarriers:
         self._spare(access, threads, allocation, offsets, "copies to" if operation == "write" else "copies from")
 
     def phase_over(self, allocation: Allocation, offsets: Offsets) -> None:
-        """Somebody has found that the last phase is over."""
+        """A thread has found that the last phase is over."""
         if self._unseen:
             self._unseen -= {(allocation, offset) for offset in offsets.tolist()}
 
@@ -128,13 +128,15 @@ class Mbarriers:
     def _arrive_in_turn(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, turned: npt.NDArray[np.bool_]
     ) -> None:
-        """Somebody must have found a phase over before anybody arrives in the next one (PTX 9.7.13.15.4)."""
+        """A thread must have found a phase over before any arrives in the next one (PTX 9.7.13.15.4)."""
         if not self._unseen and not turned.any():
             return
         for thread, offset, over in zip(threads.tolist(), offsets.tolist(), turned.tolist(), strict=True):
             place = allocation, offset
             if place in self._unseen and not access.attributes.get("asynchronous"):
-                self.report(access, thread, "an arrival in the next phase, and nobody has found the last one over (test_wait)")
+                self.report(
+                    access, thread, "an arrival in the next phase before any thread found the last one over (test_wait)"
+                )
                 self._unseen.discard(place)
             if over:
                 self._unseen.add(place)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
-from ptxvm.checkers.strength import ACQUIRES, RELEASES, SCOPES, WIDE
+from ptxvm.checkers.strength import WIDE
 from ptxvm.machine.events import Threads
 
 Location = tuple[int, int]  # a shadow and the offset of an element
@@ -22,7 +23,7 @@ Heads = dict[tuple[int, int], Knowledge]  # by thread and scope: a later one kno
 
 
 class Observed(NamedTuple):
-    """Who has observed a write, by its record: the threads, with their clocks then."""
+    """The observers of a write, by its record: threads, with their clocks at that time."""
 
     record: int
     by: dict[int, int]
@@ -33,7 +34,7 @@ class Patterns:
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
-        self.active = False  # has anybody released anything?
+        self.active = False  # has any thread released anything?
         self.observed: dict[Location, Observed] = {}
         self._published: dict[Location, tuple[int, Heads]] = {}
         self._fenced: dict[int, Heads] = defaultdict(dict)
@@ -41,16 +42,16 @@ class Patterns:
         self._pending: dict[int, Heads] = defaultdict(dict)
         self._pending_at: dict[tuple[int, Location], Heads] = defaultdict(dict)
 
-    def take_in(self, thread: int, order: str, scope: str) -> None:
+    def take_in(self, thread: int, order: Order, scope: Scope) -> None:
         """A fence that acquires takes in what its thread has collected."""
-        if order in ACQUIRES and thread in self._pending:
-            self._take_in(thread, SCOPES[scope], self._pending[thread])
+        if order.acquires and thread in self._pending:
+            self._take_in(thread, scope.rank, self._pending[thread])
 
-    def fence(self, thread: int, order: str, scope: str) -> None:
+    def fence(self, thread: int, order: Order, scope: Scope) -> None:
         """A fence that releases is a head of what its thread publishes from now on."""
-        if order in RELEASES:
+        if order.releases:
             self.active = True
-            self._fenced[thread][thread, SCOPES[scope]] = self.clocks.snapshot(np.array([thread]))
+            self._fenced[thread][thread, scope.rank] = self.clocks.snapshot(np.array([thread]))
             self.clocks.tick(thread)
 
     def told_by_fences(self, threads: Threads) -> Knowledge | None:
@@ -64,12 +65,12 @@ class Patterns:
     def await_fence(self, threads: Threads, told: Knowledge) -> None:
         """Threads have seen something that a fence which acquires lets them know."""
         for thread in threads.tolist():
-            merge(self._pending[thread], {(thread, SCOPES["cta"]): told})
+            merge(self._pending[thread], {(thread, Scope.CTA.rank): told})
 
-    def publish(self, thread: int, location: Location, record: int, order: str, rank: int) -> Heads:
+    def publish(self, thread: int, location: Location, record: int, order: Order, rank: int) -> Heads:
         """The heads of a strong write; returns them."""
         heads = dict(self._fenced.get(thread, {}))
-        if order in RELEASES:
+        if order.releases:
             self.active = True
             self._released[thread, location][thread, rank] = self.clocks.snapshot(np.array([thread]))
             self.clocks.tick(thread)

@@ -2,66 +2,34 @@
 
 The detector follows one run.  Each access is compared with the records of the bytes that it touches: an earlier access of
 another thread that conflicts, is not morally strong with this one, and is not known to its thread, races with it.  Where
-the earlier one is a strong write, whoever observed it and is known orders it as well (`observation`, PTX 8.9.5).
+the earlier one is a strong write, a known thread that observed it orders it as well (`observation`, PTX 8.9.5).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.memory_order import FenceKind, Order, ProxyFence, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.communication import Communication, elements
 from ptxvm.checkers.copies import Agents, Begun
+from ptxvm.checkers.grid_order import GridOrder
 from ptxvm.checkers.mbarrier_phases import Phases, phases
 from ptxvm.checkers.overflow_records import Crowd
+from ptxvm.checkers.proxy_fences import ProxyFences
+from ptxvm.checkers.race_pair import Race
 from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
-from ptxvm.checkers.strength import Site, Sites
+from ptxvm.checkers.strength import Sites
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, Left, Offsets, Scene, Threads, Words
+from ptxvm.machine.events import Access, BarrierKey, Left, Offsets, Scene, Threads, Words
 
 PRIVATE = frozenset({"local", "param", "const"})
 ORDERING = "bar.warp.sync"
-HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # by what the earlier and the later one do
-
-
-class Race:
-    """Two accesses that race: their sites, threads, and the bytes of each in an allocation.
-
-    With `proxy` the threads may be in order, but the accesses go through different proxies: `async` without a fence between
-    the two, or those of `images`, for which there is none.  With `equal_values` both write, and all that race there have
-    stored the same.
-    """
-
-    def __init__(
-        self,
-        allocation: Allocation,
-        sites: tuple[Site, Site],
-        threads: tuple[int, int],
-        byte: int,
-        *,
-        proxy: str = "",
-        equal_values: bool = False,
-    ) -> None:
-        self.allocation, self.sites, self.threads, self.proxy = allocation, sites, threads, proxy
-        self.equal_values = equal_values
-        self.offsets = tuple(byte & -site.size for site in sites)  # every element is aligned to its size
-
-    @property
-    def hazard(self) -> str:
-        """RAW, WAR or WAW."""
-        return HAZARDS[self.sites[0].writes, self.sites[1].writes]
-
-    @property
-    def mixed_size(self) -> bool:
-        """Do the accesses cover different bytes?"""
-        return self.sites[0].size != self.sites[1].size
 
 
 class RaceDetector:
@@ -78,15 +46,12 @@ class RaceDetector:
         self.communication = Communication(self.clocks, self.packing, self.sites)
         self.patterns = self.communication.patterns
         self.report = report
-        self.proxied = np.zeros(len(self.clocks.now), np.int64)  # the clock of each thread at its last proxy fence
-        self.proxy_known: dict[int, Knowledge] = {}  # and what it knew then
+        self.proxy_fences = ProxyFences(self.clocks, self.packing)
+        self.grid_order = GridOrder(self.clocks)
         self._agents: Agents | None = None
         self._shadows: dict[Allocation, Shadow] = {}
         self._made = 0
-        self._arrived: dict[Any, Knowledge] = {}
-        self._launched: dict[int, Knowledge] = {}  # by grid: what the thread knew that launched it
-        self._children: dict[int, list[int]] = defaultdict(list)
-        self._ended: dict[int, Knowledge] = {}
+        self._arrived: dict[BarrierKey, Knowledge] = {}
 
     def _check_size(self) -> None:
         if self.grids.threads >= self.packing.threads:
@@ -173,7 +138,7 @@ class RaceDetector:
 
     @property
     def agents(self) -> Agents:
-        """Those who copy; none before the first copy."""
+        """The agents of asynchronous copies; none before the first copy."""
         if self._agents is None:
             self._agents = Agents(self.clocks)
         return self._agents
@@ -199,18 +164,10 @@ class RaceDetector:
     def _compare_proxies(self, shadow: Shadow, site: int, cells: Cells, threads: Threads) -> None:
         """Report writes that no proxy fence lets the async proxy see, though they are ordered before (PTX 9.7.9.25.2)."""
         last = shadow.wrote[cells]
-        writers, stamps = self.packing.thread_of(last), self.packing.stamp_of(last)
-        there = (last != 0) & (writers < self.grids.agents)
-        there &= (writers == threads) | ~self.clocks.unknown(threads, writers, stamps)
-        there &= stamps > self.proxied[np.where(there, writers, 0)]
-        for n in np.flatnonzero(there).tolist():
-            writer, stamp = int(writers[n]), int(stamps[n])
-            home = int(self.clocks.home(writer))
-            row = self.proxy_known.get(int(threads[n]), {}).get(home)
-            if row is None or row[writer - home] < stamp:
-                pair, byte = (self.sites[int(self.packing.site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
-                self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), byte, proxy="async"))
-                return
+        for n in self.proxy_fences.unfenced(last, threads)[:1].tolist():
+            pair, byte = (self.sites[int(self.packing.site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
+            writer = int(self.packing.thread_of(last[n]))
+            self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), byte, proxy="async"))
 
     def grouped(self, threads: Threads, kind: str) -> None:
         """Threads have made groups of their copies."""
@@ -260,7 +217,7 @@ class RaceDetector:
             return self.agents.told(threads)
         if access.attributes["mbarrier"] not in ("arrive", "drop"):
             return None
-        if access.attributes["order"] == "relaxed":
+        if access.attributes["order"] is Order.RELAXED:
             return self.patterns.told_by_fences(threads)
         told = self.clocks.snapshot(threads)
         self.clocks.tick(threads)
@@ -273,7 +230,7 @@ class RaceDetector:
             told, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
             if not told:
                 continue
-            if access.attributes["order"] == "acquire":
+            if access.attributes["order"] is Order.ACQUIRE:
                 self.clocks.learn(mine, told)
             else:
                 self.patterns.await_fence(mine, told)
@@ -378,7 +335,7 @@ class RaceDetector:
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
     def _seen(self, shadow: Shadow, cell: int, record: int, thread: int) -> bool:
-        """Has somebody observed the write whose observation the thread knows?"""
+        """Does the thread know of an observation of the write?"""
         size = int(self.sites.size[self.packing.site_of(record)])
         found = self.patterns.observed.get((shadow.number, int(cell) << shadow.shift & -size))
         if found is None or found.record != record:
@@ -448,13 +405,11 @@ class RaceDetector:
 
     # ── release and acquire ─────────────────────────────────────────────────────────────
 
-    def fenced(self, threads: Threads, order: str, scope: str) -> None:
+    def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
-        if order == "async":  # between the proxies
-            self.proxied[threads] = self.clocks.now[threads]
-            for thread in threads.tolist():
-                self.proxy_known[thread] = self.clocks.snapshot(np.array([thread]))
-            self.clocks.tick(threads)
+        if isinstance(order, ProxyFence):
+            if order is ProxyFence.ASYNC:
+                self.proxy_fences.fence(threads)
             return
         for thread in threads.tolist():
             self.communication.fence(thread, order, scope)
@@ -469,13 +424,13 @@ class RaceDetector:
         """All threads of some CTAs have met; `first` is the first of them."""
         self.clocks.meet_ctas(first, ctas)
 
-    def arrived(self, key: Any, threads: Threads) -> None:
+    def arrived(self, key: BarrierKey, threads: Threads) -> None:
         """Threads of a CTA give what they know to a barrier, and go on."""
         self._arrived[key] = joined(self._arrived.get(key), self.clocks.snapshot(threads))
         self.clocks.tick(threads)
 
-    def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
-        """Those who waited know what all who came knew."""
+    def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
+        """Threads that waited know what all threads that came knew."""
         more = self._arrived.pop(key, None)
         if not groups:
             return
@@ -500,40 +455,25 @@ class RaceDetector:
     # ── grids that the grid launches ────────────────────────────────────────────────────
 
     def launches(self, grid: int, thread: int) -> None:
-        """A thread launches a grid, which will know what it knows."""
-        self._launched[grid] = self.clocks.snapshot(np.array([thread]))
-        self._children[self.grids.grid(thread)].append(grid)
-        self.clocks.tick(np.array([thread]))
+        """A thread launches a grid."""
+        self.grid_order.launches(grid, thread)
 
     def child_begins(self, scene: Scene, after: Sequence[int]) -> None:
         """A grid that was launched begins, when some others have ended."""
         threads = self.clocks.grow(scene.grid, scene.shape.ctas, scene.shape.threads)
         self._check_size()
-        self.proxied = np.concatenate([self.proxied, np.zeros(len(threads), np.int64)])
+        self.proxy_fences.grow(len(threads))
         if self._agents is not None:
             self._agents.grow()
-        known = self._launched.pop(scene.grid)
-        for grid in after:
-            known = joined(known, self._all_of(grid))
-        self.clocks.learn(threads, known)
+        self.grid_order.begins(scene.grid, threads, after)
 
     def child_ends(self, grid: int) -> None:
         """A grid has ended, with all that it has launched."""
-        self._ended[grid] = self._all_of(grid)
+        self.grid_order.ended(grid)
 
     def waited(self, threads: Threads, grids: Sequence[int]) -> None:
         """Threads have waited for grids, which have ended."""
-        for grid in grids:
-            self.clocks.learn(threads, self._ended[grid])
-
-    def _all_of(self, grid: int) -> Knowledge:
-        """What a grid has done, whose threads have ended, and those that it launched, if they have."""
-        if grid in self._ended:
-            return self._ended[grid]
-        known = self.clocks.all_of(grid)
-        for child in self._children[grid]:
-            known = joined(known, self._ended.get(child, {}))
-        return known
+        self.grid_order.waited(threads, grids)
 
 
 def _cells(
@@ -547,4 +487,4 @@ def _cells(
     return (cells[:, None] + np.arange(count)).ravel(), threads.repeat(count), records.repeat(count)
 
 
-__all__ = ["Race", "RaceDetector"]
+__all__ = ["RaceDetector"]

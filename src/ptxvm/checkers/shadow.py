@@ -1,4 +1,4 @@
-"""Shadow memory: who wrote and who read each byte last.
+"""Shadow memory: the last writer and the last readers of each byte.
 
 A record is one number, site, stamp and thread side by side, 0 for none; bytes that were always accessed together share a
 cell.  A cell has the last write and the last read, and beside each all those that it does not stand for.

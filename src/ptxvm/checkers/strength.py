@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.machine.events import Access
 
-SCOPES = {"cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
 PROXIES = {"": 0, "texture": 1, "surface": 2}  # PTX 8.6; nothing of PTX orders accesses of different ones in a grid
-WIDE = SCOPES["gpu"]  # from here on a scope has all threads of a grid; a cluster has one CTA
-RELEASES = frozenset({"release", "acq_rel", "sc"})
-ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
+WIDE = Scope.GPU.rank  # from here on a scope has all threads of a grid; a cluster has one CTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Site:
     operation: str  # read, write or atomic
     space: str
     size: int  # of an element in bytes
-    order: str
+    order: Order
     scope: int  # 0 is weak
     asynchronous: bool = False
     proxy: str = ""  # texture or surface; empty for the generic one, and that of asynchronous copies
@@ -36,7 +34,7 @@ class Site:
         """As PTX says it."""
         if not self.scope:
             return "weak"
-        return f"{self.order}.{next(name for name, rank in SCOPES.items() if rank == self.scope)}"
+        return f"{self.order}.{next(scope for scope in Scope if scope.rank == self.scope)}"
 
     @property
     def described(self) -> str:
@@ -76,8 +74,8 @@ class Sites:
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._sites)
-            order = access.attributes.get("order") or "weak"
-            scope = 0 if order == "weak" else SCOPES[access.attributes.get("scope") or "sys"]
+            order = access.attributes.get("order") or Order.WEAK
+            scope = (access.attributes.get("scope") or Scope.SYS).rank if order.strong else 0
             late = bool(access.attributes.get("asynchronous")) and "mbarrier" not in access.attributes
             proxy = str(access.attributes.get("proxy", ""))
             proxy = proxy if proxy in PROXIES else ""

@@ -2,7 +2,7 @@
 
 `Diagnostic` is the record; `codes` explains each kind; `render` prints sources with what was found in them as text for
 people, as ptxas's lines, as JSON or as SARIF.  This package needs nothing but the standard library, except that
-colours come from `rich`, imported when somebody asks for them.
+colours come from `rich`, imported on first use.
 """
 
 from ptxvm.diagnostics.code import Code

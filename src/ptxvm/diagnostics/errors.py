@@ -50,13 +50,13 @@ class Place:
 
     @property
     def lineage(self) -> str:
-        """Of a grid that a kernel launched: its number, and who launched it, up to some of those before."""
+        """Of a grid that a kernel launched: its number, and the thread that launched it, for some generations."""
         found: list[str] = []
         at = self
         while at.launched is not None and len(found) < MOST_LAUNCHES:
             by = at.launched
-            who = f"CTA {by.cta}, thread {by.thread} of '{by.kernel}' launched it at line {by.line} ({by.text})"
-            found.append(f"grid {at.grid} ('{at.kernel}'; {who}")
+            launcher = f"CTA {by.cta}, thread {by.thread} of '{by.kernel}' launched it at line {by.line} ({by.text})"
+            found.append(f"grid {at.grid} ('{at.kernel}'; {launcher}")
             at = by
         return ", in ".join(found) + ")" * len(found)
 

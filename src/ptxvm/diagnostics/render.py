@@ -15,7 +15,7 @@ FORMATS = ("text", "ptxas", "json", "sarif")
 def render(findings: Findings, form: str = "text", *, width: int = 80, color: bool = False) -> str:
     """The findings of some sources in a format, ending with a line end; `width` and `color` are for `text`."""
     if form == "text":
-        from ptxvm.diagnostics import terminal  # noqa: PLC0415 - each renderer is loaded when somebody wants it
+        from ptxvm.diagnostics import terminal  # noqa: PLC0415 - each renderer is loaded when it is first used
 
         return terminal.render(findings, width=width, color=color)
     if form not in FORMATS:

@@ -19,11 +19,12 @@ import numpy as np
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.protocol import Counters
-from ptxvm.machine.allocation import Addresses, Allocation, Lanes
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Extent, Results
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape, check_shared
+from ptxvm.machine.per_lane import Addresses, LaneNumbers
 from ptxvm.machine.window import elsewhere
 
 SUCCESS, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED = 0, 9, 68  # cudaError_t
@@ -308,7 +309,7 @@ class Children:
     def _of_threads(self, function: Callable[..., int]) -> Any:
         """A function of the library: called for some lanes, one after the other."""
 
-        def handler(cohort: Any, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:
+        def handler(cohort: Any, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
             if self.run is None:
                 raise Unsupported("a launch from the device without a grid")
             columns = [column.tolist() for column in arguments]

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.machine.per_lane import PerLane
+
 # The values of FE_* in <fenv.h>, by architecture.
 X86 = {"rn": 0x000, "rm": 0x400, "rp": 0x800, "rz": 0xC00}
 ARM = {"rn": 0x000000, "rp": 0x400000, "rm": 0x800000, "rz": 0xC00000}
@@ -22,7 +24,7 @@ MODES = {"x86_64": X86, "AMD64": X86, "i686": X86, "aarch64": ARM, "arm64": ARM}
 fesetround = ctypes.CDLL(ctypes.util.find_library("m")).fesetround
 
 
-def rounded(mode: str, function: Callable[..., Any], *args: Any) -> Any:
+def rounded(mode: str, function: Callable[..., Any], *args: PerLane) -> PerLane:
     """`function(*args)`, rounded in the mode: `rn rz rm rp`, or `odd`."""
     if mode == "rn":
         return function(*args)
@@ -35,7 +37,7 @@ def rounded(mode: str, function: Callable[..., Any], *args: Any) -> Any:
         fesetround(0)
 
 
-def bracketed(function: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+def bracketed(function: Callable[..., Any], *args: PerLane) -> tuple[PerLane, PerLane]:
     """`function(*args)`, rounded down and rounded up."""
     try:
         fesetround(MODES["rm"])
@@ -46,7 +48,7 @@ def bracketed(function: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
         fesetround(0)
 
 
-def to_odd(low: Any, high: Any) -> Any:
+def to_odd(low: PerLane, high: PerLane) -> PerLane:
     """Round to odd, from a result that was rounded down and up: where they differ, the one whose last bit is 1.
 
     Neighbours of one sign differ by one in their bits, of which the lesser is nearer to zero; an exact zero is +0.

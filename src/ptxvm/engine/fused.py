@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from ptxvm.engine.fenv import bracketed, rounded, to_odd
+from ptxvm.machine.per_lane import PerLane
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def fma(rounding: str, held: np.dtype[Any], a: Any, b: Any, c: Any) -> Any:
+def fma(rounding: str, held: np.dtype[Any], a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     """`a * b + c` of f32 or f64, rounded once in the mode `rn rz rm rp`."""
     return _fma_f32(rounding, a, b, c) if held == F32 else _fma_f64(rounding, a, b, c)
 
 
-def fma_f32(a: Any, b: Any, c: Any) -> Any:
+def fma_f32(a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     """`a * b + c`, rounded once.
 
     The product is exact in f64.  Where both neighbours of the sum give the same f32, so does the sum; where not, it is
@@ -31,7 +32,7 @@ def fma_f32(a: Any, b: Any, c: Any) -> Any:
     return result
 
 
-def _fma_f32(rounding: str, a: Any, b: Any, c: Any) -> Any:
+def _fma_f32(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     if rounding == "rn":
         return fma_f32(a, b, c)
     product, c = a.astype(F64) * b.astype(F64), c.astype(F64)
@@ -39,12 +40,12 @@ def _fma_f32(rounding: str, a: Any, b: Any, c: Any) -> Any:
     return rounded(rounding, lambda x: x.astype(F32), total)
 
 
-def fma_f64(a: Any, b: Any, c: Any) -> Any:
+def fma_f64(a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     """`a * b + c`, rounded once."""
     return _fma_f64("rn", a, b, c)
 
 
-def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
+def _fma_f64(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     """Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): what is added last was rounded to odd.
 
     Where an intermediate could overflow or lose bits the lane is computed in exact integers.
@@ -59,18 +60,19 @@ def _fma_f64(rounding: str, a: Any, b: Any, c: Any) -> Any:
     easy = easy & (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)
     if np.count_nonzero(easy & (result != 0)) == np.size(result):
         return result
-    plain = rounded(rounding, lambda: a * b + c)
+    plain: PerLane = rounded(rounding, lambda: a * b + c)
     plain = np.where(np.isnan(c) & ~np.isnan(a) & ~np.isnan(b), c + c, plain)  # its NaN, quiet, even where 0 * inf is one too
     finite = np.isfinite(a) & np.isfinite(b)
-    plain = np.where(finite & np.isinf(c), c, plain)[()]  # where the product alone overflows
+    plain = np.where(finite & np.isinf(c), c, plain)  # where the product alone overflows
     trivial = (a == 0) | (b == 0) | ~finite | ~np.isfinite(c)
     # An exact zero has the sign that the mode gives to `x + -x`, as the plain sum has.
-    result = np.where(trivial | (easy & (result == 0)), plain, result)[()]
+    settled: PerLane = np.where(trivial | (easy & (result == 0)), plain, result)
+    result = settled[()]
     hard = ~(easy | trivial)
     return _fma_exact(rounding, hard, a, b, c, result) if np.count_nonzero(hard) else result
 
 
-def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+def _two_product(a: PerLane, b: PerLane) -> tuple[PerLane, PerLane]:
     """The product and its error (Dekker)."""
     high = a * b
     a1, b1 = _upper_half(a), _upper_half(b)
@@ -78,20 +80,20 @@ def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
     return high, ((a1 * b1 - high) + a1 * b0 + a0 * b1) + a0 * b0
 
 
-def _upper_half(a: Any) -> Any:
+def _upper_half(a: PerLane) -> PerLane:
     """The leading 26 bits (Veltkamp)."""
     wide = a * 134217729.0  # 2^27 + 1
     return wide - (wide - a)
 
 
-def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+def _two_sum(a: PerLane, b: PerLane) -> tuple[PerLane, PerLane]:
     """The sum and its error (Knuth)."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
 
 
-def _fma_exact(rounding: str, hard: Any, a: Any, b: Any, c: Any, result: Any) -> Any:
+def _fma_exact(rounding: str, hard: PerLane, a: PerLane, b: PerLane, c: PerLane, result: PerLane) -> PerLane:
     """The lanes of `hard` computed in rational numbers."""
     if not np.ndim(result):
         return F64.type(_nearest(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)), rounding))

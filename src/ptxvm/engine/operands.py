@@ -6,12 +6,12 @@ special registers, windows.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ptxvm.algebra.types import Type, f32, f64, pred, u32, u64
-from ptxvm.algebra.value import Value
+from ptxvm.algebra.value import Algebra, Value
 from ptxvm.analysis import constants
 from ptxvm.analysis.flow import registers_in
 from ptxvm.analysis.program import Bound, Function
@@ -22,23 +22,32 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.special_registers import COMPONENTS, SPECIAL, WARP
 from ptxvm.syntax import tree
 
+Key: TypeAlias = Any
+"""How an engine finds a register: the slot of a file, or its own record of it."""
+
+OperandValue: TypeAlias = Any
+"""What a meaning gets for an operand, or gives for a result: a `Value`, a list of them, a symbol, or None.
+
+The syntax line of the instruction says which.
+"""
+
 
 class Operands:
     """Reads and writes operands; `alg` is the algebra of their values."""
 
-    alg: Any
+    alg: Algebra
 
     # ── what an engine knows ────────────────────────────────────────────────────────────
 
-    def key(self, register: Register, part: int = 0) -> Any:
+    def key(self, register: Register, part: int = 0) -> Key:
         """How a register, or an element of a vector one, is found."""
         raise NotImplementedError
 
-    def slot(self, key: Any, type: Type) -> Value:
+    def slot(self, key: Key, type: Type) -> Value:
         """What a register holds."""
         raise NotImplementedError
 
-    def assign(self, key: Any, type: Type, value: Value) -> None:
+    def assign(self, key: Key, type: Type, value: Value) -> None:
         """Give a register a new value, where the guard holds."""
         raise NotImplementedError
 
@@ -64,14 +73,14 @@ class Operands:
 
     # ── values ──────────────────────────────────────────────────────────────────────────
 
-    def operand(self, bound: Bound, name: str) -> Any:
+    def operand(self, bound: Bound, name: str) -> OperandValue:
         """An operand as the meaning gets it: a Value, a list of them, a symbol, or None where it was left out."""
         node = bound.operands.get(name)
         if node is None:
             return None
         return self.value(bound, node, bound.i.type_of(name), split="split" in bound.i.operand_type(name).marks)
 
-    def value(self, bound: Bound, node: tree.Operand, type: Type | None, *, split: bool = False) -> Any:
+    def value(self, bound: Bound, node: tree.Operand, type: Type | None, *, split: bool = False) -> OperandValue:
         """The value of an operand, as its type."""
         match node:
             case tree.Address():
@@ -102,13 +111,14 @@ class Operands:
                 return (whole + self.constant(bound, node.right, whole.type)).view(value.type)
         return self.constant(bound, node, type or u64)
 
-    def argument(self, bound: Bound, node: tree.Operand) -> Any:
+    def argument(self, bound: Bound, node: tree.Operand) -> Register | Variable | tree.Operand:
         """An argument of a call: the symbol of a register or `.param` variable, or a constant's node."""
-        if isinstance(node, tree.Name) and (symbol := bound.scope.find(node.text)) is not None:
+        symbol: Register | Variable | None = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
+        if symbol is not None:
             return symbol
         return node
 
-    def named(self, bound: Bound, node: tree.Name, type: Type | None) -> Any:
+    def named(self, bound: Bound, node: tree.Name, type: Type | None) -> OperandValue:
         """What a name stands for."""
         symbol = bound.scope.find(node.text)
         if isinstance(symbol, Register):
@@ -125,7 +135,7 @@ class Operands:
             return Value(self.alg, type or u32, self.alg.const(type or u32, WARP))
         return self.special(bound, node, type)
 
-    def register(self, register: Register, component: str | None, type: Type | None) -> Any:
+    def register(self, register: Register, component: str | None, type: Type | None) -> OperandValue:
         """A register's value; a vector register is a list of its elements."""
         if register.count > 1:
             parts = range(register.count) if component is None else [VECTOR_PARTS[component]]
@@ -141,7 +151,7 @@ class Operands:
             value = value.view(value.type.as_unsigned).to(type.as_unsigned)
         return value.view(type)
 
-    def special(self, bound: Bound, node: tree.Name, type: Type | None) -> Any:
+    def special(self, bound: Bound, node: tree.Name, type: Type | None) -> OperandValue:
         """A special register; the counters differ at each reading.  A vector as a whole is a list."""
         found = special(node.text, node.component)
         if found is None:
@@ -203,7 +213,7 @@ class Operands:
 
     # ── results ─────────────────────────────────────────────────────────────────────────
 
-    def commit(self, bound: Bound, result: Any) -> None:
+    def commit(self, bound: Bound, result: OperandValue) -> None:
         """Write the results of an instruction to its destinations."""
         names = bound.i.destinations()
         if result is None or not names:
@@ -214,7 +224,7 @@ class Operands:
             if node is not None:
                 self.write(bound, node, value)
 
-    def write(self, bound: Bound, node: tree.Operand, value: Any) -> None:
+    def write(self, bound: Bound, node: tree.Operand, value: OperandValue) -> None:
         """A value to a destination."""
         if isinstance(node, tree.Vector):
             for item, element in zip(node.items, value if isinstance(value, list) else [value], strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import TypeAlias
 
 from ptxvm.algebra.types import Type, b64
 from ptxvm.analysis import constants
@@ -10,6 +11,12 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.operands import float_bits
 from ptxvm.syntax import tree
+
+Formal: TypeAlias = Register | Variable
+"""A parameter or a result of a function."""
+
+Argument: TypeAlias = Register | Variable | tree.Operand
+"""What a call passes: a register or `.param` variable, or the expression of a constant."""
 
 
 def constant(node: tree.Operand, formal: Register | Variable, bound: Bound) -> tuple[Type, int] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
+from ptxvm.algebra.ports import FetchOptions
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.machine import texture_unit
@@ -12,23 +13,30 @@ from ptxvm.machine.texture_sampling import Fetch
 from ptxvm.machine.texture_surface import Place
 
 
+def alone(value: Value | None) -> list[Value] | None:
+    """A scalar operand as the list that the texture unit takes; None where the instruction does not have it."""
+    return None if value is None else [value]
+
+
 class Textures:
     """An engine says how it asks (`ask`) and over which algebra; the instructions are the same."""
 
-    alg: Any
+    alg: Any  # the engine's own
 
     def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
         """What the texture unit gives for some operands."""
         raise NotImplementedError
 
-    def fetch(self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Any) -> tuple[list[Value], Value]:
+    def fetch(
+        self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Unpack[FetchOptions]
+    ) -> tuple[list[Value], Value]:
         """A look-up; here all texels are resident."""
         what = Fetch(geometry, bool(how.get("integers")), how.get("component"))
         first, second = how.get("gradients") or (None, None)
-        single = {name: None if how.get(name) is None else [how[name]] for name in ("sampler", "lod", "compare")}
         texel = self.ask(
             texture_unit.LookUp(what), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
-            offset=how.get("offset"), **single,
+            offset=how.get("offset"), sampler=alone(how.get("sampler")), lod=alone(how.get("lod")),
+            compare=alone(how.get("compare")),
         )  # fmt: skip
         return texel, Value(self.alg, pred, self.alg.const(pred, x=True))
 

@@ -8,19 +8,17 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
 import numpy as np
 
 from ptxvm.machine.backing import Bytes, bytes_at
 from ptxvm.machine.faults import AccessFault, plural
+from ptxvm.machine.per_lane import Addresses, LaneNumbers, Lanes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-Lanes: TypeAlias = "npt.NDArray[np.intp]"
-Addresses: TypeAlias = "npt.NDArray[np.uint64]"
 
 NEAR = 64  # so close to what is allocated an access is out of its bounds, whatever host array lay there before
 NULL_LIMIT = 1 << 16  # no host maps anything below
@@ -150,7 +148,7 @@ class Columns:
         self.windowed = [at for at, each in enumerate(items) if each.home is not None]
         self._reached: dict[tuple[str, bool], npt.NDArray[np.bool_]] = {}
 
-    def owners(self, address: Addresses) -> Lanes:
+    def owners(self, address: Addresses) -> LaneNumbers:
         """The index of the last allocation that begins at or before each address; 0 where none does."""
         return np.maximum(np.searchsorted(self.start, address, "right") - 1, 0)
 
@@ -169,7 +167,7 @@ class Columns:
         return of_them[owner] & (address >= self.start[owner]) & (address < self.end[owner])
 
 
-def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: Lanes) -> npt.NDArray[np.bool_]:
+def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: LaneNumbers) -> npt.NDArray[np.bool_]:
     """Is each lane in its own window?"""
     if allocation.home is None or allocation.window < size or allocation.foreign:
         return np.zeros(len(offset), np.bool_)
@@ -269,16 +267,14 @@ class AllocationTable:
             self._columns = Columns(items)
         return self._columns
 
-    def check(self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool) -> None:
+    def check(self, address: Addresses, size: int, space: str, lanes: Lanes, *, writing: bool) -> None:
         """Refuse the first lane whose bytes are not wholly in a fitting allocation; every lane may use another one."""
         good = self.fitting(address, size, space, lanes, writing=writing)
         if not good.all():
             lane = int(np.argmin(good))
             raise self.explain(int(address[lane]), size, space, lane, writing=writing)
 
-    def fitting(
-        self, address: Addresses, size: int, space: str, lanes: Lanes | None, *, writing: bool
-    ) -> npt.NDArray[np.bool_]:
+    def fitting(self, address: Addresses, size: int, space: str, lanes: Lanes, *, writing: bool) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""
         good = np.zeros(len(address), np.bool_)
         if self.items:

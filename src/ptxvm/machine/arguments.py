@@ -6,7 +6,7 @@ import ctypes
 import sys
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from ptxvm.machine.layout import parameter_bank
 from ptxvm.machine.memory import Adopted, Memory
 from ptxvm.machine.opaque import Opaque
 from ptxvm.syntax import tree
+
+Number: TypeAlias = int | float
 
 RAW = (
     bytes,
@@ -109,7 +111,7 @@ class Slot:
         self.alignment = alignment.value if isinstance(alignment, tree.Integer) else None
         self.name, self.detail = f"`{short(parameter.name)}`", f"argument {number}"  # what messages about its memory say
 
-    def encode(self, value: Any, packed: Arguments) -> bytes:
+    def encode(self, value: object, packed: Arguments) -> bytes:
         """The bytes of an argument."""
         if isinstance(value, Opaque):
             return self._handle(value)
@@ -132,7 +134,7 @@ class Slot:
             return self._raw(value)
         return self._array(self._array_like(value), packed)
 
-    def _array_like(self, value: Any) -> np.ndarray[Any, Any]:
+    def _array_like(self, value: object) -> np.ndarray[Any, Any]:
         """What shares its memory with a NumPy array: a tensor of a CPU, a buffer."""
         reason = ""
         if not isinstance(value, type):
@@ -141,7 +143,7 @@ class Slot:
                     return np.asarray(value)
                 if hasattr(value, "__dlpack__"):
                     return np.from_dlpack(value)
-                return np.asarray(memoryview(value))
+                return np.asarray(memoryview(value))  # type: ignore[arg-type]
             except (TypeError, ValueError, BufferError, RuntimeError) as wrong:
                 reason = f"NumPy cannot share its memory ({wrong}); " if hasattr(value, "__dlpack__") else ""
         raise TypeError(f"{self} cannot be of type {_named(value)}: {reason}{_way_out(value)}")
@@ -207,15 +209,15 @@ class Slot:
             raise TypeError(f"{self} {_unusable(value)}")
         return self._exactly(value.tobytes(), value)
 
-    def _raw(self, value: Any) -> bytes:
-        held = memoryview(value).format
-        if SWAPPED in held:
+    def _raw(self, value: object) -> bytes:
+        held = memoryview(value)  # type: ignore[arg-type]
+        if SWAPPED in held.format:
             raise TypeError(
-                f"{self} is a {_named(value)} ({held}), which has not the byte order of the host; pass a native one"
+                f"{self} is a {_named(value)} ({held.format}), which has not the byte order of the host; pass a native one"
             )
-        return self._exactly(bytes(value), value)
+        return self._exactly(held.tobytes(), value)
 
-    def _exactly(self, raw: bytes, value: Any) -> bytes:
+    def _exactly(self, raw: bytes, value: object) -> bytes:
         if len(raw) != self.size:
             raise TypeError(f"{self} has {self.size} bytes, and {_named(value)} has {len(raw)}")
         return raw
@@ -225,7 +227,7 @@ class Slot:
             raise TypeError(f"{self} takes {self.count} values, and {len(values)} were given")
         return b"".join(self._number(value, self.parameter.type, 1) for value in values)
 
-    def _number(self, value: Any, element: Type, count: int) -> bytes:
+    def _number(self, value: Number, element: Type, count: int) -> bytes:
         """A Python number as the type; `.b32` and `.b64` take floats too, since compilers pass those in them."""
         if count != 1 or element.is_packed:
             raise TypeError(
@@ -263,12 +265,12 @@ def _unusable(values: np.ndarray[Any, Any] | np.generic) -> str:
     )
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     """The type of a value."""
     return f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
 
 
-def _way_out(value: Any) -> str:
+def _way_out(value: object) -> str:
     """What can be passed in the place of a value."""
     if hasattr(value, "__cuda_array_interface__"):
         return "it is memory of a GPU (`__cuda_array_interface__`); copy it to the host, and pass the NumPy array"

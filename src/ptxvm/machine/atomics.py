@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.machine.per_lane import PerLane
+
 Array = npt.NDArray[Any]
-Update = Callable[..., Any]
+Update = Callable[..., PerLane]
 
 LONG = 24  # a group with more lanes than this is worth its own pass
 
@@ -27,8 +29,8 @@ class Groups(NamedTuple):
 
 
 def apply(
-    view: Array, index: Any, operation: str, operands: Sequence[Any], update: Update | None = None, *, old: bool = True
-) -> Any:
+    view: Array, index: PerLane, operation: str, operands: Sequence[PerLane], update: Update | None = None, *, old: bool = True
+) -> PerLane:
     """Replace `view[index]` by `update(what is there, *operands)` for one lane after the other.
 
     Returns what was there before each.  `operation` names the update: add, and, or, xor, min, max, inc, dec, exch and
@@ -89,11 +91,11 @@ def meetings(index: npt.NDArray[np.int64]) -> Groups | None:
 # ── updates, elementwise ────────────────────────────────────────────────────────────────
 
 
-def _inc(old: Array, limit: Array) -> Any:
+def _inc(old: Array, limit: Array) -> PerLane:
     return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
 
 
-def _dec(old: Array, limit: Array) -> Any:
+def _dec(old: Array, limit: Array) -> PerLane:
     return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
@@ -142,7 +144,7 @@ def _exchange(before: Array, operands: list[Array], groups: Groups) -> tuple[Arr
     return old, operands[0][groups.start + groups.length - 1]
 
 
-def _accumulate(ufunc: Any) -> Closed:
+def _accumulate(ufunc: np.ufunc) -> Closed:
     """In order within each group: a pass for each long group, and one for the k-th lanes of all the short ones."""
 
     def run(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:

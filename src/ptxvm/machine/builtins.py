@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ptxvm.machine.allocation import Addresses, Lanes
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.per_lane import Addresses, LaneNumbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,7 +44,7 @@ class Cohort(Protocol):
         """Where its lanes are."""
 
 
-Function = Callable[[Cohort, Lanes, Sequence[Addresses]], Results]
+Function = Callable[[Cohort, LaneNumbers, Sequence[Addresses]], Results]
 
 
 def to_stdout(text: str) -> None:
@@ -96,7 +96,7 @@ class Library:
 
     # ── the functions ───────────────────────────────────────────────────────────────────
 
-    def vprintf(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+    def vprintf(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
         """Print; returns how many arguments were taken, -1 for a null format."""
         from ptxvm.machine import printf  # noqa: PLC0415 - most kernels print nothing
 
@@ -115,14 +115,14 @@ class Library:
         self.print("".join(texts))
         return taken
 
-    def _string(self, address: int, lanes: Lanes, position: int) -> str:
+    def _string(self, address: int, lanes: LaneNumbers, position: int) -> str:
         """The string that a lane points to; the fault is that lane's."""
         try:
             return self.memory.read_string(address, int(lanes[position]))
         except AccessFault as fault:
             raise fault.at_lane(position) from None
 
-    def _column(self, address: Addresses, size: int, lanes: Lanes, positions: Lanes) -> list[int]:
+    def _column(self, address: Addresses, size: int, lanes: LaneNumbers, positions: LaneNumbers) -> list[int]:
         """One argument of all lanes."""
         try:
             values: list[int] = self.memory.load(WORDS[size], address, lanes=lanes).tolist()
@@ -130,17 +130,17 @@ class Library:
             raise fault.at_lane(int(positions[fault.lane_index])) from None
         return values
 
-    def malloc(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+    def malloc(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
         """A block of the heap, or null."""
         return np.array([self.heap.malloc(size) for size in arguments[0].tolist()], np.uint64)
 
-    def free(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+    def free(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
         """Give a block back."""
         for position, address in enumerate(arguments[0].tolist()):
             self.heap.free(address, position)
         return None
 
-    def assertfail(self, cohort: Cohort, lanes: Lanes, arguments: Sequence[Addresses]) -> Results:
+    def assertfail(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
         """Every lane says where its assertion failed; the first one is the fault."""
         messages, files, numbers, functions, *_ = ([int(value) for value in column] for column in arguments)
         said = []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxvm.machine.allocation import Addresses, Lanes
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.per_lane import Addresses, LaneNumbers
 
 PIECE = 16  # bytes: sizes are multiples of it, and so are addresses
 
 
-def pieces(sizes: Lanes) -> tuple[Lanes, Addresses]:
+def pieces(sizes: LaneNumbers) -> tuple[LaneNumbers, Addresses]:
     """Of all pieces of the copies of some lanes, lane by lane: the position of the lane, and the offset in its copy."""
     if (sizes % PIECE).any():
         wrong = int(np.argmax(sizes % PIECE != 0))

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.memory_order import FenceKind, Scope
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics import Diagnostic, Severity
@@ -30,6 +32,9 @@ Words = npt.NDArray[np.uint64]
 Bits = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[Any] | slice
+BarrierKey = tuple[int, int]
+"""Names a barrier of a CTA: the first thread of the CTA, and the number of the barrier."""
 
 EQUAL_VALUES = "race-of-equal-values"
 """The code of a race of writes that all store the same value."""
@@ -48,7 +53,7 @@ class Left(NamedTuple):
     bits: npt.NDArray[np.unsignedinteger[Any]]
     kept: Flags
 
-    def of(self, position: Any) -> Left:
+    def of(self, position: Positions) -> Left:
         """That of some of the threads."""
         return Left(self.bits[position], self.kept[position])
 
@@ -60,7 +65,7 @@ class Access(Protocol):
     space: str
     type: Type
     count: int
-    attributes: dict[str, Any]
+    attributes: AccessAttributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,16 +346,16 @@ class Watcher(Protocol):
     def posted(self, threads: Threads) -> None:
         """The end of all copies that threads have started is going to be signalled."""
 
-    def fenced(self, threads: Threads, order: str, scope: str) -> None:
+    def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
 
     def met(self, first: int, ctas: int) -> None:
         """All threads of so many CTAs, from a thread on, have met at a barrier."""
 
-    def arrived(self, key: Any, threads: Threads) -> None:
+    def arrived(self, key: BarrierKey, threads: Threads) -> None:
         """Threads have arrived at a barrier of their CTA without waiting; `key` names it."""
 
-    def joined(self, key: Any, bound: Bound, threads: Threads, count: int | None) -> None:
+    def joined(self, key: BarrierKey, bound: Bound, threads: Threads, count: int | None) -> None:
         """Threads come to a barrier of their CTA and expect so many there, or all."""
 
     def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
@@ -362,7 +367,7 @@ class Watcher(Protocol):
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
         """Lanes that meet at a collective gave masks that do not agree."""
 
-    def opened(self, key: Any, groups: Sequence[tuple[Bound, Threads]]) -> None:
+    def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier of a CTA releases its threads, by the instruction at which they wait."""
 
     def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:

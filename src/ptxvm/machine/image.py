@@ -306,13 +306,10 @@ def _names(program: Program) -> Iterator[str]:
             for name, node in bound.operands.items():
                 if name != "func":
                     yield from (each.text for each in names_in(node))
-    for variable in (v for scope in (program, *program.functions.values()) for v in _variables(scope)):
+    own = (variable for function in program.functions.values() for variable in function.variables)
+    for variable in (*program.variables.values(), *own):
         if variable.initial is not None:
             yield from (each.text for each in names_in(variable.initial))
-
-
-def _variables(scope: Any) -> Iterator[Variable]:
-    yield from scope.variables.values() if isinstance(scope.variables, dict) else scope.variables
 
 
 def _held(type: Type) -> tuple[np.dtype[Any], tuple[int, ...]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsIndex, TypeAlias
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.shared import most_static
@@ -15,6 +16,8 @@ from ptxvm.machine.options import extent
 from ptxvm.syntax import tree
 
 Extent = tuple[int, int, int]
+Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+"""Sizes as a caller gives them: one, or up to three."""
 
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
@@ -59,11 +62,11 @@ class LaunchShape(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _known_shape(grid: Any, block: Any) -> LaunchShape:
+def _known_shape(grid: int | tuple[int, ...], block: int | tuple[int, ...]) -> LaunchShape:
     return LaunchShape.of(grid, block)
 
 
-def launch_shape(grid: Any, block: Any) -> LaunchShape:
+def launch_shape(grid: Extents, block: Extents) -> LaunchShape:
     """`LaunchShape.of`, which remembers the last ones."""
     return _known_shape(extent("grid", grid), extent("block", block))
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine import backing
-from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Addresses, Allocation, AllocationTable, Lanes
+from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable
 from ptxvm.machine.backing import address_of, bytes_at, world
+from ptxvm.machine.per_lane import Addresses, Lanes, PerLane
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -183,8 +184,8 @@ class Memory:
         count: int = 1,
         *,
         space: str = "generic",
-        lanes: Lanes | None = None,
-    ) -> Any:
+        lanes: Lanes = None,
+    ) -> PerLane:
         """What is at the addresses; for `count` > 1 an array of `count` such results, the elements of the vectors."""
         view, index = self.resolve(dtype, address, count, space, lanes, writing=False)
         return fetch(view, index, count)
@@ -193,11 +194,11 @@ class Memory:
         self,
         dtype: np.dtype[Any],
         address: Address,
-        values: Any,
+        values: PerLane,
         count: int = 1,
         *,
         space: str = "generic",
-        lanes: Lanes | None = None,
+        lanes: Lanes = None,
     ) -> None:
         """Write `values`, of `dtype`; where several lanes write to one place, the last one stays."""
         view, index = self.resolve(dtype, address, count, space, lanes, writing=True)
@@ -208,13 +209,13 @@ class Memory:
         dtype: np.dtype[Any],
         address: Address,
         operation: str,
-        operands: Sequence[Any],
+        operands: Sequence[PerLane],
         update: atomics.Update | None = None,
         *,
         space: str = "generic",
-        lanes: Lanes | None = None,
+        lanes: Lanes = None,
         old: bool = True,
-    ) -> Any:
+    ) -> PerLane:
         """Update one address after the other, in the order of the lanes; what was there, if `old`."""
         from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
 
@@ -250,8 +251,8 @@ class Memory:
         return bytes_at(address, end - address)
 
     def resolve(
-        self, dtype: np.dtype[Any], address: Address, count: int, space: str, lanes: Lanes | None, *, writing: bool
-    ) -> tuple[Array, Any]:
+        self, dtype: np.dtype[Any], address: Address, count: int, space: str, lanes: Lanes, *, writing: bool
+    ) -> tuple[Array, PerLane]:
         """Check an access; a view of memory, and the index in it where each address has `count` elements of `dtype`."""
         size = dtype.itemsize * count
         if not isinstance(address, np.ndarray) or not address.ndim:
@@ -271,7 +272,7 @@ class Memory:
         return world(dtype), index if count == 1 else index[:, None] + np.arange(count)
 
     def _resolve_one(
-        self, dtype: np.dtype[Any], address: int, count: int, space: str, lanes: Lanes | None, *, writing: bool
+        self, dtype: np.dtype[Any], address: int, count: int, space: str, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, int]:
         size = dtype.itemsize * count
         allocation = self._last
@@ -290,7 +291,7 @@ class Memory:
 
     # ── spaces ──────────────────────────────────────────────────────────────────────────
 
-    def within(self, space: str, address: Address) -> Any:
+    def within(self, space: str, address: Address) -> PerLane:
         """Does the generic address lie in the space (`isspacep`)?  What is in no window is `.global`."""
         addresses = np.atleast_1d(np.asarray(address, np.uint64))
         found = np.zeros(len(addresses), np.bool_)
@@ -301,7 +302,7 @@ class Memory:
         return found if np.ndim(address) else found[0]
 
 
-def fetch(view: Array, index: Any, count: int) -> Any:
+def fetch(view: Array, index: PerLane, count: int) -> PerLane:
     """Gather from a view: elements, or rows turned into columns."""
     if isinstance(index, int):
         return view[index]
@@ -311,7 +312,7 @@ def fetch(view: Array, index: Any, count: int) -> Any:
     return np.ascontiguousarray(rows.T)
 
 
-def put(view: Array, index: Any, values: Any, count: int) -> None:
+def put(view: Array, index: PerLane, values: PerLane, count: int) -> None:
     """Scatter to a view: elements, or columns turned into rows."""
     if isinstance(index, int):
         # one address for all lanes: the last one stays
@@ -338,7 +339,7 @@ def _fits(offset: Addresses, allocation: Allocation, size: int) -> bool:
     return not skipped or int(offset.min()) >= skipped
 
 
-def _at_home(offset: Address, allocation: Allocation, size: int, lanes: Lanes | None) -> bool:
+def _at_home(offset: Address, allocation: Allocation, size: int, lanes: Lanes) -> bool:
     """Does every lane stay in its own window?"""
     home = allocation.home
     if home is None:

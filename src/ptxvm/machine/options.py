@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
+from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
 
 from ptxvm.diagnostics.errors import Unsupported
 
@@ -13,12 +13,14 @@ EngineName = Literal["auto", "interp", "jit"]
 Numerics = Literal["exact", "fast"]
 Check = Literal["memory", "init", "sync", "race"]
 Dump = Literal["shapes", "llvm", "asm"]
-Extent = SupportsIndex | Sequence[SupportsIndex]
+Extent: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 ENGINES: tuple[str, ...] = get_args(EngineName)
 NUMERICS: tuple[str, ...] = get_args(Numerics)
 CHECKS: tuple[str, ...] = get_args(Check)
 DUMPS: tuple[str, ...] = get_args(Dump)
+
+T = TypeVar("T")
 
 NONE: frozenset[str] = frozenset()
 LONGEST = 80  # characters of a value in a message
@@ -44,23 +46,23 @@ COUNTS = {
 }
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as a message of one line has room for it."""
     text = " ".join(repr(value).split())
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def index(value: Any) -> int | None:
+def index(value: object) -> int | None:
     """An integer of Python or NumPy; None for what is none: truths are not numbers here."""
     if type(value) is int:
         return value
     try:
-        return None if type(value).__name__ in ("bool", "bool_") else operator.index(value)
+        return None if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         return None
 
 
-def count(name: str, value: Any) -> int:
+def count(name: str, value: object) -> int:
     """A number of something, by the name of the option."""
     said, least = COUNTS[name]
     found = index(value)
@@ -71,19 +73,19 @@ def count(name: str, value: Any) -> int:
     return found
 
 
-def extent(name: str, given: Any) -> int | tuple[int, ...]:
+def extent(name: str, given: object) -> int | tuple[int, ...]:
     """The sizes of a grid, a CTA or a cluster as plain integers, so that equal ones are the same."""
     if type(given) is int:
         return given
     several = isinstance(given, tuple | list)
-    sizes = tuple(map(index, given if several else (given,)))
+    sizes = tuple(map(index, given if isinstance(given, tuple | list) else (given,)))
     if any(size is None for size in sizes):
         raise ValueError(f"{name} is an integer or up to three of them, not {shown(given)}")
     found = tuple(size for size in sizes if size is not None)
     return found if several else found[0]
 
 
-def one_of(name: str, value: Any, allowed: Sequence[str], said: str = "") -> Any:
+def one_of(name: str, value: T, allowed: Sequence[str], said: str = "") -> T:
     """A word among some."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is one of {', '.join(allowed)}, not {shown(value)}")
@@ -92,12 +94,12 @@ def one_of(name: str, value: Any, allowed: Sequence[str], said: str = "") -> Any
     return value
 
 
-def count_or_none(name: str, value: Any) -> int | None:
+def count_or_none(name: str, value: object) -> int | None:
     """The same, where the user may say nothing."""
     return None if value is None else count(name, value)
 
 
-def seconds_or_none(name: str, value: Any) -> float | None:
+def seconds_or_none(name: str, value: object) -> float | None:
     """A time above zero, where the user says one."""
     if value is None:
         return None
@@ -109,18 +111,21 @@ def seconds_or_none(name: str, value: Any) -> float | None:
     return seconds
 
 
-def names(option: str, given: Any, said: str) -> frozenset[str]:
+def names(option: str, given: object, said: str) -> frozenset[str]:
     """Some words; one may stand alone."""
     if type(given) is tuple and not given:  # as a rule
         return NONE
-    several = (given,) if isinstance(given, str) else given
-    plain = isinstance(several, Collection) and not isinstance(several, bytes | Mapping)
-    if not plain or not all(isinstance(each, str) for each in several):
+    several: object = (given,) if isinstance(given, str) else given
+    if (
+        not isinstance(several, Collection)
+        or isinstance(several, bytes | Mapping)
+        or not all(isinstance(each, str) for each in several)
+    ):
         raise TypeError(f"{option} is {said}, not {shown(given)}")
     return frozenset(several)
 
 
-def checks(given: Any) -> frozenset[str] | None:
+def checks(given: object) -> frozenset[str] | None:
     """The checks that are asked for, where anything is said of them."""
     if given is None:
         return None
@@ -130,7 +135,7 @@ def checks(given: Any) -> frozenset[str] | None:
     return found
 
 
-def refuse_clusters(cluster: Any) -> None:
+def refuse_clusters(cluster: object) -> None:
     """A cluster of one CTA is none; others are not there yet."""
     if cluster is None:
         return
@@ -142,18 +147,17 @@ def refuse_clusters(cluster: Any) -> None:
         raise Unsupported("a cluster of several CTAs")
 
 
-def instance(name: str, value: Any, kinds: type | tuple[type, ...], said: str) -> Any:
+def instance(name: str, value: T, kinds: type | tuple[type, ...], said: str) -> T:
     """An object of a class."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} is {said}, not {shown(value)}")
     return value
 
 
-def arguments(args: Any) -> Sequence[Any]:
+def arguments(args: object) -> Sequence[Any]:
     """The arguments of a launch, in order."""
-    if type(args) in (list, tuple):
-        found: Sequence[Any] = args
-        return found
+    if isinstance(args, list | tuple):
+        return args
     if not isinstance(args, Sequence) or isinstance(args, str | bytes | bytearray | memoryview):
         raise TypeError(f"args is a list or tuple with one value for each parameter, not {type(args).__name__}")
     return args

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.handles import HANDLES
 
 NUMBERS = count(1)
@@ -52,7 +53,7 @@ class Device:
         """The host waits for some launches."""
         self.under_way = [turn for turn in self.under_way if turn.number not in launches]
 
-    def freed(self, allocation: Any) -> None:
+    def freed(self, allocation: Allocation) -> None:
         """The host frees memory of the device, for which it waits, as `cudaFree` does; what used it says so."""
         for turn in self.under_way:
             turn.left.freed(allocation)

@@ -16,15 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from ptxvm.algebra.types import Type, f16, f32, f64, s32
 from ptxvm.isa.fragments import Product
 
-FusedMultiplyAdd = Callable[[str, Any, Any, Any], Any]
+Matrices: TypeAlias = npt.NDArray[Any]
+"""A stack of matrices, or the rows of one."""
+
+FusedMultiplyAdd = Callable[[str, Matrices, Matrices, Matrices], Matrices]
 """`fma(rounding, a, b, c)` on rows of f64."""
 
 
@@ -92,7 +96,9 @@ def kind_of(product: Product) -> str:
     return "fp8 in f16" if product.d.type is f16 else "fp8"
 
 
-def multiply(product: Product, architecture: Architecture, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> Any:
+def multiply(
+    product: Product, architecture: Architecture, a: Matrices, b: Matrices, c: Matrices, fma: FusedMultiplyAdd
+) -> Matrices:
     """The bits of D = A * B + C, for stacks of matrices of bits."""
     if product.d.type is s32:
         return integers(product, a, b, c)
@@ -112,7 +118,7 @@ ACCUMULATORS: dict[Type, tuple[Any, Any, float, int]] = {
 AT_ONCE = 1 << 15  # products: what the caches hold
 
 
-def floats(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
+def floats(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
     """A product of f16, bf16, tf32 or narrower floats."""
     count, rows, depth = a.shape
     step = max(1, AT_ONCE // (rows * depth * b.shape[2]))
@@ -120,7 +126,7 @@ def floats(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
     return results[0] if len(results) == 1 else np.concatenate(results)
 
 
-def chain(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
+def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
     """The products in steps of what the unit adds at once; in f32, unless C and D are both f16."""
     accumulated = f16 if product.c.type is product.d.type is f16 else f32
     left, right = (
@@ -139,7 +145,7 @@ def chain(product: Product, unit: Unit, a: Any, b: Any, c: Any) -> Any:
     return encoded(product.d.type, total)
 
 
-def steps(depth: int, unit: Unit) -> Iterator[Any]:
+def steps(depth: int, unit: Unit) -> Iterator[Matrices | slice]:
     """Which of the products along the depth are added at once, sum by sum."""
     order = np.arange(depth)
     if unit.converted:  # a register holds four
@@ -149,12 +155,12 @@ def steps(depth: int, unit: Unit) -> Iterator[Any]:
         yield slice(start, start + unit.length)
 
 
-def products(a: Any, b: Any) -> Any:
+def products(a: Matrices, b: Matrices) -> Matrices:
     """Each element of a row times that of a column, the sum left to do: `(depth, n, rows, columns)`."""
     return np.moveaxis(a, 2, 0)[..., None] * np.moveaxis(b, 1, 0)[:, :, None, :]
 
 
-def aligned_sum(values: Any, powers: Any, total: Any, accumulated: Type, fraction: int) -> Any:
+def aligned_sum(values: Matrices, powers: Matrices, total: Matrices, accumulated: Type, fraction: int) -> Matrices:
     """The sum of products and accumulator, each cut off so many bits below the largest exponent.
 
     `powers` are the powers of two of the products' exponents; `values` is used up.
@@ -163,7 +169,8 @@ def aligned_sum(values: Any, powers: Any, total: Any, accumulated: Type, fractio
     scale = 2.0**fraction / np.maximum(largest, SMALLEST)
     values *= scale
     parts = np.trunc(values, out=values).sum(axis=0) + np.trunc(total * scale)
-    return (parts + 0.0) / scale  # an exact zero is positive
+    found: Matrices = (parts + 0.0) / scale  # an exact zero is positive
+    return found
 
 
 SMALLEST = 2.0**-600  # below every product
@@ -171,13 +178,13 @@ LEAST_POWER = {f32: 2.0**-126, f16: 2.0**-14}  # of accumulators; subnormal numb
 EXPONENT = np.uint64(0x7FF0_0000_0000_0000)
 
 
-def power(value: Any, least: float) -> Any:
+def power(value: Matrices, least: float) -> Matrices:
     """2 to the exponent of each number; 0 for zeros, and for what is not finite."""
     found = np.maximum((value.view(np.uint64) & EXPONENT).view(np.float64), least)
     return np.where((value == 0) | ~np.isfinite(value), 0.0, found)
 
 
-def rounded(type: Type, kept: int, value: Any) -> Any:
+def rounded(type: Type, kept: int, value: Matrices) -> Matrices:
     """The exact sum as an accumulator, still in f64: f16 to nearest even, f32 truncated; beyond it infinity."""
     if type is f16:
         return value.astype(np.float16).astype(np.float64)
@@ -206,7 +213,7 @@ SHIFT = {"e2m1": 2}  # where the bits stand in their byte (PTX 9.7.14.5.14)
 TF32 = np.uint32(0xFFFF_E000)
 
 
-def decoded(type: Type, bits: Any, exponents: Type) -> tuple[Any, Any]:
+def decoded(type: Type, bits: Matrices, exponents: Type) -> tuple[Matrices, Matrices]:
     """The values of floats as f64, and the powers of two of their exponents in a format."""
     if type.bits == 32:
         value = (bits if type is f32 else bits & TF32).view(np.float32).astype(np.float64)
@@ -216,7 +223,7 @@ def decoded(type: Type, bits: Any, exponents: Type) -> tuple[Any, Any]:
 
 
 @cache
-def table(type: Type, exponents: Type) -> tuple[Any, Any]:
+def table(type: Type, exponents: Type) -> tuple[Matrices, Matrices]:
     """The value of every bit pattern of a small float, and the power of two of its exponent in a format."""
     held = FORMATS[type.name][0]
     container = max(8, type.bits)
@@ -225,16 +232,17 @@ def table(type: Type, exponents: Type) -> tuple[Any, Any]:
     return values, power(values, 2.0 ** FORMATS[exponents.name][1])
 
 
-def encoded(type: Type, value: Any) -> Any:
+def encoded(type: Type, value: Matrices) -> Matrices:
     """The bits of f16 or f32 results; NaN has one pattern."""
     held, bits, _, nan = ACCUMULATORS[type]
-    return np.where(np.isnan(value), bits(nan), value.astype(held).view(bits))
+    found: Matrices = np.where(np.isnan(value), bits(nan), value.astype(held).view(bits))
+    return found
 
 
 # ── f64 ─────────────────────────────────────────────────────────────────────────────────
 
 
-def doubles(product: Product, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> Any:
+def doubles(product: Product, a: Matrices, b: Matrices, c: Matrices, fma: FusedMultiplyAdd) -> Matrices:
     """A chain of fused multiply-adds."""
     left, right, total = (x.view(np.float64) for x in (a, b, c))
     total = total.ravel()
@@ -247,7 +255,7 @@ def doubles(product: Product, a: Any, b: Any, c: Any, fma: FusedMultiplyAdd) -> 
 # ── integers and bits ───────────────────────────────────────────────────────────────────
 
 
-def integers(product: Product, a: Any, b: Any, c: Any) -> Any:
+def integers(product: Product, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
     """A product of small integers, or the count of the ones of `a op b`; in f32, as no sum reaches 2**24."""
     left, right = number(product.a.type, a), number(product.b.type, b)
     total = left @ right
@@ -259,7 +267,7 @@ def integers(product: Product, a: Any, b: Any, c: Any) -> Any:
     return exact.astype(np.uint32)
 
 
-def number(type: Type, bits: Any) -> Any:
+def number(type: Type, bits: Matrices) -> Matrices:
     """The values of small integers as f32."""
     value = bits.astype(np.float32)
     return np.where(value < 1 << type.bits - 1, value, value - (1 << type.bits)) if type.is_signed else value

@@ -103,12 +103,12 @@ class Sampler(Opaque):
         return made
 
 
-def _one_of(what: str, given: Any, allowed: Sequence[str]) -> None:
+def _one_of(what: str, given: object, allowed: Sequence[str]) -> None:
     if not isinstance(given, str) or given not in allowed:
         raise ValueError(f"{what} is one of {', '.join(allowed)}, not {given!r}")
 
 
-def _axes(address: Any) -> tuple[str, str, str]:
+def _axes(address: object) -> tuple[str, str, str]:
     """A mode for each of the three directions."""
     if not isinstance(address, Sequence) or not (isinstance(address, str) or 1 <= len(address) <= 3):
         raise ValueError(f"address is one of {', '.join(ADDRESSES)}, or one to three of them, not {address!r}")

@@ -7,42 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import tensor_core
+from ptxvm.machine.per_lane import PerLane
 from ptxvm.machine.tensor_core import Architecture, FusedMultiplyAdd
 
-Registers = Sequence[Any]
+Registers = Sequence[PerLane]
 """The registers of a fragment, each with an element for every lane."""
 
 
 def multiply(
     product: Product, architecture: Architecture, a: Registers, b: Registers, c: Registers, *, fma: FusedMultiplyAdd
-) -> list[Any]:
+) -> list[PerLane]:
     """The registers of D = A * B + C."""
     left, right, added = matrices(product.a, a), matrices(product.b, b), matrices(product.c, c)
     return registers_of(product.d, tensor_core.multiply(product, architecture, left, right, added, fma))
 
 
-def matrices(fragment: Fragment, registers: Registers) -> Any:
+def matrices(fragment: Fragment, registers: Registers) -> PerLane:
     """The bits of the matrices that the lanes of whole warps hold: `(matrices, rows, columns)`."""
     lanes = np.stack(registers, axis=-1)
     flat = split(fragment.width, lanes.view(np.uint8)).reshape(-1, WARP * fragment.packed * fragment.registers)
     return flat[:, where(fragment)].reshape(-1, *fragment.shape)
 
 
-def registers_of(fragment: Fragment, stack: Any) -> list[Any]:
+def registers_of(fragment: Fragment, stack: PerLane) -> list[PerLane]:
     """The registers of the lanes that hold a stack of matrices of the bits of elements."""
     flat = stack.reshape(-1, fragment.matrices * fragment.shape[0] * fragment.shape[1])
     lanes = np.ascontiguousarray(flat[:, whence(fragment)]).view(f"u{fragment.register // 8}")
     return [np.ascontiguousarray(lanes[..., n]).reshape(-1) for n in range(fragment.registers)]
 
 
-def split(width: int, bytes_: Any) -> Any:
+def split(width: int, bytes_: PerLane) -> PerLane:
     """The elements of so many bits that lie in bytes, the lowest first."""
     if width == 1:
         return np.unpackbits(bytes_, axis=-1, bitorder="little")
@@ -52,7 +52,7 @@ def split(width: int, bytes_: Any) -> Any:
 
 
 @cache
-def where(fragment: Fragment) -> Any:
+def where(fragment: Fragment) -> PerLane:
     """For each element of the matrices of a warp its place among the elements that the lanes hold."""
     table = np.full((fragment.matrices, *fragment.shape), -1)
     for lane in range(WARP):
@@ -63,7 +63,7 @@ def where(fragment: Fragment) -> Any:
 
 
 @cache
-def whence(fragment: Fragment) -> Any:
+def whence(fragment: Fragment) -> PerLane:
     """For each lane and place of its registers the element of the matrices of the warp."""
     rows, columns = fragment.shape
     table = np.empty((WARP, fragment.packed * fragment.registers), np.int64)

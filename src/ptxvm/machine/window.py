@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.memory import Array, Memory, fetch, put
+from ptxvm.machine.per_lane import Lanes, PerLane
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -70,7 +70,7 @@ class Window:
         """Give the memory back."""
         self._memory.release(self.allocation)
 
-    def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes | None = None) -> Any:
+    def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes = None) -> PerLane:
         """As `Memory.load`; one offset for all lanes gives an array too, unless there is a single piece."""
         view, index = self.resolve(dtype, offset, count, lanes, writing=False)
         return fetch(view, index, count)
@@ -79,9 +79,9 @@ class Window:
         self,
         dtype: np.dtype[Any],
         offset: Offset,
-        values: Any,
+        values: PerLane,
         count: int = 1,
-        lanes: Lanes | None = None,
+        lanes: Lanes = None,
     ) -> None:
         """As `Memory.store`."""
         view, index = self.resolve(dtype, offset, count, lanes, writing=True)
@@ -92,35 +92,35 @@ class Window:
         dtype: np.dtype[Any],
         offset: Offset,
         operation: str,
-        operands: Sequence[Any],
+        operands: Sequence[PerLane],
         update: atomics.Update | None = None,
-        lanes: Lanes | None = None,
+        lanes: Lanes = None,
         *,
         old: bool = True,
-    ) -> Any:
+    ) -> PerLane:
         """As `Memory.atomic`."""
         from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
 
         view, index = self.resolve(dtype, offset, 1, lanes, writing=True)
         return atomics.apply(view, index, operation, operands, update, old=old)
 
-    def to_generic(self, offset: Offset, lanes: Lanes | None = None) -> npt.NDArray[np.uint64]:
+    def to_generic(self, offset: Offset, lanes: Lanes = None) -> npt.NDArray[np.uint64]:
         """The generic addresses of offsets (`cvta`)."""
         home = self.home if lanes is None else self.home[lanes]
         return np.asarray(offset, np.uint64) + home.view(np.uint64) + np.uint64(self.allocation.start)
 
-    def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes | None = None) -> npt.NDArray[np.uint64]:
+    def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes = None) -> npt.NDArray[np.uint64]:
         """The offsets of generic addresses (`cvta.to`)."""
         home = self.home if lanes is None else self.home[lanes]
         return address - np.uint64(self.allocation.start) - home.view(np.uint64)
 
     def resolve(
-        self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes | None, *, writing: bool
-    ) -> tuple[Array, Any]:
+        self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes, *, writing: bool
+    ) -> tuple[Array, PerLane]:
         """As `Memory.resolve`."""
         size = dtype.itemsize * count
         last, shift = self.size - size, size.bit_length() - 1
-        index: Any
+        index: PerLane
         if isinstance(offset, np.ndarray):
             bits = int(np.bitwise_or.reduce(offset)) if len(offset) else 0
             if bits & (size - 1) or (bits > last and (last < 0 or int(offset.max()) > last)):

@@ -40,7 +40,7 @@ class Call:
 
     @property
     def has_effect(self) -> bool:
-        """Does it matter to anybody else?"""
+        """Can another thread observe it?"""
         return self.name in EFFECTS
 
     def changes(self, answer: Answer) -> bool:

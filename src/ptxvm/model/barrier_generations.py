@@ -59,7 +59,7 @@ def number_in_cta(x: Execution, thread: Thread) -> int:
 def _openings(
     x: Execution, place: Place, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[Pairs, Pairs]]:
-    """The ways in which one barrier opens, and who must have ended before it can."""
+    """The ways in which one barrier opens, and the threads that must have ended before it can."""
     count = next((x.events[i].count for queue in queues.values() for i in queue if x.events[i].count is not None), None)
     phases = _counted(x, queues, waits, count) if isinstance(count, int) else [_of_all(queues)]
     for chosen in phases:
@@ -102,7 +102,7 @@ def _of_all(queues: Mapping[str, Queue]) -> list[Phase]:
 def _counted(
     x: Execution, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int], needed: int
 ) -> Iterator[list[Phase]]:
-    """The arrivals of as many warps as are needed, then of the next; who is left over must not wait."""
+    """The arrivals of as many warps as are needed, then of the next; a warp that is left over must not wait."""
     warps: dict[int, list[Queue]] = {}
     for thread in x.test.threads:
         if thread.name in queues:

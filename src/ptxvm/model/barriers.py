@@ -2,7 +2,7 @@
 
 `bar.sync` is opened by all threads of its CTA that name it, once each: the n-th arrival of one thread belongs to the
 n-th of every other.  A barrier with a count is opened by that many arrivals, whichever come first; it stays open, so that
-who comes late passes, as the collected tests have it.  An execution in which a wait is never opened has no end,
+a late thread passes, as the collected tests have it.  An execution in which a wait is never opened has no end,
 and neither has one in which two barriers wait for each other: those are deadlocks, which no axiom forbids.
 """
 

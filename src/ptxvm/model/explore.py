@@ -39,7 +39,7 @@ class Values:
         self.histories: dict[Location, History] = {}
 
     def give(self, encounter: Encounter, thread: str, payload: Payload) -> bool:
-        """A thread gives values to those whom it meets; is it something new?"""
+        """A thread gives values to the threads that it meets; were they not known before?"""
         known = self.gave.setdefault((encounter, thread), [])
         if payload in known:
             return False
@@ -55,7 +55,7 @@ class Values:
         return is_new
 
     def given(self, encounter: Encounter, thread: str) -> list[Payload | None]:
-        """What a thread may give there; None if it may end without coming: those who ended are not waited for."""
+        """What a thread may give there; None if it may end before: a meeting does not wait for threads that have ended."""
         stays_away = any(encounter not in met for met in self.met.get(thread, ()))
         return [*self.gave.get((encounter, thread), []), *([None] if stays_away else [])]
 

@@ -1,8 +1,8 @@
 """The states of a kernel for the question of termination: as `litmus_states`, for threads that are automata.
 
 A write puts an end to those that it is morally strong with, and to those that a barrier puts before it; others stay readable.
-Asynchronous copies are done at once: that they come late does not keep anybody from ending who does not wait for it.
-Barriers open as the machine opens them: when all come who have not ended, or as many as are asked for (PTX 9.7.13.1).
+Asynchronous copies are done at once: a thread that does not wait for a copy ends whether the copy is late or not.
+Barriers open as the machine opens them: when all live threads have come, or as many as are expected (PTX 9.7.13.1).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Who has come to a room, and how many have to, if that was said."""
+    """The threads that have come to a room, and how many it expects, if that was said."""
 
     came: frozenset[int]
     count: int | None = None
@@ -76,7 +76,7 @@ class Gathering:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A state: where each thread stands, who waits, who has come where, and what memory may be read as."""
+    """A state: where each thread stands, which threads wait, which have come where, and the values that memory may have."""
 
     spots: tuple[Spot, ...]
     memory: tuple[tuple[Cell, frozenset[Held]], ...]
@@ -143,7 +143,7 @@ class KernelMachine:
     def moves(self, state: Turn, known: Collection[Turn]) -> dict[int, list[Turn]]:
         """What each thread that can go on makes of it.
 
-        To come to a barrier of all changes nothing for anybody else, so that one goes first; the others could go on, too.
+        A thread that comes to a barrier of all threads changes nothing for the others, so it goes first.
         """
         if sum(automaton.effort for automaton in self.automata) > EFFORT:
             raise TooMuch("its threads come to ever new states")
@@ -284,7 +284,7 @@ class KernelMachine:
         return cta, thread // WARP, meeting.name, 0
 
     def _settled(self, state: Turn) -> Turn:
-        """Let those go on who have met all whom they wait for."""
+        """Release the threads that have met all threads for which they wait."""
         for room, gathering in state.rooms:
             ready = self._ready(state, room, gathering)
             if ready:
@@ -311,7 +311,7 @@ class KernelMachine:
         return self._answered(state, number, taken)
 
     def _ready(self, state: Turn, room: Room, gathering: Gathering) -> frozenset[int]:
-        """Who of those in a room need not wait for others any more."""
+        """The threads in a room that need not wait any longer."""
         cta, warp, _, _ = room
         first = cta * self.cta_threads
         alive = {n for n in range(first, first + self.cta_threads) if not state.spots[n].has_ended}
@@ -340,7 +340,7 @@ class KernelMachine:
 def _known_after(
     memory: tuple[tuple[Cell, frozenset[Held]], ...], came: frozenset[int], waited: frozenset[int]
 ) -> tuple[tuple[Cell, frozenset[Held]], ...]:
-    """What those who came to a barrier come after, those who waited there come after, too."""
+    """The threads that waited at a barrier come after all that the threads that came there come after."""
 
     def known(held: Held) -> Held:
         value, thread, scope, after = held

@@ -275,7 +275,7 @@ class Locator:
         self.places = places
 
     def __call__(self, touch: Touch, thread: Thread) -> tuple[str, int] | None:
-        """Its name, and which of its bytes; None for what only its thread writes, or nobody."""
+        """Its name, and which of its bytes; None for memory that no other thread writes."""
         allocation = touch.allocation
         if allocation.space == "local" or not allocation.writable:
             return None

@@ -1,8 +1,8 @@
 """Does a test always come to its end, if the scheduler is fair?
 
-All states of `machine` are visited.  A test may hang if in some state nobody can go on though somebody has not finished
+All states of `machine` are visited.  A test may hang if in some state no thread can go on though some have not finished
 (a deadlock), or if some states form a cycle in which every thread moves or cannot move for a while (a livelock, or a
-spin that nobody ends).  A scheduler that leaves out a thread which always could go on is not fair.
+spin that no thread ends).  A scheduler that leaves out a thread which always could go on is not fair.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Turns(Protocol[S]):
 
     @property
     def threads(self) -> Sequence[Thread]:
-        """Who takes turns."""
+        """The threads that take turns."""
         ...
 
     def start(self) -> S:
@@ -68,14 +68,14 @@ def decided(machine: Turns[S], most: int = STATES) -> Ending:
     graph = reachable(machine, most)
     if len(graph) >= most:
         return Ending("unknown", (f"it comes to more than {most:,} states",))
-    everybody = range(len(machine.threads))
+    every_thread = range(len(machine.threads))
     for state, moves in graph.items():
-        if not moves and (left := [n for n in everybody if not machine.is_finished(state, n)]):
+        if not moves and (left := [n for n in every_thread if not machine.is_finished(state, n)]):
             return Ending("may_hang", _said(machine, [state], left))
     for component in components(graph):
         if is_fair(component, graph):
             states = [state for state in graph if state in component]
-            left = [n for n in everybody if not machine.is_finished(states[0], n)]
+            left = [n for n in every_thread if not machine.is_finished(states[0], n)]
             return Ending("may_hang", _said(machine, states, left, moving(component, graph)))
     return Ending("terminates")
 
@@ -116,7 +116,7 @@ def is_fair(component: set[S], graph: Graph[S]) -> bool:
 
 
 def moving(component: set[S], graph: Graph[S]) -> set[int]:
-    """Who can move and stay here?"""
+    """Which threads can move and stay here?"""
     return {n for state in component for n, following in graph[state].items() if not component.isdisjoint(following)}
 
 

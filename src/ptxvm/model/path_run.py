@@ -80,7 +80,7 @@ class Choices(Protocol):
         ...
 
     def given(self, encounter: Encounter, thread: str) -> Sequence[Payload | None]:
-        """What a thread may give to those whom it meets; None if it may end without coming."""
+        """What a thread may give to the threads that it meets; None if it may end before."""
         ...
 
 
@@ -241,7 +241,7 @@ class Walk:
         self.copying.group(kind)
 
     def awaits(self, kind: str, left: int, *, reading: bool) -> None:
-        """Groups end; who waits for copies by the async proxy sees them by the generic one (PTX 9.7.9.25.2)."""
+        """Groups end; a thread that waits for copies by the async proxy sees them by the generic one (PTX 9.7.9.25.2)."""
         self.path.done += 1
         ended = self.copying.end(kind, left, reading=reading)
         if any(event.proxy == "async" and event.kind is Kind.WRITE for event in ended):
@@ -385,7 +385,7 @@ class Walk:
         return self.before.setdefault(location, Before(self.path.thread))
 
     def _chains(self, event: Event, link: Link) -> tuple[Chain, ...]:
-        """The ways in which a value has come into this write; none goes through the write itself, or nobody looks further."""
+        """The ways in which a value has come into this write; none goes through the write itself."""
         chains = {frozenset({link})}
         for read in event.data | event.control:
             behind = self.behind[read]

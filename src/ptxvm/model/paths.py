@@ -35,7 +35,7 @@ class Taken:
 
 
 Encounter = tuple[str, int, tuple[str, ...], int]
-"""What threads come to together: its name and number, who has to come, and the how manieth time it is."""
+"""A barrier or collective at which threads meet: its name and number, the threads that it needs, and which iteration it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Exchange:
     comes_from: frozenset[Key]
     """The reads on which it depends what is given; a key below 0 is what the thread took from another."""
     taken: Mapping[str, tuple[int, ...] | None]
-    """None from those who ended instead of coming."""
+    """None for a thread that ended before the meeting."""
     keys: Mapping[Key, str]
-    """By their keys, from whom values came that the thread has used."""
+    """By their keys, the threads whose values the thread has used."""
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ class Translated:
     """The registers, in the order in which `results` holds them."""
     is_faithful: bool
     """Has it the outcomes of the test, and not only some: are all its threads on one device, are no two addresses made one,
-    and do its barriers mean what the test's do, also for those who come late?"""
+    and do its barriers mean what those of the test do, for late threads too?"""
 
     def state(self, memory: Mapping[str, bytes]) -> dict[str, int]:
         """The final state of the test."""
@@ -222,7 +222,7 @@ class _Translation:
             yield f"atom{head} {register(f'{thread.name}:{one.register}')}, {place}, {given}"
 
     def barrier(self, thread: Thread, one: Barrier) -> str:
-        """A barrier of those threads of the CTA that name it, each a warp; once open the test's lets all pass who come late."""
+        """A barrier of the threads of the CTA that name it, each a warp; a barrier of a test that has opened stays open."""
         if one.scope != "cta" or isinstance(one.identity, str) or isinstance(one.count, str):
             raise Untranslatable(f"`{one.text}`")
         named = {other.name for other in self.of_cta[thread.cta] for each in other.code

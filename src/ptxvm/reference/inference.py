@@ -124,7 +124,7 @@ def unknown(node: tree.Instruction) -> list[tree.Name]:
 
 
 def predefined(name: tree.Name) -> bool:
-    """Is it the sink, a special register or `WARP_SZ`, which nobody declares?"""
+    """Is it the sink, a special register or `WARP_SZ`, which are never declared?"""
     return name.text in ("_", "WARP_SZ") or special(name.text, name.component) is not None
 
 

@@ -23,7 +23,7 @@ FONT = "font-family='ui-monospace, SFMono-Regular, Menlo, monospace'"
 
 
 def picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
-    """A whole picture; the title is read aloud to those who cannot see it."""
+    """A whole picture; the title is read aloud by screen readers."""
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:g} {height:g}' width='{width:g}' role='img' "
         f"style='max-width: 100%; height: auto' {FONT} font-size='12' fill='currentColor' stroke='none'>"

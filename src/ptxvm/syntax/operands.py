@@ -235,7 +235,7 @@ class Operands(Expressions):
     def _sink(self, *, first: bool) -> tree.Operand:
         """`_`, or `_|p`."""
         if not first:
-            raise self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
+            raise self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that is discarded")
         sink = self.plain_name(self.at)
         self.at += 1
         return self._pair(sink) if self.texts[self.at] == "|" else sink
@@ -256,7 +256,7 @@ class Operands(Expressions):
         """Report what stands where an operand should."""
         text = self.texts[self.at]
         if text == "_":
-            return self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that nobody wants")
+            return self.fail(codes.BAD_SINK, "`_` is no value to read", note="it stands for a result that is discarded")
         if text in {",", ";", "}", ")", "]", END}:
             return self.fail(codes.MISSING_OPERAND, f"expected an operand, found {self.describe(self.at)}")
         if text[0] == '"' and len(text) > 1:

@@ -64,7 +64,7 @@ WRONG = {
     "the last without completion": (MADE + PART.format("arrive", 1), "which .noComplete rules out"),
     "dropped without completion": (MADE + PART.format("arrive_drop", 1), "which .noComplete rules out"),
     # 9.7.13.15.4: somebody finds each phase over before anybody arrives in the next
-    "nobody has waited": (MADE + ARRIVE + "bar.sync 0;\n" + ARRIVE, "nobody has found the last one over"),
+    "nobody has waited": (MADE + ARRIVE + "bar.sync 0;\n" + ARRIVE, "before any thread found the last one over"),
 }  # fmt: skip
 RIGHT = {
     "two phases": MADE + ARRIVE + WAIT + "bar.sync 0;\n" + ARRIVE + AGAIN,

@@ -28,6 +28,7 @@ import numpy as np
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, tf32
 from ptxvm.engine import fused
 from ptxvm.engine.fenv import rounded
+from ptxvm.machine.per_lane import PerLane
 
 B128 = np.dtype([("lo", np.uint64), ("hi", np.uint64)])
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
@@ -56,7 +57,7 @@ def dtype(type: Type) -> np.dtype[Any]:
     return DTYPES[type]
 
 
-def const(type: Type, x: float) -> Any:
+def const(type: Type, x: float) -> PerLane:
     """A constant as a NumPy scalar; integers (and the bits of packed types) modulo their width, floats by value."""
     held = DTYPES[type]
     if held.kind in "ui":
@@ -69,17 +70,17 @@ def const(type: Type, x: float) -> Any:
 # ── integers ────────────────────────────────────────────────────────────────────────────
 
 
-def shl(a: Any, b: Any) -> Any:
+def shl(a: PerLane, b: PerLane) -> PerLane:
     """`a << b`, 0 from the width on: NumPy's own shifts are total, and read a negative amount as a large one."""
     return a << b
 
 
-def shr(a: Any, b: Any) -> Any:
+def shr(a: PerLane, b: PerLane) -> PerLane:
     """`a >> b`, 0 or the sign from the width on."""
     return a >> b
 
 
-def div(a: Any, b: Any) -> Any:
+def div(a: PerLane, b: PerLane) -> PerLane:
     """The quotient, truncated; all ones where the divisor is 0."""
     held, zero = a.dtype, b == 0
     b = b | zero  # a divisor of 1 instead
@@ -93,17 +94,17 @@ def div(a: Any, b: Any) -> Any:
     return select(zero, ~held.type(0), quotient) if np.count_nonzero(zero) else quotient
 
 
-def rem(a: Any, b: Any) -> Any:
+def rem(a: PerLane, b: PerLane) -> PerLane:
     """The remainder, with the sign of the dividend; the dividend where the divisor is 0."""
     return select(b == 0, a, a - div(a, b) * b)
 
 
-def _absolute(a: Any) -> Any:
+def _absolute(a: PerLane) -> PerLane:
     """The magnitude of an s64 as u64."""
     return select(a < 0, U64.type(0) - a.view(U64), a.view(U64))
 
 
-def mul_hi(a: Any, b: Any) -> Any:
+def mul_hi(a: PerLane, b: PerLane) -> PerLane:
     """The upper half of the full product."""
     held = a.dtype
     bits = 8 * held.itemsize
@@ -117,7 +118,7 @@ def mul_hi(a: Any, b: Any) -> Any:
     return high.view(S64) - (a >> sign & b) - (b >> sign & a)
 
 
-def _mul_hi_u64(a: Any, b: Any) -> Any:
+def _mul_hi_u64(a: PerLane, b: PerLane) -> PerLane:
     half, mask = U64.type(32), U64.type(0xFFFF_FFFF)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
     cross = a1 * b0 + (a0 * b0 >> half)
@@ -125,13 +126,13 @@ def _mul_hi_u64(a: Any, b: Any) -> Any:
     return a1 * b1 + (cross >> half) + (other >> half)
 
 
-def popc(a: Any) -> Any:
+def popc(a: PerLane) -> PerLane:
     """How many bits are 1."""
     held = a.dtype
     return np.bitwise_count(a.view(WORDS[held.itemsize])).astype(held)
 
 
-def clz(a: Any) -> Any:
+def clz(a: PerLane) -> PerLane:
     """How many leading bits are 0: the exponent of the number as an f64 tells."""
     held = a.dtype
     a, bits = a.view(WORDS[held.itemsize]), 8 * held.itemsize
@@ -144,7 +145,7 @@ def clz(a: Any) -> Any:
 SWAPS = ((1, 0x5555_5555_5555_5555), (2, 0x3333_3333_3333_3333), (4, 0x0F0F_0F0F_0F0F_0F0F))
 
 
-def reverse(a: Any) -> Any:
+def reverse(a: PerLane) -> PerLane:
     """The bits in the opposite order."""
     held = a.dtype
     word = WORDS[held.itemsize].type
@@ -158,14 +159,14 @@ def reverse(a: Any) -> Any:
 # ── 128 bits, as two words ──────────────────────────────────────────────────────────────
 
 
-def pair(lo: Any, hi: Any) -> Any:
+def pair(lo: PerLane, hi: PerLane) -> PerLane:
     """A b128 of its two words."""
     made = np.empty(np.broadcast(lo, hi).shape, B128)
     made["lo"], made["hi"] = lo, hi
     return made[()]
 
 
-def b128_resize(a: Any, held: np.dtype[Any]) -> Any:
+def b128_resize(a: PerLane, held: np.dtype[Any]) -> PerLane:
     """An integer to b128, as it is signed, or b128 to an integer."""
     if held != B128:
         return a["lo"].astype(held)
@@ -175,24 +176,24 @@ def b128_resize(a: Any, held: np.dtype[Any]) -> Any:
     return pair(lo, (a.astype(S64) >> S64.type(63)).view(U64) if a.dtype.kind == "i" else U64.type(0))
 
 
-def b128_logic(op: str, a: Any, b: Any) -> Any:
+def b128_logic(op: str, a: PerLane, b: PerLane) -> PerLane:
     """`and or xor` of each word."""
     ufunc = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[op]
     return pair(ufunc(a["lo"], b["lo"]), ufunc(a["hi"], b["hi"]))
 
 
-def _amount(b: Any) -> Any:
+def _amount(b: PerLane) -> PerLane:
     """The amount of a shift, in one word."""
     return select(b["hi"] == 0, b["lo"], U64.type(128))
 
 
-def b128_shl(a: Any, b: Any) -> Any:
+def b128_shl(a: PerLane, b: PerLane) -> PerLane:
     """`a << b`."""
     n, word = _amount(b), U64.type(64)
     return pair(a["lo"] << n, (a["hi"] << n) | (a["lo"] >> (word - n)) | (a["lo"] << (n - word)))
 
 
-def b128_shr(a: Any, b: Any) -> Any:
+def b128_shr(a: PerLane, b: PerLane) -> PerLane:
     """`a >> b`, unsigned."""
     n, word = _amount(b), U64.type(64)
     return pair((a["lo"] >> n) | (a["hi"] << (word - n)) | (a["hi"] >> (n - word)), a["hi"] >> n)
@@ -203,22 +204,23 @@ def b128_shr(a: Any, b: Any) -> Any:
 UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt}
 
 
-def floating(op: str, rounding: str, held: np.dtype[Any], *args: Any) -> Any:
+def floating(op: str, rounding: str, held: np.dtype[Any], *args: PerLane) -> PerLane:
     """`add sub mul div sqrt fma` on f32 or f64, correctly rounded."""
     if op == "fma":
         return fused.fma(rounding, held, *args)
     return rounded(rounding, UFUNCS[op], *args)
 
 
-def select(condition: Any, a: Any, b: Any) -> Any:
+def select(condition: PerLane, a: PerLane, b: PerLane) -> PerLane:
     """`a` where the condition holds, else `b`."""
-    return np.where(condition, a, b)[()]
+    made: PerLane = np.where(condition, a, b)
+    return made[()]
 
 
 ROUND = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
-def round_integral(mode: str, a: Any) -> Any:
+def round_integral(mode: str, a: PerLane) -> PerLane:
     """A float to an integral float."""
     return ROUND[mode](a)
 
@@ -226,7 +228,7 @@ def round_integral(mode: str, a: Any) -> Any:
 FUNCTIONS = {"sin": np.sin, "cos": np.cos, "lg2": np.log2, "ex2": np.exp2, "tanh": np.tanh}
 
 
-def transcendental(function: str, a: Any) -> Any:
+def transcendental(function: str, a: PerLane) -> PerLane:
     """`sin cos lg2 ex2 tanh`; of f32 as f64, rounded once."""
     return FUNCTIONS[function](a.astype(F64)).astype(a.dtype)
 
@@ -234,28 +236,28 @@ def transcendental(function: str, a: Any) -> Any:
 # ── casts ───────────────────────────────────────────────────────────────────────────────
 
 
-def view(a: Any, held: np.dtype[Any]) -> Any:
+def view(a: PerLane, held: np.dtype[Any]) -> PerLane:
     """The same bits."""
     return a.view(held)
 
 
-def resize(a: Any, held: np.dtype[Any]) -> Any:
+def resize(a: PerLane, held: np.dtype[Any]) -> PerLane:
     """Integer to integer: extended as the source is signed, or truncated; a predicate gives 0 or 1."""
     return b128_resize(a, held) if B128 in (held, a.dtype) else a.astype(held)
 
 
-def itof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
+def itof(a: PerLane, held: np.dtype[Any], rounding: str) -> PerLane:
     """Integer to float; to f16 and bf16 by way of an f32 that is rounded to odd."""
     if held in (F64, F32):
         return rounded(rounding, _cast, a, held)
     return ftof(rounded("odd", _cast, a, F32), held, rounding)
 
 
-def _cast(a: Any, held: np.dtype[Any]) -> Any:
+def _cast(a: PerLane, held: np.dtype[Any]) -> PerLane:
     return a.astype(held)
 
 
-def ftoi(a: Any, held: np.dtype[Any]) -> Any:
+def ftoi(a: PerLane, held: np.dtype[Any]) -> PerLane:
     """Float to integer, truncated and saturated; NaN is 0."""
     a = a.astype(F64)
     a = select(a == a, a, F64.type(0))  # noqa: PLR0124 (only NaN differs from itself)
@@ -270,7 +272,7 @@ def ftoi(a: Any, held: np.dtype[Any]) -> Any:
     return a.astype(held)
 
 
-def ftof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
+def ftof(a: PerLane, held: np.dtype[Any], rounding: str) -> PerLane:
     """Float to float, rounded once; a signalling NaN becomes a quiet one with the same payload."""
     if a.dtype == F16 and held == F64:  # NumPy would copy the bits of a NaN
         a = a.astype(F32)
@@ -286,7 +288,7 @@ def ftof(a: Any, held: np.dtype[Any], rounding: str) -> Any:
     return near if rounding == "rn" else _corrected(near, a, rounding)
 
 
-def _corrected(near: Any, exact: Any, rounding: str) -> Any:
+def _corrected(near: PerLane, exact: PerLane, rounding: str) -> PerLane:
     """The nearest f16 or bf16, moved by one step where the mode wants the other neighbour."""
     bits, back = near.view(U16), np.abs(near.astype(exact.dtype))
     size = np.abs(exact)
@@ -303,30 +305,30 @@ def _corrected(near: Any, exact: Any, rounding: str) -> Any:
 # ── derived operations, quicker ─────────────────────────────────────────────────────────
 
 
-def derived_is_nan(a: Any) -> Any:
+def derived_is_nan(a: PerLane) -> PerLane:
     """Is it NaN?"""
     return a != a  # noqa: PLR0124 (only NaN differs from itself)
 
 
-def _bits(a: Any) -> tuple[Any, Any]:
+def _bits(a: PerLane) -> tuple[PerLane, PerLane]:
     """The bits of a float, and the sign of its format."""
     word = WORDS[a.dtype.itemsize]
     return a.view(word), word.type(1 << 8 * word.itemsize - 1)
 
 
-def derived_magnitude(a: Any) -> Any:
+def derived_magnitude(a: PerLane) -> PerLane:
     """The bits without the sign."""
     bits, sign = _bits(a)
     return bits & ~sign
 
 
-def derived_negate(a: Any) -> Any:
+def derived_negate(a: PerLane) -> PerLane:
     """The sign flipped, of NaN too."""
     bits, sign = _bits(a)
     return (bits ^ sign).view(a.dtype)
 
 
-def derived_flush_subnormal(a: Any) -> Any:
+def derived_flush_subnormal(a: PerLane) -> PerLane:
     """Subnormal values become zero of the same sign."""
     small = np.abs(a) < LEAST_NORMAL[a.dtype]
     if not np.count_nonzero(small):
@@ -335,7 +337,7 @@ def derived_flush_subnormal(a: Any) -> Any:
     return select(small, bits & sign, bits).view(a.dtype)
 
 
-def derived_canonical_nan(a: Any) -> Any:
+def derived_canonical_nan(a: PerLane) -> PerLane:
     """NaN of f16, bf16 and f32 with all bits set but the sign."""
     wrong = a != a  # noqa: PLR0124 (only NaN differs from itself)
     if a.dtype == F64 or not np.count_nonzero(wrong):
@@ -344,7 +346,7 @@ def derived_canonical_nan(a: Any) -> Any:
     return select(wrong, ~sign, bits).view(a.dtype)
 
 
-def derived_clamp01(a: Any) -> Any:
+def derived_clamp01(a: PerLane) -> PerLane:
     """Limited to [+0, 1]; NaN becomes +0."""
     one, zero = a.dtype.type(1), a.dtype.type(0)
     return select(a > zero, np.minimum(a, one), zero)

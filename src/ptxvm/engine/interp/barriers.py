@@ -11,6 +11,7 @@ import numpy as np
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 
 Key = tuple[int, int, int]  # minus the depth of calls, the routine, the segment
 
@@ -19,7 +20,7 @@ class Waiting(NamedTuple):
     """Lanes that wait in a segment."""
 
     key: Key
-    lanes: Any
+    lanes: LaneNumbers
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class Barrier:
 
     threads: int | None = None
     waiting: list[Waiting] = field(default_factory=list)
-    arrived: list[Any] = field(default_factory=list)
+    arrived: list[PerLane] = field(default_factory=list)
     ayes: int = 0
     voters: int = 0
 
@@ -66,7 +67,7 @@ class WarpWaits:
             found += self._release(mnemonic, ready & stuck, wanted)
         return found
 
-    def _here(self, pools: Iterable[list[Waiting]]) -> Any:
+    def _here(self, pools: Iterable[list[Waiting]]) -> PerLane:
         """The lanes of some pools, as predicates of all."""
         here = np.zeros(self.cohort.size, np.bool_)
         for pool in pools:
@@ -74,13 +75,13 @@ class WarpWaits:
                 here[waiting.lanes] = True
         return here
 
-    def _complete(self, here: Any) -> tuple[Any, Any]:
+    def _complete(self, here: PerLane) -> tuple[PerLane, PerLane]:
         """The live lanes that the lanes wait for; and the lanes here for which all of them are here."""
         layout = self.cohort.layout
         wanted = self.cohort.members & layout.warp_bits(self.cohort.alive, None)
         return wanted, here & (wanted & ~layout.warp_bits(here, None) == 0)
 
-    def agree(self, lanes: Any, wanted: Any) -> Any:
+    def agree(self, lanes: Lanes, wanted: PerLane) -> PerLane:
         """Which of some lanes wait only for those that wait for the same: a predicate of each, or of all."""
         if not np.ndim(wanted) or (wanted == wanted[0]).all():
             return True
@@ -90,7 +91,7 @@ class WarpWaits:
         np.bitwise_or.at(same, which, np.uint32(1) << layout.lane[lanes].astype(np.uint32))
         return wanted & ~same[which] == 0
 
-    def _release(self, mnemonic: str, ready: Any, wanted: Any) -> list[Waiting]:
+    def _release(self, mnemonic: str, ready: PerLane, wanted: PerLane) -> list[Waiting]:
         """Take lanes out of a pool."""
         if not ready.any():
             return []
@@ -119,7 +120,9 @@ class CtaBarriers:
         self.cohort = cohort
         self.barriers: dict[tuple[int, int], Barrier] = {}
 
-    def arrive(self, lanes: Any, numbers: Any, threads: Any, votes: Any, key: Key | None, bound: Bound) -> list[Waiting]:
+    def arrive(
+        self, lanes: LaneNumbers, numbers: PerLane, threads: PerLane, votes: PerLane, key: Key | None, bound: Bound
+    ) -> list[Waiting]:
         """Lanes come by an instruction to barriers, and wait there where a key is given; returns those that may go on.
 
         `numbers`, `threads` (or None) and `votes` (or None) are arrays like `lanes`.
@@ -179,12 +182,12 @@ class CtaBarriers:
         return any(b.waiting for b in self.barriers.values())
 
 
-def together(parts: list[Any]) -> Any:
+def together(parts: list[LaneNumbers]) -> LaneNumbers:
     """Lanes that came one part after the other, in order."""
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
 
-def release_whole(cohort: Cohort, votes: Any) -> None:
+def release_whole(cohort: Cohort, votes: PerLane) -> None:
     """All threads of all CTAs are at one barrier: count their votes."""
     layout = cohort.layout
     cohort.all_met()

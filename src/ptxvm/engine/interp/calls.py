@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine import passing, targets
 from ptxvm.engine.interp import arrays
@@ -23,7 +23,9 @@ from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import put
 from ptxvm.engine.interp.shadow import Place
+from ptxvm.engine.passing import Argument, Formal
 from ptxvm.machine.faults import AccessFault, PlacedFault
+from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 from ptxvm.machine.window import Window
 
 FRAME_ALIGNMENT = 16
@@ -37,22 +39,22 @@ class Schedule(Protocol):
     code: Executable
     kernel: Routine
 
-    def push(self, key: Key, lanes: Any) -> None:
+    def push(self, key: Key, lanes: Lanes) -> None:
         """Lanes stand at a segment."""
 
-    def file(self, routine: Routine, depth: int) -> list[Any]:
+    def file(self, routine: Routine, depth: int) -> list[PerLane]:
         """The registers of a routine at a depth of calls."""
 
-    def where(self, lanes: Any, values: Any, value: Any) -> Any:
+    def where(self, lanes: Lanes, values: PerLane, value: PerLane) -> PerLane:
         """The lanes that have a value."""
 
-    def refuse(self, kind: str, message: str, bound: Bound, lanes: Any) -> Fault:
+    def refuse(self, kind: str, message: str, bound: Bound, lanes: Lanes) -> Fault:
         """The fault of lanes that cannot go on."""
 
     def fault(self, fault: PlacedFault) -> Fault:
         """The same for an access."""
 
-    def abandon(self, kind: str, message: str, bound: Bound, lanes: Any) -> None:
+    def abandon(self, kind: str, message: str, bound: Bound, lanes: Lanes) -> None:
         """Lanes cannot go on."""
 
 
@@ -61,13 +63,13 @@ class Calls:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.cohort, self.code = schedule, schedule.cohort, schedule.code
-        self.sites: list[Any] = [np.int64(-1)]
+        self.sites: list[PerLane] = [np.int64(-1)]
         self.refusals: dict[tuple[int, Bound], str | None] = {}  # of calls to addresses
         image, begin = self.code.image, self.code.image.module_local.size
         self.cohort.frames[0] = np.uint64(begin)
         self.cohort.ends[0] = np.uint64(begin + image.frame_size(schedule.kernel.function))
 
-    def call(self, action: Action, key: Key, lanes: Any, address: Any, bound: Bound) -> None:
+    def call(self, action: Action, key: Key, lanes: Lanes, address: PerLane, bound: Bound) -> None:
         """Lanes call a function: one, or each the one that its address names."""
         if action.symbol is not None:
             self.enter(action.symbol, action, key, lanes, bound)
@@ -78,7 +80,7 @@ class Calls:
             if function is not None:
                 self.enter(function, action, key, some, bound)
 
-    def target(self, address: int, bound: Bound, lanes: Any) -> Function | None:
+    def target(self, address: int, bound: Bound, lanes: Lanes) -> Function | None:
         """The function that lanes call by its address; None where they may not."""
         image = self.code.image
         if (address, bound) not in self.refusals:
@@ -89,7 +91,7 @@ class Calls:
             return None
         return image.function_at(address)
 
-    def enter(self, function: Function, action: Action, key: Key, lanes: Any, bound: Bound) -> None:
+    def enter(self, function: Function, action: Action, key: Key, lanes: Lanes, bound: Bound) -> None:
         """One function for some lanes."""
         arguments, results, _ = action.extra
         routine = self.code.routine(function)
@@ -115,7 +117,7 @@ class Calls:
             self.shadow_arguments(key, lanes, list(zip(formals, arguments or [], strict=False)), routine, frame)
         self.schedule.push((-(depth + 1), routine.number, 0), lanes)
 
-    def shadow_arguments(self, key: Key, lanes: Any, pairs: list[tuple[Any, Any]], routine: Routine, frame: Any) -> None:
+    def shadow_arguments(self, key: Key, lanes: Lanes, pairs: list[tuple[Any, Any]], routine: Routine, frame: PerLane) -> None:
         """A function begins with a frame and registers that have no value, but what its arguments gave them."""
         depth, cohort = -key[0], self.cohort
         file = self.schedule.file(routine, depth + 1)
@@ -129,13 +131,13 @@ class Calls:
             if isinstance(actual, Variable):  # whose value belongs to this call (PTX 7.1)
                 cohort.shadow.stale(lanes, upper + np.uint64(self.offset(actual, above)), actual.size)
 
-    def place(self, symbol: Any, routine: Routine, file: list[Any], frame: Any) -> Place | None:
+    def place(self, symbol: Argument, routine: Routine, file: RegisterFile, frame: PerLane) -> Place | None:
         """Where an argument or a result is; None for a constant."""
         if isinstance(symbol, Variable):
             return Place(symbol, routine, file, frame + np.uint64(self.offset(symbol, routine)))
         return Place(symbol, routine, file) if isinstance(symbol, Register) else None
 
-    def grow(self, routine: Routine, depth: int, lanes: Any, bound: Bound) -> Any:
+    def grow(self, routine: Routine, depth: int, lanes: Lanes, bound: Bound) -> PerLane:
         """A frame for the callee; returns where it begins, None where there is no room."""
         cohort = self.cohort
         step = np.uint64(FRAME_ALIGNMENT)
@@ -154,27 +156,33 @@ class Calls:
 
     # ── arguments and results ───────────────────────────────────────────────────────────
 
-    def actual(self, node: Any, bound: Bound, formal: Any, depth: int, routine: Routine, file: list[Any], lanes: Any) -> Any:
+    def actual(
+        self, node: Argument, bound: Bound, formal: Formal, depth: int, routine: Routine, file: RegisterFile, lanes: Lanes
+    ) -> PerLane:
         """The value of an argument: of a register or constant, or the pieces of a `.param` variable."""
         if isinstance(node, Variable):
             frame = at(self.cohort.frames[depth], lanes)
-            return pieces(self.cohort.local, frame + np.uint64(self.offset(node, routine)), node, alignment_of(formal), lanes)
+            return pieces(
+                self.cohort.mem.local, frame + np.uint64(self.offset(node, routine)), node, alignment_of(formal), lanes
+            )
         if isinstance(node, Register):
             return self.parts(node, routine, file, lanes)
         if (known := passing.constant(node, formal, bound)) is not None:
             return arrays.const(*known)
         raise self.schedule.refuse("invalid-call", "an argument of the call is of no known kind", bound, lanes)
 
-    def parts(self, register: Register, routine: Routine, file: list[Any], lanes: Any) -> Any:
+    def parts(self, register: Register, routine: Routine, file: RegisterFile, lanes: Lanes) -> PerLane:
         """What a register holds; of a vector a list of its elements."""
         held = [at(self.register(file, routine.slots.of(register, part)), lanes) for part in range(register.count)]
         return held if register.count > 1 else held[0]
 
-    def register(self, file: list[Any], slot: int) -> Any:
+    def register(self, file: RegisterFile, slot: int) -> PerLane:
         """What a register holds, of a function or of the module."""
         return file[slot] if slot >= 0 else self.cohort.own[~slot]
 
-    def pass_on(self, value: Any, formal: Any, routine: Routine, file: list[Any], frame: Any, lanes: Any) -> None:
+    def pass_on(
+        self, value: PerLane, formal: Formal, routine: Routine, file: RegisterFile, frame: PerLane, lanes: Lanes
+    ) -> None:
         """Give a parameter of the callee its value."""
         if isinstance(formal, Register):
             slots = [routine.slots.of(formal, part) for part in range(formal.count)]
@@ -184,13 +192,13 @@ class Calls:
                 set_register(file if slot >= 0 else self.cohort.own, max(slot, ~slot), lanes, word, self.cohort.size)
         else:
             place = frame + np.uint64(self.offset(formal, routine))
-            store_pieces(self.cohort.local, place, value, lanes)
+            store_pieces(self.cohort.mem.local, place, value, lanes)
 
     def offset(self, variable: Variable, routine: Routine) -> int:
         """Where a variable lies in the frame of its function."""
         return int(self.code.image.place(variable, routine.function)[1])
 
-    def leave(self, key: Key, lanes: Any) -> list[tuple[Key, Any]]:
+    def leave(self, key: Key, lanes: Lanes) -> list[tuple[Key, Any]]:
         """Lanes return, each to where it was called; gives these places."""
         found = []
         depth, routine = -key[0], self.code.routines[key[1]]
@@ -204,7 +212,7 @@ class Calls:
             found.append(((-(depth - 1), number, segment + 1), some))
         return found
 
-    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Any) -> None:
+    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
         """Copy the results to where the call wants them."""
         bound = caller.function.instructions[caller.segments[segment].end - 1]
         wanted = bound.results()
@@ -220,7 +228,7 @@ class Calls:
                 value = self.parts(formal, routine, file, lanes)
             else:
                 place = frame + np.uint64(self.offset(formal, routine))
-                value = pieces(cohort.local, place, formal, alignment_of(target), lanes)
+                value = pieces(cohort.mem.local, place, formal, alignment_of(target), lanes)
             self.pass_on(value, target, caller, above, upper, lanes)
             if cohort.shadow is not None:
                 source = self.place(formal, routine, file, frame)
@@ -228,7 +236,9 @@ class Calls:
 
     # ── the library ─────────────────────────────────────────────────────────────────────
 
-    def library(self, function: Function, arguments: list[Any], results: list[Any], key: Key, lanes: Any, bound: Bound) -> None:
+    def library(
+        self, function: Function, arguments: list[PerLane], results: list[PerLane], key: Key, lanes: Lanes, bound: Bound
+    ) -> None:
         """A function that the device provides."""
         handler = self.code.device_function(function.name)
         if handler is None:
@@ -263,7 +273,7 @@ class Calls:
                 cohort.answered(function.name, target, numbers, answer)
         self.schedule.push((key[0], key[1], key[2] + 1), lanes)
 
-    def demand(self, function: Function, arguments: list[Any], key: Key, lanes: Any, bound: Bound) -> None:
+    def demand(self, function: Function, arguments: list[PerLane], key: Key, lanes: Lanes, bound: Bound) -> None:
         """A function of the device reads its arguments."""
         shadow, routine = self.cohort.shadow, self.code.routines[key[1]]
         if shadow is None:
@@ -274,12 +284,12 @@ class Calls:
                 shadow.demand(source, f"'{formal.name}' of '{function.name}'", bound, lanes)
 
 
-def function_signature(routine: Routine) -> Any:
+def function_signature(routine: Routine) -> Signature:
     """The signature of the function that runs."""
     return routine.function.signature
 
 
-def assign(held: Any, lanes: Any, value: Any, size: int) -> Any:
+def assign(held: PerLane, lanes: Lanes, value: PerLane, size: int) -> PerLane:
     """A per-lane quantity with a new value for some lanes; uniform ones stay so where all lanes agree."""
     if lanes is None:
         return value
@@ -288,7 +298,7 @@ def assign(held: Any, lanes: Any, value: Any, size: int) -> Any:
     return whole
 
 
-def set_register(file: list[Any], slot: int, lanes: Any, value: Any, size: int) -> None:
+def set_register(file: RegisterFile, slot: int, lanes: Lanes, value: PerLane, size: int) -> None:
     """Write a register of a file that is not the running function's, as its own type."""
     held = file[slot].dtype
     fitting = value.view(held) if value.dtype.itemsize == held.itemsize else value.astype(held)
@@ -298,7 +308,7 @@ def set_register(file: list[Any], slot: int, lanes: Any, value: Any, size: int) 
         put(file, slot, lanes, fitting, size)
 
 
-def regrouped(words: list[Any], sizes: list[int]) -> list[Any]:
+def regrouped(words: list[PerLane], sizes: list[int]) -> list[PerLane]:
     """The same bytes, in their order, as words of other sizes."""
     if [word.dtype.itemsize for word in words] == sizes:
         return words
@@ -319,18 +329,18 @@ def words(variable: Variable, alignment: int) -> list[tuple[int, Any]]:
     return [(offset, held) for offset in range(0, size, step)]
 
 
-def pieces(window: Window, place: Any, variable: Variable, alignment: int, lanes: Any) -> list[Any]:
+def pieces(window: Window, place: PerLane, variable: Variable, alignment: int, lanes: Lanes) -> list[PerLane]:
     """The words of a `.param` variable that another of some alignment is copied to."""
     return [window.load(held, place + np.uint64(offset), 1, lanes) for offset, held in words(variable, alignment)]
 
 
-def store_pieces(window: Window, place: Any, value: Any, lanes: Any) -> None:
+def store_pieces(window: Window, place: PerLane, value: PerLane, lanes: Lanes) -> None:
     """Write a value, or the words of one, to a `.param` variable."""
     for n, word in enumerate(value if isinstance(value, list) else [value]):
         held = np.dtype(f"u{word.dtype.itemsize}")
         window.store(held, place + np.uint64(n * held.itemsize), word.view(held), 1, lanes)
 
 
-def alignment_of(symbol: Any) -> int:
+def alignment_of(symbol: Argument) -> int:
     """That of a `.param` variable; a register asks for none."""
     return symbol.alignment if isinstance(symbol, Variable) else FRAME_ALIGNMENT

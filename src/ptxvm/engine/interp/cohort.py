@@ -12,22 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.algebra.types import b32
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.copies import Copies
+from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, at, spread
-from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess, Update
+from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
-from ptxvm.machine.environment import Environment
-from ptxvm.machine.faults import AccessFault, PlacedFault
-from ptxvm.machine.launch import LaunchShape
-from ptxvm.machine.memory import Memory
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 from ptxvm.machine.window import Window
-
-MAX_WINDOW = 1 << 32
 
 
 class Cohort:
@@ -35,27 +33,17 @@ class Cohort:
 
     shadow: Any = None
 
-    def __init__(
-        self,
-        shape: LaunchShape,
-        ctas: Sequence[int],
-        memory: Memory,
-        parameters: int,
-        shared_size: int,
-        stack_size: int,
-        environment: Environment,
-    ) -> None:
-        self.layout = Layout(shape, ctas)
+    def __init__(self, inputs: CohortInputs, memory_type: type[LaneMemory] = LaneMemory) -> None:
+        self.layout = Layout(inputs.shape, inputs.ctas)
         self.size = self.layout.size
-        self.memory, self.environment = memory, environment
-        self.parameter_bank = np.uint64(parameters)
-        self.stack_size = stack_size
-        self.shared = Window(memory, "shared", shared_size, self.layout.cta)
-        self._local: Window | None = None
+        self.memory, self.environment = inputs.memory, inputs.environment
+        self.mem = memory_type(inputs, self.layout)
+        self.parameter_bank = np.uint64(inputs.parameters)
+        self.stack_size = inputs.stack_size
         self.frames = [np.uint64(0)]  # of each depth, where the frame begins: one for all lanes, or an array
-        self.ends: list[Any] = [np.uint64(0)]  # and where it ends, after what alloca added
+        self.ends: list[PerLane] = [np.uint64(0)]  # and where it ends, after what alloca added
         self.depth = 0
-        self.own: list[Any] = []  # the registers of the module
+        self.own: list[PerLane] = []  # the registers of the module
         self.alive = np.ones(self.size, np.bool_)
         self.payload: dict[tuple[int, Any], Any] = {}
         self.members = np.zeros(self.size, np.uint32)
@@ -67,162 +55,18 @@ class Cohort:
         self.copies = Copies(self)
 
     @property
-    def local(self) -> Window:
-        """The local memory, made when it is first touched."""
-        if self._local is None:
-            self._local = Window(self.memory, "local", self.stack_size, np.arange(self.size))
-        return self._local
-
-    @property
-    def has_local(self) -> bool:
-        """Has local memory been touched?"""
-        return self._local is not None
-
-    @property
     def windows(self) -> dict[str, Window]:
-        """Its windows, by their spaces."""
-        return {"shared": self.shared} | ({"local": self._local} if self._local is not None else {})
+        """The windows of its memory, by their spaces."""
+        return self.mem.windows
 
     def release(self) -> None:
         """Give the windows back."""
-        for window in self.windows.values():
-            window.release()
+        self.mem.release()
 
-    # ── memory ──────────────────────────────────────────────────────────────────────────
-
-    def load(self, access: Access, lanes: Any, guard: Any, address: Any) -> Any:
-        """Gather; lanes whose guard is false get zeros."""
-        if guard is not None:
-            chosen, lanes_chosen = self._chosen(lanes, guard)
-            if chosen is not None:
-                shape = (access.count, self._count(lanes)) if access.count > 1 else self._count(lanes)
-                result = np.zeros(shape, access.held)
-                if len(chosen):
-                    result[..., chosen] = self._load(access, lanes_chosen, spread(address, chosen), chosen)
-                return result
-        return self._load(access, lanes, address, None)
-
-    def _load(self, access: Access, lanes: Any, address: Any, chosen: Any) -> Any:
-        try:
-            if (window := self._window(access.space)) is not None:
-                return window.load(access.held, _offset(address), access.count, lanes)
-            if self.memory.address_bits == 32:
-                address = address & np.uint64(0xFFFF_FFFF)
-            return self.memory.load(access.held, address, access.count, space=access.space, lanes=lanes)
-        except AccessFault as fault:
-            raise self._placed(fault, access, lanes) from None
-
-    def store(self, access: Access, lanes: Any, guard: Any, address: Any, values: Sequence[Any]) -> None:
-        """Scatter; where lanes meet, the last one stays."""
-        if guard is not None:
-            chosen, lanes_chosen = self._chosen(lanes, guard)
-            if chosen is not None:
-                if not len(chosen):
-                    return
-                lanes, address = lanes_chosen, spread(address, chosen)
-                values = [spread(v, chosen) for v in values]
-        self._store(access, lanes, address, values)
-
-    def _store(self, access: Access, lanes: Any, address: Any, values: Sequence[Any]) -> None:
-        given: Any = values if access.count > 1 else values[0]
-        try:
-            if (window := self._window(access.space)) is not None:
-                window.store(access.held, _offset(address), given, access.count, lanes)
-            else:
-                if self.memory.address_bits == 32:
-                    address = address & np.uint64(0xFFFF_FFFF)
-                self.memory.store(access.held, address, given, access.count, space=access.space, lanes=lanes)
-        except AccessFault as fault:
-            raise self._placed(fault, access, lanes) from None
-
-    def atomic(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update, operands: Sequence[Any]) -> Any:
-        """Update lane after lane; what was there before each."""
-        chosen, lanes_chosen = self._chosen(lanes, guard) if guard is not None else (None, lanes)
-        every = np.arange(self._count(lanes)) if chosen is None else chosen
-        if not len(every):
-            return np.zeros(self._count(lanes), access.held)
-        address, operands = spread(address, every), [spread(o, every) for o in operands]
-        try:
-            if (window := self._window(access.space)) is not None:
-                old = window.atomic(access.held, _offset(address), update.operation, operands, update, lanes_chosen)
-            else:
-                old = self.memory.atomic(
-                    access.held, address, update.operation, operands, update, space=access.space, lanes=lanes_chosen
-                )
-        except AccessFault as fault:
-            raise self._placed(fault, access, lanes_chosen) from None
-        if chosen is None:
-            return old
-        result = np.zeros(self._count(lanes), access.held)
-        result[chosen] = old
-        return result
-
-    def reachable(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
-        """The positions of the lanes whose access would be in bounds: all of them, or it is refused."""
-        try:
-            if (window := self._window(access.space)) is not None:
-                window.resolve(access.held, _offset(address), access.count, lanes, writing=writing)
-            else:
-                self.memory.resolve(access.held, address, access.count, access.space, lanes, writing=writing)
-        except AccessFault as fault:
-            raise self._placed(fault, access, lanes) from None
-        return np.arange(len(lanes))
-
-    def fitting(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
-        """Which lanes would be in bounds?"""
-        size, count = access.held.itemsize * access.count, self._count(lanes)
-        if (window := self._window(access.space)) is not None:
-            return np.broadcast_to(window.fitting(np.atleast_1d(_offset(address)), size), count)
-        address = np.broadcast_to(address, count)
-        if self.memory.address_bits == 32:
-            address = address & np.uint64(0xFFFF_FFFF)
-        return self.memory.table.fitting(address, size, access.space, lanes, writing=writing)
-
-    def arrive_late(self, access: Access, lanes: Any, address: Any, update: Update, *operands: Any) -> None:
-        """The copies of lanes have ended: tell their mbarriers."""
-        self.atomic(access, lanes, None, address, update, operands)
-
-    def _window(self, space: str) -> Window | None:
-        if space.startswith("shared"):
-            return self.shared
-        return self.local if space == "local" else None
-
-    def _chosen(self, lanes: Any, guard: Any) -> tuple[Any, Any]:
-        """The positions and the lanes whose guard holds; (None, lanes) where all do."""
-        count = self._count(lanes)
-        if not np.ndim(guard):
-            return (None, lanes) if guard else (np.empty(0, np.int64), np.empty(0, np.int64))
-        chosen = np.flatnonzero(guard)
-        if len(chosen) == count:
-            return None, lanes
-        return chosen, chosen if lanes is None else lanes[chosen]
-
-    def _count(self, lanes: Any) -> int:
-        return self.size if lanes is None else len(lanes)
-
-    def _placed(self, fault: AccessFault, access: Access, lanes: Any) -> PlacedFault:
-        """Remember which instruction and lane it was."""
-        lane = fault.lane_index if lanes is None else int(lanes[min(fault.lane_index, len(lanes) - 1)])
-        return fault.placed(access.bound, lane)
-
-    def to_generic(self, space: str, lanes: Any, address: Any) -> Any:
-        """`cvta`."""
-        window = self._window(space)
-        return address if window is None else window.to_generic(_offset(address), lanes)
-
-    def from_generic(self, space: str, lanes: Any, address: Any) -> Any:
-        """`cvta.to`."""
-        window = self._window(space)
-        return address if window is None else window.from_generic(address, lanes)
-
-    def within(self, space: str, lanes: Any, address: Any) -> Any:
-        """`isspacep`."""
-        return self.memory.within(space.partition("::")[0], address)
-
-    def texture(self, access: TextureAccess, lanes: Any, guard: Any, operands: dict[str, Sequence[Any]]) -> list[Any]:
+    def texture(self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[Any]]) -> list[PerLane]:
         """Ask the texture unit; lanes whose guard is false get zeros."""
-        count = self._count(lanes)
-        chosen, those = self._chosen(lanes, guard) if guard is not None else (None, lanes)
+        count = self.layout.count(lanes)
+        chosen, those = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
         every = np.arange(count) if chosen is None else chosen
         if not len(every):
             return texture_unit.no_results(access.held, count)
@@ -230,7 +74,7 @@ class Cohort:
         try:
             found = access.work(self.memory, given)
         except AccessFault as fault:
-            raise self._placed(fault, Access(access.bound, "", b32), those) from None
+            raise located(fault, Access(access.bound, "", b32), those) from None
         if chosen is None:
             return found
         results = texture_unit.no_results(access.held, count)
@@ -240,23 +84,23 @@ class Cohort:
 
     # ── the stack ───────────────────────────────────────────────────────────────────────
 
-    def parameters(self, lanes: Any) -> Any:
+    def parameters(self, lanes: Lanes) -> PerLane:
         """Where the kernel's parameters lie."""
         return self.parameter_bank
 
-    def frame(self, lanes: Any) -> Any:
+    def frame(self, lanes: Lanes) -> PerLane:
         """Where the function's variables lie in local memory."""
         return at(self.frames[self.depth], lanes)
 
-    def generic_frame(self, lanes: Any) -> Any:
+    def generic_frame(self, lanes: Lanes) -> PerLane:
         """The same as a generic address."""
-        return self.local.to_generic(self.frame(lanes), lanes)
+        return self.mem.local.to_generic(self.frame(lanes), lanes)
 
-    def stack_pointer(self, lanes: Any) -> Any:
+    def stack_pointer(self, lanes: Lanes) -> PerLane:
         """The end of the frame."""
         return at(self.ends[self.depth], lanes)
 
-    def allocate_stack(self, bound: Any, lanes: Any, guard: Any, size: Any, alignment: Any) -> Any:
+    def allocate_stack(self, bound: Bound, lanes: Lanes, guard: Guard, size: PerLane, alignment: PerLane) -> PerLane:
         """`alloca`: the frame grows upward."""
         step = np.uint64(max(int(alignment), 8))
         start = (self.stack_pointer(lanes) + (step - np.uint64(1))) // step * step
@@ -264,17 +108,17 @@ class Cohort:
         end = start + np.where(guard, wanted, np.uint64(0)) if guard is not None else start + wanted
         if int(np.max(end)) > self.stack_size:
             fault = AccessFault("stack-overflow", f"alloca needs {int(np.max(end))} bytes of a stack of {self.stack_size}")
-            raise self._placed(fault, Access(bound, "local", None), lanes)  # type: ignore[arg-type]
+            raise located(fault, Access(bound, "local", None), lanes)  # type: ignore[arg-type]
         self._set_end(lanes, end)
         return start
 
-    def restore_stack(self, lanes: Any, guard: Any, end: Any) -> Any:
+    def restore_stack(self, lanes: Lanes, guard: Guard, end: PerLane) -> PerLane:
         """`stackrestore`."""
         old = self.stack_pointer(lanes)
         self._set_end(lanes, end if guard is None else np.where(guard, end, old))
         return old
 
-    def _set_end(self, lanes: Any, end: Any) -> None:
+    def _set_end(self, lanes: Lanes, end: PerLane) -> None:
         if lanes is None:
             self.ends[self.depth] = end
         else:
@@ -284,7 +128,7 @@ class Cohort:
 
     # ── warps ───────────────────────────────────────────────────────────────────────────
 
-    def keep_payload(self, number: int, held: Any, lanes: Any, value: Any) -> None:
+    def keep_payload(self, number: int, held: np.dtype[Any], lanes: Lanes, value: PerLane) -> None:
         """Keep what lanes give to a collective until the others read it."""
         key = (number, held)
         if lanes is None:
@@ -297,54 +141,54 @@ class Cohort:
             self.payload[key] = kept = whole
         kept[lanes] = value
 
-    def peer(self, lanes: Any, number: int, held: Any, lane: Any) -> Any:
+    def peer(self, lanes: Lanes, number: int, held: np.dtype[Any], lane: PerLane) -> PerLane:
         """What the lane of that number in the same warp gave; the own value where it takes no part."""
         kept = self.payload[number, held]
         if not kept.ndim:
             return kept
         return self.of_peer(lanes, kept, lane)
 
-    def of_peer(self, lanes: Any, kept: Any, lane: Any) -> Any:
+    def of_peer(self, lanes: Lanes, kept: PerLane, lane: PerLane) -> PerLane:
         """What an array of all lanes has for a lane of the same warp; the own value where it takes no part."""
-        own = self.layout.numbers if lanes is None else lanes
+        own = self.layout.every(lanes)
         takes_part = (at(self.members, lanes) >> (lane & np.uint32(31)) & np.uint32(1)).astype(np.bool_)
         return kept.take(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own))
 
-    def ballot(self, lanes: Any, number: int, held: Any) -> Any:
+    def ballot(self, lanes: Lanes, number: int, held: np.dtype[Any]) -> PerLane:
         """The members whose predicate is true, one bit each."""
         truth = np.broadcast_to(self.payload[number, held], self.size)
         return self.layout.warp_bits(truth, lanes) & at(self.members, lanes)
 
-    def multiply(self, work: Multiplication, lanes: Any, *fragments: Sequence[Any]) -> list[Any]:
+    def multiply(self, work: Multiplication, lanes: Lanes, *fragments: Sequence[PerLane]) -> list[PerLane]:
         """D = A * B + C of the matrices that whole warps hold."""
         if (broken := self._broken_warp(lanes)) is not None:
             fault = AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp", lane_index=broken)
-            raise self._placed(fault, Access(work.bound, "", b32), lanes)
-        count = self._count(lanes)
+            raise located(fault, Access(work.bound, "", b32), lanes)
+        count = self.layout.count(lanes)
         held = [[np.broadcast_to(raw, count) for raw in registers] for registers in fragments]
         return warp_matrix.multiply(work.product, work.architecture, *held, fma=_fma)
 
-    def _broken_warp(self, lanes: Any) -> int | None:
+    def _broken_warp(self, lanes: Lanes) -> int | None:
         """The first lane whose warp is not whole."""
         layout = self.layout
-        numbers = layout.numbers if lanes is None else lanes
+        numbers = layout.every(lanes)
         whole = np.bincount(layout.warp[numbers], minlength=layout.warps)[layout.warp[numbers]] == WARP
         return None if whole.all() else int(np.argmin(whole))
 
-    def lanes_meant(self, bound: Bound, lanes: Any, guard: Any, lane: Any) -> None:
+    def lanes_meant(self, bound: Bound, lanes: Lanes, guard: Guard, lane: PerLane) -> None:
         """Lanes of a collective read what others gave."""
 
-    def members_of(self, lanes: Any) -> Any:
+    def members_of(self, lanes: Lanes) -> PerLane:
         """The lanes that take part."""
         return at(self.members, lanes)
 
-    def active(self, lanes: Any, guard: Any) -> Any:
+    def active(self, lanes: Lanes, guard: Guard) -> PerLane:
         """The lanes that run this now."""
         here = np.zeros(self.size, np.bool_)
         here[slice(None) if lanes is None else lanes] = True if guard is None else guard
         return self.layout.warp_bits(here, lanes)
 
-    def gather_active(self, lanes: Any, guard: Any, values: Sequence[Any]) -> None:
+    def gather_active(self, lanes: Lanes, guard: Guard, values: Sequence[PerLane]) -> None:
         """A collective of the lanes that are here."""
         members = self.active(lanes, guard)
         if lanes is None:
@@ -354,79 +198,79 @@ class Cohort:
         for n, value in enumerate(values):
             self.keep_payload(n, value.dtype, lanes, value)
 
-    def votes(self, lanes: Any) -> tuple[Any, Any, Any]:
+    def votes(self, lanes: Lanes) -> tuple[PerLane, PerLane, PerLane]:
         """How many voted for, whether all did, whether any did."""
         ayes, voters = at(self.votes_for, lanes).copy(), at(self.voters, lanes)  # of which other barriers make other ones
         return ayes, ayes == voters, ayes != 0
 
-    def arrive(self, bound: Any, lanes: Any, guard: Any, number: Any, threads: Any) -> None:
+    def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
         """`bar.arrive`: noted, for the schedule to count."""
-        chosen, those = self._chosen(lanes, guard) if guard is not None else (None, lanes)
-        those = self.layout.numbers if those is None else those
+        chosen, those = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
+        those = self.layout.every(those)
         pick = slice(None) if chosen is None else chosen
-        every = np.zeros(self._count(lanes), np.uint32)
+        every = np.zeros(self.layout.count(lanes), np.uint32)
         self.arrivals.append((bound, those, (every + number)[pick], (every + threads)[pick]))
 
     # ── functions of the device, and what cannot go on ──────────────────────────────────
 
-    def ask(self, name: str, function: builtins.Function, lanes: Any, arguments: Sequence[Any]) -> Any:
+    def ask(self, name: str, function: builtins.Function, lanes: LaneNumbers, arguments: Sequence[PerLane]) -> PerLane:
         """What a function of the device answers."""
         return function(self, lanes, arguments)
 
-    def abandoned(self, fault: Fault, bound: Bound, lanes: Any) -> bool:
+    def abandoned(self, fault: Fault, bound: Bound, lanes: Lanes) -> bool:
         """Lanes cannot go on: is it enough that they end?"""
         return False
 
     # ── what only watched cohorts report ──────────────────────────────────────────
 
-    def phase_over(self, access: Access, lanes: Any, guard: Any, address: Any, over: Any) -> None:
+    def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
         """Lanes have found that a phase of an mbarrier is over, where that is so."""
 
-    def state_asked(self, access: Access, lanes: Any, guard: Any, address: Any, state: Any) -> None:
+    def state_asked(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, state: PerLane) -> None:
         """Lanes ask whether the phase of an mbarrier is over in which an arrival gave a state."""
 
-    def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
+    def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started to copy."""
 
-    def copies_grouped(self, lanes: Any, kind: str) -> None:
+    def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Lanes have made groups of their copies."""
 
-    def copies_awaited(self, lanes: Any, groups: int, kind: str, *, reading: bool) -> None:
+    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
         """Lanes have waited until so many groups of copies are left, or have not read their sources."""
 
-    def arrival_posted(self, lanes: Any) -> None:
+    def arrival_posted(self, lanes: LaneNumbers) -> None:
         """The end of the copies of lanes will be told to an mbarrier."""
 
-    def fence(self, bound: Bound, lanes: Any, guard: Any, order: str, scope: str) -> None:
+    def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
         """A fence: one lane's accesses are in order as it is."""
 
     def all_met(self) -> None:
         """All lanes have met at the barriers of their CTAs."""
 
-    def allocated(self, bound: Bound, lanes: Any, addresses: Any) -> None:
+    def allocated(self, bound: Bound, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have got blocks of the heap, or null."""
 
-    def answered(self, name: str, target: Any, lanes: Any, answer: Any) -> None:
+    def answered(self, name: str, target: PerLane, lanes: Lanes, answer: PerLane) -> None:
         """A function of the device has given a result, which is at some place."""
 
-    def barrier_joined(self, cta: int, number: int, lanes: Any, count: int | None, bound: Bound) -> None:
+    def barrier_joined(self, cta: int, number: int, lanes: LaneNumbers, count: int | None, bound: Bound) -> None:
         """Lanes of a CTA come to a barrier where so many threads are expected, or all."""
 
-    def collective(self, bound: Bound, lanes: Any, masks: Any) -> None:
+    def collective(self, bound: Bound, lanes: Lanes, masks: PerLane) -> None:
         """Lanes come to a collective of their warps, and name their partners."""
 
-    def lanes_missed(self, mnemonic: str, lanes: Any) -> None:
+    def lanes_missed(self, mnemonic: str, lanes: LaneNumbers) -> None:
         """Lanes go on from a collective without some that their masks name, which are gone."""
 
-    def barrier_opened(self, cta: int, number: int, waiting: Sequence[Any]) -> None:
+    def barrier_opened(self, cta: int, number: int, waiting: Sequence[PerLane]) -> None:
         """The threads that wait at a barrier go on."""
 
-    def warps_met(self, mnemonic: str, lanes: Any) -> None:
+    def warps_met(self, mnemonic: str, lanes: Lanes) -> None:
         """Lanes have met those of their warps that `members` names; None for all lanes."""
 
     # ── special registers ───────────────────────────────────────────────────────────────
 
-    def special(self, name: str, lanes: Any) -> Any:
+    def special(self, name: str, lanes: Lanes) -> PerLane:
         """The value of a special register; the caller casts it to its type."""
         if name in CLOCKS:
             return np.uint64(CLOCKS[name]())
@@ -453,11 +297,6 @@ CLOCKS: dict[str, Callable[[], int]] = {
 }  # fmt: skip
 
 
-def _fma(rounding: str, a: Any, b: Any, c: Any) -> Any:
+def _fma(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     """A fused multiply-add of f64, for the tensor cores."""
     return arrays.floating("fma", rounding, arrays.F64, a, b, c)
-
-
-def _offset(address: Any) -> Any:
-    """An address of a window: 32 bits count."""
-    return address & np.uint64(0xFFFF_FFFF)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from ptxvm.engine.interp.lane_memory import LaneMemory
 from ptxvm.engine.interp.lanes import Layout, spread
 from ptxvm.engine.interp.ports import Access, Copying, Update
 from ptxvm.machine.bulk import pieces
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 
 
 @dataclass(slots=True)
@@ -23,15 +24,15 @@ class Copy:
     """
 
     copying: Copying
-    lanes: Any
-    target: Any
-    source: Any
-    given: Any
+    lanes: LaneNumbers
+    target: PerLane
+    source: PerLane
+    given: PerLane
     group: Any
-    told: Any = None
-    amount: Any = None
+    told: PerLane = None
+    amount: PerLane = None
 
-    def of(self, positions: Any) -> Copy:
+    def of(self, positions: PerLane) -> Copy:
         """Some of them."""
         return Copy(
             self.copying, self.lanes[positions], self.target[positions], self.source[positions], self.given[positions],
@@ -45,10 +46,10 @@ class Arrival:
 
     access: Access
     update: Update
-    lanes: Any
-    address: Any
+    lanes: LaneNumbers
+    address: PerLane
 
-    def of(self, positions: Any) -> Arrival:
+    def of(self, positions: PerLane) -> Arrival:
         """Some of them."""
         return Arrival(self.access, self.update, self.lanes[positions], self.address[positions])
 
@@ -59,28 +60,20 @@ class Cohort(Protocol):
     size: int
     layout: Layout
 
-    def load(self, access: Access, lanes: Any, guard: Any, address: Any) -> Any:
-        """Gather."""
+    @property
+    def mem(self) -> LaneMemory:
+        """Their memory."""
 
-    def store(self, access: Access, lanes: Any, guard: Any, address: Any, values: Sequence[Any]) -> None:
-        """Scatter."""
-
-    def reachable(self, access: Access, lanes: Any, address: Any, *, writing: bool) -> Any:
-        """The positions of the lanes whose access is in bounds."""
-
-    def arrive_late(self, access: Access, lanes: Any, address: Any, update: Update, *operands: Any) -> None:
-        """The copies of lanes have ended: tell their mbarriers."""
-
-    def copy_started(self, copying: Copying, lanes: Any, target: Any, source: Any, given: Any) -> None:
+    def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started to copy."""
 
-    def copies_grouped(self, lanes: Any, kind: str) -> None:
+    def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Lanes have made groups of their copies."""
 
-    def copies_awaited(self, lanes: Any, groups: int, kind: str, *, reading: bool) -> None:
+    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
         """Lanes have waited for groups of copies."""
 
-    def arrival_posted(self, lanes: Any) -> None:
+    def arrival_posted(self, lanes: LaneNumbers) -> None:
         """The end of the copies of lanes will be told to an mbarrier."""
 
 
@@ -94,7 +87,7 @@ class Copies:
 
     # ── what instructions ask for ───────────────────────────────────────────────────────
 
-    def start(self, copying: Copying, lanes: Any, guard: Any, target: Any, source: Any, given: Any) -> None:
+    def start(self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Start to copy `copying.size` bytes, of which `given` (None: all) are read."""
         lanes, positions = self._named(lanes, guard)
         there = np.full(len(lanes), copying.size) if given is None else spread(given, positions).astype(np.int64)
@@ -104,7 +97,9 @@ class Copies:
         )  # fmt: skip
         self._begin(begun)
 
-    def start_bulk(self, copying: Copying, lanes: Any, guard: Any, target: Any, source: Any, size: Any, told: Any) -> None:
+    def start_bulk(
+        self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, size: PerLane, told: PerLane
+    ) -> None:
         """Start to copy `size` bytes, a multiple of 16, and to tell the mbarrier at `told`."""
         lanes, positions = self._named(lanes, guard)
         if not len(lanes):
@@ -128,7 +123,7 @@ class Copies:
         copying = begun.copying
         if not len(begun.lanes):
             return
-        begun = begun.of(self.cohort.reachable(copying.target, begun.lanes, begun.target, writing=True))
+        begun = begun.of(self.cohort.mem.reachable(copying.target, begun.lanes, begun.target, writing=True))
         for size in np.unique(begun.given[begun.given > 0]).tolist():
             begun = self._readable(begun, size)
         if len(begun.lanes):
@@ -139,18 +134,18 @@ class Copies:
         """Those whose source is in bounds, of the copies that read so many bytes, and all others."""
         for access, offset in copy.copying.reads(given):
             some = np.flatnonzero(copy.given == given)
-            good = self.cohort.reachable(access, copy.lanes[some], copy.source[some] + np.uint64(offset), writing=False)
+            good = self.cohort.mem.reachable(access, copy.lanes[some], copy.source[some] + np.uint64(offset), writing=False)
             if len(good) < len(some):
                 copy = copy.of(np.delete(np.arange(len(copy.lanes)), np.delete(some, good)))
         return copy
 
-    def commit(self, lanes: Any, guard: Any, kind: str) -> None:
+    def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
         """Make a group of what each lane has started since it made the last one."""
         lanes, _ = self._named(lanes, guard)
         self.groups[kind][lanes] += 1
         self.cohort.copies_grouped(lanes, kind)
 
-    def wait(self, lanes: Any, guard: Any, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
+    def wait(self, lanes: Lanes, guard: Guard, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
         """End the groups of some lanes but the last few; with `reading`, only the reads of their sources have ended."""
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
@@ -165,14 +160,14 @@ class Copies:
         self.under_way = kept
         self.cohort.copies_awaited(lanes, left, kind, reading=reading)
 
-    def arrive(self, access: Access, lanes: Any, guard: Any, address: Any, update: Update) -> None:
+    def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
         """Arrive at an mbarrier when all that the lanes have started is done."""
         lanes, positions = self._named(lanes, guard)
         if len(lanes):
             self.cohort.arrival_posted(lanes)
             self.under_way.append(Arrival(access, update, lanes, spread(address, positions)))
 
-    def _named(self, lanes: Any, guard: Any) -> tuple[Any, Any]:
+    def _named(self, lanes: Lanes, guard: Guard) -> tuple[LaneNumbers, PerLane]:
         """The numbers of the lanes whose guard holds, and their positions among those that run."""
         every = self.cohort.layout.numbers if lanes is None else lanes
         positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, len(every)))
@@ -180,7 +175,7 @@ class Copies:
 
     # ── what the machine does ───────────────────────────────────────────────────────────
 
-    def go_on(self, share: Any = None) -> None:
+    def go_on(self, share: Guard = None) -> None:
         """End the copies of the lanes for which a predicate holds (None: of all), and tell the mbarriers."""
         kept: list[Copy | Arrival] = []
         busy = np.zeros(self.cohort.size, np.bool_)
@@ -196,19 +191,19 @@ class Copies:
                     busy[one.lanes] = True
         self.under_way = kept + self.under_way
 
-    def _end(self, each: Copy | Arrival, due: Any) -> list[Copy | Arrival]:
+    def _end(self, each: Copy | Arrival, due: PerLane) -> list[Copy | Arrival]:
         """End those that are due; what is left."""
         if not due.any():
             return [each]
         done = each.of(np.flatnonzero(due))
         if isinstance(done, Arrival):
-            self.cohort.arrive_late(done.access, done.lanes, done.address, done.update)
+            self.cohort.mem.atomic(done.access, done.lanes, None, done.address, done.update, [])
         else:
             self._copy(done)
             if done.copying.told is not None and done.copying.update is not None:
                 lanes, first = np.unique(done.lanes, return_index=True)
                 amount = done.amount[first].astype(np.uint64)
-                self.cohort.arrive_late(done.copying.told, lanes, done.told[first], done.copying.update, amount)
+                self.cohort.mem.atomic(done.copying.told, lanes, None, done.told[first], done.copying.update, [amount])
         return [] if due.all() else [each.of(np.flatnonzero(~due))]
 
     def _copy(self, copy: Copy) -> None:
@@ -219,10 +214,10 @@ class Copies:
             some = np.flatnonzero(copy.given == given)
             moved[some, :given] = self._read(copy.copying, given, copy.lanes[some], copy.source[some])
         words = np.ascontiguousarray(moved.view(np.uint32).T)
-        self.cohort.store(copy.copying.target, copy.lanes, None, copy.target, list(words))
+        self.cohort.mem.store(copy.copying.target, copy.lanes, None, copy.target, list(words))
 
-    def _read(self, copying: Copying, given: int, lanes: Any, source: Any) -> Any:
+    def _read(self, copying: Copying, given: int, lanes: LaneNumbers, source: PerLane) -> PerLane:
         """Bytes of the source, a row for each lane."""
-        pieces = [self.cohort.load(access, lanes, None, source + np.uint64(at)) for access, at in copying.reads(given)]
+        pieces = [self.cohort.mem.load(access, lanes, None, source + np.uint64(at)) for access, at in copying.reads(given)]
         columns = np.concatenate([np.reshape(piece, (-1, len(lanes))) for piece in pieces])
         return np.ascontiguousarray(columns.T).view(np.uint8)

@@ -3,54 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.engine.interp import arrays, primitives
+from ptxvm.machine.per_lane import PerLane
 
 
 class ArrayAlgebra:
     """Values are arrays with an element per lane, or NumPy scalars."""
 
-    def const(self, type: Type, x: float) -> Any:
+    def const(self, type: Type, x: float) -> PerLane:
         """A NumPy scalar."""
         return arrays.const(type, x)
 
-    def integer(self, op: str, type: Type, a: Any, b: Any) -> Any:
+    def integer(self, op: str, type: Type, a: PerLane, b: PerLane) -> PerLane:
         """Integers and predicates."""
         return primitives.integer(op, type)(a, b)
 
-    def bits(self, op: str, type: Type, a: Any) -> Any:
+    def bits(self, op: str, type: Type, a: PerLane) -> PerLane:
         """`popc clz reverse`."""
         return primitives.BITS[op](a)
 
-    def floating(self, op: str, type: Type, rounding: Rounding, *args: Any) -> Any:
+    def floating(self, op: str, type: Type, rounding: Rounding, *args: PerLane) -> PerLane:
         """Correctly rounded arithmetic."""
         return primitives.floating(op, type, rounding)(*args)
 
-    def compare(self, op: str, type: Type, a: Any, b: Any) -> Any:
+    def compare(self, op: str, type: Type, a: PerLane, b: PerLane) -> PerLane:
         """A predicate."""
         return primitives.COMPARE[op](a, b)
 
-    def select(self, type: Type, condition: Any, a: Any, b: Any) -> Any:
+    def select(self, type: Type, condition: PerLane, a: PerLane, b: PerLane) -> PerLane:
         """One or the other."""
         return arrays.select(condition, a, b)
 
-    def cast(self, op: str, source: Type, target: Type, a: Any, rounding: Rounding) -> Any:
+    def cast(self, op: str, source: Type, target: Type, a: PerLane, rounding: Rounding) -> PerLane:
         """Every conversion of a value."""
         function = primitives.cast(op, source, target, rounding)
         return a if function is None else function(a)
 
-    def round(self, mode: str, type: Type, a: Any) -> Any:
+    def round(self, mode: str, type: Type, a: PerLane) -> PerLane:
         """To an integral value."""
         return arrays.round_integral(mode, a)
 
-    def transcendental(self, function: str, type: Type, a: Any) -> Any:
+    def transcendental(self, function: str, type: Type, a: PerLane) -> PerLane:
         """`sin cos lg2 ex2 tanh`."""
         return arrays.transcendental(function, a)
 
-    def lookup(self, type: Type, table: tuple[int, ...], index: Any) -> Any:
+    def lookup(self, type: Type, table: tuple[int, ...], index: PerLane) -> PerLane:
         """An entry of a table."""
         return primitives.lookup(table, type)(index)
 

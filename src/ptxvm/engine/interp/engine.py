@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.grid_tree import Family
 from ptxvm.engine.interp.images import Images
+from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.random_schedule import RandomSchedule
 from ptxvm.engine.interp.routine import Routine
@@ -109,7 +109,8 @@ class Interpreter:
 
         memory = self.image.memory
         schedules = (
-            begin((shape, ctas, memory, parameters, size, stack, environment), code, routine) for ctas in cohorts(shape, stack)
+            begin(CohortInputs(shape, ctas, memory, parameters, size, stack, environment), code, routine)
+            for ctas in cohorts(shape, stack)
         )
         try:
             with np.errstate(all="ignore"):
@@ -145,24 +146,24 @@ def _grows(bound: Bound) -> bool:
     return bound.summary.grows_stack or bound.summary.indirect
 
 
-Begin = Callable[[tuple[Any, ...], Executable, Routine], Schedule]  # from what a cohort is made of
+Begin = Callable[[CohortInputs, Executable, Routine], Schedule]
 
 
-def begin(cohort_of: tuple[Any, ...], code: Executable, routine: Routine) -> Schedule:
+def begin(inputs: CohortInputs, code: Executable, routine: Routine) -> Schedule:
     """The schedule of a cohort without a watcher."""
-    return Schedule(Cohort(*cohort_of), code, routine)
+    return Schedule(Cohort(inputs), code, routine)
 
 
 def begin_watched(
     watching: Watching,
     scene: Scene,
     seed: int | None,
-    cohort_of: tuple[Any, ...],
+    inputs: CohortInputs,
     code: Executable,
     routine: Routine,
 ) -> Schedule:
     """The schedule of a cohort of a grid that a watcher watches; `seed` shuffles it."""
-    cohort = WatchedCohort(*cohort_of)
+    cohort = WatchedCohort(inputs)
     if seed is None:
         schedule = Schedule(cohort, code, routine)
     else:

@@ -8,9 +8,8 @@ Parallelism").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ class Family:
         self._running = [scene]
         self._threads = scene.shape.ctas * scene.shape.threads
         self._known: dict[Child, Known] = {}
-        self._last: dict[Any, int] = {}  # by stream
+        self._last: dict[Hashable, int] = {}  # by stream
         self._ended: set[int] = set()
         self._launched: dict[tuple[int, Extent], list[int]] = {}  # by CTA
         self._waited: dict[int, int] = {}  # by thread: for how many of those of its CTA
@@ -80,7 +79,7 @@ class Family:
             self._launched.setdefault(call.cta, []).append(grid)
         self.watcher.launches(grid, thread)
 
-    def _stream(self, call: Call, stream: int) -> Any:
+    def _stream(self, call: Call, stream: int) -> Hashable:
         if stream in OF_THE_CTA:
             return call.cta
         return call.cohort.scene.grid, stream  # a grid has its streams for itself

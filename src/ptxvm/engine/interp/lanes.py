@@ -10,14 +10,20 @@ import numpy as np
 
 from ptxvm.isa.special_registers import SPECIAL, WARP
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 
 
-def at(value: Any, lanes: Any) -> Any:
+def at(value: PerLane, lanes: Lanes) -> PerLane:
     """A per-lane value at some lanes; a uniform one as it is."""
     return value if lanes is None or not np.ndim(value) else value[lanes]
 
 
-def spread(value: Any, positions: Any) -> Any:
+def first(lanes: Lanes) -> int:
+    """The first of some lanes."""
+    return 0 if lanes is None else int(lanes[0])
+
+
+def spread(value: PerLane, positions: PerLane) -> PerLane:
     """A value of the lanes that run, at some of their positions, as an array."""
     return value[positions] if np.ndim(value) else np.full(len(positions), value)
 
@@ -29,7 +35,7 @@ class Layout:
         self.shape, self.ctas = shape, np.asarray(ctas, np.int64)
         self.threads = shape.threads
         self.size = self.threads * len(self.ctas)
-        self.numbers = np.arange(self.size)
+        self.numbers: LaneNumbers = np.arange(self.size)
         self.thread = self.numbers % self.threads
         self.cta = self.numbers // self.threads
         self.warps_of_cta = -(-self.threads // WARP)
@@ -41,7 +47,24 @@ class Layout:
         self._full = self.threads % WARP == 0
         self._known: dict[str, Any] = {}
 
-    def warp_bits(self, truth: Any, lanes: Any) -> Any:
+    def count(self, lanes: Lanes) -> int:
+        """How many lanes are meant."""
+        return self.size if lanes is None else len(lanes)
+
+    def every(self, lanes: Lanes) -> LaneNumbers:
+        """The numbers of the lanes that are meant."""
+        return self.numbers if lanes is None else lanes
+
+    def chosen(self, lanes: Lanes, guard: Guard) -> tuple[PerLane, PerLane]:
+        """The positions and the lanes whose guard holds; (None, lanes) where it holds for all."""
+        if not np.ndim(guard):
+            return (None, lanes) if guard else (np.empty(0, np.int64), np.empty(0, np.int64))
+        chosen = np.flatnonzero(guard)
+        if len(chosen) == self.count(lanes):
+            return None, lanes
+        return chosen, chosen if lanes is None else lanes[chosen]
+
+    def warp_bits(self, truth: PerLane, lanes: Lanes) -> PerLane:
         """A mask for each warp of the lanes where a per-lane predicate is true, as each of `lanes` sees it."""
         if self._full:
             padded = truth
@@ -57,11 +80,11 @@ class Layout:
         return _unfold(cta, self.shape.grid), _unfold(thread, self.shape.block)
 
     @cached_property
-    def cta_number(self) -> Any:
+    def cta_number(self) -> PerLane:
         """The number in the grid of each lane's CTA; one for all where there is one."""
         return self.ctas[self.cta] if len(self.ctas) > 1 else self.ctas[0]
 
-    def special(self, name: str) -> Any:
+    def special(self, name: str) -> PerLane:
         """The special registers that follow from the place of a lane, or that are always the same; None for another."""
         if name not in self._known:
             register, _, component = name.partition(".")
@@ -73,15 +96,15 @@ class Layout:
         return self._known[name]
 
 
-def _unfold(number: Any, extent: tuple[int, int, int]) -> tuple[Any, Any, Any]:
+def _unfold(number: PerLane, extent: tuple[int, int, int]) -> tuple[PerLane, PerLane, PerLane]:
     return number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])
 
 
-def _of(extent: tuple[int, int, int], axis: int) -> Any:
+def _of(extent: tuple[int, int, int], axis: int) -> PerLane:
     return np.uint64(extent[axis] if axis < len(extent) else 0)
 
 
-def _coordinate(number: Any, extent: tuple[int, int, int], axis: int) -> Any:
+def _coordinate(number: PerLane, extent: tuple[int, int, int], axis: int) -> PerLane:
     if axis >= len(extent):
         return np.uint64(0)
     if extent[axis] == 1:
@@ -93,7 +116,7 @@ def _coordinate(number: Any, extent: tuple[int, int, int], axis: int) -> Any:
 ONE, TWO, ALL = np.uint64(1), np.uint64(2), np.uint64(0xFFFF_FFFF)
 
 
-def _mask(layout: Layout, mask: Callable[[Any], Any]) -> Any:
+def _mask(layout: Layout, mask: Callable[[Any], Any]) -> PerLane:
     """A mask that follows from the bit of each lane."""
     return mask(ONE << layout.lane.astype(np.uint64))
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.symbols import Variable
+from ptxvm.engine.interp.cohort import Cohort
+from ptxvm.engine.interp.ports import Access
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.faults import AccessFault, plural
+from ptxvm.machine.image import Image
+from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 
 HEAP = 1 << 30  # the first number of a block of `malloc`
 CALLS = np.int64(32)  # bits of a tag below its count of calls
@@ -28,9 +31,9 @@ HEAP_SPACES = ("generic", "global")
 class Extent:
     """An object of shared or local memory as some lanes see it: where in the window it begins, its size, whether it lives."""
 
-    begin: Any
-    size: Any
-    live: Any
+    begin: PerLane
+    size: PerLane
+    live: PerLane
 
 
 @dataclass(eq=False, slots=True)
@@ -40,24 +43,24 @@ class Known:
     name: str
     space: str
     fate: str
-    extent: Callable[[Any, Any, Any], Extent | None]  # of a cohort, lanes, and counts of calls
+    extent: Callable[[Cohort, LaneNumbers, PerLane], Extent | None]  # of a cohort, lanes, and counts of calls
 
 
 @dataclass(eq=False, slots=True)
 class Block:
     """A block of `alloca` of some lanes of a cohort."""
 
-    cohort: Any
+    cohort: Cohort
     depth: int
-    begin: Any
-    size: Any
-    live: Any
+    begin: PerLane
+    size: PerLane
+    live: PerLane
 
-    def extent(self, cohort: Any, lanes: Any, calls: Any) -> Extent | None:
+    def extent(self, cohort: Cohort, lanes: Lanes, calls: PerLane) -> Extent | None:
         """As some lanes see it; another cohort has other windows."""
         return Extent(self.begin[lanes], self.size[lanes], self.live[lanes]) if cohort is self.cohort else None
 
-    def end(self, lanes: Any, from_here: Any) -> None:
+    def end(self, lanes: Lanes, from_here: PerLane) -> None:
         """What reaches beyond a place of the stack is no more."""
         self.live[lanes] &= self.begin[lanes] + self.size[lanes] <= from_here
 
@@ -65,7 +68,7 @@ class Block:
 class Objects:
     """The objects of a launch, by number."""
 
-    def __init__(self, image: Any) -> None:
+    def __init__(self, image: Image) -> None:
         self.image = image
         self._known: list[Known | None] = [None]
         self._variables: dict[tuple[Variable, int], int] = {}
@@ -108,7 +111,7 @@ class Objects:
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
 
-    def strays(self, cohort: Any, access: Any, lanes: Any, address: Any, tags: Any) -> Any:
+    def strays(self, cohort: Cohort, access: Access, lanes: LaneNumbers, address: PerLane, tags: PerLane) -> PerLane:
         """Which accesses of lanes leave the objects that their addresses come from."""
         numbers = np.where(tags > 0, tags & NUMBERS, 0)
         wrong = np.zeros(len(lanes), np.bool_)
@@ -128,21 +131,23 @@ class Objects:
             wrong[mine] = ~live | (at < self._start[which]) | (at + np.uint64(size) > self._end[which])
         return wrong
 
-    def _extent(self, number: int, cohort: Any, access: Any, lanes: Any, tags: Any) -> Extent | None:
+    def _extent(self, number: int, cohort: Cohort, access: Access, lanes: LaneNumbers, tags: PerLane) -> Extent | None:
         known = self._known[number]
         if known is None or access.space not in ("generic", known.space):
             return None
         return known.extent(cohort, lanes, tags >> CALLS)
 
-    def _offsets(self, cohort: Any, access: Any, known: Known | None, lanes: Any, address: Any) -> tuple[Any, Any]:
+    def _offsets(
+        self, cohort: Cohort, access: Access, known: Known | None, lanes: LaneNumbers, address: PerLane
+    ) -> tuple[PerLane, PerLane]:
         """Where in the window addresses are, and whether they are in the lane's own."""
-        window = cohort.shared if known is not None and known.space == "shared" else cohort.local
+        window = cohort.mem.shared if known is not None and known.space == "shared" else cohort.mem.local
         if access.space == "generic":
             offset = window.from_generic(address, lanes).view(np.int64)
             return offset, (offset >= -window.stride) & (offset < 2 * window.stride)
         return (address & np.uint64(0xFFFF_FFFF)).astype(np.int64), np.ones(len(lanes), np.bool_)
 
-    def explain(self, cohort: Any, access: Any, lane: int, address: int, tag: int, *, writing: bool) -> AccessFault:
+    def explain(self, cohort: Cohort, access: Access, lane: int, address: int, tag: int, *, writing: bool) -> AccessFault:
         """Say how an access has left its object."""
         number, lanes = tag & int(NUMBERS), np.array([lane])
         size = access.held.itemsize * access.count
@@ -170,7 +175,7 @@ class WindowVariable:
     variable: Variable
     begin: int
 
-    def __call__(self, cohort: Any, lanes: Any, calls: Any) -> Extent:
+    def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> Extent:
         """As some lanes see it."""
         like = np.zeros(len(lanes), np.int64)
         return Extent(like + self.begin, like + self.variable.size, np.ones(len(lanes), np.bool_))
@@ -184,7 +189,7 @@ class FrameVariable:
     begin: int
     depth: int
 
-    def __call__(self, cohort: Any, lanes: Any, calls: Any) -> Extent:
+    def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> Extent:
         """As some lanes see it: it lives as long as the call of its tag."""
         like = np.zeros(len(lanes), np.int64)
         frame = np.broadcast_to(cohort.frames[self.depth], cohort.size)[lanes].astype(np.int64)

@@ -8,18 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
+import numpy as np
+
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope, fence_kind
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type, b8, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.analysis.program import Bound
+from ptxvm.analysis.program import Bound, Function as PtxFunction
+from ptxvm.analysis.symbols import Label, Prototype, Table
 from ptxvm.engine import textures
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
+from ptxvm.engine.passing import Argument
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import texture_unit
 from ptxvm.machine.bulk import PIECE
+from ptxvm.machine.per_lane import PerLane
 from ptxvm.machine.tensor_core import Architecture, architecture_of
 
 
@@ -31,10 +38,10 @@ class Access:
     space: str
     type: Type
     count: int = 1
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: AccessAttributes = field(default_factory=AccessAttributes)
 
     @property
-    def held(self) -> Any:
+    def held(self) -> np.dtype[Any]:
         """How an element is held."""
         return arrays.dtype(self.type)
 
@@ -55,8 +62,8 @@ class Copying:
     update: Update | None = None
 
     def _access(self, space: str, type: Type, count: int) -> Access:
-        attributes = {"asynchronous": True, "group": self.kind, "proxy": "generic" if self.kind == "copies" else "async"}
-        return Access(self.bound, space, type, count, attributes)
+        proxy = "generic" if self.kind == "copies" else "async"
+        return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": proxy})
 
     @cached_property
     def target(self) -> Access:
@@ -84,7 +91,7 @@ class Update:
     types: tuple[Type, ...]
     operation: str
 
-    def __call__(self, old: Any, *operands: Any) -> Any:
+    def __call__(self, old: PerLane, *operands: PerLane) -> PerLane:
         """The new values."""
         values = [Value(EAGER, t, raw) for t, raw in zip(self.types, (old, *operands), strict=True)]
         return self.function(*values).raw
@@ -134,57 +141,72 @@ class Memory(Port):
 
     access = ""
 
-    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+    def _refer(self, space: str, type: Type, count: int, attributes: AccessAttributes) -> str:
+        """The name of an access of the instruction in the code; its order and scope are words of PTX still."""
+        if (order := attributes.get("order")) is not None:
+            attributes["order"] = Order(order)
+        if (scope := attributes.get("scope")) is not None:
+            attributes["scope"] = Scope(scope)
+        return self.code.refer(Access(self.bound, space.partition("::")[0], type, count, attributes))
+
+    def load(
+        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+    ) -> list[Value]:
         """A gather."""
-        self.access = access = self.code.refer(Access(self.bound, space.partition("::")[0], type, count, attributes))
-        text = f"C.load({access}, L, {self.guard}, {address.raw})"
+        self.access = access = self._refer(space, type, count, attributes)
+        text = f"C.mem.load({access}, L, {self.guard}, {address.raw})"
         if count == 1:
             return [self.value(type, text)]
         whole = self.code.emit(text, pure=False)
         return [Value(self.alg, type, self.code.emit(f"{whole}[{n}]", pure=False)) for n in range(count)]
 
-    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+    def store(
+        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """A scatter."""
-        self.access = access = self.code.refer(Access(self.bound, space.partition("::")[0], type, len(values), attributes))
+        self.access = access = self._refer(space, type, len(values), attributes)
         raws = ", ".join(v.raw for v in values)
-        self.code.run(f"C.store({access}, L, {self.guard}, {address.raw}, ({raws},))")
+        self.code.run(f"C.mem.store({access}, L, {self.guard}, {address.raw}, ({raws},))")
 
     def atomic(
         self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
-        **attributes: Any,
+        **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Read, update, write, in the order of the lanes where they conflict."""
-        self.access = access = self.code.refer(Access(self.bound, space.partition("::")[0], type, 1, attributes))
+        self.access = access = self._refer(space, type, 1, attributes)
         types = (type, *(o.type for o in operands))
         how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
         raws = "".join(f"{o.raw}, " for o in operands)
-        return self.value(type, f"C.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))")
+        return self.value(type, f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))")
 
-    def fence(self, order: str, scope: str) -> None:
-        """One lane's accesses are in order anyway; watchers are told."""
-        self.code.run(f"C.fence({self.code.refer(self.bound)}, L, {self.guard}, {order!r}, {scope!r})")
+    def fence(self, order: FenceKind, scope: Scope) -> None:
+        """The accesses of one lane are in order anyway; watchers are told."""
+        bound, asked, among = (self.code.refer(each) for each in (self.bound, fence_kind(order), Scope(scope)))
+        self.code.run(f"C.fence({bound}, L, {self.guard}, {asked}, {among})")
 
-    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
+    def phase_over(
+        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """Nothing to do; watchers are told."""
-        access = self.code.refer(Access(self.bound, space.partition("::")[0], b64, 1, attributes))
+        access = self._refer(space, b64, 1, attributes)
         if state is not None:
             self.code.run(f"C.state_asked({access}, L, {self.guard}, {address.raw}, {state.raw})")
         self.code.run(f"C.phase_over({access}, L, {self.guard}, {address.raw}, {over.raw})")
 
-    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """Nothing to be seen."""
 
     def to_generic(self, space: str, address: Value) -> Value:
         """Add the base of the window."""
-        return self.value(u64, f"C.to_generic({space!r}, L, {address.raw})")
+        return self.value(u64, f"C.mem.to_generic({space!r}, L, {address.raw})")
 
     def from_generic(self, space: str, address: Value) -> Value:
         """Take the base of the window away."""
-        return self.value(u64, f"C.from_generic({space!r}, L, {address.raw})")
+        return self.value(u64, f"C.mem.from_generic({space!r}, L, {address.raw})")
 
     def within(self, space: str, address: Value) -> Value:
         """Is it there?"""
-        return self.value(pred, f"C.within({space!r}, L, {address.raw})")
+        return self.value(pred, f"C.mem.within({space!r}, L, {address.raw})")
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""
@@ -293,15 +315,21 @@ class Flow(Port):
 
     action: Action | None = None
 
-    def goto(self, target: Any) -> None:
+    def goto(self, target: Label) -> None:
         """Go to a label."""
         self.action = Action("goto", target)
 
-    def switch(self, index: Value, table: Any) -> None:
+    def switch(self, index: Value, table: Table) -> None:
         """Go to one of several."""
         self.action = Action("switch", table, (index.raw,))
 
-    def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
+    def call(
+        self,
+        function: PtxFunction | Value,
+        arguments: list[Argument] | None = None,
+        results: list[Argument] | None = None,
+        prototype: Prototype | None = None,
+    ) -> None:
         """Call a function, by symbol or by address."""
         raws = (function.raw,) if isinstance(function, Value) else ()
         self.action = Action("call", None if raws else function, raws, (arguments, results, prototype))
@@ -343,7 +371,7 @@ class Tasks(Port):
         """Start a copy of many bytes."""
         tells, how, kind = None, None, "bulk"
         if told is not None and update is not None:
-            attributes = {"order": "relaxed", "scope": "cta", "mbarrier": "complete", "asynchronous": True}
+            attributes = AccessAttributes(order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete", asynchronous=True)
             tells, how, kind = Access(self.bound, "shared", b64, 1, attributes), Update(update, (b64, u64), ""), "mbarrier"
         copying = self.code.refer(Copying(self.bound, PIECE, to, origin, kind, tells, how))
         address = told.raw if told is not None else None
@@ -364,9 +392,9 @@ class Tasks(Port):
         """Update at once, and at the end of the copies."""
         if before is not None:
             Memory(self.alg, self.bound, self.guard).atomic(
-                space, b64, address, before, [], order="relaxed", scope="cta", mbarrier="postpone"
+                space, b64, address, before, [], order=Order.RELAXED, scope=Scope.CTA, mbarrier="postpone"
             )
-        attributes = {"order": "release", "scope": "cta", "mbarrier": "arrive", "asynchronous": True}
+        attributes = AccessAttributes(order=Order.RELEASE, scope=Scope.CTA, mbarrier="arrive", asynchronous=True)
         access = self.code.refer(Access(self.bound, space.partition("::")[0], b64, 1, attributes))
         how = self.code.refer(Update(update, (b64,), ""))
         self.code.run(f"C.copies.arrive({access}, L, {self.guard}, {address.raw}, {how})")

@@ -12,6 +12,7 @@ from ptxvm.algebra.types import Type, f32, f64
 from ptxvm.algebra.value import Rounding
 from ptxvm.engine import fused
 from ptxvm.engine.interp import arrays
+from ptxvm.machine.per_lane import PerLane
 
 Function = Callable[..., Any]
 
@@ -62,11 +63,11 @@ def cast(op: str, source: Type, target: Type, rounding: Rounding) -> Function | 
     return partial(_rounded, function, held, rounding)
 
 
-def _flipped(function: Function, held: Any, a: Any) -> Any:
+def _flipped(function: Function, held: np.dtype[Any], a: PerLane) -> PerLane:
     return function(a, held)
 
 
-def _rounded(function: Function, held: Any, rounding: Rounding, a: Any) -> Any:
+def _rounded(function: Function, held: np.dtype[Any], rounding: Rounding, a: PerLane) -> PerLane:
     return function(a, held, rounding)
 
 
@@ -88,7 +89,7 @@ def lookup(table: tuple[int, ...], type: Type) -> Function:
     return partial(_entry, np.array(table, arrays.dtype(type)))
 
 
-def _entry(table: Any, index: Any) -> Any:
+def _entry(table: PerLane, index: PerLane) -> PerLane:
     return table.take(index)
 
 

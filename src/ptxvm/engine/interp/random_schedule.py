@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.machine.per_lane import LaneNumbers, Lanes
 
 INDEPENDENT = 70  # from this target on the lanes of a warp are scheduled each for itself
 
@@ -36,7 +36,7 @@ class RandomSchedule(Schedule):
         if kind < 0.3:
             self.end_copies(None if kind < 0.1 else self.random.random(self.cohort.size) < 0.5)
 
-    def take(self, key: Key) -> Any:
+    def take(self, key: Key) -> Lanes:
         """All lanes, or some; the others keep their place."""
         lanes = super().take(key)
         every = self.cohort.layout.numbers if lanes is None else lanes
@@ -50,4 +50,5 @@ class RandomSchedule(Schedule):
         if not chosen.any() or chosen.all():
             return lanes
         self.ready[key] = [every[~chosen]]
-        return every[chosen]
+        taken: LaneNumbers = every[chosen]
+        return taken

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ptxvm.analysis.flow import Segment, segments
@@ -12,6 +10,8 @@ from ptxvm.analysis.provenance import NUMBER, Provenance
 from ptxvm.analysis.unset import may_be_unset
 from ptxvm.engine.interp.segment import Compiled, Slots, Tracer, trace
 from ptxvm.engine.interp.tracked import Following, Planes, TrackedTracer
+from ptxvm.machine.image import Image
+from ptxvm.machine.per_lane import PerLane
 
 
 class Routine:
@@ -21,7 +21,7 @@ class Routine:
     """
 
     def __init__(
-        self, function: Function, number: int, image: Any, module: Slots, *, registers: bool = False,
+        self, function: Function, number: int, image: Image, module: Slots, *, registers: bool = False,
         provenance: Provenance | None = None,
     ) -> None:  # fmt: skip
         self.function, self.number, self.image = function, number, image
@@ -47,7 +47,7 @@ class Routine:
         """The segment that begins at an instruction; the end of the code is one too."""
         return self.at.get(index, self.end)
 
-    def fresh_file(self) -> list[Any]:
+    def fresh_file(self) -> list[PerLane]:
         """Registers of zeros, and their shadows."""
         return self.slots.fresh_file() + (self.planes.zeros() if self.planes is not None else [])
 

@@ -7,7 +7,7 @@ that a lane which spins cannot starve the one it waits for (PTX 3.1, sm_70 and l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from ptxvm.engine.interp.barriers import CtaBarriers, Key, Waiting, WarpWaits, r
 from ptxvm.engine.interp.calls import Calls
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.lanes import first
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Compiled
 from ptxvm.engine.limits import Limits
 from ptxvm.machine.faults import PlacedFault
+from ptxvm.machine.per_lane import Guard, Lanes, PerLane, RegisterFile
 
 FAIR = 61  # every so many turns, the group that has waited longest
 
@@ -68,7 +70,7 @@ class Schedule:
             raise self.deadlock()
         return True
 
-    def hold_to_limits(self, limits: Limits, key: Key, lanes: Any) -> None:
+    def hold_to_limits(self, limits: Limits, key: Key, lanes: Lanes) -> None:
         """A group has run a segment: refuse its first instruction that was one too many, or any where the time is up."""
         routine, count = self.code.routines[key[1]], self.cohort.size if lanes is None else len(lanes)
         segment = routine.segments[key[2]]
@@ -77,13 +79,9 @@ class Schedule:
             left = limits.spend(length * count)
             if left < 0:
                 at = min(segment.start + (length * count + left) // count, segment.end - 1)
-                raise limits.overrun(self.place(routine.function.instructions[at], self.first(lanes)))
+                raise limits.overrun(self.place(routine.function.instructions[at], first(lanes)))
         if limits.late:
-            raise limits.timed_out(self.place(routine.function.instructions[segment.start], self.first(lanes)))
-
-    def first(self, lanes: Any) -> int:
-        """The first of some lanes."""
-        return 0 if lanes is None else int(lanes[0])
+            raise limits.timed_out(self.place(routine.function.instructions[segment.start], first(lanes)))
 
     def go_on_stuck(self) -> bool:
         """No group can run: release lanes that name each other by different masks, which PTX leaves open; did some go?"""
@@ -96,7 +94,7 @@ class Schedule:
         if self.turn % FAIR == 0:
             self.end_copies()
 
-    def end_copies(self, share: Any = None) -> None:
+    def end_copies(self, share: Guard = None) -> None:
         """End the copies of some lanes (a predicate of all), or of all."""
         try:
             self.cohort.copies.go_on(share)
@@ -111,19 +109,20 @@ class Schedule:
             return min(self.ready, key=lambda k: self.since.get(k, 0))
         return min(self.ready)
 
-    def take(self, key: Key) -> Any:
+    def take(self, key: Key) -> Lanes:
         """The lanes of a group, in order; None for all lanes of the cohort."""
         self.since[key] = self.turn
         parts = self.ready.pop(key)
         if len(parts) == 1:
-            return parts[0]
+            only: Lanes = parts[0]
+            return only
         lanes = np.concatenate(parts)
         if len(lanes) == self.cohort.size:
             return None
         lanes.sort()
         return lanes
 
-    def push(self, key: Key, lanes: Any) -> None:
+    def push(self, key: Key, lanes: Lanes) -> None:
         """Lanes stand at a segment; past the last one they return, and their caller may end there too."""
         work = [(key, lanes)]
         while work:
@@ -137,7 +136,7 @@ class Schedule:
             else:
                 self.ready[key] = [lanes]
 
-    def step(self, key: Key, lanes: Any) -> None:
+    def step(self, key: Key, lanes: Lanes) -> None:
         """Run one segment for a group."""
         depth, routine = -key[0], self.code.routines[key[1]]
         compiled = routine.compiled(key[2], whole=lanes is None)
@@ -158,7 +157,7 @@ class Schedule:
             self.count_arrivals()
         self.follow(compiled.action, key, lanes, guard, raws)
 
-    def file(self, routine: Routine, depth: int) -> list[Any]:
+    def file(self, routine: Routine, depth: int) -> list[PerLane]:
         """The registers of a routine at a depth of calls."""
         found = self.files.get((routine.number, depth))
         if found is None:
@@ -167,7 +166,7 @@ class Schedule:
 
     # ── where lanes go ──────────────────────────────────────────────────────────────────
 
-    def follow(self, action: Action | None, key: Key, lanes: Any, guard: Any, raws: Any) -> None:
+    def follow(self, action: Action | None, key: Key, lanes: Lanes, guard: Guard, raws: PerLane) -> None:
         """Send the lanes where their segment's last instruction said."""
         onward = (key[0], key[1], key[2] + 1)
         if action is None or action.verb == "next":
@@ -194,7 +193,7 @@ class Schedule:
             case "trap":
                 raise self.refuse("trap", "the kernel executed trap", self.last(key), going)
 
-    def split(self, lanes: Any, guard: Any) -> tuple[Any, Any]:
+    def split(self, lanes: Lanes, guard: Guard) -> tuple[PerLane, PerLane]:
         """The lanes whose guard holds, and the others (an empty array for none of them)."""
         if guard is None:
             return lanes, None
@@ -207,13 +206,13 @@ class Schedule:
         every = self.cohort.layout.numbers if lanes is None else lanes
         return (every[guard], every[~guard]) if count else (none, every)
 
-    def pick(self, raw: Any, lanes: Any, chosen: Any) -> Any:
+    def pick(self, raw: PerLane, lanes: Lanes, chosen: PerLane) -> PerLane:
         """A value of the lanes that ran, for those that go."""
         if not np.ndim(raw) or chosen is None:
             return raw
         return raw[np.searchsorted(lanes, chosen)] if lanes is not None else raw[chosen]
 
-    def switch(self, action: Action, key: Key, lanes: Any, index: Any) -> None:
+    def switch(self, action: Action, key: Key, lanes: Lanes, index: PerLane) -> None:
         """`brx.idx`: each lane to its label."""
         routine, targets = self.code.routines[key[1]], action.symbol.targets
         for n in np.unique(index):
@@ -224,25 +223,25 @@ class Schedule:
                 continue
             self.push((key[0], key[1], routine.segment_at(targets[int(n)].index)), some)
 
-    def where(self, lanes: Any, values: Any, value: Any) -> Any:
+    def where(self, lanes: Lanes, values: PerLane, value: PerLane) -> PerLane:
         """The lanes that have a value."""
         if not np.ndim(values):
             return lanes
         return (self.cohort.layout.numbers if lanes is None else lanes)[values == value]
 
-    def leave(self, key: Key, lanes: Any) -> None:
+    def leave(self, key: Key, lanes: Lanes) -> None:
         """Return from a function; from the kernel, end."""
         for caller, some in self.returned(key, lanes):
             self.push(caller, some)
 
-    def returned(self, key: Key, lanes: Any) -> list[tuple[Key, Any]]:
+    def returned(self, key: Key, lanes: Lanes) -> list[tuple[Key, Any]]:
         """Where lanes go on that return from a function."""
         if key[0] != 0:
             return self.calls.leave(key, lanes)
         self.exit(lanes)
         return []
 
-    def exit(self, lanes: Any) -> None:
+    def exit(self, lanes: Lanes) -> None:
         """Lanes end; others may have waited for them."""
         self.cohort.alive[slice(None) if lanes is None else lanes] = False
         if lanes is None:
@@ -254,7 +253,7 @@ class Schedule:
 
     # ── waiting ─────────────────────────────────────────────────────────────────────────
 
-    def arrive(self, key: Key, lanes: Any, compiled: Compiled, file: list[Any]) -> None:
+    def arrive(self, key: Key, lanes: Lanes, compiled: Compiled, file: RegisterFile) -> None:
         """Lanes come to an instruction at which they may wait."""
         guard, raws = compiled.arrive(file, lanes, self.cohort)  # type: ignore[misc]
         going, staying = self.split(lanes, guard)
@@ -269,7 +268,7 @@ class Schedule:
         else:
             self.arrive_cta(key, going, raws)
 
-    def arrive_warp(self, key: Key, lanes: Any, raws: Any) -> None:
+    def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
         """A collective of a warp."""
         cohort = self.cohort
         cohort.collective(self.last(key), lanes, raws[0])
@@ -288,7 +287,7 @@ class Schedule:
         mnemonic = self.last(key).i.mnemonic
         self.resume(self.warps.arrive(mnemonic, Waiting(key, lanes)))
 
-    def arrive_cta(self, key: Key, lanes: Any, raws: Any) -> None:
+    def arrive_cta(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
         """A barrier of a CTA."""
         number, threads, votes = raws
         if not np.size(number):
@@ -319,12 +318,12 @@ class Schedule:
         for bound, lanes, numbers, threads in arrivals:
             self.resume(self.barriers.arrive(lanes, numbers.astype(np.int64), threads, None, None, bound))
 
-    def resume(self, released: Any) -> None:
+    def resume(self, released: Iterable[Waiting]) -> None:
         """Finish the instruction at which lanes have waited, for each group of them, before anyone else runs."""
         for waiting in list(released):
             self.resume_one(waiting.key, waiting.lanes)
 
-    def resume_one(self, key: Key, lanes: Any) -> None:
+    def resume_one(self, key: Key, lanes: Lanes) -> None:
         """Finish it for one group."""
         depth, routine = -key[0], self.code.routines[key[1]]
         before, self.cohort.depth = self.cohort.depth, depth
@@ -347,11 +346,11 @@ class Schedule:
         place = self.place(fault.bound, fault.lane)
         return Fault(fault.kind, str(fault), address=fault.address, size=fault.size, place=place)
 
-    def refuse(self, kind: str, message: str, bound: Bound, lanes: Any) -> Fault:
+    def refuse(self, kind: str, message: str, bound: Bound, lanes: Lanes) -> Fault:
         """A fault of the first of some lanes."""
-        return Fault(kind, message, place=self.place(bound, self.first(lanes)))
+        return Fault(kind, message, place=self.place(bound, first(lanes)))
 
-    def abandon(self, kind: str, message: str, bound: Bound, lanes: Any) -> None:
+    def abandon(self, kind: str, message: str, bound: Bound, lanes: Lanes) -> None:
         """Lanes cannot go on: that is a fault, or, in a watched launch, the end of these lanes only."""
         fault = self.refuse(kind, message, bound, lanes)
         if not self.cohort.abandoned(fault, bound, lanes):
@@ -367,8 +366,10 @@ class Schedule:
         pools = [w for pool in self.warps.pools.values() for w in pool]
         found = [*self.standing(pools, masks=True)]
         found += self.standing([w for b in self.barriers.barriers.values() for w in b.waiting], masks=False)
-        said, first = faults.deadlock(found)
-        return self.refuse("deadlock", said, first.bound, [first.cta * self.cohort.layout.threads + min(first.threads)])
+        said, example = faults.deadlock(found)
+        return self.refuse(
+            "deadlock", said, example.bound, np.array([example.cta * self.cohort.layout.threads + min(example.threads)])
+        )
 
     def standing(self, waits: list[Waiting], *, masks: bool) -> Iterator[faults.Waiting]:
         """The waiting threads of each CTA, where they wait, and their masks."""

@@ -13,7 +13,7 @@ There are two of each: one for all lanes of the cohort (L is None, registers are
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,8 +28,10 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays, ports
 from ptxvm.engine.interp.ports import Action, Request
 from ptxvm.engine.interp.trace import Code, TraceAlgebra
-from ptxvm.engine.operands import Operands, fitting
+from ptxvm.engine.operands import Operands, OperandValue, fitting
 from ptxvm.isa.model import PORTS
+from ptxvm.machine.image import Image
+from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 
 PORT = {
     "mem": ports.Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
@@ -37,6 +39,9 @@ PORT = {
     "cc": ports.ConditionCode,
 }  # fmt: skip
 CARRY = -1
+
+Meaning = Generator[Any, Any, Any]
+"""A meaning that waits: it yields a request, is sent what the other lanes gave, and returns its results."""
 
 
 @dataclass(eq=False, slots=True)
@@ -70,7 +75,7 @@ class Slots:
             return ~self.module.of(register, part)
         return self.first[register] + part
 
-    def fresh_file(self) -> list[Any]:
+    def fresh_file(self) -> list[PerLane]:
         """A file of zeros, which are uniform."""
         return [arrays.const(t, 0) for t in self.types]
 
@@ -87,7 +92,7 @@ class Tracer(Operands):
 
     function: Function
     slots: Slots
-    image: Any
+    image: Image
     whole: bool
     code: Code = field(default_factory=Code)
     current: dict[int, Value] = field(default_factory=dict)
@@ -109,8 +114,8 @@ class Tracer(Operands):
         given = {p: self.port(p, bound) for p in i.of.parameters if p in PORTS and p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the interpreter", f"port {missing[0]}")
-        if "cc" in given:
-            self.wire_carry(given["cc"])
+        if isinstance(carry := given.get("cc"), ports.ConditionCode):
+            self.wire_carry(carry)
         arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
         result = i.of.meaning(i, *arguments)
         if inspect.isgenerator(result):
@@ -121,7 +126,7 @@ class Tracer(Operands):
             self.action = flow.action
         self.commit(bound, result)
 
-    def port(self, name: str, bound: Bound) -> Any:
+    def port(self, name: str, bound: Bound) -> ports.Port:
         """A port of the machine, for an instruction."""
         return PORT[name](self.alg, bound, self.guard)
 
@@ -129,7 +134,7 @@ class Tracer(Operands):
         """The lanes that have met at a collective."""
         return ports.Peers(self.alg, bound, None, types)
 
-    def staged(self, meaning: Any, bound: Bound, stage: str) -> Any:
+    def staged(self, meaning: Meaning, bound: Bound, stage: str) -> OperandValue:
         """Up to the wait, or past it."""
         request: Request = next(meaning)
         self.request = request
@@ -143,7 +148,7 @@ class Tracer(Operands):
             return end.value
         raise Unsupported(f"'{bound.i.mnemonic}' waits twice")
 
-    def wire_carry(self, port: Any) -> None:
+    def wire_carry(self, port: ports.ConditionCode) -> None:
         """Let the port read and write the flag."""
 
         def write(value: Value) -> None:
@@ -222,13 +227,13 @@ class Tracer(Operands):
         exec(compile(source, f"<{self.function.name}>", "exec"), names)  # noqa: S102 - our own source
         return names["segment"], source
 
-    def stores(self, live: int | None) -> Any:
+    def stores(self, live: int | None) -> Iterator[str]:
         """The writes of the registers that are still needed."""
         taken: set[str] = set()
         for slot in sorted(self.written):
             if live is not None and slot > 0 and not self.is_live(slot, live):
                 continue
-            raw = self.current[slot].raw
+            raw: str = self.current[slot].raw
             if not self.whole:
                 yield f"put({'R' if slot >= 0 else 'C.own'}, {max(slot, ~slot)}, L, {raw}, C.size)"
                 continue
@@ -250,7 +255,7 @@ def place(slot: int) -> str:
     return f"R[{slot}]" if slot >= 0 else f"C.own[{~slot}]"
 
 
-def put(file: list[Any], slot: int, lanes: Any, value: Any, size: int) -> None:
+def put(file: RegisterFile, slot: int, lanes: Lanes, value: PerLane, size: int) -> None:
     """Write a register at some lanes; a uniform one becomes an array first."""
     held = file[slot]
     if not held.ndim:

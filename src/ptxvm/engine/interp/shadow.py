@@ -15,6 +15,7 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import CALLS, Block, Objects
 from ptxvm.engine.interp.ports import Access
@@ -22,6 +23,8 @@ from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.shadow_algebra import LOST, NUMBER, SET, joined, lost, whole
 from ptxvm.engine.interp.tracked import TAGS, Read
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.events import Watcher
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 
 CELL = 4  # bytes
 KEPT = frozenset({"exch", "cas", "add"})  # atomics that may leave an address
@@ -34,35 +37,35 @@ class Place:
 
     symbol: Register | Variable
     routine: Routine
-    file: list[Any]
-    offset: Any = None  # of a variable, in local memory
+    file: RegisterFile
+    offset: PerLane = None  # of a variable, in local memory
 
 
 class Shadow:
     """The shadows of a cohort."""
 
-    def __init__(self, cohort: Any, objects: Objects) -> None:
-        self.cohort, self.objects = cohort, objects
+    def __init__(self, cohort: Cohort, watcher: Watcher, objects: Objects) -> None:
+        self.cohort, self.watcher, self.objects = cohort, watcher, objects
         self.held: dict[tuple[Bound, bool], Any] = {}
         self.new_block = NUMBER  # the tag of the last block of `alloca`
         self.demanded = np.zeros(cohort.size, np.int64)  # the tags of the last arguments of functions of the device
         self._cells: dict[Allocation, Any] = {}
-        self._payload: list[Any] = []
-        self._calls: list[Any] = []
+        self._payload: list[PerLane] = []
+        self._calls: list[PerLane] = []
         self._blocks: list[Block] = []
 
     # ── registers ───────────────────────────────────────────────────────────────────────
 
-    def taken(self, shadow: Any, lanes: Any) -> Any:
+    def taken(self, shadow: PerLane, lanes: Lanes) -> PerLane:
         """The shadow of a register at some lanes."""
         return at(shadow, lanes)
 
-    def start(self, routine: Routine, file: list[Any], lanes: Any) -> None:
+    def start(self, routine: Routine, file: RegisterFile, lanes: Lanes) -> None:
         """A function begins: its registers have no value."""
         for place, mask in routine.unset:
             self._set(file, place, lanes, mask)
 
-    def _set(self, file: list[Any], place: int, lanes: Any, shadow: Any) -> None:
+    def _set(self, file: RegisterFile, place: int, lanes: Lanes, shadow: PerLane) -> None:
         if lanes is None:
             file[place] = np.array(shadow, copy=True)[()]
             return
@@ -70,7 +73,7 @@ class Shadow:
             file[place] = np.full(self.cohort.size, file[place])
         file[place][lanes] = shadow
 
-    def unset(self, read: Read, lanes: Any, guard: Any, mask: Any) -> Any:
+    def unset(self, read: Read, lanes: Lanes, guard: Guard, mask: PerLane) -> PerLane:
         """Tell of reads of a register without a value; what is left of the mask, where some bytes may be picked."""
         if not np.any(mask):
             return SET
@@ -78,7 +81,7 @@ class Shadow:
         self._tell(read.bound, read.register.name, read.all_bytes, (lanes, guard, mask, wrong))
         return np.where(wrong, SET, mask)[()]
 
-    def consumed(self, bound: Bound, register: str, lanes: Any, guard: Any, mask: Any) -> None:
+    def consumed(self, bound: Bound, register: str, lanes: Lanes, guard: Guard, mask: PerLane) -> None:
         """Tell of values that are computed with, of which some bytes have no value; of a register, where it is one."""
         if np.any(mask):
             self._tell(bound, register, -1, (lanes, guard, mask, mask != 0))
@@ -92,27 +95,29 @@ class Shadow:
         if len(found):
             first = int(np.broadcast_to(mask, count)[found[0]])
             missing = [] if first == all_bytes else [n for n in range(16) if first >> n & 1]
-            self.cohort.watcher.unset(bound, self.cohort.threads_of(lanes)[found], register, missing)
+            self.watcher.unset(bound, self.cohort.mem.threads_of(lanes)[found], register, missing)
 
     # ── which lanes, and where ──────────────────────────────────────────────────────────
 
-    def _positions(self, access: Access, lanes: Any, guard: Any, address: Any, *, writing: bool) -> tuple[Any, Any, Any]:
+    def _positions(
+        self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, *, writing: bool
+    ) -> tuple[PerLane, PerLane, PerLane]:
         """The lanes whose access happens: their positions among those that run, their numbers and addresses."""
         every = self.cohort.layout.numbers if lanes is None else lanes
-        good = self.cohort.fitting(access, lanes, address, writing=writing)
+        good = self.cohort.mem.fitting(access, lanes, address, writing=writing)
         chosen = np.flatnonzero(np.broadcast_to(good if guard is None else good & guard, len(every)))
         return chosen, every[chosen], spread(address, chosen)
 
     # ── unset bytes of memory ───────────────────────────────────────────────────────────
 
-    def lacking(self, access: Access, lanes: Any, guard: Any, address: Any) -> Any:
+    def lacking(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> PerLane:
         """The masks of what was loaded from the stack, one for each element; of other memory the watcher has told."""
         count = self.cohort.size if lanes is None else len(lanes)
         element, found = access.type.bytes, np.zeros((access.count, count), np.uint32)
         chosen, mine, places = self._positions(access, lanes, guard, address, writing=False)
         chosen, offsets = self._on_stack(access, chosen, mine, places)
         missing = (
-            self.cohort.watcher.missing(self.cohort.local.allocation, offsets, access.count * element) if len(chosen) else None
+            self.watcher.missing(self.cohort.mem.local.allocation, offsets, access.count * element) if len(chosen) else None
         )
         if missing is None or not missing.any():
             return found
@@ -124,40 +129,42 @@ class Shadow:
             found[n, chosen] = masks & np.uint32(whole(access.type) & ~(unused >> n * element))
         return found
 
-    def _on_stack(self, access: Access, chosen: Any, lanes: Any, places: Any) -> tuple[Any, Any]:
+    def _on_stack(self, access: Access, chosen: PerLane, lanes: Lanes, places: PerLane) -> tuple[PerLane, PerLane]:
         """The positions whose access is on the stack, and where in local memory it is."""
-        if not self.cohort.has_local:
+        if not self.cohort.mem.has_local:
             return chosen[:0], chosen[:0]
-        window = self.cohort.local
+        window = self.cohort.mem.local
         if access.space == "local":
             return chosen, window.home[lanes] + (places & np.uint64(0xFFFF_FFFF)).astype(np.int64)
         allocation = window.allocation
         here = np.flatnonzero((places >= allocation.start) & (places < allocation.end))
         return chosen[here], (places[here] - allocation.base).view(np.int64)
 
-    def store_unset(self, access: Access, lanes: Any, guard: Any, address: Any, register: str, masks: Sequence[Any]) -> None:
+    def store_unset(
+        self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, register: str, masks: Sequence[PerLane]
+    ) -> None:
         """What was stored had bytes without a value: on the stack they stay so, elsewhere it is read there."""
         chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
         given = [spread(mask, chosen) for mask in masks]
         if not len(chosen) or not any(mask.any() for mask in given):
             return
-        for position, (allocation, threads, offsets) in self.cohort.placed(access, mine, places):
+        for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, mine, places):
             parts = [mask[position] for mask in given]
             if allocation.space == "local":
                 missing = np.concatenate(
                     [(mask >> BITS[: access.type.bytes] & np.uint32(1)).astype(np.bool_) for mask in parts]
                 )
-                self.cohort.watcher.lost(allocation, offsets, missing)
+                self.watcher.lost(allocation, offsets, missing)
                 continue
             for mask in parts:
                 if mask.any():
                     first = int(np.argmax(mask != 0))
                     missing_bytes = [n for n in range(16) if int(mask[first]) >> n & 1]
-                    self.cohort.watcher.unset(access.bound, threads[first:], register, missing_bytes)
+                    self.watcher.unset(access.bound, threads[first:], register, missing_bytes)
 
     # ── tags in memory ──────────────────────────────────────────────────────────────────
 
-    def loaded_tags(self, access: Access, lanes: Any, guard: Any, address: Any) -> Any:
+    def loaded_tags(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> PerLane:
         """The tags of what was loaded, one for each element."""
         count = self.cohort.size if lanes is None else len(lanes)
         found = np.zeros((access.count, count), np.int64)
@@ -166,20 +173,20 @@ class Shadow:
         chosen, mine, places = self._positions(access, lanes, guard, address, writing=False)
         if not len(chosen):
             return found
-        for position, (allocation, _, offsets) in self.cohort.placed(access, mine, places):
+        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, places):
             cells = self._cells.get(allocation)
             for n in range(access.count) if cells is not None else ():
                 found[n, chosen[position]] = self._read(cells, offsets + n * access.type.bytes, access.type.bytes)
         return found
 
-    def _read(self, cells: Any, offsets: Any, size: int) -> Any:
+    def _read(self, cells: PerLane, offsets: PerLane, size: int) -> PerLane:
         """The tag that all cells of a value have; one of which they have several is lost."""
         tags = cells[offsets // CELL]
         for more in range(CELL, size, CELL):
             tags = np.where(cells[(offsets + more) // CELL] == tags, tags, LOST)
         return np.where(tags != 0, LOST, NUMBER) if size < CELL else tags
 
-    def store_tags(self, access: Access, lanes: Any, guard: Any, address: Any, tags: Sequence[Any]) -> None:
+    def store_tags(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, tags: Sequence[PerLane]) -> None:
         """The tags of what was stored."""
         if not self._cells and not any(np.any(tag) for tag in tags):
             return
@@ -187,11 +194,11 @@ class Shadow:
         given = [spread(tag, chosen) for tag in tags]
         if not len(chosen):
             return
-        for position, (allocation, _, offsets) in self.cohort.placed(access, mine, places):
+        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, places):
             for n, tag in enumerate(given):
                 self._write(allocation, offsets + n * access.type.bytes, tag[position], access.type.bytes)
 
-    def _write(self, allocation: Allocation, offsets: Any, tags: Any, size: int) -> None:
+    def _write(self, allocation: Allocation, offsets: PerLane, tags: PerLane, size: int) -> None:
         cells = self._cells.get(allocation)
         if cells is None:
             if not tags.any():
@@ -206,14 +213,14 @@ class Shadow:
     def update_tags(
         self,
         access: Access,
-        lanes: Any,
-        guard: Any,
-        address: Any,
+        lanes: Lanes,
+        guard: Guard,
+        address: PerLane,
         how: str,
-        old: Any,
-        operands: Sequence[Any],
-        tags: Sequence[Any],
-    ) -> Any:
+        old: PerLane,
+        operands: Sequence[PerLane],
+        tags: Sequence[PerLane],
+    ) -> PerLane:
         """The tags of what was there before each lane's atomic, in the order of the lanes; and what they leave there."""
         count = self.cohort.size if lanes is None else len(lanes)
         found = np.zeros(count, np.int64)
@@ -223,7 +230,7 @@ class Shadow:
         given = [spread(tag, chosen) for tag in tags]
         swapped = spread(old == operands[0], chosen) if how == "cas" else np.ones(len(chosen), np.bool_)
         size = access.type.bytes
-        for position, (allocation, _, offsets) in self.cohort.placed(access, mine, places) if len(chosen) else ():
+        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, places) if len(chosen) else ():
             for n, offset in zip(np.arange(len(chosen))[position].tolist(), offsets.tolist(), strict=True):
                 cells, at_it = self._cells.get(allocation), np.array([offset])
                 before = self._read(cells, at_it, size) if cells is not None else np.array([NUMBER])
@@ -241,14 +248,14 @@ class Shadow:
 
     # ── what lanes of a warp give each other ────────────────────────────────────────────
 
-    def give_tags(self, lanes: Any, tags: Sequence[Any]) -> None:
+    def give_tags(self, lanes: Lanes, tags: Sequence[PerLane]) -> None:
         """Keep the tags of what lanes give to a collective."""
         while len(self._payload) < len(tags):
             self._payload.append(np.zeros(self.cohort.size, np.int64))
         for kept, tag in zip(self._payload, tags, strict=False):
             kept[slice(None) if lanes is None else lanes] = tag
 
-    def peer_tags(self, lanes: Any, number: int, lane: Any) -> Any:
+    def peer_tags(self, lanes: Lanes, number: int, lane: PerLane) -> PerLane:
         """The tag of what a lane gave."""
         if number >= len(self._payload):
             return NUMBER
@@ -257,21 +264,21 @@ class Shadow:
 
     # ── objects ─────────────────────────────────────────────────────────────────────────
 
-    def tag_of(self, variable: Variable, function: Function, lanes: Any) -> Any:
+    def tag_of(self, variable: Variable, function: Function, lanes: Lanes) -> PerLane:
         """The tag of the address of a variable."""
         number, own = self.objects.variable(variable, function, self.cohort.depth)
         if not own:
             return np.int64(number)
         return np.int64(number) | at(self.calls(self.cohort.depth), lanes) << CALLS
 
-    def hold(self, bound: Bound, lanes: Any, writing: bool, tags: Any) -> None:  # noqa: FBT001 - traced code calls it
+    def hold(self, bound: Bound, lanes: Lanes, writing: bool, tags: PerLane) -> None:  # noqa: FBT001 - traced code calls it
         """The access that follows is held to the objects of its addresses."""
         kept = self.held.get((bound, writing))
         if kept is None:
             kept = self.held[bound, writing] = np.zeros(self.cohort.size, np.int64)
         kept[slice(None) if lanes is None else lanes] = tags
 
-    def tags_held(self, access: Access, lanes: Any, *, writing: bool) -> Any:
+    def tags_held(self, access: Access, lanes: Lanes, *, writing: bool) -> PerLane:
         """The tags of the addresses of an access; None where no object is known."""
         kept = self.held.get((access.bound, writing))
         if kept is None:
@@ -279,13 +286,13 @@ class Shadow:
         tags = kept if lanes is None else kept[lanes]
         return tags if (tags > 0).any() else None
 
-    def calls(self, depth: int) -> Any:
+    def calls(self, depth: int) -> PerLane:
         """How often each lane has returned from a depth of calls."""
         while len(self._calls) <= depth:
             self._calls.append(np.zeros(self.cohort.size, np.int64))
         return self._calls[depth]
 
-    def returned(self, depth: int, lanes: Any) -> None:
+    def returned(self, depth: int, lanes: Lanes) -> None:
         """Functions have returned: their variables are no more."""
         mine = slice(None) if lanes is None else lanes
         self.calls(depth)[mine] += 1
@@ -294,7 +301,7 @@ class Shadow:
                 block.live[mine] = False
         self._forget()
 
-    def allocated(self, lanes: Any, guard: Any, begin: Any, size: Any) -> None:
+    def allocated(self, lanes: Lanes, guard: Guard, begin: PerLane, size: PerLane) -> None:
         """Lanes have got blocks of `alloca`."""
         every = np.zeros(self.cohort.size, np.int64)
         live, mine = np.zeros(self.cohort.size, np.bool_), slice(None) if lanes is None else lanes
@@ -307,11 +314,10 @@ class Shadow:
             new = np.flatnonzero(live & (sizes == each))
             self.stale(new, starts[new], each)
 
-    def restored(self, lanes: Any, end: Any) -> None:
-        """The stack of lanes ends at a place: what was beyond it is no more."""
-        mine = slice(None) if lanes is None else lanes
+    def restored(self, lanes: Lanes, end: PerLane) -> None:
+        """The stack of lanes ends at an offset: the blocks beyond it have ended."""
         for block in self._blocks:
-            block.end(mine, np.asarray(end).astype(np.int64))
+            block.end(self.cohort.layout.every(lanes), np.asarray(end).astype(np.int64))
         self._forget()
 
     def _forget(self) -> None:
@@ -319,7 +325,7 @@ class Shadow:
 
     # ── arguments and results ───────────────────────────────────────────────────────────
 
-    def passed(self, source: Place | None, target: Place, lanes: Any) -> None:
+    def passed(self, source: Place | None, target: Place, lanes: Lanes) -> None:
         """A value is passed, with its shadows; one without a source is a constant."""
         numbers = self.cohort.layout.numbers if lanes is None else lanes
         unsized = source is not None and isinstance(target.symbol, Variable) and target.symbol.is_unsized
@@ -330,13 +336,13 @@ class Shadow:
             self._take(source, numbers, tags, missing)
         self._give(target, numbers, tags, missing)
 
-    def _take(self, source: Place, lanes: Any, tags: Any, missing: Any) -> None:
+    def _take(self, source: Place, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
         if isinstance(source.symbol, Variable):
-            window = self.cohort.local
+            window = self.cohort.mem.local
             offsets = window.home[lanes] + np.asarray(source.offset).astype(np.int64)
             if (cells := self._cells.get(window.allocation)) is not None:
                 tags[:] = cells[offsets[None, :] // CELL + np.arange(len(tags))[:, None]]
-            found = self.cohort.watcher.missing(window.allocation, offsets, len(missing))
+            found = self.watcher.missing(window.allocation, offsets, len(missing))
             if found is not None:
                 missing[:] = found
             return
@@ -347,13 +353,13 @@ class Shadow:
             else:
                 missing[:] = shadow >> BITS[: len(missing)] & np.uint32(1)
 
-    def _give(self, target: Place, lanes: Any, tags: Any, missing: Any) -> None:
+    def _give(self, target: Place, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
         if isinstance(target.symbol, Variable):
-            window = self.cohort.local
+            window = self.cohort.mem.local
             offsets = window.home[lanes] + np.asarray(target.offset).astype(np.int64)
             for n, tag in enumerate(tags):
                 self._write(window.allocation, offsets + n * CELL, tag, CELL)
-            self.cohort.watcher.lost(window.allocation, offsets, missing)
+            self.watcher.lost(window.allocation, offsets, missing)
             return
         for plane, place in planes_of(target):
             if plane == TAGS:
@@ -362,7 +368,7 @@ class Shadow:
                 shadow = (missing.astype(np.uint32) << BITS[: len(missing)]).sum(0, dtype=np.uint32)
             self._set(target.file, place, lanes, shadow)
 
-    def demand(self, source: Place, name: str, bound: Bound, lanes: Any) -> None:
+    def demand(self, source: Place, name: str, bound: Bound, lanes: Lanes) -> None:
         """A function of the device reads an argument."""
         numbers = self.cohort.layout.numbers if lanes is None else lanes
         size = size_of(source.symbol)
@@ -373,23 +379,23 @@ class Shadow:
         if missing.any():
             first = int(np.argmax(missing.any(0)))
             which = [] if missing[:, first].all() else np.flatnonzero(missing[:, first]).tolist()
-            self.cohort.watcher.unset(bound, self.cohort.threads[numbers[first:]], name, which)
+            self.watcher.unset(bound, self.cohort.mem.threads[numbers[first:]], name, which)
 
-    def heap_results(self, target: Place, lanes: Any, blocks: Sequence[Allocation | None]) -> None:
+    def heap_results(self, target: Place, lanes: LaneNumbers, blocks: Sequence[Allocation | None]) -> None:
         """`malloc` gives blocks."""
         tags = np.array([0 if block is None else self.objects.heap_block(block) for block in blocks], np.int64)
         size = size_of(target.symbol)
         missing = np.zeros((size, len(lanes)), np.bool_)
         self._give(target, lanes, np.broadcast_to(tags, (-(-size // CELL), len(lanes))), missing)
 
-    def stale(self, lanes: Any, begin: Any, size: int) -> None:
+    def stale(self, lanes: Lanes, begin: PerLane, size: int) -> None:
         """Bytes of the stack are in use anew: they have no value."""
         if not size:
             return
         numbers = self.cohort.layout.numbers if lanes is None else lanes
-        window = self.cohort.local
+        window = self.cohort.mem.local
         offsets = window.home[numbers] + np.asarray(begin).astype(np.int64)
-        self.cohort.watcher.lost(window.allocation, offsets, np.ones((size, 1), np.bool_))
+        self.watcher.lost(window.allocation, offsets, np.ones((size, 1), np.bool_))
 
 
 def size_of(symbol: Register | Variable) -> int:

@@ -18,6 +18,7 @@ from ptxvm.algebra.value import Rounding, Value
 from ptxvm.analysis.provenance import WORD
 from ptxvm.engine.interp import arrays, primitives
 from ptxvm.engine.interp.trace import Code, TraceAlgebra
+from ptxvm.machine.per_lane import PerLane
 
 NUMBER, LOST = np.int64(0), np.int64(-1)
 SET = np.uint32(0)
@@ -29,19 +30,19 @@ BYTE = 8
 # ── tags ────────────────────────────────────────────────────────────────────────────────
 
 
-def joined(a: Any, b: Any) -> Any:
+def joined(a: PerLane, b: PerLane) -> PerLane:
     """The tag of a sum: that of the address, where one of the two is a number."""
     return np.where(b == 0, a, np.where(a == 0, b, LOST))[()]
 
 
-def apart(a: Any, b: Any) -> Any:
+def apart(a: PerLane, b: PerLane) -> PerLane:
     """The tag of a difference."""
     return np.where(b == 0, a, np.where((a == b) & (a > 0), NUMBER, LOST))[()]
 
 
-def lost(*tags: Any) -> Any:
+def lost(*tags: PerLane) -> PerLane:
     """The tag of what keeps no address."""
-    found: Any = False
+    found: PerLane = False
     for tag in tags:
         found = found | (tag != 0)
     return np.where(found, LOST, NUMBER)[()]
@@ -55,17 +56,17 @@ def whole(type: Type) -> int:
     return (1 << max(type.bits // BYTE, 1)) - 1
 
 
-def either(a: Any, b: Any) -> Any:
+def either(a: PerLane, b: PerLane) -> PerLane:
     """The bytes that are unset in one of the two."""
     return a | b
 
 
-def but(mask: Any, kept: np.uint32) -> Any:
+def but(mask: PerLane, kept: np.uint32) -> PerLane:
     """Some bytes of a mask."""
     return mask & kept
 
 
-def moved(mask: Any, bits: int, all_bytes: np.uint32) -> Any:
+def moved(mask: PerLane, bits: int, all_bytes: np.uint32) -> PerLane:
     """The mask of a value that is shifted up, or down where `bits` is negative."""
     wide = np.asarray(mask).astype(np.uint64)
     low, rest = divmod(abs(bits), BYTE)
@@ -78,7 +79,7 @@ def moved(mask: Any, bits: int, all_bytes: np.uint32) -> Any:
     return (found & np.uint64(all_bytes)).astype(np.uint32)[()]
 
 
-def extended(mask: Any, top: np.uint32, more: np.uint32) -> Any:
+def extended(mask: PerLane, top: np.uint32, more: np.uint32) -> PerLane:
     """The mask of a value that is extended by its sign: the new bytes are unset where the top one is."""
     return np.where(mask & top, mask | more, mask)[()]
 
@@ -181,7 +182,7 @@ class ShadowAlgebra(TraceAlgebra):
             with np.errstate(all="ignore"):
                 self.constants[raw] = function(*values)
 
-    def constant(self, raw: str) -> Any:
+    def constant(self, raw: str) -> PerLane:
         """The value of a constant, as it is held."""
         value = self.constants.get(raw)
         return self.code.names.get(raw) if value is None else value

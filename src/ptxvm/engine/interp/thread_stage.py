@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,17 +13,21 @@ from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.calls import Calls
 from ptxvm.engine.interp.engine import Interpreter
 from ptxvm.engine.interp.executable import Executable
-from ptxvm.engine.interp.lanes import at
+from ptxvm.engine.interp.lane_memory import CohortInputs
+from ptxvm.engine.interp.lanes import at, first
+from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.scripted_cohort import LoneCohort, bits, members_of
 from ptxvm.engine.limits import Limits
+from ptxvm.engine.passing import Argument, Formal
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import Snapshot
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 from ptxvm.machine.single_thread import Enough, Holder, Meeting, Script, Stage
 
 TURNS = 100_000  # of a thread that never jumps back as often as the script allows
@@ -83,10 +86,10 @@ class InterpretedStage:
     def run(self, thread: int, script: Script, keep: Sequence[str] = ()) -> Mapping[str, int] | None:
         """Run one thread; it has a CTA to itself."""
         cta, lane = divmod(thread, self.shape.threads)
-        cohort = LoneCohort(
+        inputs = CohortInputs(
             self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment
-        )  # fmt: skip
-        cohort.obey(script)
+        )
+        cohort = LoneCohort(inputs, script)
         wanted = [register for register in self.kernel.registers if register.name in keep and register.count == 1]
         schedule = LoneSchedule(cohort, self.code, self.routine, lane, script)
         schedule.kept = [self.routine.slots.of(register) for register in wanted]
@@ -97,8 +100,8 @@ class InterpretedStage:
             return None
         finally:
             cohort.release()
-        file = schedule.file(self.routine, 0)
-        return {register.name: bits(at(file[self.routine.slots.of(register)], lane)) for register in wanted}
+        file, here = schedule.file(self.routine, 0), np.array([lane])
+        return {register.name: bits(at(file[self.routine.slots.of(register)], here)) for register in wanted}
 
 
 class LoneSchedule(Schedule):
@@ -113,12 +116,12 @@ class LoneSchedule(Schedule):
         self.calls = LoneCalls(self)
         self.ready = {(0, kernel.number, 0): [np.array([lane])]} if kernel.end else {}
 
-    def step(self, key: Key, lanes: Any) -> None:
+    def step(self, key: Key, lanes: Lanes) -> None:
         """Tell what begins."""
         routine = self.code.routines[key[1]]
         segment = routine.segments[key[2]]
         self.here = key
-        here = self.standpoint(key, int(lanes[0]))
+        here = self.standpoint(key, first(lanes))
         self.script.enters(routine.function.instructions[segment.start : segment.end], -key[0], lambda: here)
         super().step(key, lanes)
 
@@ -131,18 +134,19 @@ class LoneSchedule(Schedule):
         kept = [self.file(self.kernel, 0)[slot] for slot in self.kept]
         files = [cohort.own, kept, *(each for (_, at_depth), each in sorted(self.files.items()) if at_depth < depth)]
         frames = [each[: depth + 1] for each in (cohort.frames, cohort.ends, self.calls.sites)] + files
-        held = tuple(tuple(bits(at(value, lane)) for value in frame) for frame in frames)
-        return key, tuple(bits(at(file[slot], lane)) for slot in (0, *mine)), held, cohort.stack_of(lane, depth)
+        mine_only = np.array([lane])
+        held = tuple(tuple(bits(at(value, mine_only)) for value in frame) for frame in frames)
+        return key, tuple(bits(at(file[slot], mine_only)) for slot in (0, *mine)), held, cohort.stack_of(lane, depth)
 
-    def push(self, key: Key, lanes: Any) -> None:
+    def push(self, key: Key, lanes: Lanes) -> None:
         """Tell of a jump back."""
-        if len(lanes) and key[:2] == self.here[:2] and key[2] <= self.here[2]:
+        if (lanes is None or len(lanes)) and key[:2] == self.here[:2] and key[2] <= self.here[2]:
             self.script.goes_back()
         super().push(key, lanes)
 
     # ── meeting others ──────────────────────────────────────────────────────────────────
 
-    def arrive_cta(self, key: Key, lanes: Any, raws: Any) -> None:
+    def arrive_cta(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
         """Meet, and go on at once: the model decides what opens the barrier."""
         number, threads, votes = raws
         if np.max(number) >= 16:
@@ -165,21 +169,22 @@ class LoneSchedule(Schedule):
         self.lone.votes_for[...] = own + sum(vote for (vote,) in others.values())
         self.lone.voters[...] = 1 + len(others)
 
-    def arrive_warp(self, key: Key, lanes: Any, raws: Any) -> None:
+    def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
         """Meet those lanes of the warp that the launch has, and take what they give."""
         cohort, bound, mask = self.lone, self.last(key), int(np.ravel(raws[0])[0])
-        first = int(cohort.layout.warp_start[lanes[0]])
-        members = [lane for lane in members_of(mask) if first + lane < cohort.size]
+        lane_here = first(lanes)
+        base = int(cohort.layout.warp_start[lane_here])
+        members = [lane for lane in members_of(mask) if base + lane < cohort.size]
         has_result = bool(bound.i.destinations())
         name = bound.i.mnemonic if has_result else "bar.warp"
-        meeting = Meeting(bound, name, mask, None, tuple(first + lane for lane in members))
+        meeting = Meeting(bound, name, mask, None, tuple(base + lane for lane in members))
         if has_result:
             held = [value.dtype for value in raws[1:]]
             own = tuple(bits(np.ravel(value)[0]) for value in raws[1:])
-            all_given = {**self.script.exchanges(meeting, own), int(lanes[0]): own}
+            all_given = {**self.script.exchanges(meeting, own), lane_here: own}
             for lane, given in all_given.items():
                 cohort.receive(lane, list(zip(held, given, strict=True)))
-            cohort.members = np.full(cohort.size, sum(1 << lane - first for lane in all_given), np.uint32)
+            cohort.members = np.full(cohort.size, sum(1 << lane - base for lane in all_given), np.uint32)
         else:
             self.script.meets(meeting)
         self.resume_one(key, lanes)
@@ -191,24 +196,28 @@ class LoneCalls(Calls):
     handed: list[Holder | None]
     to = 0
 
-    def enter(self, function: Function, action: Any, key: Key, lanes: Any, bound: Bound) -> None:
+    def enter(self, function: Function, action: Action, key: Key, lanes: Lanes, bound: Bound) -> None:
         """One function; its arguments are handed on."""
         self.handed, self.to = [], 1 - key[0]
         super().enter(function, action, key, lanes, bound)
 
-    def actual(self, node: Any, bound: Bound, formal: Any, depth: int, routine: Routine, file: list[Any], lanes: Any) -> Any:
+    def actual(
+        self, node: Argument, bound: Bound, formal: Formal, depth: int, routine: Routine, file: RegisterFile, lanes: Lanes
+    ) -> PerLane:
         """Note where an argument comes from."""
         self.handed.append(self.holder(node, depth, routine, lanes))
         return super().actual(node, bound, formal, depth, routine, file, lanes)
 
-    def pass_on(self, value: Any, formal: Any, routine: Routine, file: list[Any], frame: Any, lanes: Any) -> None:
+    def pass_on(
+        self, value: PerLane, formal: Formal, routine: Routine, file: RegisterFile, frame: PerLane, lanes: Lanes
+    ) -> None:
         """Tell where an argument or a result goes."""
         target = self.holder(formal, self.to, routine, lanes)
         if target is not None:
             self.lone.script.hands_on(self.handed.pop(0), target)
         super().pass_on(value, formal, routine, file, frame, lanes)
 
-    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Any) -> None:
+    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
         """Note where the results come from that the call wants."""
         wanted = caller.function.instructions[caller.segments[segment].end - 1].results()
         both = zip(routine.function.signature.results, wanted, strict=False)
@@ -216,7 +225,9 @@ class LoneCalls(Calls):
         self.to = depth - 1
         super().hand_back(routine, caller, segment, depth, lanes)
 
-    def library(self, function: Function, arguments: Any, results: Any, key: Key, lanes: Any, bound: Bound) -> None:
+    def library(
+        self, function: Function, arguments: list[Argument], results: list[Argument], key: Key, lanes: Lanes, bound: Bound
+    ) -> None:
         """It would be run again and again."""
         raise Unsupported(f"a call of '{function.name}' in a litmus kernel")
 
@@ -226,12 +237,12 @@ class LoneCalls(Calls):
         assert isinstance(self.cohort, LoneCohort)  # noqa: S101 - for mypy; `LoneSchedule` has no other
         return self.cohort
 
-    def holder(self, symbol: Any, depth: int, routine: Routine, lanes: Any) -> Holder | None:
+    def holder(self, symbol: Argument, depth: int, routine: Routine, lanes: Lanes) -> Holder | None:
         """Where a value lies."""
         if isinstance(symbol, Register):
             return Holder(symbol, depth)
         if isinstance(symbol, Variable):
-            home = int(self.cohort.local.home[lanes[0]])
+            home = int(self.cohort.mem.local.home[first(lanes)])
             frame = int(np.ravel(at(self.cohort.frames[depth], lanes))[0])
             return Holder(None, depth, home + frame + self.offset(symbol, routine), symbol.size or symbol.element_size)
         return None

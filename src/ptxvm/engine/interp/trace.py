@@ -70,7 +70,7 @@ class Code:
             kept.append(line)
         return kept[::-1]
 
-    def refer(self, thing: Any) -> str:
+    def refer(self, thing: object) -> str:
         """The name by which the code refers to an object."""
         name = self.objects.get(id(thing))
         if name is None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -21,6 +22,7 @@ from ptxvm.analysis.unset import passes_memory, use
 from ptxvm.engine.interp import ports
 from ptxvm.engine.interp.segment import Slots, Tracer
 from ptxvm.engine.interp.shadow_algebra import SET, ShadowAlgebra, whole
+from ptxvm.machine.per_lane import PerLane
 
 TAGS, UNSET = 1, 2  # planes
 
@@ -75,7 +77,7 @@ class Planes:
             if register in self.following.unset:
                 yield self.place(slot, UNSET), np.uint32(whole(register.type))
 
-    def zeros(self) -> list[Any]:
+    def zeros(self) -> list[PerLane]:
         """The planes of a fresh file."""
         return [np.int64(0)] * self.size + [SET] * self.size
 
@@ -155,7 +157,7 @@ class TrackedTracer(Tracer):
             self.code.run(f"C.shadow.consumed({self.code.refer(self.bound)}, {name!r}, L, {self.guard}, {mask})")
             self.alg.unset.pop(raw)
 
-    def port(self, name: str, bound: Bound) -> Any:
+    def port(self, name: str, bound: Bound) -> ports.Port:
         """Ports that follow values."""
         made = TRACKED.get(name)
         return made(self, bound) if made is not None else Tracer.port(self, name, bound)
@@ -176,7 +178,7 @@ class TrackedTracer(Tracer):
             (self.alg.tags if plane == TAGS else self.alg.unset)[value.raw] = shadow
         return value
 
-    def stores(self, live: int | None) -> Any:
+    def stores(self, live: int | None) -> Iterator[str]:
         """The writes of the registers that are still needed, and of their shadows."""
         yield from Tracer.stores(self, live)
         for slot in sorted(self.written):
@@ -198,7 +200,7 @@ class TrackedTracer(Tracer):
         return Value(self.alg, value.type, named)
 
 
-def same(value: Any, variable: Variable) -> Any:  # noqa: ARG001 - it tells apart variables that begin at one offset
+def same(value: PerLane, variable: Variable) -> PerLane:  # noqa: ARG001 - it tells apart variables that begin at one offset
     """An address, as that of a variable."""
     return value
 
@@ -221,7 +223,9 @@ class TrackedMemory(ports.Memory):
         if self.bound in self.following.several and address.raw in self.alg.tags:
             self.code.run(f"C.shadow.hold({self.code.refer(self.bound)}, L, {writing}, {self.alg.tags[address.raw]})")
 
-    def load(self, space: str, type: Type, address: Value, count: int = 1, **attributes: Any) -> list[Value]:
+    def load(
+        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+    ) -> list[Value]:
         """A gather."""
         self.hold(address, writing=False)
         values = super().load(space, type, address, count, **attributes)
@@ -237,7 +241,9 @@ class TrackedMemory(ports.Memory):
         for n, value in enumerate(values):
             shadows[value.raw] = self.code.emit(f"{whole}[{n}]", pure=False)
 
-    def store(self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Any) -> None:
+    def store(
+        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """A scatter."""
         self.hold(address, writing=True)
         super().store(space, type, address, values, **attributes)
@@ -251,7 +257,7 @@ class TrackedMemory(ports.Memory):
 
     def atomic(
         self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
-        **attributes: Any,
+        **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Read, update, write, with the tags of what was there and of what is."""
         self.hold(address, writing=True)
@@ -356,6 +362,10 @@ class TrackedPeers(ports.Peers):
         return made
 
 
-TRACKED: dict[str, Callable[[TrackedTracer, Bound], Any]] = {"mem": TrackedMemory, "tasks": TrackedTasks, "warp": TrackedWarp}
+TRACKED: dict[str, Callable[[TrackedTracer, Bound], ports.Port]] = {
+    "mem": TrackedMemory,
+    "tasks": TrackedTasks,
+    "warp": TrackedWarp,
+}
 
 __all__ = ["Following", "Planes", "TrackedTracer"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Place
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
@@ -74,5 +74,5 @@ class Host(Protocol):
         """Called before the texture unit is asked; an observed launch checks the shadow memory here."""
 
 
-HostCall: TypeAlias = Callable[[Host, Bound, Lanes, list[Array]], list[Array] | None]
+HostCall: TypeAlias = Callable[[Host, Bound, LaneNumbers, list[Array]], list[Array] | None]
 """Takes the host, the instruction, the numbers of the active lanes' threads, and their operands; gives their results."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -14,10 +15,10 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node.port import Port
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.bulk import PIECE, pieces
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 WORD = 4  # bytes
 HELD = np.dtype(np.uint32)
@@ -65,7 +66,7 @@ class Tasks(Port):
             some, count = size.ne(0), [size.to(u64)]
             port = Memory(self.at, self.bound)
             self._under(outer, some, lambda: port.atomic(
-                "shared", b64, told, update, count, order="relaxed", scope="cta", mbarrier="complete"
+                "shared", b64, told, update, count, order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete"
             ))  # fmt: skip
 
     def commit(self, kind: str = "copies") -> None:
@@ -81,7 +82,7 @@ class Tasks(Port):
         port = Memory(self.at, self.bound)
         for each, how in ((before, "postpone"), (update, "arrive")):
             if each is not None:
-                port.atomic(space, b64, address, each, [], order="release", scope="cta", mbarrier=how)
+                port.atomic(space, b64, address, each, [], order=Order.RELEASE, scope=Scope.CTA, mbarrier=how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class PartialCopy:
 
     size: int
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Copy byte by byte."""
         for lane in np.flatnonzero((values[2] > 0) & (values[2] < self.size)):
             target, source, given = (int(column[lane]) for column in values)
@@ -111,7 +112,7 @@ class BulkCopy:
     to: str
     origin: str
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Check all addresses, then copy piece by piece."""
         target, source, sizes = values
         whose, at = pieces(sizes.astype(np.int64))
@@ -125,7 +126,7 @@ class BulkCopy:
             raise wrong.at_lane(int(whose[wrong.lane_index])) from None
         there[to] = here[of]
 
-    def _places(self, host: Host, space: str, address: Array, lanes: Lanes, *, writing: bool) -> tuple[Array, Array]:
+    def _places(self, host: Host, space: str, address: Array, lanes: LaneNumbers, *, writing: bool) -> tuple[Array, Array]:
         """A view of memory, and the index of each piece in it."""
         count = PIECE // HELD.itemsize
         if (window := host.windows.get(space)) is not None:

@@ -15,9 +15,9 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Request
 from ptxvm.isa.special_registers import WARP
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 WORDS = f"<{WARP} x i32>"
 
@@ -56,7 +56,7 @@ def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:
 class NoSuchBarrier:
     """Host call: the fault of a barrier number out of range."""
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Raise the fault."""
         first = int(np.argmax(values[0] >= BARRIERS))
         said = f"there is no barrier {values[0][first]}: they are 0 to 15"

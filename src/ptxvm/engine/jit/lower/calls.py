@@ -23,10 +23,10 @@ from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Argument, Call, Result
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.builtins import Function as DeviceFunction
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 FRAME_ALIGNMENT = 16
 
@@ -97,7 +97,7 @@ def refuse_addresses(at: NodeBuilder, bound: Bound, index: Value) -> None:
 class NoFunction:
     """Host call: the fault of a call through a wrong pointer."""
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Refuse it."""
         for each in np.unique(values[0]):
             said = targets.refusal(host.image, bound, int(each))
@@ -196,7 +196,7 @@ class LibraryCall:
     name: str
     runs: ClassVar[bool] = False  # can it run grids?
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array] | None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array] | None:
         """Call it for the active lanes."""
         answer = self.handler(host)(host.cohort, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
         return None if answer is None else [np.asarray(answer).astype(np.int64)]
@@ -230,7 +230,7 @@ class NoBody:
 
     name: str
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Refuse it."""
         raise AccessFault("invalid-call", f"the function '{self.name}' has no body")
 

@@ -11,9 +11,9 @@ from ptxvm.engine import fused
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import warp_matrix
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 from ptxvm.machine.tensor_core import Architecture, architecture_of
 
 
@@ -31,7 +31,7 @@ class Multiplication:
         program = bound.function.program if bound.function is not None else None
         return cls(product, architecture_of(program.target.number if program is not None else 0), counts)
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """D = A * B + C."""
         if len(threads) < 32:
             raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")

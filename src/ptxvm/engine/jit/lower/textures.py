@@ -12,8 +12,8 @@ from ptxvm.engine import textures
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.machine import texture_unit
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 
 class Textures(Port, textures.Textures):
@@ -35,7 +35,7 @@ class TextureQuestion:
     work: texture_unit.Work
     operands: tuple[tuple[str, int], ...]
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Ask the texture unit for the active lanes."""
         rest = iter(values)
         given = {name: [next(rest) for _ in range(count)] for name, count in self.operands}

@@ -14,8 +14,8 @@ from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 COUNTED = 64  # bits of a counter
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"
@@ -67,7 +67,7 @@ class Spent:
 
     numbers: tuple[int, ...]
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Raise the fault at the first instruction beyond the limit."""
         left, lanes = int(values[0][0]), int(values[1][0])
         index = (len(self.numbers) * lanes + left) // lanes

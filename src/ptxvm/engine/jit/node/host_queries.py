@@ -10,9 +10,9 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Within:
 
     space: str
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """The answers for the active lanes."""
         return [host.memory.within(self.space, values[0])]
 
@@ -32,7 +32,7 @@ class SpecialRegister:
 
     name: str
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> list[Array]:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Its value, for each active lane."""
         now = TIMES.get(self.name)
         value = now() if now is not None else host.environment.get(self.name)
@@ -46,7 +46,7 @@ class NoTarget:
     name: str
     count: int
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Raise the fault of the lane with the least wrong index."""
         wrong = np.where(values[0] >= self.count, values[0], np.iinfo(values[0].dtype).max)
         first = int(np.argmin(wrong))

@@ -21,9 +21,9 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.register_shapes import Key
 from ptxvm.isa.special_registers import WARP
-from ptxvm.machine.allocation import Lanes
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
 
 # ── frames ──────────────────────────────────────────────────────────────────────────────
 
@@ -67,7 +67,7 @@ class Overflow:
     what: str
     room: int
 
-    def __call__(self, host: Host, bound: Bound, threads: Lanes, values: list[Array]) -> None:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Raise the fault."""
         raise AccessFault("stack-overflow", f"{self.what} needs {int(np.max(values[0]))} bytes of a stack of {self.room}")
 

@@ -1,0 +1,67 @@
+"""Memory orders and scopes: what an access or a fence asks of the memory consistency model (PTX 8.5, 8.7)."""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeAlias
+
+
+class Order(enum.StrEnum):
+    """The order of an access or a fence, by its word in PTX."""
+
+    WEAK = "weak"
+    RELAXED = "relaxed"
+    ACQUIRE = "acquire"
+    RELEASE = "release"
+    ACQ_REL = "acq_rel"
+    SC = "sc"
+    VOLATILE = "volatile"
+    MMIO = "mmio"
+
+    @property
+    def strong(self) -> bool:
+        """May other threads wait for the access, or the access for them?"""
+        return self is not Order.WEAK
+
+    @property
+    def acquires(self) -> bool:
+        """Is what follows ordered after it?"""
+        return self in (Order.ACQUIRE, Order.ACQ_REL, Order.SC)
+
+    @property
+    def releases(self) -> bool:
+        """Is what precedes ordered before it?"""
+        return self in (Order.RELEASE, Order.ACQ_REL, Order.SC)
+
+
+class ProxyFence(enum.StrEnum):
+    """A fence between accesses by different proxies (PTX 8.6), by its word."""
+
+    ALIAS = "alias"
+    ASYNC = "async"
+
+
+FenceKind: TypeAlias = Order | ProxyFence
+"""What a fence orders: accesses by their memory order, or those of different proxies."""
+
+
+def fence_kind(word: str) -> FenceKind:
+    """The kind of a fence, by its word."""
+    return ProxyFence(word) if word in ("alias", "async") else Order(word)
+
+
+class Scope(enum.StrEnum):
+    """The threads for which an order holds, by their word in PTX."""
+
+    CTA = "cta"
+    CLUSTER = "cluster"
+    GPU = "gpu"
+    SYS = "sys"
+
+    @property
+    def rank(self) -> int:
+        """1 for the narrowest; 0 is for weak accesses, which have no scope."""
+        return RANKS[self]
+
+
+RANKS = {scope: rank for rank, scope in enumerate(Scope, 1)}

@@ -1,0 +1,51 @@
+"""What would order the two accesses of a race: the advice of a finding."""
+
+from __future__ import annotations
+
+from ptxvm.checkers.race_pair import Race
+from ptxvm.checkers.strength import WIDE
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.events import Scene, Scenes
+
+
+def remedy(race: Race, scenes: Scenes) -> str:
+    """The synchronisation that is missing between two accesses."""
+    one, other = race.threads
+    scene = scenes.of(one)
+    size, first = scene.shape.threads, scene.first
+    apart = scene is not scenes.of(other) or (one - first) // size != (other - first) // size
+    if race.proxy == "images":
+        return "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there"
+    if race.proxy:
+        return "fence.proxy.async after the write, before the threads synchronise for the copy"
+    if late := [site for site in race.sites if site.asynchronous]:
+        bulk = any(site.bound.summary.bulk for site in late)
+        ends = "cp.async.bulk.wait_group (or the mbarrier)" if bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
+        ends += " that covers the copy"
+        alone = one == other or len(late) == len(race.sites)
+        return ends + ("" if alone else ", then a barrier of the CTA (bar.sync),") + " between the two"
+    if all(site.scope for site in race.sites):
+        if race.mixed_size:
+            return "accesses of one size: strong ones of different sizes are not morally strong"
+        if apart and min(site.scope for site in race.sites) < WIDE:
+            return "a scope of .gpu: the accesses are strong, but their scopes do not include each other's thread"
+    if scene is not scenes.of(other):
+        return remedy_of_grids(scene, scenes.of(other))
+    if apart:
+        return "release by the first CTA and acquire by the second at .gpu scope, or atomic operations"
+    if (one - first) % size // WARP == (other - first) % size // WARP:
+        return "bar.warp.sync with both lanes in the mask, or a barrier of the CTA, between the two"
+    return "a barrier of the CTA (bar.sync) between the two, or release and acquire at .cta scope or wider"
+
+
+def remedy_of_grids(one: Scene, other: Scene) -> str:
+    """What would order the accesses of two grids of one launch."""
+    if one.launched is not None and other.launched is not None:
+        return "one stream for both grids, or waiting for the first before the launch of the second, or atomic operations"
+    return (
+        "the parent's access before the launch, in program order of the thread that launches or before a barrier with it, "
+        "or after the launching CTA has waited for the grid (cudaDeviceSynchronize), or in a grid of cudaStreamTailLaunch"
+    )
+
+
+__all__ = ["remedy"]

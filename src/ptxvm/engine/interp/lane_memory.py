@@ -1,0 +1,243 @@
+"""Gather, scatter and atomics of the lanes of a cohort: the port `mem` over the machine's memory and its windows.
+
+A guard is resolved first: `load`, `store` and `atomic` choose the lanes, and `gather`, `scatter` and `update` access
+memory for these.  What watches or replaces accesses overrides the latter three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxvm.engine.interp.lanes import Layout, spread
+from ptxvm.engine.interp.ports import Access, Update
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.environment import Environment
+from ptxvm.machine.faults import AccessFault, PlacedFault
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.memory import Memory
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
+from ptxvm.machine.window import Window
+
+ALL_OF_THEM = slice(None)
+LOW_WORD = np.uint64(0xFFFF_FFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class CohortInputs:
+    """What a cohort is made from: some CTAs of a grid, the memory and the registers that all threads of the grid share.
+
+    `parameters` is the address of the parameter bank; `shared_size` counts the bytes of shared memory of a CTA, and
+    `stack_size` those of local memory of a thread.
+    """
+
+    shape: LaunchShape
+    ctas: Sequence[int]
+    memory: Memory
+    parameters: int
+    shared_size: int
+    stack_size: int
+    environment: Environment
+
+
+class LaneMemory:
+    """The memory of the lanes of a cohort."""
+
+    def __init__(self, inputs: CohortInputs, layout: Layout) -> None:
+        self.layout, self.machine = layout, inputs.memory
+        self.stack_size = inputs.stack_size
+        self.shared = Window(inputs.memory, "shared", inputs.shared_size, layout.cta)
+        self.threads: LaneNumbers = layout.numbers + int(layout.ctas[0]) * layout.threads  # the CTAs follow each other
+        self._local: Window | None = None
+
+    # ── windows ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def local(self) -> Window:
+        """The local memory, made when it is first touched."""
+        if self._local is None:
+            self._local = Window(self.machine, "local", self.stack_size, np.arange(self.layout.size))
+        return self._local
+
+    @property
+    def has_local(self) -> bool:
+        """Has local memory been touched?"""
+        return self._local is not None
+
+    @property
+    def windows(self) -> dict[str, Window]:
+        """The windows that exist, by their spaces."""
+        return {"shared": self.shared} | ({"local": self._local} if self._local is not None else {})
+
+    def window(self, space: str) -> Window | None:
+        """The window of a state space; None for one without."""
+        if space.startswith("shared"):
+            return self.shared
+        return self.local if space == "local" else None
+
+    def release(self) -> None:
+        """Give the windows back."""
+        for window in self.windows.values():
+            window.release()
+
+    # ── accesses ────────────────────────────────────────────────────────────────────────
+
+    def load(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> PerLane:
+        """Gather; lanes whose guard is false get zeros."""
+        if guard is not None:
+            chosen, lanes_chosen = self.layout.chosen(lanes, guard)
+            if chosen is not None:
+                count = self.layout.count(lanes)
+                result = np.zeros((access.count, count) if access.count > 1 else count, access.held)
+                if len(chosen):
+                    result[..., chosen] = self.gather(access, lanes_chosen, spread(address, chosen))
+                return result
+        return self.gather(access, lanes, address)
+
+    def gather(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
+        """Load for some lanes."""
+        try:
+            if (window := self.window(access.space)) is not None:
+                return window.load(access.held, offset(address), access.count, lanes)
+            return self.machine.load(access.held, self._whole(address), access.count, space=access.space, lanes=lanes)
+        except AccessFault as fault:
+            raise located(fault, access, lanes) from None
+
+    def store(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, values: Sequence[PerLane]) -> None:
+        """Scatter; where addresses of lanes are equal, the value of the last lane stays."""
+        if guard is not None:
+            chosen, lanes_chosen = self.layout.chosen(lanes, guard)
+            if chosen is not None:
+                if not len(chosen):
+                    return
+                lanes, address = lanes_chosen, spread(address, chosen)
+                values = [spread(v, chosen) for v in values]
+        self.scatter(access, lanes, address, values)
+
+    def scatter(self, access: Access, lanes: Lanes, address: PerLane, values: Sequence[PerLane]) -> None:
+        """Store for some lanes."""
+        stored: PerLane = values if access.count > 1 else values[0]
+        try:
+            if (window := self.window(access.space)) is not None:
+                window.store(access.held, offset(address), stored, access.count, lanes)
+            else:
+                self.machine.store(access.held, self._whole(address), stored, access.count, space=access.space, lanes=lanes)
+        except AccessFault as fault:
+            raise located(fault, access, lanes) from None
+
+    def atomic(
+        self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update, operands: Sequence[PerLane]
+    ) -> PerLane:
+        """Update lane after lane; the value before each update.  Lanes whose guard is false get zeros."""
+        chosen, lanes_chosen = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
+        count = self.layout.count(lanes)
+        every = np.arange(count) if chosen is None else chosen
+        if not len(every):
+            return np.zeros(count, access.held)
+        old = self.update(access, lanes_chosen, spread(address, every), update, [spread(o, every) for o in operands])
+        if chosen is None:
+            return old
+        result = np.zeros(count, access.held)
+        result[chosen] = old
+        return result
+
+    def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
+        """An atomic for some lanes, with an address and operands for each."""
+        try:
+            if (window := self.window(access.space)) is not None:
+                return window.atomic(access.held, offset(address), update.operation, operands, update, lanes)
+            return self.machine.atomic(
+                access.held, address, update.operation, operands, update, space=access.space, lanes=lanes
+            )
+        except AccessFault as fault:
+            raise located(fault, access, lanes) from None
+
+    def _whole(self, address: PerLane) -> PerLane:
+        """An address as the machine counts it: 32 bits where pointers have no more."""
+        return address & LOW_WORD if self.machine.address_bits == 32 else address
+
+    # ── bounds ──────────────────────────────────────────────────────────────────────────
+
+    def reachable(self, access: Access, lanes: LaneNumbers, address: PerLane, *, writing: bool) -> PerLane:
+        """The positions of the lanes whose access would be in bounds; here all of them, or a fault."""
+        try:
+            if (window := self.window(access.space)) is not None:
+                window.resolve(access.held, offset(address), access.count, lanes, writing=writing)
+            else:
+                self.machine.resolve(access.held, address, access.count, access.space, lanes, writing=writing)
+        except AccessFault as fault:
+            raise located(fault, access, lanes) from None
+        return np.arange(len(lanes))
+
+    def fitting(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> PerLane:
+        """Which lanes would be in bounds?"""
+        size, count = access.held.itemsize * access.count, self.layout.count(lanes)
+        if (window := self.window(access.space)) is not None:
+            return np.broadcast_to(window.fitting(np.atleast_1d(offset(address)), size), count)
+        address = self._whole(np.broadcast_to(address, count))
+        return self.machine.table.fitting(address, size, access.space, lanes, writing=writing)
+
+    # ── addresses ───────────────────────────────────────────────────────────────────────
+
+    def to_generic(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+        """`cvta`."""
+        window = self.window(space)
+        return address if window is None else window.to_generic(offset(address), lanes)
+
+    def from_generic(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+        """`cvta.to`."""
+        window = self.window(space)
+        return address if window is None else window.from_generic(address, lanes)
+
+    def within(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+        """`isspacep`."""
+        return self.machine.within(space.partition("::")[0], address)
+
+    def touched(self, access: Access, lanes: Lanes, address: PerLane) -> Iterator[tuple[Allocation, PerLane, PerLane]]:
+        """What an access touches: allocations, the threads that touch each, and the offsets at which they do."""
+        for _, found in self.touched_by_lane(access, lanes, address):
+            yield found
+
+    def touched_by_lane(
+        self, access: Access, lanes: Lanes, address: PerLane
+    ) -> Iterator[tuple[PerLane, tuple[Allocation, PerLane, PerLane]]]:
+        """The same, each with the positions of its lanes among those that run."""
+        threads = self.threads_of(lanes)
+        window = self.window(access.space)
+        if window is not None:
+            home = window.home if lanes is None else window.home[lanes]
+            at = offset(address)
+            yield ALL_OF_THEM, (window.allocation, threads, home + (at.astype(np.int64) if at.ndim else int(at)))
+            return
+        if not np.ndim(address):
+            address = np.full(len(threads), address)
+        address = self._whole(address)
+        if not len(address):
+            return
+        table = self.machine.table
+        first = table.find(int(address[0]))
+        if first is not None and int(address.min()) >= first.start and int(address.max()) < first.end:
+            yield ALL_OF_THEM, (first, threads, (address - first.base).view(np.int64))
+            return
+        owners = table.columns.owners(address)
+        for owner in np.unique(owners).tolist():
+            mine = owners == owner
+            allocation = table.items[owner]
+            yield mine, (allocation, threads[mine], (address[mine] - allocation.base).view(np.int64))
+
+    def threads_of(self, lanes: Lanes) -> LaneNumbers:
+        """The numbers of the threads of some lanes, counted through the grid."""
+        return self.threads if lanes is None else self.threads[lanes]
+
+
+def located(fault: AccessFault, access: Access, lanes: Lanes) -> PlacedFault:
+    """A fault with its instruction and lane."""
+    lane = fault.lane_index if lanes is None else int(lanes[min(fault.lane_index, len(lanes) - 1)])
+    return fault.placed(access.bound, lane)
+
+
+def offset(address: PerLane) -> PerLane:
+    """An address of a window, which has 32 bits."""
+    return address & LOW_WORD
