@@ -24,7 +24,7 @@ LAZY = {"DeviceArray": "ptxvm.machine.device_array", "LaunchResult": "ptxvm.mach
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the type that the name has, which type checkers read above
     """What needs NumPy is imported when it is named."""
     if name in LAZY:
         import importlib

@@ -16,6 +16,7 @@ from ptxvm.analysis.symbols import spelling
 from ptxvm.diagnostics import KINDS, Diagnostic, Severity, did_you_mean
 from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
 from ptxvm.diagnostics.render import render, summary
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.machine import options, settings
 from ptxvm.machine.options import Check, Dump, EngineName, Extent, Numerics
 from ptxvm.machine.streams import DEVICE, Stream, Turn
@@ -269,35 +270,20 @@ class Kernel:
         if engine == "auto" and not self.module.jit.takes(self.function):
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
-        what = self.function, grid, block, shared, numerics, asked is None, threads
-        unlimited = steps is None and timeout is None
-        if unwatched and unlimited and (done := self.module.jit.repeat(what, args)) is not None:
+        asking = LaunchOptions(grid, block, shared, steps, timeout, threads, numerics == "fast", asked is not None)
+        if unwatched and not asking.limited and (done := self.module.jit.repeat(self.function, asking, args)) is not None:
             DEVICE.waited()
             return done
         settings.check()
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
+        from ptxvm.machine.launch import LaunchShape  # noqa: PLC0415
 
-        fast, trusted = numerics == "fast", asked is not None
         with DEVICE.launched(self.name, stream, args) as turn:
             watch = watching(self.module, engine, asked, schedules, seed, turn, allow)
-            if engine == "interp" or watch is not None:
-                return launch(
-                    self.module.interpreter,
-                    self.function,
-                    grid,
-                    block,
-                    args,
-                    shared=shared,
-                    steps=steps,
-                    timeout=timeout,
-                    watch=watch,
-                )
-            how = {"threads": threads, "fast": fast, "trusted": trusted}
-            done = launch(
-                self.module.jit, self.function, grid, block, args, shared=shared, steps=steps, timeout=timeout, how=how
-            )
+            interprets = engine == "interp" or watch is not None
+            done = launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
         if unwatched:
-            self.module.jit.prepare(what, self.function, (done.grid, done.block), (shared, fast, trusted, threads))
+            self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block))
         return done
 
     def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
@@ -317,7 +303,7 @@ class Kernel:
 
 
 def wanted(
-    engine: str, check: Any, cluster: Extent | None, threads: int | None = None, numerics: str = "exact"
+    engine: str, check: object, cluster: Extent | None, threads: int | None = None, numerics: str = "exact"
 ) -> frozenset[str] | None:
     """Refuse what a launch cannot do, by name; the checks that are asked for, None where nothing is said of them."""
     options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
@@ -353,6 +339,7 @@ def watching(
     prefilter = None if engine == "interp" or turn.followed else module.prefilter
     return Watch(
         Checker(checks, turn, DEVICE.under_way, frozenset(allow)),
+        module.interpreter,
         schedules,
         seed,
         checks,

@@ -15,6 +15,7 @@ from ptxvm.checkers.checker import Checker
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp.thread_stage import Alone
 from ptxvm.engine.launch import launch
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.watching import Watch
 from ptxvm.machine.options import count, count_or_none, one_of
 from ptxvm.model import Test, read_tests
@@ -45,7 +46,7 @@ def read_module(module: Module) -> list[KernelTest]:
     """The litmus tests among the kernels of a module."""
 
     def explore(kernel: Function, how: Launch, perform: Callable[[Stage], None]) -> None:
-        launch(Alone(module.interpreter, perform), kernel, how.grid, how.block, how.args, shared=how.shared)
+        launch(Alone(module.interpreter, perform), kernel, LaunchOptions(how.grid, how.block, how.shared), how.args)
 
     return read_kernels(module.programs[0], module.image, explore)
 
@@ -79,10 +80,10 @@ class Machine:
         for place in places:
             place.held[:] = np.frombuffer(place.first, np.uint8)
         interprets = engine == "interp"
-        watch = Watch(Silent(), 1, seed) if interprets else None
+        watch = Watch(Silent(), self.module.interpreter, 1, seed) if interprets else None
         chosen = self.module.interpreter if interprets else self.module.jit
         try:
-            launch(chosen, how.kernel, how.grid, how.block, how.args, shared=how.shared, watch=watch, steps=STEPS)
+            launch(chosen, how.kernel, LaunchOptions(how.grid, how.block, how.shared, STEPS), how.args, watch)
         except Fault as fault:
             if fault.kind in ("deadlock", "step-budget"):
                 return None

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_pair import Race
@@ -34,13 +35,13 @@ class Step:
     bound: Any
     type: Type
     count: int
-    order: str
+    order: Order
     scope: str
     space: str = "global"
     attributes: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.attributes = {"order": self.order, "scope": self.scope, "proxy": ""}
+        self.attributes = {"order": self.order, "scope": Scope(self.scope) if self.scope else None, "proxy": ""}
 
 
 class Run:
@@ -94,7 +95,7 @@ class Run:
                 self.barrier(n, one)
                 return
             case Fence(order, scope):
-                self.detector.fenced(me, order, scope)
+                self.detector.fenced(me, order, Scope(scope))
             case Branch(comparison, left, right, label):
                 if COMPARISONS[comparison](self.value(n, left), self.value(n, right)):
                     self.at[n] = self.test.threads[n].labels[label]

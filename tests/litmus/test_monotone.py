@@ -14,16 +14,21 @@ import numpy as np
 import pytest
 from verdicts import Expected, collected, own
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.model import judge
 from ptxvm.model.judge import State
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.program import DEPTH, Access, Atomic, Fence, Instruction, Load, Store, Thread
 
 STRONGER = {
-    Load: {"relaxed": ["acquire"]},
-    Store: {"relaxed": ["release"]},
-    Atomic: {"relaxed": ["acquire", "release"], "acquire": ["acq_rel"], "release": ["acq_rel"]},
-    Fence: {"acq_rel": ["sc"], "acquire": ["acq_rel"], "release": ["acq_rel"]},
+    Load: {Order.RELAXED: [Order.ACQUIRE]},
+    Store: {Order.RELAXED: [Order.RELEASE]},
+    Atomic: {
+        Order.RELAXED: [Order.ACQUIRE, Order.RELEASE],
+        Order.ACQUIRE: [Order.ACQ_REL],
+        Order.RELEASE: [Order.ACQ_REL],
+    },
+    Fence: {Order.ACQ_REL: [Order.SC], Order.ACQUIRE: [Order.ACQ_REL], Order.RELEASE: [Order.ACQ_REL]},
 }
 WIDER = {"cta": "gpu", "cluster": "gpu", "gpu": "sys"}
 
@@ -44,7 +49,7 @@ def stronger(test: Test) -> Iterator[tuple[str, Test]]:
             if isinstance(one, Access) and one.proxy == "generic":
                 yield from ((f"{one.text} and {f}", changed(test, n, at, f, one)) for f in fences())
                 if one.order == "weak" and isinstance(one, Load | Store):
-                    yield f"{one.text} relaxed", changed(test, n, at, replace(one, order="relaxed", scope="sys"))
+                    yield f"{one.text} relaxed", changed(test, n, at, replace(one, order=Order.RELAXED, scope="sys"))
             if isinstance(one, Access | Fence):
                 for order in STRONGER.get(type(one), {}).get(one.order, []):
                     if not (isinstance(one, Atomic) and one.register is None and order != "release"):
@@ -54,7 +59,9 @@ def stronger(test: Test) -> Iterator[tuple[str, Test]]:
 
 
 def fences() -> Iterator[Fence]:
-    yield from (Fence(order, scope, text=f"fence.{order}.{scope}") for order in ("acq_rel", "sc") for scope in ("cta", "sys"))
+    yield from (
+        Fence(order, scope, text=f"fence.{order}.{scope}") for order in (Order.ACQ_REL, Order.SC) for scope in ("cta", "sys")
+    )
 
 
 def nearer(test: Test) -> Iterator[tuple[str, Test]]:

@@ -33,6 +33,11 @@ class Order(enum.StrEnum):
         """Is what precedes ordered before it?"""
         return self in (Order.RELEASE, Order.ACQ_REL, Order.SC)
 
+    @property
+    def halves(self) -> tuple[Order, Order]:
+        """The orders of the read and of the write of an atomic operation with this order."""
+        return Order.ACQUIRE if self.acquires else Order.RELAXED, Order.RELEASE if self.releases else Order.RELAXED
+
 
 class ProxyFence(enum.StrEnum):
     """A fence between accesses by different proxies (PTX 8.6), by its word."""

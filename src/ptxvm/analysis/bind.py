@@ -15,7 +15,7 @@ from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Family, Scope
 from ptxvm.analysis.spaces import Where, bank_of, size_of
-from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Table, Variable
+from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Symbol, Table, Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import OPAQUE
 from ptxvm.isa.operand_types import Shape
@@ -114,7 +114,7 @@ class Binder:
         self.declare_in_module(variable)
         self.program.variables[name] = variable
 
-    def declare_in_module(self, symbol: Any) -> None:
+    def declare_in_module(self, symbol: Symbol) -> None:
         """Enter a symbol of the module; what is below sees it."""
         scope = self.program.scope
         scope.places.setdefault(symbol.name, len(scope.places))
@@ -141,7 +141,7 @@ class Binder:
             return [scope.new_register(declarator.name, type_of(node), node.vector or 1)]
         return list(self.variables(node, declarator, function))
 
-    def enter(self, symbol: Any, scope: Scope, place: Place) -> None:
+    def enter(self, symbol: Symbol, scope: Scope, place: Place) -> None:
         """Enter a symbol into a block, where its name is free; a label further down is then the one too many."""
         known = scope.names.get(symbol.name)
         if not is_ahead(known) and (known is not None or scope.family_of(symbol.name) is not None):
@@ -301,7 +301,7 @@ class Binder:
             self.duplicate(node.name, node, scope)
         return scope
 
-    def labelled(self, symbol: Any, node: tree.Prototype | tree.Targets, scope: Scope) -> None:
+    def labelled(self, symbol: Symbol, node: tree.Prototype | tree.Targets, scope: Scope) -> None:
         """A list of targets or a prototype: its name is a label too."""
         if symbol.name in scope.names and not is_ahead(scope.names[symbol.name]):
             self.duplicate(symbol.name, node, scope)
@@ -331,7 +331,7 @@ class Binder:
                 else:
                     self.no_target(name, table.kind, symbol, scope)
 
-    def no_target(self, name: tree.Name, kind: str, symbol: Any, scope: Scope) -> None:
+    def no_target(self, name: tree.Name, kind: str, symbol: Symbol, scope: Scope) -> None:
         """A name in a table that is none of its targets."""
         what = "label" if kind == "branchtargets" else "function"
         if symbol is None:
@@ -369,17 +369,17 @@ def stands_already(scope: Scope, name: str) -> bool:
     return symbol is not None and not is_ahead(symbol)
 
 
-def is_ahead(symbol: Any) -> bool:
+def is_ahead(symbol: object) -> bool:
     """Is it a label that was not passed yet?"""
     return isinstance(symbol, Label) and symbol.index < 0
 
 
-def is_label(symbol: Any) -> bool:
+def is_label(symbol: object) -> bool:
     """Is it a label?"""
     return isinstance(symbol, Label)
 
 
-def is_function(symbol: Any) -> bool:
+def is_function(symbol: object) -> bool:
     """Is it a `.func`, or a kernel, which ptxas lets stand in a list?"""
     return isinstance(symbol, Function)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
@@ -56,7 +56,7 @@ def check_call(bound: Bound, caller: Function, report: Report) -> None:
                    variadic=signature.variadic)  # fmt: skip
 
 
-def signatures(callee: Any, bound: Bound) -> list[Signature]:
+def signatures(callee: object, bound: Bound) -> list[Signature]:
     """What is known of the functions that may be called."""
     if isinstance(callee, Function):
         return [callee.signature]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.symbols import Variable
+from ptxvm.analysis.symbols import Symbol, Variable
 from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 
@@ -49,7 +47,7 @@ def check_parameters(function: Function, report: Report) -> None:
                 check_parameter(symbol, bound, report, is_own=hides or id(symbol) in own, of_kernel=function.entry)
 
 
-def is_opaque(symbol: Any) -> bool:
+def is_opaque(symbol: object) -> bool:
     """Is it a texture, sampler or surface?  An array of them ptxas 13.5 lets be loaded and stored."""
     return isinstance(symbol, Variable) and bool(symbol.opaque) and not symbol.dimensions
 
@@ -74,7 +72,7 @@ def wrong_sorts(*, is_own: bool, of_kernel: bool) -> tuple[str, ...]:
     return ("param::func",) if of_kernel else ()
 
 
-def addressed(bound: Bound) -> Any:
+def addressed(bound: Bound) -> Symbol:
     """The variable that an address names, if it names one."""
     node = bound.operands.get("a")
     if isinstance(node, tree.Address):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.symbols import Register, SpecialRegister
+from ptxvm.analysis.symbols import Register, SpecialRegister, Symbol
 from ptxvm.isa import special_registers
 from ptxvm.isa.operand_types import Shape
 
@@ -43,7 +42,7 @@ class Scope:
     """
 
     outer: Scope | None = None
-    names: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, Symbol] = field(default_factory=dict)
     families: dict[str, Family] = field(default_factory=dict)
     registers: list[Register] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
@@ -67,7 +66,7 @@ class Scope:
             scope.seen = places
             scope = scope.outer
 
-    def find(self, name: str) -> Any:
+    def find(self, name: str) -> Symbol:
         """The symbol, or None where nothing of that name is declared."""
         symbol = self.names.get(name)
         if symbol is None:
@@ -76,7 +75,7 @@ class Scope:
                 self.names[name] = symbol  # so that the next look is one step
         return symbol
 
-    def look(self, name: str) -> Any:
+    def look(self, name: str) -> Symbol:
         """What `find` finds, for use while declarations are still to come: nothing is entered into this block."""
         stem = len(name.rstrip(DIGITS))
         numbered = stem < len(name)
@@ -123,7 +122,7 @@ class Scope:
         self.names[name] = register
         return register
 
-    def declare(self, symbol: Any) -> Any:
+    def declare(self, symbol: Symbol) -> Symbol:
         """Enter a symbol into this block."""
         self.names[symbol.name] = symbol
         return symbol

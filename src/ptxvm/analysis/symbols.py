@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from ptxvm.algebra.types import Type
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
+
+Symbol: TypeAlias = Any
+"""What a name stands for: a register, variable, label, table, prototype, signature or function; users ask which it is."""
 
 LONGEST = 48  # characters of a name that is shown as it is
 

@@ -13,7 +13,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.isa.cta_barrier import aligned, reduction
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.summary import only_synchronises_lanes
-from ptxvm.machine.events import Masks, Scene, Threads
+from ptxvm.machine.events import BarrierKey, Masks, Scene, Threads
 from ptxvm.machine.faults import plural
 
 
@@ -58,7 +58,7 @@ class BarrierCounts:
         self._expected: dict[Any, Expected] = {}
 
     def joined(
-        self, key: Any, how: str, line: int, threads: Threads, count: int | None, size: int
+        self, key: BarrierKey, how: str, line: int, threads: Threads, count: int | None, size: int
     ) -> Iterator[tuple[str, str]]:
         """Threads of a CTA of some size come to a barrier: what is wrong with how they do, and with their count."""
         first = self._expected.setdefault(key, Expected(count, line, how))
@@ -84,7 +84,7 @@ class BarrierCounts:
             return f"{come} threads come to barrier {number} in one phase, and {count or size} are expected"
         return f"a warp comes twice to barrier {number} in one phase, before the others have come" if again else ""
 
-    def opened(self, key: Any, size: int) -> str:
+    def opened(self, key: BarrierKey, size: int) -> str:
         """The next phase begins: what is to be said where some threads had ended of a CTA all of which the barrier is for."""
         first = self._expected.pop(key, None)
         if first is None or first.count is not None or len(first.come) >= size:

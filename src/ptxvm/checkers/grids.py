@@ -6,12 +6,14 @@ its asynchronous copies, has the number t + `agents`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+ThreadNumbers: TypeAlias = Any
+"""The number of a thread, or an array of them; results are of the same kind."""
 
 NO_AGENTS = 1 << 62
 
@@ -38,7 +40,7 @@ class Grids:
             self.agents = self._room // self._size * self._size
         return self.threads <= self.agents
 
-    def home(self, threads: Any) -> Any:
+    def home(self, threads: ThreadNumbers) -> ThreadNumbers:
         """The number of the first thread of each one's CTA, or of its agent."""
         if len(self._first) == 1:
             return threads // self._size * self._size  # of agents too: theirs begin at a multiple of the size
@@ -47,7 +49,7 @@ class Grids:
         grid = self._grid(plain)
         return plain - (plain - self._first[grid]) % self._sizes[grid] + shifted
 
-    def together(self, one: Any, other: Any) -> Any:
+    def together(self, one: ThreadNumbers, other: ThreadNumbers) -> ThreadNumbers:
         """Are threads of the same CTA?"""
         if len(self._first) == 1:
             return one // self._size == other // self._size
@@ -67,7 +69,7 @@ class Grids:
         ends = [*self._first[place : place + 2].tolist(), self.threads]
         return range(ends[0], ends[1])
 
-    def _grid(self, threads: Any) -> Any:
+    def _grid(self, threads: ThreadNumbers) -> ThreadNumbers:
         return np.searchsorted(self._first, threads, "right") - 1
 
 

@@ -7,7 +7,7 @@ cell.  A cell has the last write and the last read, and beside each all those th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from ptxvm.checkers.overflow_records import Covers, Crowd
 from ptxvm.machine.allocation import Allocation
 
 Records = npt.NDArray[np.int64]
+OneOrMore: TypeAlias = Any
+"""A record, or an array of them; what is taken out of it is of the same kind."""
 Cells = npt.NDArray[np.int64]
 
 MAX_GRAIN = 4
@@ -53,15 +55,15 @@ class Packing:
         """The records of an access."""
         return stamps << self.stamp | threads | site << self.site
 
-    def thread_of(self, records: Any) -> Any:
+    def thread_of(self, records: OneOrMore) -> OneOrMore:
         """Whose they are."""
         return records & self.threads - 1
 
-    def stamp_of(self, records: Any) -> Any:
+    def stamp_of(self, records: OneOrMore) -> OneOrMore:
         """When they were."""
         return records >> self.stamp & self.stamps - 1
 
-    def site_of(self, records: Any) -> Any:
+    def site_of(self, records: OneOrMore) -> OneOrMore:
         """What they did."""
         return records >> self.site
 

@@ -20,7 +20,7 @@ app = typer.Typer(
 NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
 
 
-def command() -> Any:
+def command() -> Any:  # noqa: ANN401 - a command of click, which typer has inside and does not export
     """The whole command line, ready to be called."""
     return typer.main.get_command(app)
 

@@ -157,7 +157,7 @@ def glimpse(values: NDArray[Any], columns: int = 24) -> str:
     return " ".join([*first, "…", last])
 
 
-def text(value: Any) -> str:
+def text(value: np.generic) -> str:
     """A value in few characters."""
     return f"{float(value):.4g}" if value.dtype.kind not in "iub" else str(value)
 

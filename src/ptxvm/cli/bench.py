@@ -7,7 +7,8 @@ import json as encoder
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 from rich.text import Text
 
@@ -40,7 +41,38 @@ def bench(names: Sequence[str], repeat: int, shared: str | None, *, json: bool) 
     return 0
 
 
-def load_suite() -> Any:
+class Measurement(Protocol):
+    """What a benchmark gives (`benchmarks/suite.py`)."""
+
+    name: str
+    what: str
+    unit: str
+    work: float
+    goal: float | None
+    correct: bool | None
+    seconds: Sequence[float]
+
+    @property
+    def values(self) -> Sequence[float]:
+        """The figures of its runs."""
+        ...
+
+    @property
+    def median(self) -> float:
+        """Their median."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for tools."""
+        ...
+
+    @property
+    def is_met(self) -> bool:
+        """Is the goal met?"""
+        ...
+
+
+def load_suite() -> ModuleType:
     """The module with the benchmarks, which is part of the repository and not of the package."""
     path = ROOT / "benchmarks" / "suite.py"
     if not path.exists():
@@ -54,7 +86,7 @@ def load_suite() -> Any:
     return suite
 
 
-def measurements(suite: Any, names: Sequence[str], setup: Any) -> Iterator[Any]:
+def measurements(suite: ModuleType, names: Sequence[str], setup: object) -> Iterator[Measurement]:
     """Run them one after the other; what lacks its data is skipped, and says so."""
     for name in names:
         running = suite.BENCHMARKS[name](setup)
@@ -70,7 +102,7 @@ def measurements(suite: Any, names: Sequence[str], setup: Any) -> Iterator[Any]:
             yield measured
 
 
-def print_measurements(found: Sequence[Any]) -> None:
+def print_measurements(found: Sequence[Measurement]) -> None:
     """A line for each, with the range of its runs."""
     rows = [
         (
@@ -90,14 +122,14 @@ def print_measurements(found: Sequence[Any]) -> None:
         console().print(Text(f"\nMedians of {max(len(m.seconds) for m in found)} runs; rates are {', '.join(units)}."))
 
 
-def goal(measured: Any) -> str:
+def goal(measured: Measurement) -> str:
     """What was asked for, and whether it is met."""
     if measured.goal is None:
         return ""
     return f"{'≥' if measured.work else '≤'} {scaled(measured, measured.goal)} {'✓' if measured.is_met else '✗'}"
 
 
-def scaled(measured: Any, *values: float) -> str:
+def scaled(measured: Measurement, *values: float) -> str:
     """`0.12 s`, `123 M`, `98.5–127 M`: in the unit that suits the median."""
     size, prefix = (1.0, measured.unit) if not measured.work else next(
         ((size, prefix) for size, prefix in PREFIXES if measured.median >= size), (1.0, "")

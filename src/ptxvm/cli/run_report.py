@@ -119,7 +119,7 @@ def array(values: NDArray[Any]) -> dict[str, Any]:
     return {**described, "first": first, "last": last, "min": least, "max": greatest, "sum": total}
 
 
-def plain(value: Any) -> int | float | str:
+def plain(value: np.generic | float) -> int | float | str:
     """A number as JSON has it; what it has not, infinities, NaN and integers of more than 53 bits, as text."""
     if isinstance(value, int) or getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "b"):
         return int(value) if abs(int(value)) <= EXACT else str(int(value))

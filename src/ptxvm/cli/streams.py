@@ -25,7 +25,7 @@ class Stream:
         self._stream = stream
         self._lost: OutputLost | None = None
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:

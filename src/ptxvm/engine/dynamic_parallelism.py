@@ -20,7 +20,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.builtins import Extent, Results
+from ptxvm.machine.builtins import Cohort as DeviceCohort, Extent, Function as DeviceFunction, Results
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape, check_shared
@@ -306,10 +306,10 @@ class Children:
             raise AccessFault("invalid-launch", f"{address:#x} is the address of no kernel", address, lane_index=call.position)
         return function
 
-    def _of_threads(self, function: Callable[..., int]) -> Any:
+    def _of_threads(self, function: Callable[..., int]) -> DeviceFunction:
         """A function of the library: called for some lanes, one after the other."""
 
-        def handler(cohort: Any, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
+        def handler(cohort: DeviceCohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
             if self.run is None:
                 raise Unsupported("a launch from the device without a grid")
             columns = [column.tolist() for column in arguments]

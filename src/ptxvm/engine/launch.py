@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault, Unsupported
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
+from ptxvm.engine.protocol import Engine
 from ptxvm.engine.targets import called
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.handles import HANDLES
@@ -26,44 +28,24 @@ BYTE = np.dtype(np.uint8)
 
 
 def launch(
-    engine: Any,
-    kernel: Function,
-    grid: Any,
-    block: Any,
-    args: Sequence[Any],
-    *,
-    shared: int = 0,
-    steps: int | None = None,
-    timeout: float | None = None,
-    watch: Watch | None = None,
-    how: Mapping[str, Any] | None = None,
+    engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[Any], watch: Watch | None = None
 ) -> LaunchResult:
-    """Run a kernel to its end: on an `Engine`, or a `WatchedEngine` with a watcher.
-
-    `how` is what the JIT is told beside; the interpreter has no such options.
-    """
-    limits = Limits(steps, timeout) if steps is not None or timeout is not None else None
+    """Run a kernel to its end, and report what it does to a watcher, if there is one."""
+    limits = Limits(options.steps, options.timeout) if options.limited else None
     with DefaultEnvironment():
-        return _launch(engine, kernel, (grid, block), args, shared, limits, watch, how)
+        return _launch(engine, kernel, options, args, limits, watch)
 
 
 def _launch(
-    engine: Any,
-    kernel: Function,
-    extents: tuple[Any, Any],
-    args: Sequence[Any],
-    shared: int,
-    limits: Limits | None,
-    watch: Watch | None,
-    how: Mapping[str, Any] | None,
+    engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[Any], limits: Limits | None, watch: Watch | None
 ) -> LaunchResult:
     memory, printed = engine.image.memory, engine.library.output
     if not engine.image.resolve(kernel).defined:
         raise ValueError(f"the kernel '{kernel.name}' has no body")
     refuse_unexecuted(engine.image, kernel)
-    shape = launch_shape(*extents)
+    shape = launch_shape(options.grid, options.block)
     shape.check(kernel)
-    check_shared(kernel, engine.image.declared_shared(kernel), shared)
+    check_shared(kernel, engine.image.declared_shared(kernel), options.shared)
     printed.clear()
     try:
         packed, bank = engine.image.bank(kernel).pack(args, memory), None
@@ -78,11 +60,10 @@ def _launch(
         if watch is not None:
             from ptxvm.engine.watching import fresh, watched  # noqa: PLC0415 - only watched launches need it
 
-            counters = watched(engine, kernel, shape, bank.start, (shared, limits), watch, fresh(memory.table.items, args))
-        elif how is None:
-            counters = engine.launch(kernel, shape, bank.start, shared=shared, limits=limits)
+            new = fresh(memory.table.items, args)
+            counters = watched(watch.engine, kernel, shape, bank.start, options, limits, watch, new)
         else:
-            counters = engine.launch(kernel, shape, bank.start, shared=shared, limits=limits, given=packed.allocations, **how)
+            counters = engine.launch(kernel, shape, bank.start, options, limits=limits, given=packed.allocations)
         seconds = time.perf_counter() - began
     finally:
         hand_over(args)

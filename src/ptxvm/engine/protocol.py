@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ptxvm.analysis.program import Function
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
@@ -33,6 +36,12 @@ class Engine(Protocol):
         """The functions of the device, and what they printed."""
         ...
 
-    def launch(self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None) -> Counters:
-        """Run a grid to its end, or to the limits; `parameters` is the address of the parameter bank."""
+    def launch(
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
+        given: Sequence[Allocation] = (),
+    ) -> Counters:  # fmt: skip
+        """Run a grid, and those that it launches, to their end or to the limits.
+
+        `parameters` is the address of the parameter bank, `given` memory that the grid will use.
+        """
         ...

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters, Engine
 from ptxvm.machine.allocation import Allocation
@@ -23,8 +24,8 @@ class WatchedEngine(Engine, Protocol):
     """An engine that can be watched."""
 
     def watched(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None, watcher: Watcher,
-        seed: int | None,
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None,
+        watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
         """Run a grid to its end and tell a watcher what it does; `seed` shuffles the schedule."""
         ...
@@ -34,8 +35,8 @@ class Prefilter(Protocol):
     """A quick test whether a watcher would find anything."""
 
     def clears(
-        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None,
-        new: Sequence[Allocation],
+        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
+        limits: Limits | None, new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
         """Run the grid: what it did and printed; None, and memory is as before, where the watcher has to look at it.
 
@@ -46,12 +47,15 @@ class Prefilter(Protocol):
 
 @dataclass(slots=True)
 class Watch:
-    """A watcher of a launch, and how often the grid is run: once as usual, then in random schedules from a seed on.
+    """A watcher of a launch, the engine that reports to it, and how often the grid is run.
+
+    The first run has the usual schedule, the others have random ones, from a seed on.
 
     `checks` is what the watcher looks for; `prefilter` may clear a kernel of at least `least` threads before it is watched.
     """
 
     watcher: Watcher
+    engine: WatchedEngine
     schedules: int = 1
     seed: int | None = None
     checks: frozenset[str] = frozenset()
@@ -69,20 +73,19 @@ class Watch:
 
 
 def watched(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Limits | None], watch: Watch,
-    new: list[Allocation],
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
+    limits: Limits | None, watch: Watch, new: list[Allocation],
 ) -> Counters:  # fmt: skip
     """Run a grid for a watcher, unless the prefilter clears it."""
     if watch.prefilter is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
-        shared, limits = how
-        cleared = watch.prefilter.clears(watch, kernel, shape, parameters, shared=shared, limits=limits, new=new)
+        cleared = watch.prefilter.clears(watch, kernel, shape, parameters, options, limits=limits, new=new)
         if cleared is not None:
             counters, printed = cleared
             if printed:
                 engine.library.print(printed)
             return counters
     watch.watcher.launched(new)
-    return rehearse(engine, kernel, shape, parameters, how, watch)
+    return rehearse(engine, kernel, shape, parameters, options, limits, watch)
 
 
 def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
@@ -93,11 +96,12 @@ def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Alloca
 
 
 def rehearse(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Limits | None], watch: Watch
-) -> Counters:
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
+    limits: Limits | None, watch: Watch,
+) -> Counters:  # fmt: skip
     """Run the grid again and again from the same memory; leave what the first run did."""
     memory, printed = engine.image.memory, engine.library.output
-    (shared, limits), counted, output = how, Counters(), 0
+    counted, output = Counters(), 0
     before = Snapshot(memory.table.items) if watch.schedules > 1 else None
     after: Snapshot | None = None
     for number, seed in enumerate(watch.seeds):
@@ -108,9 +112,7 @@ def rehearse(
         watch.watcher.begin(Scene(kernel.name, shape, shared_variables(engine.image, kernel)), number, seed)
         try:
             with nullcontext() if not number else engine.library.silent():
-                counters = engine.watched(
-                    kernel, shape, parameters, shared=shared, limits=limits, watcher=watch.watcher, seed=seed
-                )
+                counters = engine.watched(kernel, shape, parameters, options, limits=limits, watcher=watch.watcher, seed=seed)
         except Fault as fault:  # of which nothing can go on
             if not watch.watcher.refused(fault, None, 0):
                 raise

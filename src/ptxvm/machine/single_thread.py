@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
 from ptxvm.machine.allocation import Allocation
@@ -29,8 +30,8 @@ class Touch:
     size: int
     count: int = 1
     parts: int = 1
-    order: str = "weak"
-    scope: str = ""
+    order: Order = Order.WEAK
+    scope: Scope | Literal[""] = ""
     proxy: str = "generic"
 
 
@@ -88,7 +89,7 @@ class Script(Protocol):
         """The bits that an atomic operation finds; `modify` says what it leaves, `compared` with what a `cas` compares."""
         ...
 
-    def fences(self, bound: Bound, order: str, scope: str) -> None:
+    def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
         """A fence."""
 
     def meets(self, meeting: Meeting) -> None:
@@ -104,7 +105,7 @@ class Script(Protocol):
     def learns(self, thread: int) -> None:
         """The last instruction has used what that thread gave."""
 
-    def finds_over(self, order: str, scope: str) -> None:
+    def finds_over(self, order: Order, scope: Scope) -> None:
         """What was read last said that a phase of an mbarrier is over."""
 
     def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:

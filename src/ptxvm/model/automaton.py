@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.single_thread import Enough, Holder, Meeting, Payload, Script, Stage, Touch
@@ -24,6 +25,8 @@ TURNS = 10_000
 EFFECTS = {"writes", "meets", "arrives", "copies", "groups", "awaits", "tells"}
 """What is said that is no mere reading, fencing or reckoning."""
 Answer = Hashable
+Answered: TypeAlias = Any
+"""What a script answers: the method that is asked says of which type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Call:
     given: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
 
-    def to(self, script: Script) -> Any:
+    def to(self, script: Script) -> Answered:
         """Say it."""
         return getattr(script, self.name)(*self.given, **self.named)
 
@@ -141,7 +144,7 @@ def automata(stage: Stage, threads: Sequence[Thread], locate: Locate, keep: Mapp
     return [Automaton(stage, n, partial(is_shared, thread), keep.get(thread.name, ())) for n, thread in enumerate(threads)]
 
 
-def answered(answer: Any) -> Answer:
+def answered(answer: Answered) -> Answer:
     """An answer as a key."""
     if isinstance(answer, Mapping):
         return tuple(sorted(answer.items()))
@@ -163,7 +166,7 @@ class Recorder:
         """Where the thread stands: where its run of instructions began, and what it was answered since then."""
         return self.question is None, self.standing(), tuple(self.since)
 
-    def _ask(self, call: Call) -> Any:
+    def _ask(self, call: Call) -> Answered:
         if not self.left:
             self.question = call
             raise Enough
@@ -173,7 +176,7 @@ class Recorder:
         self.turns = 0
         return answer
 
-    def _say(self, name: str, *given: Any, **named: Any) -> None:
+    def _say(self, name: str, *given: object, **named: object) -> None:
         self.said.append(Call(name, given, named))
 
     # ── what asks ───────────────────────────────────────────────────────────────────────
@@ -217,7 +220,7 @@ class Recorder:
         """Note it."""
         self._say("writes", touch, values)
 
-    def fences(self, bound: Bound, order: str, scope: str) -> None:
+    def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
         """Note it."""
         self._say("fences", bound, order, scope)
 
@@ -233,7 +236,7 @@ class Recorder:
         """Note it."""
         self._say("learns", thread)
 
-    def finds_over(self, order: str, scope: str) -> None:
+    def finds_over(self, order: Order, scope: Scope) -> None:
         """Note it."""
         self._say("finds_over", order, scope)
 

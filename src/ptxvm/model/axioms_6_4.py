@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.model.events import Kind
 from ptxvm.model.execution import Execution
 from ptxvm.model.relations import Events, Relation
@@ -79,12 +80,12 @@ class PTX64(Execution):
     @cached_property
     def releases(self) -> Events:
         """8.4: the write of a release operation."""
-        return self.those(lambda e: e.kind is Kind.WRITE and e.order == "release")
+        return self.those(lambda e: e.kind is Kind.WRITE and e.order is Order.RELEASE)
 
     @cached_property
     def acquires(self) -> Events:
         """8.4: the read of an acquire operation; `red` is no read operation."""
-        return self.those(lambda e: e.kind is Kind.READ and e.order == "acquire" and not e.is_red)
+        return self.those(lambda e: e.kind is Kind.READ and e.order is Order.ACQUIRE and not e.is_red)
 
     @cached_property
     def strong_reads(self) -> Events:

@@ -14,9 +14,6 @@ from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.events import Kind
 from ptxvm.model.relations import Events, Relation
 
-RELEASING = {"release", "acq_rel", "sc"}
-ACQUIRING = {"acquire", "acq_rel", "sc"}
-
 
 class PTX91(PTX64):
     """An execution as PTX 9.1 sees it."""
@@ -60,12 +57,12 @@ class PTX91(PTX64):
     @cached_property
     def releasing_fences(self) -> Events:
         """8.8: a release pattern begins with a fence that releases."""
-        return self.those(lambda e: e.kind is Kind.FENCE and e.order in RELEASING)
+        return self.those(lambda e: e.kind is Kind.FENCE and e.order.releases)
 
     @cached_property
     def acquiring_fences(self) -> Events:
         """8.8: an acquire pattern ends with a fence that acquires."""
-        return self.those(lambda e: e.kind is Kind.FENCE and e.order in ACQUIRING)
+        return self.those(lambda e: e.kind is Kind.FENCE and e.order.acquires)
 
     # ── 8.9.5: causality keeps to proxies ───────────────────────────────────────────────
 

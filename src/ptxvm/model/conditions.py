@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 from ptxvm.model.values import COMPARISONS
 
@@ -52,6 +52,10 @@ class Condition:
         return self.text
 
 
+Truth: TypeAlias = Any
+"""True, False, or a formula of z3, which has no types."""
+
+
 def condition(text: str) -> Condition:
     """Read a condition: disjunctions of conjunctions of comparisons, `~` and parentheses."""
     reader = _Reader(text)
@@ -61,7 +65,7 @@ def condition(text: str) -> Condition:
     return Condition(text, partial(_holds, steps), frozenset(reader.names), frozenset(reader.numbers))
 
 
-def both(truths: Iterable[Any]) -> Any:
+def both(truths: Iterable[Truth]) -> Truth:
     """Are all true?  A truth may be a formula of z3, which has `&`, `|` and `~` too."""
     open_ones = []
     for truth in truths:
@@ -72,24 +76,24 @@ def both(truths: Iterable[Any]) -> Any:
     return reduce(operator.and_, open_ones) if open_ones else True
 
 
-def either(truths: Iterable[Any]) -> Any:
+def either(truths: Iterable[Truth]) -> Truth:
     """Is one true?"""
     return negated(both(negated(truth) for truth in truths))
 
 
-def negated(truth: Any) -> Any:
+def negated(truth: Truth) -> Truth:
     """The opposite."""
     return not truth if isinstance(truth, bool) else ~truth
 
 
-Comparison = Callable[[State], Any]
+Comparison = Callable[[State], Truth]
 Step = Comparison | tuple[str, int]
 """A comparison, or an operator with the number of truths that it takes."""
 
 
-def _holds(steps: Sequence[Step], state: State) -> Any:
+def _holds(steps: Sequence[Step], state: State) -> Truth:
     """What the steps of a condition come to, in postfix order."""
-    truths: list[Any] = []
+    truths: list[Truth] = []
     for step in steps:
         if not isinstance(step, tuple):
             truths.append(step(state))

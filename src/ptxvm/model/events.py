@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.model.program import Barrier, Location, Proxy, Thread
 from ptxvm.model.values import Key, Value
 
@@ -39,7 +40,7 @@ class Event:
     start: int = 0
     end: int = 0
     location: Location | None = None
-    order: str = "weak"
+    order: Order = Order.WEAK
     scope: str = ""
     proxy: Proxy | str = "generic"
     value: Value = 0
@@ -66,7 +67,7 @@ class Event:
     @property
     def is_strong(self) -> bool:
         """PTX 8.4: a fence, or a memory operation with an order other than weak."""
-        return self.kind is Kind.FENCE or (self.is_memory and self.order != "weak")
+        return self.kind is Kind.FENCE or (self.is_memory and self.order.strong)
 
     def __str__(self) -> str:
         where = self.thread.name if self.thread else "init"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Self
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.relations import Events, Relation
@@ -73,7 +74,7 @@ class Execution:
     @cached_property
     def fence_scs(self) -> Events:
         """`fence.sc`, which `membar` is too."""
-        return self.those(lambda e: e.kind is Kind.FENCE and e.order == "sc")
+        return self.those(lambda e: e.kind is Kind.FENCE and e.order is Order.SC)
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 

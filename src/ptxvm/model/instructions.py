@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.model.conditions import NotALitmusTest
 from ptxvm.model.program import (
     Atomic,
@@ -34,8 +35,8 @@ PROXIES: dict[str, Proxy] = {
     "suld": "surface", "sust": "surface", "suatom": "surface", "sured": "surface",
     "ldc": "constant", "cold": "constant",
 }  # fmt: skip
-ORDERS = {"weak", "relaxed", "acquire", "release", "acq_rel", "sc", "volatile", "mmio"}
-SCOPES = {"cta", "cluster", "gpu", "sys"}
+ORDERS = {str(order) for order in Order}
+SCOPES = {str(scope) for scope in Scope}
 SPACES = {"global", "shared", "const", "param", "local"}
 KNOWN = ORDERS | SCOPES | SPACES | ARITHMETIC.keys() | {"cas"}
 COMPARE = {"beq": "==", "bne": "!=", "bge": ">=", "ble": "<=", "bgt": ">", "blt": "<"}
@@ -75,7 +76,7 @@ def _instruction(opcode: str, modifiers: list[str], operands: list[str], text: s
     if opcode in ARITHMETIC:
         return [Compute(opcode, operands[0], operand(operands[1]), operand(operands[2]), text=text)]
     if opcode == "membar":
-        return [Fence("sc", MEMBAR[modifiers[0]], text=text)]
+        return [Fence(Order.SC, MEMBAR[modifiers[0]], text=text)]
     if opcode == "fence":
         return _fence(modifiers, text)
     if opcode == "mbarrier":
@@ -108,7 +109,7 @@ def _fence(modifiers: list[str], text: str) -> list[Instruction | str]:
     order, scope = modifiers if modifiers[0] in ORDERS else ("acq_rel", modifiers[0])
     if order not in ORDERS or scope not in SCOPES:
         raise ValueError(text)
-    return [Fence(order, scope, text=text)]
+    return [Fence(Order(order), scope, text=text)]
 
 
 def _barrier(modifiers: list[str], operands: list[str], text: str) -> Instruction:
@@ -143,14 +144,14 @@ def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Inst
 
     This is what PTX 8.8 says of both, as release and acquire patterns; phases are not modelled: one is enough here.
     """
-    order = next((m for m in modifiers if m in ORDERS), "")
+    order = next((Order(m) for m in modifiers if m in ORDERS), None)
     scope = next((m for m in modifiers if m in SCOPES), "cta")
     if modifiers[0] == "arrive":
-        return [Atomic("add", None, location(operands[-1]), (1,), order=order or "release", scope=scope, text=text)]
+        return [Atomic("add", None, location(operands[-1]), (1,), order=order or Order.RELEASE, scope=scope, text=text)]
     if modifiers[0] != "wait":
         raise ValueError(text)
     again, register = f"{text} again", f"#{operands[0].strip('[]')}"
-    read = Load((register,), (location(operands[0]),), order=order or "acquire", scope=scope, text=text)
+    read = Load((register,), (location(operands[0]),), order=order or Order.ACQUIRE, scope=scope, text=text)
     return [again, read, Branch("!=", register, operand(operands[1]), again, text=text)]
 
 
@@ -160,13 +161,14 @@ def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -
         if modifier not in KNOWN and not re.fullmatch(r"v\d|[busf]\d+", modifier):
             raise ValueError(f".{modifier} is not known")
     is_atomic = opcode in ("atom", "suatom", "red", "sured")
-    order = next((m for m in modifiers if m in ORDERS - {"mmio"}), "relaxed" if is_atomic or "mmio" in modifiers else "weak")
+    unsaid = Order.RELAXED if is_atomic or "mmio" in modifiers else Order.WEAK
+    order = next((Order(m) for m in modifiers if m in ORDERS - {"mmio"}), unsaid)
     scope = next((m for m in modifiers if m in SCOPES), "sys" if "mmio" in modifiers else "gpu" if is_atomic else "")
     vector = next((int(m[1:]) for m in modifiers if re.fullmatch(r"v\d", m)), 1)
     size = _size(modifiers)
-    if order == "volatile":  # 8.4.2: relaxed, of system scope
-        order, scope = "relaxed", scope or "sys"
-    if (order == "weak") != (not scope):
+    if order is Order.VOLATILE:  # 8.4.2: relaxed, of system scope
+        order, scope = Order.RELAXED, scope or "sys"
+    if (order is Order.WEAK) != (not scope):
         raise ValueError(f".{order} has " + ("no scope" if scope else "a scope: .cta, .cluster, .gpu or .sys"))
     if is_atomic:
         register = None if "red" in opcode else operands.pop(0)

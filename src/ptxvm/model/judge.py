@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import factorial, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.machine import options
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
-from ptxvm.model.conditions import CannotSolve, both, negated
+from ptxvm.model.conditions import CannotSolve, Truth, both, negated
 from ptxvm.model.deadline import OutOfTime, patience, seconds_left
 from ptxvm.model.ending import Ending
 from ptxvm.model.enumerate import LOOPS, Candidate, Search, may_take
@@ -24,6 +25,9 @@ from ptxvm.model.liveness import termination
 from ptxvm.model.overruled import overruled
 from ptxvm.model.paths import paths
 from ptxvm.model.program import Atomic, Fence, Instruction, Load, Location, Store
+
+if TYPE_CHECKING:
+    from ptxvm.model.solve import Question
 
 MODELS: dict[str, type[PTX64]] = {"6.4": PTX64, "9.1": PTX91}
 WORDS = {"exists": ("allowed", "forbidden"), "not_exists": ("allowed", "forbidden"), "forall": ("violated", "holds")}
@@ -160,7 +164,7 @@ def choices(test: Test) -> int:
     code = [one for thread in test.threads for one in thread.code]
     reads = Counter(at.variable for one in code for at in _places(one, Load))
     writes = Counter(at.variable for one in code for at in _places(one, Store))
-    fences = sum(isinstance(one, Fence) and one.order == "sc" for one in code)
+    fences = sum(isinstance(one, Fence) and one.order is Order.SC for one in code)
     each = ((writes[name] + 1) ** reads[name] * factorial(min(writes[name], 20)) for name in reads.keys() | writes.keys())
     return int(prod(each)) << fences * (fences - 1) // 2
 
@@ -202,7 +206,7 @@ class _Inquiry:
         self.found, self.telling, self.races = False, (False, -1), set[Race]()
         self.hangs = self.explains = False
 
-    def answers(self, state: Mapping[str, Any]) -> Any:
+    def answers(self, state: Mapping[str, Any]) -> Truth:
         """Is it the state of which the question asks whether there is one?"""
         asked = self.test.condition.holds(state)
         wanted = negated(asked) if self.test.quantifier == "forall" else asked
@@ -264,7 +268,7 @@ class _Inquiry:
             self.test.physical(event.location.variable) for event in events if event.thread is not None and event.location
         }
 
-    def ask(self, question: Any) -> None:
+    def ask(self, question: Question) -> None:
         """What z3 finds along some paths: races, an answer to the question, and then final states that differ."""
         self.touch(question.start.events)
         self.races |= {

@@ -246,7 +246,7 @@ class KernelMachine:
     def _write(self, state: Turn, number: int, touch: Touch, values: Sequence[int]) -> Turn:
         """Memory after a write: what it is morally strong with, and what its thread wrote before, is gone."""
         memory = dict(state.memory)
-        scope = touch.scope if touch.order != "weak" else ""
+        scope = touch.scope if touch.order.strong else ""
         for location, value in zip(self._places(touch, number), values, strict=False):
             for cell in self._cells(location):
                 part = value >> 8 * (cell[1] - location.offset) & (1 << 8 * (cell[2] - cell[1])) - 1

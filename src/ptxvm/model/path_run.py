@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
@@ -16,12 +17,17 @@ from ptxvm.machine.single_thread import Enough, Holder, Meeting, Payload, Touch
 from ptxvm.model.copying import Copying
 from ptxvm.model.dependencies import NONE, Dependencies
 from ptxvm.model.events import Event, Kind
-from ptxvm.model.paths import FOREVER, ORDERS, Encounter, Exchange, Path, Taken
+from ptxvm.model.paths import FOREVER, Encounter, Exchange, Path, Taken
 from ptxvm.model.program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Read
 from ptxvm.syntax import tree
 
-STRONG = {"volatile": "relaxed"}
+STRONG = {Order.VOLATILE: Order.RELAXED}
+C = TypeVar("C")
+
+EventField: TypeAlias = Any
+"""A field of an `Event`; its name says of which type."""
+
 MANY = 64
 """So many chains of writes behind a value are followed."""
 
@@ -163,7 +169,7 @@ class Walk:
         if start is None:
             raise Unsupported(f"'{touch.bound.i.mnemonic}' on memory of one thread, in a litmus kernel")
         size, keys, old = touch.size // touch.parts, [], 0
-        acquires, releases = ORDERS.get(touch.order, ("relaxed", "relaxed"))
+        acquires, releases = touch.order.halves
         is_red = not touch.bound.i.destinations()
         for n in range(touch.parts):
             location = Location(start[0], start[1] + n * size, size)
@@ -194,16 +200,17 @@ class Walk:
         self.path.taken.append(Taken("==", Read(key), value, outcome=True))
         return value
 
-    def _one_of(self, choices: Sequence[Any]) -> Any:
+    def _one_of(self, choices: Sequence[C]) -> C:
         """What was chosen for this time, or the first; the others are left for later."""
         if self.reads_so_far == len(self.chosen):
             first, *rest = choices
             self.others += [[*self.chosen, other] for other in rest]
             self.chosen.append(first)
         self.reads_so_far += 1
-        return self.chosen[self.reads_so_far - 1]
+        chosen: C = self.chosen[self.reads_so_far - 1]
+        return chosen
 
-    def finds_over(self, order: str, scope: str) -> None:
+    def finds_over(self, order: Order, scope: Scope) -> None:
         """The read before this one has the order of the instruction: where the phase goes on, it acquires nothing."""
         self.path.events[-1] = replace(self.path.events[-1], order=order, scope=scope)
 
@@ -267,7 +274,7 @@ class Walk:
         if kind != "copies":
             after |= {self._fence_async(after, end=FOREVER)}
         location, key = Location(start[0], start[1], touch.size), self._key
-        acquires, releases = ORDERS.get(touch.order, ("relaxed", "relaxed"))
+        acquires, releases = touch.order.halves
         many: dict[str, Any] = {"atomic": key, "end": FOREVER, "proxy": "generic"}
         self._add(Kind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
         value = modify(self._choose(key, location))
@@ -277,12 +284,13 @@ class Walk:
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
-    def fences(self, bound: Bound, order: str, scope: str) -> None:
+    def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
         """A fence, or a proxy fence: the instruction tells."""
         self._comes_to(bound)
         proxy = proxy_of_fence(bound.i)
         kind = Kind.FENCE if proxy is None else Kind.PROXY_FENCE
-        self._put(kind, bound, bound.node.head, order=order, scope=scope, proxy=proxy or "generic")
+        ordered = order if isinstance(order, Order) else Order.WEAK  # what a proxy fence orders, its proxy says
+        self._put(kind, bound, bound.node.head, order=ordered, scope=scope, proxy=proxy or "generic")
         self.path.time += 2
 
     def meets(self, meeting: Meeting) -> None:
@@ -355,14 +363,14 @@ class Walk:
             self.running, self.elements = bound.node.start, 0
             self.turns[self.running] += 1
 
-    def _add(self, kind: Kind, touch: Touch, location: Location, **what: Any) -> Key:
+    def _add(self, kind: Kind, touch: Touch, location: Location, **what: EventField) -> Key:
         what.setdefault("order", STRONG.get(touch.order, touch.order))
-        scope = touch.scope if what["order"] != "weak" else ""
+        scope = touch.scope if what["order"] is not Order.WEAK else ""
         what.setdefault("proxy", touch.proxy)
         what["data"] = what.get("data", NONE) | self.flow.of_operands("a")
         return self._put(kind, touch.bound, describe(touch.bound, location), location=location, scope=scope, **what)
 
-    def _put(self, kind: Kind, bound: Bound, text: str, **what: Any) -> Key:
+    def _put(self, kind: Kind, bound: Bound, text: str, **what: EventField) -> Key:
         key, time = self._key, self.path.time
         control, end = self.flow.control | self.flow.of_guard(bound), what.pop("end", time + 1)
         event = Event(kind, key, text, self.path.thread, time, end, control=control, made_of=self.path.done, **what)

@@ -206,12 +206,8 @@ def _barrier(path: Path, barrier: Barrier) -> None:
         path.add(Kind.WAIT, barrier, barrier=barrier, identity=identity, count=count)
 
 
-ORDERS = {"acq_rel": ("acquire", "release"), "acquire": ("acquire", "relaxed"), "release": ("relaxed", "release")}
-"""What an order of an atomic operation says of its read and of its write."""
-
-
 def _atomic_read(path: Path, atom: Atomic) -> Read:
-    order = ORDERS.get(atom.order, ("relaxed", "relaxed"))[0]
+    order = atom.order.halves[0]
     key: Key = (path.thread.name, len(path.events))
     path.add(Kind.READ, atom, location=atom.location, order=order, atomic=key, is_red=atom.register is None)
     if atom.register:
@@ -220,7 +216,7 @@ def _atomic_read(path: Path, atom: Atomic) -> Read:
 
 
 def _atomic_write(path: Path, atom: Atomic, value: Value) -> None:
-    order = ORDERS.get(atom.order, ("relaxed", "relaxed"))[1]
+    order = atom.order.halves[1]
     key = path.events[-1].key
     path.time += 1
     path.add(Kind.WRITE, atom, location=atom.location, order=order, atomic=key, value=value, data=reads_in(value))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ptxvm.algebra.memory_order import Order
+
 Operand = int | str
 """A number, or the name of a register."""
 
@@ -35,7 +37,7 @@ class Instruction:
 class Access(Instruction):
     """What all memory operations have (PTX 8.4): an order, the scope that a strong one names, and a proxy."""
 
-    order: str = field(kw_only=True, default="weak")
+    order: Order = field(kw_only=True, default=Order.WEAK)
     scope: str = field(kw_only=True, default="")
     proxy: Proxy = field(kw_only=True, default="generic")
 
@@ -83,7 +85,7 @@ class WaitForCopies(Instruction):
 class Fence(Instruction):
     """`fence` and `membar`."""
 
-    order: str
+    order: Order
     scope: str
 
 

@@ -7,7 +7,7 @@ takes, the order of fence.sc pairs, coherence order.  The axioms are those that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import z3
 
@@ -38,6 +38,13 @@ OPERATIONS = {
     "inc": lambda a, b: z3.If(a >= b, z3.BitVecVal(0, BITS), a + 1),
     "dec": lambda a, b: z3.If(z3.Or(a == 0, a > b), b, a - 1),
 }
+
+
+Term: TypeAlias = Any
+"""A number, or a bit vector of z3, which has no types."""
+
+Axioms: TypeAlias = Any
+"""`PTX64` over relations whose pairs are formulas."""
 
 
 class Question:
@@ -75,7 +82,7 @@ class Question:
             raise CannotSolve("z3 is not asked about accesses of several sizes")
         return cells
 
-    def value(self, value: Value) -> Any:
+    def value(self, value: Value) -> Term:
         """A value as a term."""
         if isinstance(value, int):
             return z3.BitVecVal(value, BITS)
@@ -112,7 +119,7 @@ class Question:
         self.solver.add(*(z3.Or(rows[a][b], rows[b][a]) for a, b in x.either_way if a < b))
         return Symbolic(rows, x.count)
 
-    def execution(self) -> Any:
+    def execution(self) -> Axioms:
         """An execution with conditions, on which the properties of the model work."""
         x = self.start.given()
         x.__dict__.update({name: Symbolic.of(held) for name, held in x.__dict__.items() if isinstance(held, Relation)})
@@ -203,7 +210,7 @@ class Question:
             raise CannotSolve("z3 is not asked about parts of the elements of an array")
         return list(elements.named(variable, 0))[start // elements.size]
 
-    def signed(self, variable: str, value: Any) -> Any:
+    def signed(self, variable: str, value: Term) -> Term:
         """A final value with its sign, if its type has one."""
         elements = self.test.elements.get(variable)
         if elements is None or not elements.signed:
@@ -212,7 +219,7 @@ class Question:
 
     # ── what is asked ───────────────────────────────────────────────────────────────────
 
-    def holds_for(self, formula: Any) -> z3.ModelRef | None:
+    def holds_for(self, formula: Truth) -> z3.ModelRef | None:
         """An execution with which a formula holds."""
         left = seconds_left()
         if left is not None:
@@ -231,7 +238,7 @@ class Question:
         """The final state of an execution."""
         return tuple(sorted((name, number(found, value)) for name, value in self.state.items()))
 
-    def differs(self, outcome: tuple[tuple[str, int], ...]) -> Any:
+    def differs(self, outcome: tuple[tuple[str, int], ...]) -> Truth:
         """The final state is another."""
         return z3.Or(*(self.state[name] != value for name, value in outcome))
 
@@ -265,7 +272,7 @@ def is_so(found: z3.ModelRef, truth: Truth) -> bool:
     return truth is True or bool(z3.is_true(found.eval(truth, model_completion=True)))
 
 
-def number(found: z3.ModelRef, value: Any) -> int:
+def number(found: z3.ModelRef, value: Term) -> int:
     """A term's value, with its sign."""
     held: int = found.eval(value, model_completion=True).as_signed_long()
     return held

@@ -5,14 +5,15 @@ They have the operators of `Relation`, so the properties of `axioms_6_4` and `ax
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import z3
 
 from ptxvm.model.relations import Events, Relation
 
-Truth = Any
+Truth: TypeAlias = Any
+"""True, False, or a formula of z3, which has no types."""
 """True, or a formula; what is false is left out."""
 
 
@@ -85,7 +86,7 @@ class Symbolic:
     def __rsub__(self, other: Relation) -> Symbolic:
         return Symbolic.of(other) - self
 
-    def _each(self, change: Any) -> Symbolic:
+    def _each(self, change: Callable[[int, int, Truth], Truth]) -> Symbolic:
         rows: dict[int, dict[int, Truth]] = {}
         for a, b, truth in self.items():
             changed = change(a, b, truth)

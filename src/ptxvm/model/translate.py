@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.isa.special_registers import WARP
 from ptxvm.model.conditions import REGISTER, Condition
 from ptxvm.model.litmus_test import Test
@@ -212,7 +213,7 @@ class _Translation:
         size, operation, values = self.size(one.location), one.operation, list(one.operands)
         if operation not in TYPES or size != WORD:
             raise Untranslatable(f"`{one.text}`")
-        if one.register is None and (operation in ("exch", "cas") or one.order in ("acquire", "acq_rel")):
+        if one.register is None and (operation in ("exch", "cas") or one.order.acquires):
             raise Untranslatable(f"`{one.text}`: `red` has no such form")
         head = f"{ordered(one)}.global.{operation}.{TYPES[operation]}{8 * size}"
         place, given = f"[{self.address(one.location)}]", ", ".join(operand(thread, value) for value in values)
@@ -271,9 +272,9 @@ def ordered(one: Access) -> str:
     """Order and scope."""
     if one.proxy != "generic":
         raise Untranslatable(f"`{one.text}`: another proxy")
-    if one.order == "sc" or (one.order != "weak" and not one.scope):
+    if one.order is Order.SC or (one.order.strong and not one.scope):
         raise Untranslatable(f"`{one.text}`")
-    if one.order == "weak":
+    if one.order is Order.WEAK:
         return "" if isinstance(one, Atomic) else ".weak"
     return f".{one.order}.{one.scope}"
 

@@ -18,6 +18,7 @@ from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import names_in
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
+from ptxvm.engine.operands import OperandValue
 from ptxvm.isa.model import PORTS
 from ptxvm.isa.special_registers import WARP, lookup
 from ptxvm.reference.reading import Reading
@@ -178,12 +179,12 @@ class Evaluator:
     given: Mapping[str, int]
     quantities: dict[tuple[str, str], Quantity] = field(default_factory=dict)
 
-    def operand(self, name: str) -> Any:
+    def operand(self, name: str) -> OperandValue:
         """An operand as the meaning takes it; None where it was left out."""
         found = next(((node, type) for operand, node, type in _sources(self.reading) if operand == name), None)
         return None if found is None else self.value(name, found[0], found[1])
 
-    def value(self, operand: str, node: tree.Operand, type: Type | None) -> Any:
+    def value(self, operand: str, node: tree.Operand, type: Type | None) -> OperandValue:
         """A node as a Value, or a list of them."""
         type = type or _declared(self.reading, operand)
         match node:

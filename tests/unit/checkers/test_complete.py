@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.shadow import Packing
@@ -39,6 +40,7 @@ class Step:
     attributes: dict[str, Any] = field(init=False)
 
     def __post_init__(self):
+        self.order, self.scope = Order(self.order), Scope(self.scope)
         self.attributes = {"order": self.order, "scope": self.scope, "proxy": self.proxy}
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 
 import numpy as np
@@ -20,9 +20,11 @@ from ptxvm.engine.interp.random_schedule import RandomSchedule
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched import WatchedCohort, Watching
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import shared_variables
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.events import Scene, Watcher
@@ -65,21 +67,22 @@ class Interpreter:
         return self.executable.library
 
     def launch(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, limits: Limits | None = None
-    ) -> Counters:
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
+        given: Sequence[Allocation] = (),
+    ) -> Counters:  # fmt: skip
         """Run a grid, and those that it launches, to their end.
 
         `parameters` is the address of the parameter bank.
         """
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            return self._run(self.executable, kernel, shape, parameters, (shared, limits), begin)
+            return self._run(self.executable, kernel, shape, parameters, shared, limits, begin)
 
-        return self.executable.children.grid(run, kernel, shape, parameters, shared)
+        return self.executable.children.grid(run, kernel, shape, parameters, options.shared)
 
     def watched(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None, watcher: Watcher,
-        seed: int | None,
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None,
+        watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
         """The same, telling a watcher what the grid does; `seed` shuffles the schedule."""
         family = Family(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
@@ -90,15 +93,14 @@ class Interpreter:
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             begin = partial(begin_watched, following, family.scene, seed)
-            return self._run(code, kernel, shape, parameters, (shared, limits), begin)
+            return self._run(code, kernel, shape, parameters, shared, limits, begin)
 
-        return code.children.grid(run, kernel, shape, parameters, shared, family)
+        return code.children.grid(run, kernel, shape, parameters, options.shared, family)
 
     def _run(
-        self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, how: tuple[int, Limits | None],
-        begin: Begin,
+        self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, shared: int,
+        limits: Limits | None, begin: Begin,
     ) -> Counters:  # fmt: skip
-        shared, limits = how
         routine = code.routine(kernel)
         if routine is None:
             raise ValueError(f"the kernel '{kernel.name}' has no body")

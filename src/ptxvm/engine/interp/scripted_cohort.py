@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class ScriptedMemory(LaneMemory):
             raise Unsupported(f"'{access.bound.i.mnemonic}' in a litmus kernel: a scalar has up to 64 bits (PTX 8.2.4)")
         ((allocation, _, offsets),) = self.touched(access, lanes, address)
         order = access.attributes.get("order") or Order.WEAK
-        scope = "" if order == Order.WEAK else access.attributes.get("scope") or Scope.SYS
+        scope: Scope | Literal[""] = "" if order is Order.WEAK else access.attributes.get("scope") or Scope.SYS
         size, parts = access.type.bytes, PACKED.get(access.type, 1)
         proxy = access.attributes.get("proxy") or "generic"
         return Touch(access.bound, allocation, int(np.ravel(offsets)[0]), size, access.count, parts, order, scope, proxy)
@@ -200,7 +200,7 @@ class LoneCopies(Copies):
             cohort.script.copies(copying.bound, copying.kind, sources, target)
         if copying.told is not None and copying.update is not None and len(begun.lanes):
             touch = cohort.mem.touch(copying.told, begun.lanes[:1], begun.told[:1])
-            touch = replace(touch, order="release", scope="cluster")  # PTX 9.7.9.25.4.1
+            touch = replace(touch, order=Order.RELEASE, scope=Scope.CLUSTER)  # PTX 9.7.9.25.4.1
             amount = begun.amount[:1].astype(np.uint64)
             cohort.script.tells(touch, copying.kind, modification(copying.told, copying.update, [amount]), last=True)
 

@@ -19,10 +19,12 @@ from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.scripted_cohort import LoneCohort, bits, members_of
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.passing import Argument, Formal
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import Snapshot
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
@@ -50,16 +52,17 @@ class Alone:
         return self.interpreter.library
 
     def launch(
-        self, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int = 0, limits: Limits | None = None
-    ) -> Counters:
-        """Set the stage; `limits` are for engines that run the grid."""
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
+        given: Sequence[Allocation] = (),
+    ) -> Counters:  # fmt: skip
+        """Set the stage; `limits` and `given` are for engines that run the grid."""
         memory = self.image.memory
         before = Snapshot(memory.table.items)
         code = Executable(self.image)
         routine = code.routine(kernel)
         if routine is None:
             raise ValueError(f"the kernel '{kernel.name}' has no body")
-        stage = InterpretedStage(code, routine, shape, parameters, shared, self.interpreter.stack_size(routine))
+        stage = InterpretedStage(code, routine, shape, parameters, options.shared, self.interpreter.stack_size(routine))
         try:
             with np.errstate(all="ignore"):
                 self.explore(stage)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,12 +17,13 @@ from ptxvm.engine.jit.run.compiled import Compiled
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.engine.jit.run.signals import Signals
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
-from ptxvm.machine.launch import Extent, LaunchShape
+from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Jit:
         self.image = image
         self.code_cache = CodeCache(image)
         self._compiled: dict[Specialisation, Compiled] = {}
-        self._relaunches: dict[Hashable, Relaunch] = {}
+        self._relaunches: dict[tuple[Function, LaunchOptions], Relaunch] = {}
         self._takes: dict[Function, bool] = {}
         self.seconds = 0.0  # that launches have waited for compilation
 
@@ -98,66 +98,52 @@ class Jit:
             self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + MOST_COPIES < MOST_FRAMES
         return self._takes[kernel]
 
-    def repeat(self, what: Hashable, args: Sequence[Any]) -> LaunchResult | None:
+    def repeat(self, kernel: Function, options: LaunchOptions, args: Sequence[Any]) -> LaunchResult | None:
         """Run a relaunch that `prepare` made ready; None where the launch must take the usual way."""
-        try:
-            found = self._relaunches.get(what)
-        except TypeError:  # extents may be lists
-            return None
+        found = self._relaunches.get((kernel, options))
         if found is None:
             return None
         if not found.valid:
-            del self._relaunches[what]
+            del self._relaunches[kernel, options]
             return None
         result = found.run(args)
         if tiering.pays(found.compiled):
             tiering.improve(found.compiled, partial(self.code_cache.get, found.wanted))
         return result
 
-    def prepare(
-        self, what: Hashable, kernel: Function, extents: tuple[Extent, Extent], how: tuple[int, bool, bool, int | None]
-    ) -> None:
-        """Prepare relaunches like a launch that has ended, if it was short; `repeat` finds them by `what`.
-
-        `extents` are those of the grid and of the CTA; `how` is the dynamic shared memory, `fast`, `trusted`, and the number
-        of host threads.
-        """
-        shape, (shared, fast, trusted, threads) = LaunchShape(*extents), how
-        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted)
+    def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
+        """Prepare relaunches like a launch that has ended, if it was short; `repeat` finds them by kernel and options."""
+        wanted = Specialisation(self.image.resolve(kernel), shape.block, options.shared, options.fast, trusted=options.trusted)
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.launches < OFTEN:
             return
         from ptxvm.engine.jit.run.relaunch import Relaunch, limit, may_repeat  # noqa: PLC0415 - a single launch does not need it
 
-        short = limit(threads or cta_distribution.usual_threads())
+        short = limit(options.threads or cta_distribution.usual_threads())
         if may_repeat(compiled, shape, short):
             if len(self._relaunches) >= REPEATS:
                 self._relaunches.clear()
-            ready = Relaunch(wanted, compiled, shape, self.image.bank(kernel), short)
-            with suppress(TypeError):  # extents may be lists
-                self._relaunches[what] = ready
+            self._relaunches[kernel, options] = Relaunch(wanted, compiled, shape, self.image.bank(kernel), short)
 
     def launch(
         self,
         kernel: Function,
         shape: LaunchShape,
         parameters: int,
+        options: LaunchOptions,
         *,
-        shared: int = 0,
         limits: Limits | None = None,
         given: Sequence[Allocation] = (),
-        threads: int | None = None,
-        fast: bool = False,
-        trusted: bool = False,
     ) -> Counters:
         """Run a grid, and those that it launches, to their end.
 
-        `parameters` is the address of the parameter bank, `given` memory that the grid will use.  `threads` is the number of
-        host threads; by default `PTXVM_THREADS`, or one for each processor.
+        `parameters` is the address of the parameter bank, `given` memory that the grid will use.  The number of host threads
+        is by default `PTXVM_THREADS`, or one for each processor.
         """
         metered = limits is not None and limits.counts
-        wanted = Specialisation(self.image.resolve(kernel), shape.block, shared, fast, trusted=trusted, metered=metered)
-        usual = 1 if metered else threads or cta_distribution.usual_threads()
+        function = self.image.resolve(kernel)
+        wanted = Specialisation(function, shape.block, options.shared, options.fast, trusted=options.trusted, metered=metered)
+        usual = 1 if metered else options.threads or cta_distribution.usual_threads()
         if not self.compiled(wanted, shape).facts.launches:
             return self._grid(wanted, shape, parameters, given, usual, limits)
         from ptxvm.engine.dynamic_parallelism import Children  # noqa: PLC0415 - few kernels launch others
@@ -168,7 +154,7 @@ class Jit:
             each = wanted._replace(function=self.image.resolve(kernel), block=shape.block, shared=shared)
             return self._grid(each, shape, parameters, given, usual, limits, children)
 
-        return children.grid(run, kernel, shape, parameters, shared)
+        return children.grid(run, kernel, shape, parameters, options.shared)
 
     def _grid(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, given: Sequence[Allocation], threads: int,

@@ -33,6 +33,7 @@ from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import Watch
@@ -60,15 +61,17 @@ class Prefilter:
         self._spare: dict[int, Bytes] = {}
 
     def clears(
-        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, *, shared: int, limits: Limits | None,
-        new: Sequence[Allocation],
+        self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
+        limits: Limits | None, new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
         """Run the grid; returns its counters and output, or None, with memory restored, if the exact checker must run it."""
         if not watch.checks:
             return None
         observed: ObservedLaunch | None = None
         metered = limits is not None and limits.counts
-        wanted = Specialisation(self.jit.image.resolve(kernel), shape.block, shared, checks=watch.checks, metered=metered)
+        wanted = Specialisation(
+            self.jit.image.resolve(kernel), shape.block, options.shared, checks=watch.checks, metered=metered
+        )
         try:
             translated = self.jit.code_cache.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)

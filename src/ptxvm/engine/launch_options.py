@@ -1,0 +1,31 @@
+"""The options of a launch: what a caller asks of the grid and of the engine, checked and in one record."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LaunchOptions(NamedTuple):
+    """Everything that a launch is asked for beside its kernel, its arguments and its checks.
+
+    A named tuple, since compiled code looks for short launches by kernel and options.  `shared` counts the bytes of dynamic
+    shared memory, `steps` the instructions that all threads may execute, `timeout` the seconds.  `threads` of the host run
+    the grid, `fast` arithmetic may approximate, and a `trusted` kernel is not checked: these are for the JIT.
+    """
+
+    grid: int | tuple[int, ...]
+    block: int | tuple[int, ...]
+    shared: int = 0
+    steps: int | None = None
+    timeout: float | None = None
+    threads: int | None = None
+    fast: bool = False
+    trusted: bool = False
+
+    @property
+    def limited(self) -> bool:
+        """May the launch execute only so much, or run only so long?"""
+        return self.steps is not None or self.timeout is not None
+
+
+__all__ = ["LaunchOptions"]
