@@ -19,7 +19,7 @@ from ptxvm.diagnostics.render import render, summary
 from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.machine import options, settings
 from ptxvm.machine.options import Check, Dump, EngineName, Extent, Numerics
-from ptxvm.machine.streams import DEVICE, Stream, Turn
+from ptxvm.machine.streams import DEVICE, Stream, StreamLaunch
 from ptxvm.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ def allowed(codes: Collection[str]) -> frozenset[str]:
 
 
 def watching(
-    module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, turn: Turn,
+    module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, turn: StreamLaunch,
     allow: Collection[str] = (),
 ) -> Watch | None:  # fmt: skip
     """The watcher of the launch, if anything is checked; with the JIT it follows only what its prefilter suspects.

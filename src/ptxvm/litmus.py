@@ -13,7 +13,7 @@ import numpy as np
 from ptxvm.api import Module, load
 from ptxvm.checkers.checker import Checker
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.engine.interp.thread_stage import Alone
+from ptxvm.engine.interp.thread_stage import SingleThreadEngine
 from ptxvm.engine.launch import launch
 from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.watching import Watch
@@ -46,7 +46,9 @@ def read_module(module: Module) -> list[KernelTest]:
     """The litmus tests among the kernels of a module."""
 
     def explore(kernel: Function, how: Launch, perform: Callable[[Stage], None]) -> None:
-        launch(Alone(module.interpreter, perform), kernel, LaunchOptions(how.grid, how.block, how.shared), how.args)
+        launch(
+            SingleThreadEngine(module.interpreter, perform), kernel, LaunchOptions(how.grid, how.block, how.shared), how.args
+        )
 
     return read_kernels(module.programs[0], module.image, explore)
 

@@ -1,4 +1,4 @@
-"""Binds the names of a module to their declarations, and has all of them checked (PTX 4.4, 5.4, 7, 11)."""
+"""Name binding: every name of a module to its declaration, and the checks of both (PTX 4.4, 5.4, 7, 11)."""
 
 from __future__ import annotations
 

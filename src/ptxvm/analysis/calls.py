@@ -1,4 +1,4 @@
-"""Holds the arguments and results of calls against the functions that they call (PTX 7.1, 9.7.12.5)."""
+"""Checks of calls: arguments and results against the signature of the callee (PTX 7.1, 9.7.12.5)."""
 
 from __future__ import annotations
 

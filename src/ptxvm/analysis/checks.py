@@ -1,4 +1,4 @@
-"""The module under check: its program so far, and where findings go."""
+"""The context of a check: the program so far, and the report of findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a declaration must hold to: its state space, type, size and alignment (PTX 5.1 to 5.4)."""
+"""Checks of declarations: state space, type, size and alignment (PTX 5.1 to 5.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial values against the variables that they are for (PTX 5.3, 5.4.4)."""
+"""Checks of initial values against their variables (PTX 5.3, 5.4.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that stand for nothing: what is said of one, and what was probably meant.
+"""Undefined names: the message, and the name that was probably meant.
 
 Each function of `WAYS_OUT` knows one mistake, and gives the help for it, or nothing.
 """

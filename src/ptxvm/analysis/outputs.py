@@ -1,4 +1,4 @@
-"""Through which parameters a kernel only writes: none of its loads and atomics uses an address that comes from them.
+"""Write-only parameters: no load or atomic of the kernel uses an address that comes from them.
 
 The analysis asks for every register which parameters of 64 bits its values may come from, whatever is done with them
 and in whatever order; what is loaded from memory comes from none.  It is for choosing how to store: memory that several

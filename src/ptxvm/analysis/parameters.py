@@ -1,4 +1,4 @@
-"""Holds accesses to parameters against what they are: of the kernel, of the function, of a call (PTX 5.1.6)."""
+"""Checks of accesses to parameters of kernels, of functions and of calls (PTX 5.1.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a body does with the .param variables by which it calls, and with its own results (PTX 5.1.6.4, 7.1)."""
+"""Checks of the `.param` variables of calls, and of the results of a function (PTX 5.1.6.4, 7.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives each operand of an instruction its name in the syntax line."""
+"""Operand matching: the name that each operand has in the syntax line."""
 
 from __future__ import annotations
 

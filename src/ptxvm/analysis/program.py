@@ -1,4 +1,4 @@
-"""A module whose names are bound: what the engines run and the checkers read."""
+"""The bound program: what the engines run and the checkers read."""
 
 from __future__ import annotations
 

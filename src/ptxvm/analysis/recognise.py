@@ -1,4 +1,4 @@
-"""Finds the form that an instruction takes, and what is wrong where it takes none.
+"""Form matching: the form that an instruction takes, or what is wrong where it takes none.
 
 The verdict depends on the head and on the shapes of the operands only (and on integer constants, where a rule
 asks for them), so it is remembered: a module repeats few of them.

@@ -1,4 +1,4 @@
-"""The way out where an operand has the wrong type: the number as it is written for that type, or the conversion."""
+"""Remedies of wrong operand types: the number written for that type, or the conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way out of an error: heads and orders of operands near to what is written which the instruction has.
+"""Repairs of wrong instructions: modifiers and orders of operands that are near and valid.
 
 `accepts` tells whether a head with some shapes of operands has no problem, `takes` whether it is one for these operands,
 this version and target; what they tell is offered.

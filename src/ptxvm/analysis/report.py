@@ -1,4 +1,4 @@
-"""Collects what is wrong with a module."""
+"""The report of a module: its diagnostics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much shared memory a kernel declares: its own variables, those that its code names, and those of functions it names."""
+"""Static shared memory of a kernel: its own variables, and those of the code and functions that it names."""
 
 from __future__ import annotations
 

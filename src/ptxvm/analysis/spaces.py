@@ -1,4 +1,4 @@
-"""Where a state space may stand: at module level, in a body, among parameters (PTX 5.1)."""
+"""State spaces by place: at module level, in a body, among parameters (PTX 5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names stand for, once they are bound to their declarations."""
+"""Symbols: what names stand for once they are bound to their declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers that may be read before they are written, whose value is undefined then.
+"""Uninitialised registers: those that may be read before they are written, with an undefined value.
 
 A forward data-flow analysis over the segments of a function; a guarded write counts as none, so what it finds *may* be unset.
 A watched launch follows those registers, and reports which are.  A `mov` reads nothing: it passes on an undefined value,

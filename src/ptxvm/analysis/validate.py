@@ -1,4 +1,4 @@
-"""Holds every instruction of a program against its declaration."""
+"""Validation: every instruction of a program against its declaration."""
 
 from __future__ import annotations
 

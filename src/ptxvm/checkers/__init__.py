@@ -1,1 +1,1 @@
-"""Checkers: they watch a launch, and say what is wrong with the kernel."""
+"""Checkers: they watch a launch, and report what is wrong with the kernel."""

@@ -9,11 +9,11 @@ from typing import Any
 from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.allow_comments import allowed_at
-from ptxvm.checkers.barriers import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
+from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.initialised import InitialisedBytes
 from ptxvm.checkers.launches import Clash, Footprint, Marks, compare_with_others
 from ptxvm.checkers.leaks import Leaks
-from ptxvm.checkers.mbarriers import Mbarriers
+from ptxvm.checkers.mbarrier_misuse import Mbarriers
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_pair import HAZARDS, Race
 from ptxvm.checkers.race_remedies import remedy
@@ -40,7 +40,7 @@ from ptxvm.machine.events import (
     Words,
 )
 from ptxvm.machine.faults import plural
-from ptxvm.machine.streams import Turn
+from ptxvm.machine.streams import StreamLaunch
 
 WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
 CHECKS = ("memory", "init", "sync", "race")
@@ -50,7 +50,11 @@ class Checker:
     """Watches the runs of a launch, for some of `CHECKS`."""
 
     def __init__(
-        self, checks: Collection[str], turn: Turn | None = None, others: Sequence[Turn] = (), allowed: Collection[str] = ()
+        self,
+        checks: Collection[str],
+        turn: StreamLaunch | None = None,
+        others: Sequence[StreamLaunch] = (),
+        allowed: Collection[str] = (),
     ) -> None:
         """`turn` is the launch among those on streams, `others` are those under way, `allowed` the codes to say nothing of."""
         self.checks, self.allowed = frozenset(checks), frozenset(allowed)

@@ -1,4 +1,4 @@
-"""What strong accesses tell each other: release and acquire patterns, and the order of fence.sc (PTX 8.8 and 8.9.3)."""
+"""Synchronisation by strong accesses: release and acquire patterns, and Fence-SC order (PTX 8.8 and 8.9.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads of a launch by number: those of its grid, of the grids that it launches, and the agents of all of them.
+"""Thread numbering of a launch: the threads of its grids, and the agents of their asynchronous copies.
 
 Threads are numbered grid after grid and CTA by CTA, so those of a CTA follow each other.  The agent of thread t, which does
 its asynchronous copies, has the number t + `agents`.

@@ -1,4 +1,4 @@
-"""Reads of bytes that no store has written: shared and local memory, blocks of `malloc`, device memory without a value."""
+"""Uninitialised reads: of shared and local memory, blocks of `malloc`, and device memory without a value."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ptxvm.checkers.strength import WIDE, Site, Sites
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Scenes, Threads
-from ptxvm.machine.streams import Turn
+from ptxvm.machine.streams import StreamLaunch
 
 Records = npt.NDArray[np.int64]
 SITE = 40  # where the number of the site begins in a record; below is the thread
@@ -56,7 +56,7 @@ class Marks:
 class Footprint:
     """All that a launch did to global memory."""
 
-    turn: Turn
+    turn: StreamLaunch
     scenes: Scenes
     sites: Sites = field(default_factory=Sites)
     marks: dict[int, Marks] = field(default_factory=dict)
@@ -161,7 +161,7 @@ def strong_together(one: Site, other: Site) -> bool:
 Report = Callable[[Clash], None]
 
 
-def compare_with_others(mine: Footprint, others: Sequence[Turn], report: Report) -> None:
+def compare_with_others(mine: Footprint, others: Sequence[StreamLaunch], report: Report) -> None:
     """Report the races of a launch with those before it that no order separates from it."""
     for turn in others:
         if turn.number not in mine.turn.before and turn.left is not None:

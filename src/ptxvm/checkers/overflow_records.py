@@ -19,7 +19,7 @@ Covers = Callable[[Ints, Ints], Mask]  # do later records stand for earlier ones
 ROOM = 1 << 16  # entries before the first tidying
 
 
-class Crowd:
+class OverflowRecords:
     """Records beside their cells, any number for each."""
 
     def __init__(self, cells: int, covers: Covers, bits: int) -> None:
@@ -115,4 +115,4 @@ def _pairs(where: Ints, cells: Ints) -> tuple[Ints, Ints]:
     return held, order[first.repeat(many) + within]
 
 
-__all__ = ["Crowd"]
+__all__ = ["OverflowRecords"]

@@ -1,4 +1,4 @@
-"""Release and acquire patterns (PTX 8.8): how what one thread knows comes to another through a location.
+"""Release and acquire patterns (PTX 8.8): how knowledge passes from thread to thread through a location.
 
 A write publishes *heads*: what its thread knew at a release on the location, or at an earlier fence, and the scope and the
 thread of that release or fence.  A read-modify-write that observes a write passes its heads on.  A strong read that

@@ -16,10 +16,10 @@ from ptxvm.algebra.memory_order import FenceKind, Order, ProxyFence, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.communication import Communication, elements
-from ptxvm.checkers.copies import Agents, Begun
+from ptxvm.checkers.copy_agents import Agents, Begun
 from ptxvm.checkers.grid_order import GridOrder
 from ptxvm.checkers.mbarrier_phases import Phases, phases
-from ptxvm.checkers.overflow_records import Crowd
+from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ProxyFences
 from ptxvm.checkers.race_pair import Race
 from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
@@ -112,7 +112,7 @@ class RaceDetector:
         shadow.held[cells], shadow.differ[cells] = bits, False
         shadow.differ[cells[differ]] = True
 
-    def _unordered(self, crowd: Crowd, cells: Cells, threads: Threads) -> Cells:
+    def _unordered(self, crowd: OverflowRecords, cells: Cells, threads: Threads) -> Cells:
         """The cells that have further records which the threads do not know."""
         apart = self.clocks.differing(threads, cells)
         where, held, (which, asking) = crowd.of(cells[apart], taking=False)
@@ -343,7 +343,7 @@ class RaceDetector:
         return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.by.items())
 
     def _compare_further(
-        self, shadow: Shadow, crowd: Crowd, site: int, cells: Cells, threads: Threads, *, writing: bool = False
+        self, shadow: Shadow, crowd: OverflowRecords, site: int, cells: Cells, threads: Threads, *, writing: bool = False
     ) -> None:
         """Report races with the further records of cells; writing drops those that it stands for from now on."""
         apart = self.clocks.differing(threads, cells)  # so that many readers and as many writers are no square of them

@@ -1,4 +1,4 @@
-"""What would order the two accesses of a race: the advice of a finding."""
+"""Remedies of data races: the synchronisation that would order the two accesses."""
 
 from __future__ import annotations
 

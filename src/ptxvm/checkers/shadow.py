@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.checkers.overflow_records import Covers, Crowd
+from ptxvm.checkers.overflow_records import Covers, OverflowRecords
 from ptxvm.machine.allocation import Allocation
 
 Records = npt.NDArray[np.int64]
@@ -79,8 +79,8 @@ class Shadow:
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
         self.held = np.zeros(cells, np.uint32)  # what the last store has left, where that is told
         self.differ = np.zeros(cells, np.bool_)  # have writes that nothing orders stored different values?
-        self.writers: Crowd | None = None  # made when they are first needed
-        self.readers: Crowd | None = None
+        self.writers: OverflowRecords | None = None  # made when they are first needed
+        self.readers: OverflowRecords | None = None
 
     @property
     def grain(self) -> int:
@@ -97,14 +97,14 @@ class Shadow:
                 if crowd is not None:
                     crowd.halve()
 
-    def further_writes(self) -> Crowd:
+    def further_writes(self) -> OverflowRecords:
         """The writes beside the last one."""
         if self.writers is None:
-            self.writers = Crowd(len(self.wrote), self._covers, self._packing.stamp)
+            self.writers = OverflowRecords(len(self.wrote), self._covers, self._packing.stamp)
         return self.writers
 
-    def further_reads(self) -> Crowd:
+    def further_reads(self) -> OverflowRecords:
         """The reads beside the last one."""
         if self.readers is None:
-            self.readers = Crowd(len(self.read), self._covers, self._packing.stamp)
+            self.readers = OverflowRecords(len(self.read), self._covers, self._packing.stamp)
         return self.readers

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from ptxvm.cli.failures import TRACEBACK, report
-from ptxvm.cli.streams import watched
+from ptxvm.cli.standard_streams import watched
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

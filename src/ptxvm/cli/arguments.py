@@ -1,4 +1,4 @@
-"""The arguments of `ptxvm run`: from what stands on the command line to what a launch takes.
+"""Arguments of `ptxvm run`: from the command line to a launch.
 
 `5`, `-3`, `0x10`, `2.5` and `inf` are numbers; `f32[1024]` is an array of zeros, `u8[256,4]=arange` one of arange,
 random, ones or any number; `@in.npy` is an array from a file, `hex:00ff10` are bytes.

@@ -1,4 +1,4 @@
-"""`ptxvm check`: says what is wrong with modules."""
+"""`ptxvm check`: reports what is wrong with modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command prints when it fails: by whose fault it is."""
+"""Failures of commands: the message, and the exit status by whose fault it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ptxvm.cli.streams import OutputLost, complain
+from ptxvm.cli.standard_streams import OutputLost, complain
 from ptxvm.diagnostics import Diagnostic, Severity, Span, render, summary
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, Unsupported
 from ptxvm.syntax.source import Source

@@ -1,4 +1,4 @@
-"""`ptxvm litmus`: what the memory consistency model says of litmus tests."""
+"""`ptxvm litmus`: the verdicts of the memory consistency model on litmus tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ptxvm run --format json` prints: how a launch ended, what it left, what it counted and what was found."""
+"""The JSON report of `ptxvm run`: how a launch ended, its results, counters and findings."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Child:
         return self.last, (z, y, x)
 
 
-class Family(Protocol):
+class GridTree(Protocol):
     """A listener to launches of child grids."""
 
     def asked(self, buffer: Allocation, call: Call) -> None:
@@ -108,7 +108,7 @@ class Children:
         self.image, self.memory = image, image.memory
         self.functions = {name: self._of_threads(function) for name, function in FUNCTIONS.items()}
         self.run: Run | None = None
-        self.family: Family | None = None
+        self.family: GridTree | None = None
         self.counters = Counters()
         self.waiting: list[Child] = []
         self._grid = self._waits = 0
@@ -121,7 +121,7 @@ class Children:
     # ── running ─────────────────────────────────────────────────────────────────────────
 
     def grid(
-        self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int, family: Family | None = None
+        self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int, family: GridTree | None = None
     ) -> Counters:
         """Run a grid with all its children, and theirs."""
         self.run, self.counters, self.family = run, Counters(), family

@@ -1,4 +1,4 @@
-"""What the engines say where a grid cannot go on: the same words, at the same place."""
+"""The messages of faults and deadlocks: the same words on every engine, with the place."""
 
 from __future__ import annotations
 

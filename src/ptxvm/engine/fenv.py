@@ -1,4 +1,4 @@
-"""The rounding mode of the host's floating-point unit, which NumPy's loops and scalars obey.
+"""The rounding mode of the floating-point unit of the host, which NumPy obeys.
 
 `fesetround` of the C library costs 0.2 us; the mode belongs to the thread.  What NumPy does in software does not obey:
 conversions to f16 and bf16.

@@ -1,4 +1,4 @@
-"""The fused multiply-add over NumPy arrays, which NumPy has not."""
+"""Fused multiply-add over NumPy arrays, which NumPy lacks."""
 
 from __future__ import annotations
 

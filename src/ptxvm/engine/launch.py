@@ -1,4 +1,4 @@
-"""One launch, whatever engine runs it: the arguments packed, the grid run, the host's memory given back."""
+"""A launch on any engine: pack the arguments, run the grid, give the memory back."""
 
 from __future__ import annotations
 

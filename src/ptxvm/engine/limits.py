@@ -1,4 +1,4 @@
-"""How long a launch may run: instructions of its threads, and seconds."""
+"""The limits of a launch: instructions of its threads, and seconds."""
 
 from __future__ import annotations
 

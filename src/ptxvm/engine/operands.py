@@ -1,4 +1,4 @@
-"""What the operands of an instruction are, over any algebra: the values that a meaning gets, and where its results go.
+"""Operands over any algebra: the values that a meaning gets, and the destinations of its results.
 
 An engine says where registers are (`key`, `slot`, `assign`), and what only it knows: the places of functions and variables,
 special registers, windows.

@@ -1,4 +1,4 @@
-"""What a launch asks of an engine, and what it counts."""
+"""The protocol of an engine, and the counters of a launch."""
 
 from __future__ import annotations
 

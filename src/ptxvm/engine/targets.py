@@ -1,4 +1,4 @@
-"""The functions that a call may enter, and what is said where one through a pointer goes elsewhere (PTX 9.7.12.5, 11.3)."""
+"""Indirect calls: the functions that a call through a pointer may enter, and why others are refused (PTX 9.7.12.5, 11.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The port `tex` for every engine: its instructions as questions that the machine's texture unit answers."""
+"""The port `tex` for every engine: each instruction becomes a request to the texture unit of the machine."""
 
 from __future__ import annotations
 

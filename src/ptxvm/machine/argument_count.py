@@ -1,4 +1,4 @@
-"""What is said of a launch that gives the wrong count of arguments, however long the names are that a compiler made."""
+"""The message for a wrong number of arguments, with demangled and shortened names."""
 
 from __future__ import annotations
 

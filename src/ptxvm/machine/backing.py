@@ -1,4 +1,4 @@
-"""Where the bytes are: the address space of this process, seen as NumPy arrays.
+"""The bytes of memory: the address space of this process as NumPy arrays.
 
 A generic address is a host address.  `world()` is one array over all of user space, so that a gather through it reaches
 any allocation; nothing may touch it before the allocation table has agreed to the addresses.

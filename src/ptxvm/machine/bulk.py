@@ -1,4 +1,4 @@
-"""Copies of many bytes, as all engines cut them in pieces (PTX 9.7.9.25.4)."""
+"""Bulk copies in pieces, the same on every engine (PTX 9.7.9.25.4)."""
 
 from __future__ import annotations
 

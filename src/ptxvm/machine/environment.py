@@ -1,4 +1,4 @@
-"""What the driver tells every thread of a grid: the special registers that are one for a whole launch (PTX 10)."""
+"""Special registers that are the same for a whole launch (PTX 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where variables lie that have no address of their own: parameter banks, frames of functions, shared memory."""
+"""Memory layout of parameter banks, frames of functions and shared memory."""
 
 from __future__ import annotations
 

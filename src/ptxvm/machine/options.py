@@ -1,4 +1,4 @@
-"""What a user may pass: the options of a launch, and what is said of a value that is none; the same on every engine."""
+"""Validation of what a user passes: the options of a launch, with the same messages on every engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says of the machine: one place reads and checks each variable.
+"""Environment variables of ptxvm: each is read and checked here.
 
 PTXVM_CACHE        the folder of compiled kernels, or `off`
 PTXVM_CACHE_SIZE   how many MiB it may take

@@ -1,4 +1,4 @@
-"""Single threads of a grid, run one at a time and repeatedly, while a script chooses the values of their reads.
+"""The protocol of single-thread execution: a script chooses the values of the reads of one thread.
 
 An engine that can do so sets a `Stage`; a `Script` decides, and is told what the thread does.  The memory model explores
 kernels that way (PTX 8): it is the machine that says what an instruction does, and the model what a read may see.

@@ -20,7 +20,7 @@ NUMBERS = count(1)
 
 
 @dataclass(eq=False, slots=True)
-class Turn:
+class StreamLaunch:
     """One launch in the order of the device: its number, its kernel and stream, and the launches that come before it.
 
     `holds` are its arguments and all images, so that their addresses stay theirs as long as others may run beside it; `left`
@@ -35,7 +35,7 @@ class Turn:
     followed: bool = True  # is it on a stream, so that others may run beside it?
     left: Any = None
 
-    def supersedes(self, earlier: Turn) -> bool:
+    def supersedes(self, earlier: StreamLaunch) -> bool:
         """Is nothing to be remembered of an earlier launch, since this one came after it and did the same?"""
         return earlier.number in self.before and bool(self.left.supersedes(earlier.left))
 
@@ -47,7 +47,7 @@ class Turn:
 class Device:
     """The launches that later ones may run beside: those that a checker has followed, and that the host has not waited for."""
 
-    under_way: list[Turn] = field(default_factory=list)
+    under_way: list[StreamLaunch] = field(default_factory=list)
 
     def wait_for(self, launches: frozenset[int]) -> None:
         """The host waits for some launches."""
@@ -64,14 +64,14 @@ class Device:
         next(NUMBERS)
 
     @contextmanager
-    def launched(self, kernel: str, stream: Stream | None, args: Sequence[Any]) -> Iterator[Turn]:
+    def launched(self, kernel: str, stream: Stream | None, args: Sequence[Any]) -> Iterator[StreamLaunch]:
         """A launch, while it runs."""
         if stream is None:
             self.under_way = []
-            yield Turn(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
+            yield StreamLaunch(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
             return
         stream.known &= {turn.number for turn in self.under_way}
-        turn = Turn(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
+        turn = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
         yield turn
         if turn.left is not None:
             stream.known |= {turn.number}

@@ -1,4 +1,4 @@
-"""What a texture gives at coordinates: the formulas of the CUDA C programming guide, "Texture fetching".
+"""Texture sampling: the formulas of the CUDA C programming guide, "Texture fetching".
 
 A coordinate u counts elements: it is x, or x times the size of the image where x is normalized.
 

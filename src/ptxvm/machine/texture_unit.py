@@ -1,4 +1,4 @@
-"""The texture unit: what instructions ask of it for many lanes at once, each with a handle of its own.
+"""The texture unit: requests of many lanes at once, each with a handle of its own.
 
 An operand is a list of arrays, one element for each lane; handles are addresses of opaque variables or handles.
 """

@@ -1,4 +1,4 @@
-"""What a thread of a kernel does, remembered: the machine runs each step from each place in it once.
+"""Memoised execution of a thread as an automaton: each step runs once from each state.
 
 Between two questions of the machine (what does this read find?) a thread does always the same.  So it is an automaton: its
 states are where it stands when it asks, and each answer leads to another one.  The ways of the search and the turns of the

@@ -1,4 +1,4 @@
-"""Generations of the barriers of a kernel: each opens when all its threads have arrived, and begins anew (PTX 9.7.13.1).
+"""Barrier generations: a barrier opens when all its threads have arrived, and begins anew (PTX 9.7.13.1).
 
 Without a count a barrier waits for every thread of the CTA that has not ended, and `bar.warp.sync` for the lanes of its
 mask.  With a count it is opened by that many threads; a warp that comes whole counts as 32.

@@ -1,4 +1,4 @@
-"""Ways of all threads that fit together: what one finds or takes, another one writes or gives."""
+"""Combinations of paths: what one thread reads or receives, another writes or gives."""
 
 from __future__ import annotations
 

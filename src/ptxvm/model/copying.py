@@ -1,4 +1,4 @@
-"""The asynchronous copies of one path: which groups they are in, and when they end (PTX 9.7.9.25)."""
+"""Asynchronous copies along one path: their groups, and when they end (PTX 9.7.9.25)."""
 
 from __future__ import annotations
 

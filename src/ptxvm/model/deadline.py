@@ -1,4 +1,4 @@
-"""The deadline of an answer: a search asks now and then whether time is left."""
+"""The deadline of a search, which checks from time to time whether time is left."""
 
 from __future__ import annotations
 

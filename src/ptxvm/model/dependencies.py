@@ -1,4 +1,4 @@
-"""From which reads the registers of a thread come, instruction by instruction, also through calls (PTX 8.10.4)."""
+"""Data dependencies: the reads on which the registers of a thread depend, also through calls (PTX 8.10.4)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
-from ptxvm.model.barriers import barrier_orders
+from ptxvm.model.barrier_matching import barrier_orders
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import WHOLE, Cell, Execution

@@ -1,4 +1,4 @@
-"""Events: what the instructions of one path through each thread do to memory (PTX 8.2 and 8.4)."""
+"""Events of an execution: what the instructions of a path do to memory (PTX 8.2 and 8.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One execution: its events, what it has decided so far, and the facts about it on which no version of chapter 8 differs.
+"""An execution: its events and decisions, and the relations that all versions of chapter 8 share.
 
 An execution is decided in steps, and each step is a copy that knows more: first the path of each thread, then what each
 read reads and how barriers and fence.sc pairs were ordered, at last the coherence order.  What was worked out before a

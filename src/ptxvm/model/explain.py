@@ -1,4 +1,4 @@
-"""Why an execution is forbidden: the cycle that an axiom finds in it, step by step, each step with its relation."""
+"""Explanations of forbidden executions: the cycle that an axiom finds, with the relation of each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An execution as a drawing: threads side by side, time downwards, an arrow for each relation (SVG)."""
+"""Execution graphs as SVG: threads side by side, time downwards, an arrow for each relation."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from ptxvm.model.axioms_6_4 import PTX64
+from ptxvm.model.drawing_layout import HEIGHT, LETTER, MARGIN, TOP, Box, Layout, layout
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.explain import EDGES, Step, cycle
-from ptxvm.model.layout import HEIGHT, LETTER, MARGIN, TOP, Box, Layout, layout
 from ptxvm.model.relations import Relation
 
 COLOURS = {

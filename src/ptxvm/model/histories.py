@@ -1,4 +1,4 @@
-"""What can still be found at a location by a thread that knows something of it already.
+"""Coherent histories: the values that a thread may still read at a location.
 
 Where all that is done to a location is strong, and in scope of each other, its writes have one order (PTX 8.9.6), and a
 thread goes through it forwards: after a value it finds one that atomic operations of others make of it, or that one stores.

@@ -1,4 +1,4 @@
-"""One instruction of the litmus dialect, as the tests write it: `ld.acquire.gpu r0, x`, `st [x], 1`, `bar.cta.sync 1`.
+"""Parser of litmus instructions: `ld.acquire.gpu r0, x`, `st [x], 1`, `bar.cta.sync 1`.
 
 Beyond what the collected tests use there are byte ranges and vectors (`ld.relaxed.gpu.b16 r0, x+2`,
 `st.weak.v2.b32 {x, y}` is `st.weak.v2.b32 x, {1, 2}`), `cp.async`, `mbarrier` and `barrier.cluster`.

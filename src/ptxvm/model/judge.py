@@ -1,4 +1,4 @@
-"""The answer to the question of a litmus test."""
+"""Verdicts: the answer to the question of a litmus test."""
 
 from __future__ import annotations
 

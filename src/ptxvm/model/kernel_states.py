@@ -1,4 +1,4 @@
-"""The states of a kernel for the question of termination: as `litmus_states`, for threads that are automata.
+"""State-space exploration of a kernel for termination: as `litmus_states`, for threads that are automata.
 
 A write puts an end to those that it is morally strong with, and to those that a barrier puts before it; others stay readable.
 Asynchronous copies are done at once: a thread that does not wait for a copy ends whether the copy is late or not.

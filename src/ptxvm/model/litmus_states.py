@@ -1,4 +1,4 @@
-"""The states of a litmus test for the question of termination: threads take turns, and each step is visible to all.
+"""State-space exploration of a litmus test for termination: threads take turns, each step is visible to all.
 
 A variable holds the writes that nothing ordered yet: a morally strong write replaces what was there, a racing one joins it,
 and a load takes any of them, again and again if it likes.  So a loop that spins on racing accesses may spin for ever.

@@ -1,4 +1,4 @@
-"""Does a test always come to its end, if the scheduler is fair?
+"""Liveness: does a test always end, if the scheduler is fair?
 
 All states of `machine` are visited.  A test may hang if in some state no thread can go on though some have not finished
 (a deadlock), or if some states form a cycle in which every thread moves or cannot move for a while (a livelock, or a

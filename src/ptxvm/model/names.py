@@ -1,4 +1,4 @@
-"""What a litmus test has that a question can name."""
+"""The names that the question of a litmus test may use."""
 
 from __future__ import annotations
 

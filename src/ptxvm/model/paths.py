@@ -1,4 +1,4 @@
-"""The ways through the code of one thread, each with its events, the branches it took, and its last registers."""
+"""Paths through the code of one thread: their events, branches and last registers."""
 
 from __future__ import annotations
 

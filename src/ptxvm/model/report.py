@@ -1,4 +1,4 @@
-"""What a judgement says, in lines of text."""
+"""The text of a verdict."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import z3
 
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
-from ptxvm.model.barriers import barrier_orders
+from ptxvm.model.barrier_matching import barrier_orders
 from ptxvm.model.conditions import CannotSolve
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.enumerate import Candidate, initial_writes, may_take

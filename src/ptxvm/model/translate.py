@@ -1,4 +1,4 @@
-"""A litmus test as a kernel: each thread becomes a branch of it, each variable one of `.global` memory.
+"""Translation of litmus tests to kernels: each thread becomes a branch, each variable one of `.global` memory.
 
 Every CTA of the test is a CTA of the grid; the devices are one.  That takes no outcome away which the machine may show: on one
 device more accesses are in each other's scope.  What a thread has in its registers at the end it stores behind each other's.

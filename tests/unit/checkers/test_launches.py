@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.machine.streams import DEVICE, Turn
+from ptxvm.machine.streams import DEVICE, StreamLaunch
 
 TEXT = """
 .version 6.4
@@ -180,7 +180,7 @@ def test_nothing_is_forgotten_that_finds_a_race(module, rng, monkeypatch):
         return found
 
     forgetting = play()
-    monkeypatch.setattr(Turn, "supersedes", lambda *_: False)
+    monkeypatch.setattr(StreamLaunch, "supersedes", lambda *_: False)
     assert play() == forgetting
     assert any(forgetting)
 

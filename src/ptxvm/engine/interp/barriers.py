@@ -1,4 +1,4 @@
-"""Barriers and collectives: which threads wait for which others (PTX 9.7.13)."""
+"""Reconvergence at barriers and collectives: the threads that wait, and the threads that they wait for (PTX 9.7.13)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ import numpy as np
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.engine import passing, targets
+from ptxvm.engine import argument_words, targets
+from ptxvm.engine.argument_words import Argument, Formal
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.cohort import Cohort
@@ -23,7 +24,6 @@ from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import put
 from ptxvm.engine.interp.shadow import Place
-from ptxvm.engine.passing import Argument, Formal
 from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 from ptxvm.machine.window import Window
@@ -167,7 +167,7 @@ class Calls:
             )
         if isinstance(node, Register):
             return self.parts(node, routine, file, lanes)
-        if (known := passing.constant(node, formal, bound)) is not None:
+        if (known := argument_words.constant(node, formal, bound)) is not None:
             return arrays.const(*known)
         raise self.schedule.refuse("invalid-call", "an argument of the call is of no known kind", bound, lanes)
 
@@ -315,7 +315,7 @@ def regrouped(words: list[PerLane], sizes: list[int]) -> list[PerLane]:
     pieces = np.broadcast_arrays(*(np.asarray(word) for word in words))
     octets = [np.ascontiguousarray(piece)[..., None].view(np.uint8) for piece in pieces]
     made = []
-    for parts in passing.partition([octet.shape[-1] for octet in octets], sizes):
+    for parts in argument_words.partition([octet.shape[-1] for octet in octets], sizes):
         joined = np.concatenate([octets[number][..., first : first + count] for number, first, count in parts], axis=-1)
         made.append(np.ascontiguousarray(joined).view(np.dtype(f"u{joined.shape[-1]}"))[..., 0])
     return made

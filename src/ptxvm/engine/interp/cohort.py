@@ -1,4 +1,4 @@
-"""A cohort: some CTAs of a grid whose threads are one array of lanes, and the services that traced code asks of it.
+"""A cohort: some CTAs of a grid as one array of lanes, and the services that traced code calls.
 
 Lanes are numbered CTA by CTA, thread by thread, so a warp is a run of lanes.  In every method `lanes` are the numbers of
 the lanes that ask, or None for all of them; `guard` is a predicate of those lanes, or None.
@@ -17,7 +17,7 @@ from ptxvm.algebra.types import b32
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.interp import arrays
-from ptxvm.engine.interp.copies import Copies
+from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, at, spread
 from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess

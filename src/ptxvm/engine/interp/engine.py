@@ -12,14 +12,14 @@ from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
-from ptxvm.engine.interp.grid_tree import Family
+from ptxvm.engine.interp.grid_tree import GridTree
 from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.random_schedule import RandomSchedule
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.watched import WatchedCohort, Watching
+from ptxvm.engine.interp.watched_cohort import WatchedCohort, Watching
 from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
@@ -85,7 +85,7 @@ class Interpreter:
         watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
         """The same, telling a watcher what the grid does; `seed` shuffles the schedule."""
-        family = Family(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
+        family = GridTree(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
         images = Images(self.image.memory)
         variables = watcher.follows_variables
         code = self.following(registers=watcher.follows_registers, variables=variables)

@@ -1,4 +1,4 @@
-"""The tree of grids of a watched launch: the order between grids that kernels launch, as the watcher needs it.
+"""The tree of grids of a watched launch: the order between a grid and the grids that it launches.
 
 A grid knows what the thread knew that launched it, and has ended when all have that it launched.  Grids of one stream
 follow each other; the stream 0 is one for each CTA, those of `cudaStreamFireAndForget` are in no order, and those of
@@ -35,7 +35,7 @@ class Known:
     tail: bool
 
 
-class Family:
+class GridTree:
     """The grids of a launch; `scene` is the one that runs."""
 
     def __init__(self, watcher: Watcher, scene: Scene, variables: Variables) -> None:
@@ -110,4 +110,4 @@ class Family:
         self.watcher.waited(np.array([thread]), fresh)
 
 
-__all__ = ["Family"]
+__all__ = ["GridTree"]

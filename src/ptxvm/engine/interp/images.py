@@ -1,4 +1,4 @@
-"""Where textures and surfaces lie: in memory that the kernel can point to, or in arrays of the host that it cannot."""
+"""The memory of textures and surfaces: allocations of the device, or arrays of the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the threads of some CTAs lie in one array of lanes."""
+"""The layout of threads in one array of lanes: CTA, warp and special registers of each lane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objects that addresses belong to: variables of shared and local memory, blocks of `alloca` and of `malloc`.
+"""The objects of addresses, for bounds checks: variables of shared and local memory, blocks of `alloca` and of `malloc`.
 
 An object has a number, the tag of its addresses.  A variable of a function is another one in each call: above the number,
 the tag counts the calls of the lane at that depth.

@@ -19,10 +19,10 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.symbols import Label, Prototype, Table
 from ptxvm.engine import textures
+from ptxvm.engine.argument_words import Argument
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
-from ptxvm.engine.passing import Argument
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import texture_unit
 from ptxvm.machine.bulk import PIECE

@@ -1,4 +1,4 @@
-"""Schedules that differ from seed to seed."""
+"""Random schedules: any group of lanes runs next, by a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function ready to run: its segments, traced when they are first entered."""
+"""The traced code of a function: each segment is traced when it is first entered."""
 
 from __future__ import annotations
 

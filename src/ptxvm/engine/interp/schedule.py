@@ -1,4 +1,4 @@
-"""Which lanes of a cohort run next, and what becomes of them.
+"""The scheduler of a cohort: divergence, reconvergence, waiting and the end of lanes.
 
 Lanes that stand at the same segment are a group.  The group that is deepest in calls and least far in the code runs
 first, so that lanes which diverged meet again; every now and then the group that has waited longest runs instead, so

@@ -1,4 +1,4 @@
-"""The cohort of a single lane: a script chooses the values of its reads, and its accesses are reported to it."""
+"""A scripted cohort: one lane runs, a script chooses the values of its reads and receives its accesses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.types import Type, bf16x2, f16x2
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.interp.async_copies import Copies, Copy
 from ptxvm.engine.interp.cohort import CLOCKS, Cohort
-from ptxvm.engine.interp.copies import Copies, Copy
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import at, first
 from ptxvm.engine.interp.ports import Access, Multiplication, TextureAccess, Update
@@ -104,7 +104,7 @@ class ScriptedMemory(LaneMemory):
         return bytes(self._local.allocation.bytes[start : start + end])
 
 
-class LoneCohort(Cohort):
+class ScriptedCohort(Cohort):
     """A cohort of which one lane runs; a script is told what the lane does."""
 
     mem: ScriptedMemory
@@ -112,7 +112,7 @@ class LoneCohort(Cohort):
     def __init__(self, inputs: CohortInputs, script: Script) -> None:
         super().__init__(inputs, ScriptedMemory)
         self.script = self.mem.script = script
-        self.copies = LoneCopies(self)
+        self.copies = ScriptedCopies(self)
 
     def stack_of(self, lane: int, depth: int) -> bytes:
         """The local memory of a lane, up to the end of the frame at a depth of calls."""
@@ -180,10 +180,10 @@ class LoneCohort(Cohort):
         return guard is not None and not np.all(guard)
 
 
-class LoneCopies(Copies):
+class ScriptedCopies(Copies):
     """The asynchronous copies of the lane: the script is told of them, and of what waits for them."""
 
-    cohort: LoneCohort
+    cohort: ScriptedCohort
 
     def _begin(self, begun: Copy) -> None:
         """Check the places, and tell; a copy in bulk is of many pieces, and of one mbarrier."""

@@ -1,4 +1,4 @@
-"""What a watched cohort knows of its values: which bytes are unset, and of which objects they are addresses.
+"""Shadow state of a watched cohort: unset bytes and provenance of memory, arguments and exchanged values.
 
 Traced code keeps the shadows of registers (`tracked.py`); here are those of memory, of arguments, and of what lanes of a warp
 give each other.  Which bytes of memory have a value the watcher knows.  In memory a tag belongs to a cell of 4 bytes; of an

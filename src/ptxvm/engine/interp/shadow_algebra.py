@@ -1,4 +1,4 @@
-"""Shadow values: beside each value, which of its bytes are unset, and of which object it is an address (its tag).
+"""Instrumentation: beside each value a mask of its unset bytes, and a tag for the object that it is an address of.
 
 Both are arrays over lanes, or one for all.  Of the unset bytes there is a mask, one bit for each.  A tag is 0 for a number,
 LOST for what was made of addresses and is none, else the number of an object.  What an operation makes of the tags of its

@@ -1,4 +1,4 @@
-"""Single threads on the interpreter: a script chooses the values of their reads."""
+"""Single-thread execution on the interpreter: a script chooses the values of the reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.argument_words import Argument, Formal
 from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.calls import Calls
 from ptxvm.engine.interp.engine import Interpreter
@@ -18,10 +19,9 @@ from ptxvm.engine.interp.lanes import at, first
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.scripted_cohort import LoneCohort, bits, members_of
+from ptxvm.engine.interp.scripted_cohort import ScriptedCohort, bits, members_of
 from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
-from ptxvm.engine.passing import Argument, Formal
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import Snapshot
 from ptxvm.machine.allocation import Allocation
@@ -35,7 +35,7 @@ from ptxvm.machine.single_thread import Enough, Holder, Meeting, Script, Stage
 TURNS = 100_000  # of a thread that never jumps back as often as the script allows
 
 
-class Alone:
+class SingleThreadEngine:
     """An engine whose launch does not run the grid, but hands a stage to `explore`; memory stays as it was."""
 
     def __init__(self, interpreter: Interpreter, explore: Callable[[Stage], None]) -> None:
@@ -92,9 +92,9 @@ class InterpretedStage:
         inputs = CohortInputs(
             self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment
         )
-        cohort = LoneCohort(inputs, script)
+        cohort = ScriptedCohort(inputs, script)
         wanted = [register for register in self.kernel.registers if register.name in keep and register.count == 1]
-        schedule = LoneSchedule(cohort, self.code, self.routine, lane, script)
+        schedule = ScriptedSchedule(cohort, self.code, self.routine, lane, script)
         schedule.kept = [self.routine.slots.of(register) for register in wanted]
         try:
             while not schedule.run(TURNS):
@@ -107,16 +107,16 @@ class InterpretedStage:
         return {register.name: bits(at(file[self.routine.slots.of(register)], here)) for register in wanted}
 
 
-class LoneSchedule(Schedule):
+class ScriptedSchedule(Schedule):
     """Runs one lane."""
 
     kept: Sequence[int] = ()
     """The registers of the kernel that are asked for in the end."""
 
-    def __init__(self, cohort: LoneCohort, code: Executable, kernel: Routine, lane: int, script: Script) -> None:
+    def __init__(self, cohort: ScriptedCohort, code: Executable, kernel: Routine, lane: int, script: Script) -> None:
         super().__init__(cohort, code, kernel)
         self.script, self.here, self.lone = script, (0, 0, -1), cohort
-        self.calls = LoneCalls(self)
+        self.calls = ScriptedCalls(self)
         self.ready = {(0, kernel.number, 0): [np.array([lane])]} if kernel.end else {}
 
     def step(self, key: Key, lanes: Lanes) -> None:
@@ -193,7 +193,7 @@ class LoneSchedule(Schedule):
         self.resume_one(key, lanes)
 
 
-class LoneCalls(Calls):
+class ScriptedCalls(Calls):
     """The calls of a lane: the script is told what is handed on."""
 
     handed: list[Holder | None]
@@ -235,9 +235,9 @@ class LoneCalls(Calls):
         raise Unsupported(f"a call of '{function.name}' in a litmus kernel")
 
     @property
-    def lone(self) -> LoneCohort:
+    def lone(self) -> ScriptedCohort:
         """The cohort of the calls."""
-        assert isinstance(self.cohort, LoneCohort)  # noqa: S101 - for mypy; `LoneSchedule` has no other
+        assert isinstance(self.cohort, ScriptedCohort)  # noqa: S101 - for mypy; `ScriptedSchedule` has no other
         return self.cohort
 
     def holder(self, symbol: Argument, depth: int, routine: Routine, lanes: Lanes) -> Holder | None:
@@ -251,4 +251,4 @@ class LoneCalls(Calls):
         return None
 
 
-__all__ = ["Alone", "InterpretedStage"]
+__all__ = ["InterpretedStage", "SingleThreadEngine"]

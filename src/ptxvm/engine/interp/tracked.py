@@ -1,4 +1,4 @@
-"""Traced code that follows its values: which of their bytes are unset, and of which object they are addresses.
+"""Instrumented tracing: the code follows unset bytes and the objects of addresses beside its values.
 
 The shadows of a register lie in planes of the register file behind the values: that of the register in slot `s` of `n` is in
 `s + n` (tags) and in `s + 2 * n` (unset bytes).  In the code, `C.shadow` is what the cohort knows of its values.

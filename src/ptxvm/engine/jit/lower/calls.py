@@ -13,7 +13,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine import passing, targets
+from ptxvm.engine import argument_words, targets
 from ptxvm.engine.dynamic_parallelism import FUNCTIONS
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.cfg import call_stack
@@ -131,7 +131,7 @@ def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Argument, fo
     if isinstance(node, Register):
         number = at.kernel.plan.number(node, frame)
         return [at.slot((number, part), node.type) for part in range(node.count)]
-    if (known := passing.constant(node, formal, bound)) is not None:
+    if (known := argument_words.constant(node, formal, bound)) is not None:
         type, bits = known
         return [Value(at.alg, type, at.alg.const(type, bits))]
     raise Unsupported("an argument of a call that is neither a register, a constant nor a variable, in the JIT")
@@ -161,7 +161,7 @@ def regrouped(values: list[Value], target: Register) -> list[Value]:
     if all(word.type is type for word in words):
         return words
     made = []
-    for parts in passing.partition([word.type.bytes for word in words], [type.bytes] * target.count):
+    for parts in argument_words.partition([word.type.bytes for word in words], [type.bytes] * target.count):
         joined, shift = None, 0
         for number, first, count in parts:
             word = words[number].view(words[number].type.as_unsigned) >> 8 * first

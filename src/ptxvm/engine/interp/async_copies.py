@@ -1,4 +1,4 @@
-"""What goes on beside the lanes of a cohort: asynchronous copies, and the arrivals at their end (PTX 9.7.9.25)."""
+"""Asynchronous copies and the arrivals at their end, beside the lanes of a cohort (PTX 9.7.9.25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers, scheduled: which arrivals open which waits, and whether all of them can happen at all.
+"""Barrier matching: which arrivals open which waits in an execution.
 
 `bar.sync` is opened by all threads of its CTA that name it, once each: the n-th arrival of one thread belongs to the
 n-th of every other.  A barrier with a count is opened by that many arrivals, whichever come first; it stays open, so that

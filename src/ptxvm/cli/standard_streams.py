@@ -1,4 +1,4 @@
-"""The standard streams: a full disk, a closed pipe or no stream at all ends a command with a line, and is no bug."""
+"""Standard streams: a full disk or a closed pipe ends a command with one line, and is no bug."""
 
 from __future__ import annotations
 

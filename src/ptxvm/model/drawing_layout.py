@@ -1,4 +1,4 @@
-"""Where the events of an execution stand in a drawing: a column for each thread, time downwards."""
+"""Layout of an execution graph: a column for each thread, time downwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cohort that is watched."""
+"""A watched cohort: reports barriers, collectives, fences, copies and images to a watcher."""
 
 from __future__ import annotations
 
