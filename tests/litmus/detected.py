@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_pair import Race
@@ -38,7 +39,7 @@ class Step:
     order: Order
     scope: str
     space: str = "global"
-    attributes: dict[str, Any] = field(init=False)
+    attributes: AccessAttributes = field(init=False)
 
     def __post_init__(self) -> None:
         self.attributes = {"order": self.order, "scope": Scope(self.scope) if self.scope else None, "proxy": ""}
@@ -140,7 +141,7 @@ class Run:
         self.waiting.add(n)
         if all(m in self.waiting for m in mates):
             nowhere: Any = None
-            self.detector.opened(one.name, [(nowhere, np.array([self.numbers[m] for m in mates]))])
+            self.detector.opened((int(self.numbers[mates[0]]), 0), [(nowhere, np.array([self.numbers[m] for m in mates]))])
             self.waiting.difference_update(mates)
             for m in mates:
                 self.at[m] += 1
