@@ -16,8 +16,8 @@ from ptxvm.analysis.symbols import spelling
 from ptxvm.diagnostics import KINDS, Diagnostic, Severity, did_you_mean
 from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
 from ptxvm.diagnostics.render import render, summary
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.machine import options, settings
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Check, Dump, EngineName, Extent, Numerics
 from ptxvm.machine.streams import DEVICE, Stream, StreamLaunch
 from ptxvm.syntax.source import Source

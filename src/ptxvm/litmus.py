@@ -15,8 +15,8 @@ from ptxvm.checkers.checker import Checker
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp.thread_stage import SingleThreadEngine
 from ptxvm.engine.launch import launch
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.watching import Watch
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import count, count_or_none, one_of
 from ptxvm.model import Test, read_tests
 from ptxvm.model.kernels import KernelTest, Launch, read_kernels

@@ -11,13 +11,13 @@ import numpy as np
 from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault, Unsupported
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Engine
 from ptxvm.engine.targets import called
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.launch import LaunchShape, check_shared, launch_shape
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:

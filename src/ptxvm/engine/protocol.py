@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ptxvm.analysis.program import Function
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
 
 
 class Counters:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters, Engine
 from ptxvm.machine.allocation import Allocation
@@ -18,6 +17,7 @@ from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
 
 
 class WatchedEngine(Engine, Protocol):

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.handles import HANDLES
+
+if TYPE_CHECKING:
+    from ptxvm.machine.allocation import Allocation  # which needs NumPy
 
 NUMBERS = count(1)
 

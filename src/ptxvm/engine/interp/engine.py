@@ -20,7 +20,6 @@ from ptxvm.engine.interp.random_schedule import RandomSchedule
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched_cohort import WatchedCohort, Watching
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import shared_variables
@@ -30,6 +29,7 @@ from ptxvm.machine.environment import Environment
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.layout import open_argument_size
 
 LANES = 4096  # of a cohort: what NumPy needs to earn its overhead, and the caches hold

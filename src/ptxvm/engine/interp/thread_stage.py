@@ -20,7 +20,6 @@ from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.scripted_cohort import ScriptedCohort, bits, members_of
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import Snapshot
@@ -29,6 +28,7 @@ from ptxvm.machine.builtins import Library
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 from ptxvm.machine.single_thread import Enough, Holder, Meeting, Script, Stage
 

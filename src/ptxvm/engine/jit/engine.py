@@ -17,13 +17,13 @@ from ptxvm.engine.jit.run.compiled import Compiled
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.engine.jit.run.signals import Signals
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:

@@ -33,7 +33,6 @@ from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.launch_options import LaunchOptions
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import Watch
@@ -42,6 +41,7 @@ from ptxvm.isa.effects import Collective
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
 
 log = logging.getLogger("ptxvm.jit")
 
