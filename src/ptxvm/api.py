@@ -265,13 +265,14 @@ class Kernel:
         shared, schedules = options.count("shared", shared), options.count("schedules", schedules)
         steps, seed = options.count_or_none("steps", steps), options.count_or_none("seed", seed)
         timeout = options.seconds_or_none("timeout", timeout)
-        options.instance("stream", stream, (Stream, type(None)), "a ptxvm.Stream")
+        if stream is not None:
+            options.instance("stream", stream, Stream, "a ptxvm.Stream")
         asked, allow = wanted(engine, check, cluster, threads, numerics), allowed(allow)
         if engine == "auto" and not self.module.jit.takes(self.function):
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(grid, block, shared, steps, timeout, threads, numerics == "fast", asked is not None)
-        if unwatched and not asking.limited and (done := self.module.jit.repeat(self.function, asking, args)) is not None:
+        if unwatched and steps is timeout is None and (done := self.module.jit.repeat(self.function, asking, args)) is not None:
             DEVICE.waited()
             return done
         settings.check()
