@@ -45,7 +45,7 @@ def test_every_instruction_has_a_page():
 
 
 def test_shapes_are_those_of_the_types_on_the_page():
-    """The shapes of `mma`, dense, by the types of A and B in the table of PTX 9.7.14.1."""
+    """The shapes of `mma`, dense, sparse and with scaled blocks, by the types of A and B in the table of PTX 9.7.14.1."""
     shapes = {page.of.name: line for page in find("mma") for line in page.syntax if line.startswith(".mnk")}
     assert {name: re.findall(r"m\d+n\d+k\d+", line) for name, line in shapes.items()} == {
         "mma":           ["m8n8k4", "m16n8k8", "m16n8k16"],
@@ -54,6 +54,11 @@ def test_shapes_are_those_of_the_types_on_the_page():
         "mma_f64":       ["m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"],
         "mma_integer":   ["m8n8k16", "m8n8k32", "m16n8k16", "m16n8k32", "m16n8k64"],
         "mma_bits":      ["m8n8k128", "m16n8k128", "m16n8k256"],
+        "mma_sp":          ["m16n8k8", "m16n8k16", "m16n8k32"],
+        "mma_sp_integer":  ["m16n8k32", "m16n8k64", "m16n8k128"],
+        "mma_sp_small":    ["m16n8k64"],
+        "mma_scaled":      ["m16n8k32", "m16n8k64"],
+        "mma_sp_scaled":   ["m16n8k64", "m16n8k128"],
     }  # fmt: skip
 
 
