@@ -1,8 +1,8 @@
 """Memoised execution of a thread as an automaton: each step runs once from each state.
 
-Between two questions of the machine (what does this read find?) a thread does always the same.  So it is an automaton: its
-states are where it stands when it asks, and each answer leads to another one.  The ways of the search and the turns of the
-machine that decides termination go through the same automaton.
+A thread is deterministic between two questions, such as "what does this read find?".  So it is an automaton: a state is a
+point at which the thread asks, and each answer leads to another state.  The search for paths and the state-space exploration
+for termination share this automaton.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from ptxvm.model.path_run import Locate
 from ptxvm.model.program import Thread
 
 TURNS = 10_000
-"""A loop that asks nothing, and goes round so often, is one that does not end."""
+"""The most backward jumps without a question; a loop that goes on longer does not end."""
 
 EFFECTS = {"writes", "meets", "arrives", "copies", "groups", "awaits", "tells"}
-"""What is said that is no mere reading, fencing or reckoning."""
+"""The calls that another thread can observe."""
 Answer = Hashable
 Answered: TypeAlias = Any
-"""What a script answers: the method that is asked says of which type."""
+"""The answer of a script; its type depends on the method."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One thing that the machine says or asks: the method of a script, and its arguments."""
+    """One call on a script: the method and its arguments."""
 
     name: str
     given: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
 
     def to(self, script: Script) -> Answered:
-        """Say it."""
+        """Make the call on a script."""
         return getattr(script, self.name)(*self.given, **self.named)
 
     @property
     def has_effect(self) -> bool:
-        """Can another thread observe it?"""
+        """Can another thread observe the call?"""
         return self.name in EFFECTS
 
     def changes(self, answer: Answer) -> bool:
-        """Does a question with this answer?  A `cas` that finds something else does not."""
+        """Does the call change memory or exchange values, given this answer?  A `cas` whose comparison fails does not."""
         if self.name != "updates":
             return self.name == "exchanges"
         compared = self.given[2]
@@ -56,27 +56,27 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """Where a thread stands: what it asks, or how it ended."""
+    """A state of the automaton: the question at which the thread stops, or how it ended."""
 
     history: tuple[Answer, ...]
     question: Call | None = None
     registers: Mapping[str, int] = field(default_factory=dict)
     fault: Fault | None = None
     circles: bool = False
-    """Does it run in a circle, and ask nothing any more?"""
+    """Does the thread loop without asking anything?"""
     steps: dict[Answer, Step] = field(default_factory=dict)
 
 
 @dataclass(eq=False, frozen=True, slots=True)
 class Step:
-    """What the thread says on its way from one place to the next."""
+    """A transition: the calls that the thread makes before it reaches the next state."""
 
     said: tuple[Call, ...]
     to: Place
 
 
 class Automaton:
-    """One thread of a stage."""
+    """The automaton of one thread of a stage."""
 
     def __init__(self, stage: Stage, number: int, is_shared: Callable[[Touch], bool], keep: Sequence[str]) -> None:
         self.stage, self.number, self.is_shared, self.keep = stage, number, is_shared, keep
@@ -85,16 +85,16 @@ class Automaton:
         self.first = self._run(())
 
     def after(self, place: Place, answer: Answer) -> Step:
-        """What follows an answer."""
+        """The transition for an answer."""
         if answer not in place.steps:
             place.steps[answer] = self._run((*place.history, answer))
         return place.steps[answer]
 
     def walk(self, script: Script) -> Mapping[str, int] | None:
-        """Let a script answer, from the beginning to the end; the registers there, or None where it had enough.
+        """Run the thread from its beginning with the answers of a script.
 
-        A turn of a loop that only reads, and comes to the same place again, is left out: without those reads, nothing is
-        ruled out that is allowed with them.
+        Returns the final registers, or None if the path stops early.  A path stops when it returns to a state after reads
+        alone: every outcome that is allowed with these reads is allowed without them.
         """
         step, seen = self.first, set[Place]()
         try:
@@ -119,7 +119,7 @@ class Automaton:
             return None
 
     def _run(self, history: tuple[Answer, ...]) -> Step:
-        """Run the thread until it asks what is not answered."""
+        """Run the thread up to its first question without a recorded answer."""
         self.effort += 1 + len(history)
         recorder = Recorder(history, self.is_shared)
         place = Place(history)
@@ -136,7 +136,7 @@ class Automaton:
 
 
 def automata(stage: Stage, threads: Sequence[Thread], locate: Locate, keep: Mapping[str, Sequence[str]]) -> list[Automaton]:
-    """All threads of a stage, with the registers of each that are asked for in the end."""
+    """One automaton for each thread of a stage; `keep` names the registers that each thread reports at its end."""
 
     def is_shared(thread: Thread, touch: Touch) -> bool:
         return locate(touch, thread) is not None
@@ -145,14 +145,14 @@ def automata(stage: Stage, threads: Sequence[Thread], locate: Locate, keep: Mapp
 
 
 def answered(answer: Answered) -> Answer:
-    """An answer as a key."""
+    """An answer as a hashable key."""
     if isinstance(answer, Mapping):
         return tuple(sorted(answer.items()))
     return answer if isinstance(answer, int) else tuple(answer)
 
 
 class Recorder:
-    """A script that answers from memory, notes what was said after the last answer, and stops at the first new question."""
+    """A script that replays recorded answers, records the calls after the last one, and stops at the first new question."""
 
     def __init__(self, history: tuple[Answer, ...], is_shared: Callable[[Touch], bool]) -> None:
         self.left, self.is_shared = list(history), is_shared
@@ -163,7 +163,7 @@ class Recorder:
         self.turns = 0
 
     def stands(self) -> Hashable:
-        """Where the thread stands: where its run of instructions began, and what it was answered since then."""
+        """The state of the thread: does it ask nothing, where did its run of instructions begin, and the answers since then."""
         return self.question is None, self.standing(), tuple(self.since)
 
     def _ask(self, call: Call) -> Answered:
@@ -179,10 +179,10 @@ class Recorder:
     def _say(self, name: str, *given: object, **named: object) -> None:
         self.said.append(Call(name, given, named))
 
-    # ── what asks ───────────────────────────────────────────────────────────────────────
+    # ── questions ───────────────────────────────────────────────────────────────────────
 
     def reads(self, touch: Touch) -> Sequence[int] | None:
-        """Memory of the thread alone is as it is."""
+        """Ask for the values of memory that other threads may write; record other reads."""
         if self.is_shared(touch):
             found: Sequence[int] = self._ask(Call("reads", (touch,)))
             return found
@@ -190,68 +190,68 @@ class Recorder:
         return None
 
     def updates(self, touch: Touch, modify: Callable[[int], int], compared: int | None) -> int:
-        """Ask."""
+        """Ask which value the atomic operation finds."""
         return int(self._ask(Call("updates", (touch, modify, compared))))
 
     def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
-        """Ask."""
+        """Ask which values the other threads give."""
         return dict(self._ask(Call("exchanges", (meeting, given))))
 
-    # ── what is said ────────────────────────────────────────────────────────────────────
+    # ── calls without an answer ─────────────────────────────────────────────────────────
 
     def enters(self, code: Sequence[Bound], depth: int, standing: Callable[[], Hashable]) -> None:
-        """Note where this is."""
+        """Record the call, and where this run of instructions begins."""
         self.standing = standing
         self.since.clear()
         self._say("enters", code, depth, standing)
 
     def goes_back(self) -> None:
-        """A loop that never asks is not followed for ever."""
+        """Record a backward jump; stop the thread after `TURNS` of them without a question."""
         self.turns += 1
         if self.turns > TURNS:
             raise Enough
         self._say("goes_back")
 
     def hands_on(self, source: Holder | None, target: Holder) -> None:
-        """Note it."""
+        """Record that a call passes an argument or a result."""
         self._say("hands_on", source, target)
 
     def writes(self, touch: Touch, values: Sequence[int]) -> None:
-        """Note it."""
+        """Record a write."""
         self._say("writes", touch, values)
 
     def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
-        """Note it."""
+        """Record a fence."""
         self._say("fences", bound, order, scope)
 
     def meets(self, meeting: Meeting) -> None:
-        """Note it."""
+        """Record that the thread waits at a barrier."""
         self._say("meets", meeting)
 
     def arrives(self, meeting: Meeting) -> None:
-        """Note it."""
+        """Record an arrival without a wait."""
         self._say("arrives", meeting)
 
     def learns(self, thread: int) -> None:
-        """Note it."""
+        """Record that the thread uses a value of another thread."""
         self._say("learns", thread)
 
     def finds_over(self, order: Order, scope: Scope) -> None:
-        """Note it."""
+        """Record that a test found the phase of an mbarrier over."""
         self._say("finds_over", order, scope)
 
     def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
-        """Note it."""
+        """Record an asynchronous copy."""
         self._say("copies", bound, kind, sources, target)
 
     def groups(self, kind: str) -> None:
-        """Note it."""
+        """Record that a group of copies is complete."""
         self._say("groups", kind)
 
     def awaits(self, kind: str, left: int, *, reading: bool) -> None:
-        """Note it."""
+        """Record a wait for groups of copies."""
         self._say("awaits", kind, left, reading=reading)
 
     def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
-        """Note it."""
+        """Record that copies signal an mbarrier when they end."""
         self._say("tells", touch, kind, modify, last=last)

@@ -1,4 +1,4 @@
-"""Combinations of paths: what one thread reads or receives, another writes or gives."""
+"""Combinations of paths: each value that one thread reads or receives, another writes or gives."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ptxvm.model.values import Key, Read, Value
 Held = tuple[Location, Value]
 """A value at a location."""
 Offer = tuple[Encounter, str]
-"""What one thread gives when it meets others."""
+"""A meeting, and a thread that gives a value there."""
 Initial = Callable[[Location], int]
 
 
 def overlap(a: Location, b: Location) -> bool:
-    """Have they a byte in common (PTX 8.2.1)?"""
+    """Do the locations have a byte in common (PTX 8.2.1)?"""
     return a.variable == b.variable and a.offset < b.offset + b.size and b.offset < a.offset + a.size
 
 
 class Turn(NamedTuple):
-    """A strong read, a write, or both."""
+    """An access to a location whose writes have one order: a strong read, a write, or both."""
 
     finds: Value | None
     leaves: Value | None
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
 def turns(
     path: Path, finds: Mapping[Key, Value], chained: Mapping[Location, History]
 ) -> Mapping[Location, Sequence[Sequence[Turn]]]:
-    """What a way does where writes have one order; reads that are not morally strong with them say nothing of it."""
+    """The accesses of a path to the locations in `chained`; reads that are not morally strong with the writes are left out."""
     found: dict[Location, list[list[Turn]]] = {}
     of_atomic = {e.atomic: e for e in path.events if e.kind is Kind.WRITE and e.atomic}
     for event in path.events:
@@ -58,20 +58,20 @@ def turns(
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A way that was gone, what its reads need of others, and what its writes give them."""
+    """A complete path, the values that its reads need from others, and the values that its writes give."""
 
     path: Path
     needs: frozenset[Held]
     gives: frozenset[Held]
     at: Mapping[Location, Sequence[Sequence[Turn]]]
-    """What it does at each location, in its order; what is asynchronous stands alone."""
+    """Its accesses to each location, in order; each asynchronous access is a sequence of its own."""
     given: Mapping[Offer, Payload]
     taken: Mapping[Offer, Payload | None]
-    """What it gives to threads that it meets, and takes from them."""
+    """The values that it gives to the threads that it meets, and takes from them."""
 
     @classmethod
     def of(cls, path: Path, initial: Initial, chained: Mapping[Location, History]) -> End:
-        """The end of a path."""
+        """Summarise a path."""
         finds = {one.left.event: one.right for one in path.taken if isinstance(one.left, Read)}
         reads = [(e.location, finds[e.key]) for e in path.events if e.kind is Kind.READ and e.location]
         writes = [e for e in path.events if e.kind is Kind.WRITE and e.location]
@@ -90,7 +90,7 @@ class End:
 def together(
     ways: Sequence[Sequence[Path]], initial: Initial, chained: Mapping[Location, History]
 ) -> Iterator[tuple[Path, ...]]:
-    """A way for each thread, each of which could feed the reads of the others; most do not fit together."""
+    """The combinations of one path for each thread in which writes feed all reads; most combinations are dropped."""
     ends = [[End.of(path, initial, chained) for path in paths] for paths in ways]
     for chosen in met(ends):
         seconds_left()
@@ -99,7 +99,7 @@ def together(
 
 
 def are_fed(chosen: Sequence[End]) -> bool:
-    """Is there a write for what each read of these ways finds?"""
+    """Is there a write for each value that these paths read?"""
     gives = frozenset[Held]().union(*(end.gives for end in chosen))
     return all(
         any(other != location and overlap(other, location) for other, _ in gives)
@@ -109,9 +109,10 @@ def are_fed(chosen: Sequence[End]) -> bool:
 
 
 def has_a_history(location: Location, chosen: Sequence[End], initial: int) -> bool:
-    """Can one location, whose writes have one order, be read and written in these ways, one access after the other?
+    """Can the accesses to a location be interleaved so that each strong read finds the last write?
 
-    That is coherence, and the atomicity of atomic operations, of strong accesses in scope of each other.
+    All writes to the location have one order.  This is coherence, and the atomicity of atomic operations, for strong accesses
+    in scope of each other.
     """
     threads = [turns for end in chosen for turns in end.at.get(location, ())]
     seen = set[tuple[Value, ...]]()
@@ -131,11 +132,11 @@ def has_a_history(location: Location, chosen: Sequence[End], initial: int) -> bo
 
 
 def met(ends: Sequence[Sequence[End]]) -> Iterator[tuple[End, ...]]:
-    """A way for each thread, so that each takes from the others what they give."""
+    """The combinations of one path for each thread in which each thread takes what the others give."""
 
     def further(before: tuple[End, ...], said: Mapping[Offer, Payload | None], given: int) -> Iterator[Any]:
         if len(before) == len(ends):
-            if given == len(said) - list(said.values()).count(None):  # whoever is met has come
+            if given == len(said) - list(said.values()).count(None):  # every thread that another one meets has come
                 yield before
             return
         for end in ends[len(before)]:
@@ -147,7 +148,7 @@ def met(ends: Sequence[Sequence[End]]) -> Iterator[tuple[End, ...]]:
 
 
 def with_others(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """The same paths, where what came from another thread depends on what that thread has read."""
+    """The same paths; a dependency on a value from another thread becomes a dependency on what that thread has read."""
     exchanges = {(one.encounter, one.thread): one for path in paths for one in path.exchanges}
     others = {
         key: exchanges[one.encounter, other] for one in exchanges.values() for key, other in one.keys.items()

@@ -12,7 +12,7 @@ from ptxvm.model.values import Key
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A copy: its kind, how many groups of that kind were made before, and its events."""
+    """A copy: its kind, the number of earlier groups of that kind, and its events."""
 
     kind: str
     group: int
@@ -20,7 +20,7 @@ class Begun:
 
 
 class Copying:
-    """The copies of a path."""
+    """The asynchronous copies of a path."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,15 +29,15 @@ class Copying:
         self.told = Counter[str]()
 
     def began(self, kind: str, first: int) -> None:
-        """The events from the first on are a copy."""
+        """Record a copy; its events are those from `first` on."""
         self.begun.append(Begun(kind, self.groups[kind], range(first, len(self.path.events))))
 
     def group(self, kind: str) -> None:
-        """What began since the last group is one."""
+        """Complete a group of the copies since the last group."""
         self.groups[kind] += 1
 
     def end(self, kind: str, left: int, *, reading: bool) -> list[Event]:
-        """All groups but the last few end now, or at least their reads do; returns what has ended."""
+        """End all but the last `left` groups, or only their reads; returns the events that have ended."""
         ended = []
         for copy in self.begun:
             if copy.kind == kind and copy.group < self.groups[kind] - left:
@@ -51,7 +51,7 @@ class Copying:
         return event.end == FOREVER and (event.kind is Kind.READ or not reading)
 
     def keys(self, kind: str, *, last: bool) -> frozenset[Key]:
-        """The events of the copies of a kind so far, or of those about which no mbarrier was told."""
+        """The events of the copies of a kind; with `last`, only those since the last call."""
         copies = [copy for copy in self.begun if copy.kind == kind]
         first, self.told[kind] = self.told[kind] if last else 0, len(copies)
         return frozenset(self.path.events[n].key for copy in copies[first:] for n in copy.events)

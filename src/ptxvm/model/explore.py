@@ -1,8 +1,8 @@
 """Exploration of the paths through the threads of a kernel: every choice of values for its reads, before any axiom.
 
-What a read may find are the first values of memory, and what some way of some thread writes there.  So the ways are gone
-again until nothing new is written.  That has an end, for a write whose value would come from itself is none: such values
-come out of thin air (PTX 8.10.4).
+A read may find the initial value of memory, or a value that some path of some thread writes there.  So the paths are explored
+again until no new value is written.  This ends, for a write whose value would depend on itself is dropped: such values come
+out of thin air (PTX 8.10.4).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ptxvm.model.paths import Encounter, Path
 from ptxvm.model.program import Location, Thread
 
 MANY = 4
-"""So many chains are told apart; of a value with more it is not known how it came."""
+"""The most chains that are kept for a value; a value with more has an unknown origin."""
 TURNS = 16
-"""So often a loop is gone through that has no other way out."""
+"""The limit of backward jumps for a thread that has no shorter path to its end."""
 UNKNOWN: tuple[Chain, ...] = (frozenset(),)
 
 
 class Values:
-    """What each location may hold: its first value, and all that is written over it, with the chains behind it."""
+    """The values that each location may hold: the initial value and all written values, with the chains behind them."""
 
     def __init__(self, first: Mapping[str, int]) -> None:
         self.first = first
@@ -39,7 +39,7 @@ class Values:
         self.histories: dict[Location, History] = {}
 
     def give(self, encounter: Encounter, thread: str, payload: Payload) -> bool:
-        """A thread gives values to the threads that it meets; were they not known before?"""
+        """Record values that a thread gives at a meeting; returns whether they are new."""
         known = self.gave.setdefault((encounter, thread), [])
         if payload in known:
             return False
@@ -47,7 +47,7 @@ class Values:
         return True
 
     def end(self, path: Path) -> bool:
-        """A way ends, on which its thread has met others so often; is it something new?"""
+        """Record the meetings of a complete path; returns whether this set of meetings is new."""
         known = self.met.setdefault(path.thread.name, set())
         met = frozenset(one.encounter for one in path.exchanges)
         is_new = met not in known
@@ -55,34 +55,34 @@ class Values:
         return is_new
 
     def given(self, encounter: Encounter, thread: str) -> list[Payload | None]:
-        """What a thread may give there; None if it may end before: a meeting does not wait for threads that have ended."""
+        """The values that a thread may give at a meeting; None if it may end before: a meeting waits for live threads only."""
         stays_away = any(encounter not in met for met in self.met.get(thread, ()))
         return [*self.gave.get((encounter, thread), []), *([None] if stays_away else [])]
 
     def write(self, written: Written) -> bool:
-        """A way writes; is it something new?"""
+        """Record a write of a path; returns whether it is new."""
         known, value = self.written.setdefault(written.location, {}), written.value
         before = known.get(value, ())
         known[value] = shortest({*before, *written.chains})
         return self.histories.setdefault(written.location, History()).add(written) or known[value] != before
 
     def behind(self, location: Location, value: int) -> tuple[Chain, ...]:
-        """How a read of the location may come by the value."""
+        """The chains of writes through which a read of the location may find the value."""
         if value == self.initial(location) or any(o != location and overlap(o, location) for o in self.written):
             return UNKNOWN
         return self.written.get(location, {}).get(value, UNKNOWN)
 
     def chained(self) -> dict[Location, History]:
-        """Where all writes have one order."""
+        """The histories of the locations whose writes all have one order."""
         alone = {location for location in self.written if sum(overlap(location, other) for other in self.written) == 1}
         return {location: self.histories[location] for location in alone if self.histories[location].has_one_order}
 
     def initial(self, location: Location) -> int:
-        """Its bytes of the first value of its variable."""
+        """The bytes of the location in the initial value of its variable."""
         return part(self.first.get(location.variable, 0), location.offset, location.size)
 
     def at(self, location: Location, before: Before) -> list[int]:
-        """What a read of the location may find: in each run of bytes, what any write that covers it puts there."""
+        """The values that a read of the location may find: each run of bytes is initial or from any write that covers it."""
         over = [other for other in self.written if overlap(other, location)]
         if over == [location] and (found := self.histories[location].after(before, self.initial(location))) is not None:
             return sorted(found)
@@ -106,18 +106,18 @@ def part(value: int, offset: int, size: int) -> int:
 
 
 def inside(end: int, location: Location) -> bool:
-    """Does it cut the location in two?"""
+    """Does this offset cut the location in two?"""
     return location.offset < end < location.offset + location.size
 
 
 def shortest(chains: Collection[Chain]) -> tuple[Chain, ...]:
-    """Those that need no more than another does."""
+    """The chains that contain no other chain; an unknown origin if there are more than `MANY`."""
     least = [chain for chain in chains if not any(other < chain for other in chains)]
     return tuple(sorted(least, key=sorted)) if len(least) <= MANY else UNKNOWN
 
 
 class Explorer:
-    """Goes all ways through the threads of a kernel."""
+    """Explores all paths through the threads of a kernel."""
 
     def __init__(
         self, stage: Stage, threads: Sequence[Thread], locate: Locate, values: Values, keep: Mapping[str, Sequence[str]]
@@ -128,9 +128,9 @@ class Explorer:
         self.was_cut = [False] * len(threads)
 
     def run(self, jumps_back: int) -> Iterator[tuple[Path, ...]]:
-        """A way for each thread, each of which could feed the reads of the others.
+        """The combinations of one path for each thread in which writes feed all reads.
 
-        Where a thread comes to no end without jumping back more often, it may, up to a limit.
+        While a thread has no path to its end, the bound of backward jumps is doubled, up to `TURNS`.
         """
         ways = self.every_way(jumps_back)
         while jumps_back < TURNS and any(cut and not paths for paths, cut in zip(ways, self.was_cut, strict=True)):
@@ -139,7 +139,7 @@ class Explorer:
         return together(ways, self.values.initial, self.values.chained())
 
     def every_way(self, jumps_back: int) -> list[list[Path]]:
-        """All ways of all threads."""
+        """All paths of all threads; repeats until no value is new, or no value can pass through more writes."""
         for passed_on in count():
             self.new, self.most = False, dict.fromkeys((thread.name for thread in self.threads), 0)
             ways = [list(self.ways(number, jumps_back)) for number in range(len(self.threads))]
@@ -148,7 +148,7 @@ class Explorer:
         return ways
 
     def ways(self, number: int, jumps_back: int) -> Iterator[Path]:
-        """All ways of one thread."""
+        """All paths of one thread."""
         thread, self.was_cut[number] = self.threads[number], False
         left: list[list[Any]] = [[]]
         while left:

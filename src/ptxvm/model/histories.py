@@ -1,8 +1,9 @@
 """Coherent histories: the values that a thread may still read at a location.
 
-Where all that is done to a location is strong, and in scope of each other, its writes have one order (PTX 8.9.6), and a
-thread goes through it forwards: after a value it finds one that atomic operations of others make of it, or that one stores.
-Both versions of the model say so: anything else breaks Causality, SC per Location or the atomicity of atomic operations.
+If all accesses to a location are strong and in scope of each other, its writes have one order (PTX 8.9.6).  A thread moves
+forwards through this order: after a value, it finds a value that atomic operations of other threads make of it, or a value
+that another thread stores.  Both versions of the model require this: anything else breaks Causality, SC per Location or the
+atomicity of atomic operations.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from ptxvm.model.path_run import Before, Link, Written
 from ptxvm.model.program import Thread
 
 MANY = 500
-"""In so many ways the atomic operations of others are followed one after the other."""
+"""After this many combinations of atomic operations, their uses are no longer counted."""
 
 
 @dataclass(slots=True)
 class History:
-    """All that some way of some thread writes to one location."""
+    """All writes to one location, by any path of any thread."""
 
     threads: dict[str, Thread] = field(default_factory=dict)
     scopes: set[tuple[str, str]] = field(default_factory=set)
-    """Whose writes have which scopes."""
+    """Pairs of a thread and the scope of one of its writes."""
     steps: dict[int, set[tuple[Link, int]]] = field(default_factory=dict)
-    """Of each value, the atomic operations that find it, and what they leave."""
+    """For each value, the atomic operations that find it, and the values that they leave."""
     stores: set[tuple[str, int, Link]] = field(default_factory=set)
     made: set[Link] = field(default_factory=set)
-    """The stores that make an mbarrier: what finds one comes after."""
+    """The stores that initialise an mbarrier: every access that finds one comes after it."""
 
     def add(self, written: Written) -> bool:
-        """Remember a write; is it new?"""
+        """Record a write; returns whether it is new."""
         name, size = written.thread.name, self._size
         self.threads[name] = written.thread
         if written.makes:
@@ -49,18 +50,18 @@ class History:
 
     @property
     def has_one_order(self) -> bool:
-        """Are all writes morally strong, but for those that make an mbarrier?"""
+        """Are all writes morally strong with each other?  A write that initialises an mbarrier need not be."""
         return all(self.is_strong_with(self.threads[name], scope) for name, scope in self.scopes)
 
     def is_strong_with(self, thread: Thread, scope: str) -> bool:
-        """Is an access of a thread with a scope morally strong with all writes here?"""
+        """Is an access of a thread with this scope morally strong with all writes here?"""
         return bool(scope) and all(
             wide and self.threads[name].within(wide, thread) and thread.within(scope, self.threads[name])
             for name, wide in self.scopes
         )
 
     def after(self, before: Before, initial: int) -> set[int] | None:
-        """What the thread may find now; None where nothing is ruled out."""
+        """The values that the thread may find next; None if the history rules out nothing."""
         if not all(self.is_strong_with(before.thread, scope) for scope in before.scopes):
             return None
         name = before.thread.name
@@ -70,7 +71,7 @@ class History:
         return self._onward(found, name)
 
     def _onward(self, found: set[int], name: str) -> set[int]:
-        """What the atomic operations of others make of some values, each of them at most once."""
+        """The values that atomic operations of other threads make of some values; each operation is used at most once."""
         seen: set[tuple[int, frozenset[Link]]] = set()
         left = [(value, frozenset[Link]()) for value in found]
         while left:
@@ -79,7 +80,7 @@ class History:
                 continue
             seen.add(state)
             if len(seen) > MANY:
-                used = frozenset()  # no longer counted, so more is found than there is
+                used = frozenset()  # no longer counted: the result may have too many values, never too few
             found.add(value)
             more = ((new, used | {link}) for link, new in self.steps.get(value, ()) if link.thread != name and link not in used)
             left += [(new, frozenset() if len(seen) > MANY else links) for new, links in more]

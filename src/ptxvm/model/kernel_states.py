@@ -1,7 +1,7 @@
-"""State-space exploration of a kernel for termination: as `litmus_states`, for threads that are automata.
+"""State-space exploration of a kernel for termination: like `litmus_states`, but the threads are automata.
 
-A write puts an end to those that it is morally strong with, and to those that a barrier puts before it; others stay readable.
-Asynchronous copies are done at once: a thread that does not wait for a copy ends whether the copy is late or not.
+A write replaces older writes that are morally strong with it, and those that a barrier orders before it; others stay readable.
+Asynchronous copies complete at once: a thread that does not wait for a copy ends whether the copy is late or not.
 Barriers open as the machine opens them: when all live threads have come, or as many as are expected (PTX 9.7.13.1).
 """
 
@@ -21,26 +21,26 @@ from ptxvm.model.path_run import Locate, describe, text_of
 from ptxvm.model.program import Location, Thread
 
 STATES = 10_000
-"""So many states are visited."""
+"""The most states that are visited."""
 EFFORT = 5_000
-"""So many answers are given to the threads, each run from its beginning, before it is too much."""
+"""The most answers that are replayed to the threads; every run of a thread replays all its answers."""
 
 Cell = tuple[str, int, int]
-"""Bytes of a variable that are always accessed together: from the first up to the last but one."""
+"""Bytes of a variable that are always accessed together: the variable, the first byte, and the byte after the last."""
 Room = tuple[int, int, str, int]
-"""Where threads meet: the CTA, the warp (-1 for all), and the kind and the number of a barrier."""
+"""A barrier: the CTA, the warp (-1 for the whole CTA), the kind, and the number."""
 WHOLE_CTA = -1
 Held = tuple[int, int, str, frozenset[int]]
-"""A value that may be read, its thread (-1: the start) and the scope of its write, and the threads that came after it."""
+"""A readable value: its writer (-1: initial), the scope of the write, and the threads that are ordered after the write."""
 ACTS = {"writes", "meets", "arrives", "copies", "tells"}
 
 
 class TooMuch(Exception):  # noqa: N818 - nothing is wrong
-    """There is more to follow than can be followed."""
+    """The exploration exceeds its limit."""
 
 
-class Cut(Exception):  # noqa: N818 - it is made, and all begins anew
-    """An access touches a part of what was one cell."""
+class Cut(Exception):  # noqa: N818 - the exploration starts again with smaller cells
+    """An access touches only a part of a cell."""
 
     def __init__(self, location: Location) -> None:
         super().__init__(location)
@@ -49,7 +49,7 @@ class Cut(Exception):  # noqa: N818 - it is made, and all begins anew
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a thread stands: at a place, or before something that it does on its way there."""
+    """The state of a thread: at a state of its automaton, or before a call on the way there."""
 
     step: Step | None
     done: int
@@ -57,18 +57,18 @@ class Spot:
 
     @property
     def call(self) -> Call | None:
-        """What it does or asks next; None at its end."""
+        """The next call or question; None at the end of the thread."""
         return self.step.said[self.done] if self.step is not None else self.place.question
 
     @property
     def has_ended(self) -> bool:
-        """Is nothing left to do?"""
+        """Has the thread nothing left to do?"""
         return self.call is None and not self.place.circles
 
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """The threads that have come to a room, and how many it expects, if that was said."""
+    """The threads that have come to a barrier, and the count that it expects, if it has one."""
 
     came: frozenset[int]
     count: int | None = None
@@ -76,7 +76,7 @@ class Gathering:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A state: where each thread stands, which threads wait, which have come where, and the values that memory may have."""
+    """A state of the kernel: the state of each thread, the readable values of memory, and the threads that wait at barriers."""
 
     spots: tuple[Spot, ...]
     memory: tuple[tuple[Cell, frozenset[Held]], ...]
@@ -85,7 +85,7 @@ class Turn:
 
 
 def ends(stage: Stage, threads: Sequence[Thread], locate: Locate, initial: Callable[[Location], int]) -> Ending:
-    """Does a kernel come to its end in every fair schedule?"""
+    """Does a kernel terminate under every fair schedule?"""
     machine = KernelMachine(automata(stage, threads, locate, {}), threads, stage.shape.threads, locate, initial)
     while True:
         try:
@@ -108,26 +108,26 @@ class KernelMachine:
         self.cuts: dict[str, set[int]] = {}
 
     def start(self) -> Turn:
-        """Before any thread has begun."""
+        """The state before any thread has begun."""
         cells = [cell for variable, cuts in sorted(self.cuts.items()) for cell in _between(variable, sorted(cuts))]
         memory = tuple((cell, frozenset({(self.initial(_location(cell)), -1, "", frozenset[int]())})) for cell in cells)
         return self._settled(Turn(tuple(_spot(automaton.first, 0) for automaton in self.automata), memory))
 
     def cut(self, location: Location) -> None:
-        """From now on these bytes are cells of their own."""
+        """Begin new cells at both ends of this location."""
         self.cuts.setdefault(location.variable, set()).update((location.offset, location.offset + location.size))
 
     def is_finished(self, state: Turn, number: int) -> bool:
-        """Has this thread come to its end?"""
+        """Has this thread ended?"""
         return state.spots[number].has_ended
 
     def looks(self, state: Turn, number: int) -> bool:
-        """Does a thread look at memory there, or wait for others?"""
+        """Does the thread read memory there, or wait for others?"""
         call = state.spots[number].call
         return call is not None and call.name not in ("writes", "copies", "tells", "arrives")
 
     def where(self, state: Turn, number: int) -> str:
-        """What a thread does there, as the kernel writes it."""
+        """The instruction at which a thread stands, as the kernel writes it."""
         call = state.spots[number].call
         if call is None:
             return "a loop that does nothing else"
@@ -141,9 +141,9 @@ class KernelMachine:
         return f"`{describe(touch.bound, Location(*start, touch.size) if start else None)}`"
 
     def moves(self, state: Turn, known: Collection[Turn]) -> dict[int, list[Turn]]:
-        """What each thread that can go on makes of it.
+        """The states after the next step of each thread that can run.
 
-        A thread that comes to a barrier of all threads changes nothing for the others, so it goes first.
+        A thread that comes to a barrier of all threads changes nothing for the others, so it moves first.
         """
         if sum(automaton.effort for automaton in self.automata) > EFFORT:
             raise TooMuch("its threads come to ever new states")
@@ -161,11 +161,11 @@ class KernelMachine:
         return call is not None and call.name in ("meets", "exchanges") and call.given[0].threads is None
 
     def steps(self, state: Turn, number: int) -> Iterator[Turn]:
-        """What one thread can do next."""
+        """The states after the next step of one thread."""
         spot = state.spots[number]
         call = spot.call
         if call is None:
-            yield state  # round and round
+            yield state  # an endless loop
             return
         if call.name in ("meets", "arrives", "exchanges"):
             yield self._came(state, number, call.given[0], waits=call.name != "arrives")
@@ -175,7 +175,7 @@ class KernelMachine:
             yield from (self._went_on(after, number) for after in self._done(state, number, call))
 
     def _asked(self, state: Turn, number: int, call: Call) -> Iterator[Turn]:
-        """A read, or an atomic operation: what it finds."""
+        """The states after a read or an atomic operation: one for each value that it may find."""
         match call.name:
             case "reads":
                 touch = call.given[0]
@@ -188,7 +188,7 @@ class KernelMachine:
                     yield self._answered(wrote, number, old)
 
     def _done(self, state: Turn, number: int, call: Call) -> Iterator[Turn]:
-        """Memory after a write, a copy, or the end of one."""
+        """The states after a write, a copy, or the end of a copy."""
         match call.name:
             case "writes":
                 yield self._write(state, number, *call.given)
@@ -214,7 +214,7 @@ class KernelMachine:
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
     def _places(self, touch: Touch, number: int) -> list[Location]:
-        """The scalars of an access; none of what only its thread sees."""
+        """The locations of the scalars of an access; none in memory that no other thread writes."""
         start = self.locate(touch, self.threads[number])
         if start is None:
             return []
@@ -227,7 +227,7 @@ class KernelMachine:
         return list(_between(location.variable, sorted(cut for cut in cuts if location.offset <= cut <= end)))
 
     def _held(self, state: Turn, location: Location) -> list[int]:
-        """What a location may be read as."""
+        """The values that a read of a location may find."""
         memory, cells = dict(state.memory), self._cells(location)
         found = {0}
         for cell in cells:
@@ -236,7 +236,7 @@ class KernelMachine:
         return sorted(found)
 
     def _values(self, state: Turn, touch: Touch, number: int) -> list[int]:
-        """What an atomic operation may find; that of a packed type finds each of its scalars."""
+        """The values that an atomic operation may find; a packed operand is one location."""
         (place,) = self._places(touch, number)
         return self._held(state, place)
 
@@ -244,7 +244,7 @@ class KernelMachine:
         return self._write(state, number, touch, [value])
 
     def _write(self, state: Turn, number: int, touch: Touch, values: Sequence[int]) -> Turn:
-        """Memory after a write: what it is morally strong with, and what its thread wrote before, is gone."""
+        """The state after a write; it replaces initial values, morally strong writes, and writes ordered before it."""
         memory = dict(state.memory)
         scope = touch.scope if touch.order.strong else ""
         for location, value in zip(self._places(touch, number), values, strict=False):
@@ -255,7 +255,7 @@ class KernelMachine:
         return replace(state, memory=tuple((cell, memory[cell]) for cell, _ in state.memory))
 
     def _copied(self, state: Turn, number: int, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> Iterator[Turn]:
-        """A copy of what may be read."""
+        """The states after a copy: one for each combination of values that it may read."""
         pieces: list[list[bytes]] = []
         for touch, held in sources:
             places = self._places(touch, number)
@@ -266,10 +266,10 @@ class KernelMachine:
             words = [found[at : at + target.size] for at in range(0, len(found), target.size)]
             yield self._write(state, number, target, [int.from_bytes(word, "little") for word in words])
 
-    # ── meeting ─────────────────────────────────────────────────────────────────────────
+    # ── barriers ────────────────────────────────────────────────────────────────────────
 
     def _came(self, state: Turn, number: int, meeting: Meeting, *, waits: bool) -> Turn:
-        """A thread comes to a room, and stays there if it waits."""
+        """The state after a thread comes to a barrier; it stays there if it waits."""
         room, rooms = self._room(number, meeting), dict(state.rooms)
         before = rooms.get(room, Gathering(frozenset()))
         rooms[room] = Gathering(before.came | {number}, before.count if meeting.threads is None else meeting.threads)
@@ -284,7 +284,7 @@ class KernelMachine:
         return cta, thread // WARP, meeting.name, 0
 
     def _settled(self, state: Turn) -> Turn:
-        """Release the threads that have met all threads for which they wait."""
+        """Release the threads at barriers that are complete."""
         for room, gathering in state.rooms:
             ready = self._ready(state, room, gathering)
             if ready:
@@ -301,7 +301,7 @@ class KernelMachine:
         return state
 
     def _released(self, state: Turn, number: int, given: Mapping[int, Call | None]) -> Turn:
-        """A thread goes on with what the others gave."""
+        """Let a thread continue with the values that the others gave."""
         call = given[number]
         if call is None or call.name != "exchanges":
             return self._went_on(state, number)
@@ -311,7 +311,7 @@ class KernelMachine:
         return self._answered(state, number, taken)
 
     def _ready(self, state: Turn, room: Room, gathering: Gathering) -> frozenset[int]:
-        """The threads in a room that need not wait any longer."""
+        """The threads at a barrier that need not wait any longer."""
         cta, warp, _, _ = room
         first = cta * self.cta_threads
         alive = {n for n in range(first, first + self.cta_threads) if not state.spots[n].has_ended}
@@ -326,7 +326,7 @@ class KernelMachine:
         return {first + member for member in call.given[0].members} if call is not None else set()
 
     def _is_complete(self, first: int, alive: set[int], gathering: Gathering) -> bool:
-        """Have enough come?  A warp all of whose threads came or ended counts as whole."""
+        """Have enough threads come?  A warp whose threads have all come or ended counts as whole."""
         if gathering.count is None:
             return alive <= gathering.came
         counted = 0
@@ -340,7 +340,7 @@ class KernelMachine:
 def _known_after(
     memory: tuple[tuple[Cell, frozenset[Held]], ...], came: frozenset[int], waited: frozenset[int]
 ) -> tuple[tuple[Cell, frozenset[Held]], ...]:
-    """The threads that waited at a barrier come after all that the threads that came there come after."""
+    """Order the threads that waited at a barrier after every write that a thread at the barrier is ordered after."""
 
     def known(held: Held) -> Held:
         value, thread, scope, after = held
@@ -350,7 +350,7 @@ def _known_after(
 
 
 def _spot(step: Step, done: int) -> Spot:
-    """The next thing of a step that others notice, or the place where it leads."""
+    """The next call of a step that other threads can notice, or the state to which the step leads."""
     while done < len(step.said) and step.said[done].name not in ACTS:
         done += 1
     return Spot(step, done, step.to) if done < len(step.said) else Spot(None, 0, step.to)

@@ -43,12 +43,12 @@ QUESTION = ("filter", "exists", "~exists", "notexists", "forall")
 
 Bytes = npt.NDArray[np.uint8]
 Explore = Callable[[Function, "Launch", Callable[[Stage], None]], None]
-"""Sets the stage for a launch."""
+"""Sets up the stage of a launch and calls a function with it."""
 
 
 @dataclass
 class Launch:
-    """How a kernel is launched; `args` are arrays and numbers, as a launch takes them."""
+    """The launch of a kernel; `args` are arrays and numbers, as a launch takes them."""
 
     kernel: Function
     grid: tuple[int, ...]
@@ -58,21 +58,21 @@ class Launch:
 
     @property
     def shape(self) -> LaunchShape:
-        """The threads."""
+        """The shape of the launch."""
         return LaunchShape.of(self.grid, self.block)
 
 
 @dataclass
 class Place:
-    """A variable that a question may name: where it begins, its first bytes, and how it is shown."""
+    """A variable that a question may name: its start, its initial bytes, and how it is shown."""
 
     name: str
     start: int
     held: Bytes
-    """What it holds between launches."""
+    """The memory that holds it."""
     elements: Elements
     cta: int | None = None
-    """Of shared memory: whose it is, and `start` counts from its beginning."""
+    """Of shared memory: the CTA; `start` is then an offset in the shared memory."""
     first: bytes = b""
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Place:
 
     @property
     def end(self) -> int:
-        """The byte after its last."""
+        """The byte after its last one."""
         return self.start + len(self.first)
 
 
@@ -95,7 +95,7 @@ class KernelTest(Test):
 
 
 def read_kernels(program: Program, image: Image, explore: Explore) -> list[KernelTest]:
-    """The litmus tests of a module; NotALitmusTest where it has none, or one is not whole."""
+    """The litmus tests of a module; NotALitmusTest if there is none, or if one is incomplete."""
     blocks: list[dict[str, str]] = []
     for word, rest in LINE.findall(program.source.text):
         if word == "litmus" and not rest.strip():
@@ -114,7 +114,7 @@ def read_kernels(program: Program, image: Image, explore: Explore) -> list[Kerne
 
 
 class _Reader:
-    """Makes a test of the lines of one."""
+    """Reads one test from its lines."""
 
     def __init__(self, program: Program, image: Image, lines: Mapping[str, str]) -> None:
         self.program, self.image, self.lines, self.name = program, image, lines, lines["litmus"]
@@ -126,7 +126,7 @@ class _Reader:
         self.launch = self.launched()
 
     def test(self, explore: Explore) -> KernelTest:
-        """The test."""
+        """Build the test."""
         quantifier, asked, filtered = read_question(
             "\n".join(f"{word} {rest}" for word, rest in self.lines.items() if word in QUESTION)
         )
@@ -166,7 +166,7 @@ class _Reader:
         )  # fmt: skip
 
     def loops(self) -> bool:
-        """Can a thread jump back or call itself, or does it take values from others?"""
+        """Can a thread jump back or call itself, or does it take values from other threads?"""
         called = [self.launch.kernel]
         for function in called:
             for n, bound in enumerate(function.instructions):
@@ -182,7 +182,7 @@ class _Reader:
     # ── the launch ──────────────────────────────────────────────────────────────────────
 
     def declared(self) -> Iterator[tuple[str, tuple[Bytes, Elements]]]:
-        """What `//: memory` declares."""
+        """The variables that `//: memory` declares."""
         for text in split(self.lines.get("memory", "")):
             match = DECLARED.fullmatch(text)
             type = Type.named.get(match[2]) if match else None
@@ -194,7 +194,7 @@ class _Reader:
             yield match[1], (aligned(first), elements)
 
     def launched(self) -> Launch:
-        """What `//: launch` says."""
+        """The launch that `//: launch` describes."""
         match = LAUNCH.fullmatch(self.lines["launch"])
         sizes = split(match[2]) if match else []
         if match is None or not 2 <= len(sizes) <= 3:
@@ -227,7 +227,7 @@ class _Reader:
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
     def places(self) -> Iterator[Place]:
-        """Every variable."""
+        """Every variable that a question may name."""
         for name, (array, elements) in self.memory.items():
             yield Place(name, address_of(array), array, elements)
         for variable, allocation in self.image.allocations.items():
@@ -250,11 +250,11 @@ class _Reader:
 
     @staticmethod
     def elements(type: Type, size: int) -> Elements:
-        """How a variable is shown."""
+        """How a variable of this type and size is shown."""
         return Elements(max(size // type.bytes, 1), type.bytes, type.is_signed)
 
     def registers(self, threads: Sequence[Thread], places: Sequence[Place], asked: Sequence[Condition]) -> dict[str, list[str]]:
-        """The registers of each thread that the questions name."""
+        """The registers that the questions name, by thread."""
         known = {register.name for register in self.launch.kernel.registers}
         shown = {name for place in places for name in place.elements.named(place.name, 0)}
         keep: dict[str, list[str]] = {}
@@ -275,7 +275,7 @@ class Locator:
         self.places = places
 
     def __call__(self, touch: Touch, thread: Thread) -> tuple[str, int] | None:
-        """Its name, and which of its bytes; None for memory that no other thread writes."""
+        """The name of the variable and the byte in it; None for memory that no other thread writes."""
         allocation = touch.allocation
         if allocation.space == "local" or not allocation.writable:
             return None
@@ -289,17 +289,17 @@ class Locator:
 
 
 def split(text: str) -> list[str]:
-    """At the commas outside of parentheses."""
+    """Split a text at the commas outside of parentheses."""
     return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
 
 
 def extent(text: str) -> tuple[int, ...]:
-    """`2` or `(2, 1, 1)`."""
+    """The extent that `2` or `(2, 1, 1)` denotes."""
     return tuple(number(part) for part in text.strip("()").split(","))
 
 
 def number(text: str) -> int:
-    """An integer."""
+    """Read an integer."""
     try:
         return int(text.strip(), 0)
     except ValueError:
@@ -307,7 +307,7 @@ def number(text: str) -> int:
 
 
 def aligned(first: bytes) -> Bytes:
-    """An array of these bytes whose address is a multiple of 16."""
+    """A byte array with these contents; its address is a multiple of 16."""
     room = np.zeros(len(first) + 16, np.uint8)
     start = -address_of(room) % 16
     array = room[start : start + len(first)]

@@ -1,4 +1,4 @@
-"""One path through a thread of a kernel: the machine runs it, a choice fixes its reads, and its accesses become events."""
+"""One path through a thread of a kernel: the machine runs the code, a choice fixes each read, and accesses become events."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ STRONG = {Order.VOLATILE: Order.RELAXED}
 C = TypeVar("C")
 
 EventField: TypeAlias = Any
-"""A field of an `Event`; its name says of which type."""
+"""A field of an `Event`; its name determines its type."""
 
 MANY = 64
-"""So many chains of writes behind a value are followed."""
+"""The most chains of writes that are followed behind one value."""
 
 Locate = Callable[[Touch, Thread], "tuple[str, int] | None"]
-"""The variable, and which of its bytes, that an access begins at; None for memory of the thread alone."""
+"""The variable and the byte in it at which an access begins; None for memory that no other thread writes."""
 
 
 class Link(NamedTuple):
-    """A write on the way of a value: which instruction of which thread, and its how manieth turn."""
+    """A write that a value depends on: its thread, the instruction, the iteration, and the element."""
 
     thread: str
     instruction: int
@@ -46,13 +46,13 @@ class Link(NamedTuple):
 
 Chain = frozenset[Link]
 FROM_OTHERS: tuple[Chain, ...] = (frozenset(),)
-"""How a value came that another thread gave is not followed."""
+"""The chains behind a value that another thread gave: they are not followed."""
 
 
 class Written(NamedTuple):
-    """What a way writes: where, what, and how the value came; of an atomic, what it had found.
+    """A write of a path: its location, its value and the chains behind it; of an atomic operation also the value that it found.
 
-    A scope is empty for weak writes; `makes` an mbarrier is where nothing else was before.
+    The scope of a weak write is empty.  `makes` marks a write that initialises an mbarrier.
     """
 
     location: Location
@@ -67,7 +67,7 @@ class Written(NamedTuple):
 
 @dataclass(slots=True)
 class Before:
-    """What a thread has done at a location: the last value that it read or wrote, and the scopes of all that."""
+    """The earlier accesses of a thread to a location: the last value that it read or wrote, and the scopes of all accesses."""
 
     thread: Thread
     value: int | None = None
@@ -75,23 +75,23 @@ class Before:
 
 
 class Choices(Protocol):
-    """What reads may find."""
+    """The values that reads may find."""
 
     def at(self, location: Location, before: Before) -> Sequence[int]:
-        """What a read of a location may find, after what its thread has read and written there."""
+        """The values that a read of a location may find, given the earlier accesses of its thread there."""
         ...
 
     def behind(self, location: Location, value: int) -> tuple[Chain, ...]:
-        """The writes through which the value may have come, in one way or another."""
+        """The chains of writes through which the value may have come."""
         ...
 
     def given(self, encounter: Encounter, thread: str) -> Sequence[Payload | None]:
-        """What a thread may give to the threads that it meets; None if it may end before."""
+        """The values that a thread may give at a meeting; None if it may end before."""
         ...
 
 
 class Walk:
-    """A script that chooses as `chosen` says, then always the first choice; `others` are the choices that it left."""
+    """A script that follows the choices in `chosen`, then takes the first choice; `others` collects the alternatives."""
 
     def __init__(
         self, thread: Thread, cta_threads: int, locate: Locate, choices: Choices, chosen: Sequence[Any], jumps_back: int
@@ -116,16 +116,16 @@ class Walk:
     # ── control ─────────────────────────────────────────────────────────────────────────
 
     def enters(self, code: Sequence[Bound], depth: int, standing: Callable[[], Hashable]) -> None:
-        """What was left of the last run of instructions is done."""
-        del standing  # a walk remembers all it did
+        """Finish the last run of instructions and begin this one."""
+        del standing  # not needed: a walk records all its events
         self.flow.enter(code, depth)
 
     def hands_on(self, source: Holder | None, target: Holder) -> None:
-        """The target depends on what the source does."""
+        """The target takes over the dependencies of the source."""
         self.flow.hand_on(source, target)
 
     def goes_back(self) -> None:
-        """A loop is followed only so often; a turn in which nothing was found that might be another is not counted."""
+        """Count a backward jump, and stop the path at the limit; an iteration without a choice is not counted."""
         self.left -= self.reads_so_far > self.reads_before
         self.reads_before = self.reads_so_far
         if self.left < 0:
@@ -135,7 +135,7 @@ class Walk:
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
     def reads(self, touch: Touch) -> Sequence[int] | None:
-        """Choose for each element."""
+        """Choose a value for each element."""
         self._comes_to(touch.bound)
         start = self.locate(touch, self.path.thread)
         if start is None:
@@ -151,7 +151,7 @@ class Walk:
         return values
 
     def writes(self, touch: Touch, values: Sequence[int]) -> None:
-        """Each element is a write."""
+        """Add a write for each element."""
         self._comes_to(touch.bound)
         start = self.locate(touch, self.path.thread)
         if start is None:
@@ -163,7 +163,7 @@ class Walk:
         self.path.time += 2
 
     def updates(self, touch: Touch, modify: Callable[[int], int], compared: int | None) -> int:
-        """A read and a write of each scalar; a `cas` that finds something else is a read (PTX 8.4)."""
+        """Add a read and a write of each scalar; a `cas` whose comparison fails is only a read (PTX 8.4)."""
         self._comes_to(touch.bound)
         start = self.locate(touch, self.path.thread)
         if start is None:
@@ -192,7 +192,7 @@ class Walk:
         return old
 
     def _choose(self, key: Key, location: Location) -> int:
-        """A value for a read: the path is only gone where it finds that one."""
+        """Choose the value of a read, and note that the path requires this value."""
         before = self._before(location)
         value: int = self._one_of(self.choices.at(location, before))
         before.value = value
@@ -201,7 +201,7 @@ class Walk:
         return value
 
     def _one_of(self, choices: Sequence[C]) -> C:
-        """What was chosen for this time, or the first; the others are left for later."""
+        """The recorded choice for this point, or the first; the alternatives are stored for later paths."""
         if self.reads_so_far == len(self.chosen):
             first, *rest = choices
             self.others += [[*self.chosen, other] for other in rest]
@@ -211,13 +211,13 @@ class Walk:
         return chosen
 
     def finds_over(self, order: Order, scope: Scope) -> None:
-        """The read before this one has the order of the instruction: where the phase goes on, it acquires nothing."""
+        """The test found the phase over: its read has the order of the instruction.  Any other test acquires nothing."""
         self.path.events[-1] = replace(self.path.events[-1], order=order, scope=scope)
 
     # ── asynchronous copies ─────────────────────────────────────────────────────────────
 
     def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
-        """Reads and writes that begin now, and end when they are waited for."""
+        """Add reads and writes that begin now, and end when the thread waits for them."""
         self._comes_to(bound)
         first, found, keys = len(self.path.events), b"", NONE
         for touch, held in sources:
@@ -244,11 +244,11 @@ class Walk:
             self._add(Kind.WRITE, target, location, end=FOREVER, value=value, data=keys)
 
     def groups(self, kind: str) -> None:
-        """What began belongs together."""
+        """Complete a group of the copies since the last group."""
         self.copying.group(kind)
 
     def awaits(self, kind: str, left: int, *, reading: bool) -> None:
-        """Groups end; a thread that waits for copies by the async proxy sees them by the generic one (PTX 9.7.9.25.2)."""
+        """End groups; a proxy fence makes copies by the async proxy visible to the generic proxy (PTX 9.7.9.25.2)."""
         self.path.done += 1
         ended = self.copying.end(kind, left, reading=reading)
         if any(event.proxy == "async" and event.kind is Kind.WRITE for event in ended):
@@ -264,7 +264,7 @@ class Walk:
         return key
 
     def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
-        """An atomic operation that follows the copies, and that nothing of the thread follows."""
+        """Add an atomic operation that is ordered after the copies, and before no later operation of the thread."""
         self._comes_to(touch.bound)
         self.path.done += 1
         start = self.locate(touch, self.path.thread)
@@ -278,31 +278,31 @@ class Walk:
         many: dict[str, Any] = {"atomic": key, "end": FOREVER, "proxy": "generic"}
         self._add(Kind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
         value = modify(self._choose(key, location))
-        self._before(location).scopes.add("")  # when it happens, is open
+        self._before(location).scopes.add("")  # the time of the update is not fixed
         self._add(Kind.WRITE, touch, location, order=releases, value=value, data={key}, follows=after | {key}, **many)
         self.path.time += 2
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
     def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
-        """A fence, or a proxy fence: the instruction tells."""
+        """Add a fence, or a proxy fence where the instruction is one."""
         self._comes_to(bound)
         proxy = proxy_of_fence(bound.i)
         kind = Kind.FENCE if proxy is None else Kind.PROXY_FENCE
-        ordered = order if isinstance(order, Order) else Order.WEAK  # what a proxy fence orders, its proxy says
+        ordered = order if isinstance(order, Order) else Order.WEAK  # the proxy of a proxy fence determines what it orders
         self._put(kind, bound, bound.node.head, order=ordered, scope=scope, proxy=proxy or "generic")
         self.path.time += 2
 
     def meets(self, meeting: Meeting) -> None:
-        """Arrive, then wait."""
+        """Arrive at a barrier, then wait."""
         self._barrier(meeting, waits=True)
 
     def arrives(self, meeting: Meeting) -> None:
-        """Arrive."""
+        """Arrive at a barrier without a wait."""
         self._barrier(meeting, waits=False)
 
     def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
-        """Choose what the others give; a way ends here as long as one of them is not known to come."""
+        """Choose the values that the other threads give; the path stops while one of them is not known to come."""
         names = {member: f"P{self.first + member}" for member in meeting.members}
         encounter = (meeting.name, meeting.number, tuple(names.values()), 0)
         encounter = (*encounter[:3], self.met[encounter])
@@ -321,7 +321,7 @@ class Walk:
         return {member: payload for member, payload in taken.items() if payload is not None}
 
     def learns(self, thread: int) -> None:
-        """A key stands for what the other gave."""
+        """The thread uses the value of another thread: a new key stands for it."""
         name, exchange = f"P{self.first + thread}", self.path.exchanges[-1]
         if exchange.taken.get(name) is not None and name not in exchange.keys.values():
             self.learned += 1
@@ -336,7 +336,7 @@ class Walk:
         return self.path.thread.cta[2] * self.cta_threads
 
     def _barrier(self, meeting: Meeting, *, waits: bool) -> None:
-        """Only barriers of the CTA and `bar.warp.sync` order memory."""
+        """Add the events of a barrier; only barriers of the CTA and `bar.warp.sync` order memory."""
         bound = meeting.bound
         self._comes_to(bound)
         of_cta = meeting.name == "bar"
@@ -393,7 +393,7 @@ class Walk:
         return self.before.setdefault(location, Before(self.path.thread))
 
     def _chains(self, event: Event, link: Link) -> tuple[Chain, ...]:
-        """The ways in which a value has come into this write; none goes through the write itself."""
+        """The chains of writes behind this write; a chain through the write itself is dropped."""
         chains = {frozenset({link})}
         for read in event.data | event.control:
             behind = self.behind[read]
@@ -404,28 +404,28 @@ class Walk:
         return tuple(chains)
 
     def _link(self) -> Link:
-        """The link that a write of the instruction that runs now is."""
+        """The link for the next write of the running instruction."""
         self.elements += 1
         return Link(self.path.thread.name, self.running, self.turns[self.running], self.elements)
 
 
 def _replaces(bound: Bound) -> bool:
-    """Does the value of an atomic not depend on what it found?"""
+    """Does the atomic operation write a value that does not depend on the old one?"""
     return any(access.operation == "exch" for access in bound.summary.accesses)
 
 
 def text_of(bound: Bound) -> str:
-    """An instruction, as it is written."""
+    """An instruction as its source writes it."""
     program = bound.function.program if bound.function is not None else None
     text = program.source.text[bound.node.start : bound.node.end] if program is not None else bound.node.head
     return " ".join(text.split()).rstrip(";").split("}")[-1].strip()
 
 
 def describe(bound: Bound, location: Location | None) -> str:
-    """An access with the name of what it reaches in the place of its address: `st.release.gpu.global.u32 flag, 1`."""
+    """An access with the variable in place of its address: `st.release.gpu.global.u32 flag, 1`."""
     operands = [bound.operands[name] for name in bound.i.of.sources if name in bound.operands]
     addressed = {id(node): str(location) for node in operands if isinstance(node, tree.Address)}
-    if location is None or len(addressed) > 1:  # which of several it is, the machine does not say
+    if location is None or len(addressed) > 1:  # the machine does not say which of several addresses this is
         return text_of(bound)
     program = bound.function.program if bound.function is not None else None
     if program is None:

@@ -26,7 +26,7 @@ from ptxvm.model.values import COMPARISONS, Key, Read, Value, operation, reads_i
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A comparison that came out this way, or the path was not gone."""
+    """A comparison whose outcome the path requires."""
 
     comparison: str
     left: Value
@@ -40,22 +40,22 @@ Encounter = tuple[str, int, tuple[str, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What one thread gives to others that it meets, and what it takes from them, by their names."""
+    """The values that one thread gives to the threads that it meets, and those that it takes from them, by thread name."""
 
     encounter: Encounter
     thread: str
     given: tuple[int, ...]
     comes_from: frozenset[Key]
-    """The reads on which it depends what is given; a key below 0 is what the thread took from another."""
+    """The reads on which the given values depend; a key with a negative number stands for a value from another thread."""
     taken: Mapping[str, tuple[int, ...] | None]
     """None for a thread that ended before the meeting."""
     keys: Mapping[Key, str]
-    """By their keys, the threads whose values the thread has used."""
+    """For each key, the thread whose value it stands for."""
 
 
 @dataclass(slots=True)
 class Path:
-    """A way through a thread, as far as it is gone."""
+    """A path through a thread, up to the current instruction."""
 
     thread: Thread
     at: int = 0
@@ -67,20 +67,20 @@ class Path:
     time: int = 0
     done: int = 0
     fault: Exception | None = None
-    """What stopped it, in a kernel that does something wrong on this way."""
+    """The fault that stopped a kernel on this path."""
     exchanges: list[Exchange] = field(default_factory=list)
-    """Of a kernel: what it gave to other threads in a register, and took from them."""
+    """Of a kernel: the register values that it exchanged with other threads."""
 
     def fork(self) -> Path:
-        """The same, to go on another way."""
+        """A copy of the path, to continue along another branch."""
         return replace(self, events=[*self.events], taken=[*self.taken], registers={**self.registers})
 
     def value(self, operand: Operand) -> Value:
-        """What an operand is here."""
+        """The value of an operand at this point."""
         return operand if isinstance(operand, int) else self.registers.get(operand, 0)
 
     def add(self, kind: Kind, of: Instruction, *, ends: int = 1, **what: object) -> Key:
-        """Append an event that ends so much later; an operation on memory takes its order from the instruction."""
+        """Append an event that lasts `ends` steps of time; its order, scope and proxy come from the instruction."""
         key = (self.thread.name, len(self.events))
         for name in ("order", "scope", "proxy"):
             if hasattr(of, name):
@@ -91,7 +91,7 @@ class Path:
 
 
 def paths(thread: Thread, bound: int) -> list[Path]:
-    """All ways to the end of a thread that jump back at most so often, those first that jump, or whose `cas` fails."""
+    """All paths to the end of a thread with at most `bound` backward jumps; taken branches and failing `cas` come first."""
     first = Path(thread, registers=dict(thread.registers))
     found, work = [], [(first, _walk(first, bound))]
     while work:
@@ -107,7 +107,7 @@ def paths(thread: Thread, bound: int) -> list[Path]:
 
 
 def _walk(path: Path, bound: int) -> Iterator[Path]:
-    """Take a path to its end, or to where it must jump; gives the other ways that begin on it."""
+    """Extend a path to its end, or to a branch that is always taken; yields the other paths that fork from it."""
     code = path.thread.code
     while path.at < len(code):
         match code[path.at]:
@@ -136,14 +136,14 @@ def _walk(path: Path, bound: int) -> Iterator[Path]:
 
 
 def _known(branch: Branch, left: Value, right: Value) -> bool | None:
-    """How the comparison comes out, if no read decides it."""
+    """The outcome of the comparison, or None if it depends on a read."""
     if isinstance(left, int) and isinstance(right, int):
         return COMPARISONS[branch.comparison](left, right)
     return None
 
 
 def _jump(path: Path, branch: Branch, taken: Taken, bound: int) -> Iterator[Path]:
-    """The way on from the label, unless that were one jump back too many."""
+    """The path that takes the branch, unless it has too many backward jumps."""
     goal = path.thread.labels[branch.label]
     back = path.jumps_back + (goal <= path.at)
     if back <= bound:
@@ -155,7 +155,7 @@ def _jump(path: Path, branch: Branch, taken: Taken, bound: int) -> Iterator[Path
 
 
 def _perform(path: Path, instruction: Instruction) -> None:
-    """Any instruction that makes events, in one way."""
+    """Append the events of an instruction that has one outcome."""
     match instruction:
         case Load(registers, locations):
             for register, location in zip(registers, locations, strict=True):
@@ -179,7 +179,7 @@ def _perform(path: Path, instruction: Instruction) -> None:
 
 
 FOREVER = 1 << 30
-"""When an asynchronous operation ends for which its thread never waits."""
+"""The end of an asynchronous operation for which its thread never waits."""
 
 
 def _copy(path: Path, copy: Copy) -> None:
@@ -188,7 +188,7 @@ def _copy(path: Path, copy: Copy) -> None:
 
 
 def _end_copies(path: Path, wait: Instruction) -> None:
-    """All copies are done; a proxy fence follows the completion of those by the async proxy (PTX 9.7.9.25.2)."""
+    """End all copies; a proxy fence follows those by the async proxy (PTX 9.7.9.25.2)."""
     by_proxy = any(event.end >= FOREVER and event.proxy == "async" for event in path.events)
     path.events = [replace(event, end=path.time) if event.end >= FOREVER else event for event in path.events]
     if by_proxy:
@@ -196,7 +196,7 @@ def _end_copies(path: Path, wait: Instruction) -> None:
 
 
 def _barrier(path: Path, barrier: Barrier) -> None:
-    """Arrive, then wait."""
+    """Append an arrival, a wait, or both."""
     identity = path.value(barrier.identity)
     count = None if barrier.count is None else path.value(barrier.count)
     if barrier.arrives:
@@ -223,18 +223,18 @@ def _atomic_write(path: Path, atom: Atomic, value: Value) -> None:
 
 
 def _swap(path: Path, atom: Atomic) -> None:
-    """A `cas` that finds what it compares with, and writes."""
+    """A `cas` whose comparison holds: it writes."""
     compared, new = (path.value(operand) for operand in atom.operands)
     read = _atomic_read(path, atom)
     path.taken.append(Taken("==", read, compared, outcome=True))
     _atomic_write(path, atom, new)
-    written = path.events[-1]  # it happens because of what was read
+    written = path.events[-1]  # the write happens because of the value that was read
     path.events[-1] = replace(written, data=written.data | {read.event} | reads_in(compared))
     path.time += 2
 
 
 def _fail(path: Path, atom: Atomic) -> None:
-    """A `cas` that finds something else: it is a read, and writes nothing (PTX 8.4)."""
+    """A `cas` whose comparison fails: a read without a write (PTX 8.4)."""
     compared = path.value(atom.operands[0])
     read = _atomic_read(path, atom)
     path.taken.append(Taken("==", read, compared, outcome=False))
