@@ -93,7 +93,7 @@ def test_every_half_without_instructions_for_it() -> None:
 
 
 def test_the_benchmark_kernels_become_code_of_aarch64(shared: Path) -> None:
-    environment = os.environ | {"PTXVM_CPU_WITHOUT": "avx512,sse2"}  # whose instructions are the only ones that are named
+    environment = os.environ | {"PTXVM_CPU_WITHOUT": "avx,sse2"}  # whose instructions are the only ones that are named
     command = [sys.executable, "-c", AARCH64, str(shared / "kernels" / "kernels.ptx")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
