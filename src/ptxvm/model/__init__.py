@@ -1,6 +1,6 @@
-"""The memory consistency model of PTX, executable: chapter 8 as relations and axioms, and the litmus tests that ask it.
+"""The memory consistency model of PTX, executable: chapter 8 as relations and axioms, and litmus tests.
 
-`read_tests` reads a file, `judge` answers; `axioms_6_4` and `axioms_9_1` are the chapter.
+`read_tests` reads a file, and `judge` answers its tests; `axioms_6_4` and `axioms_9_1` are the chapter.
 """
 
 from pathlib import Path

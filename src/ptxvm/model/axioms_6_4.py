@@ -27,7 +27,7 @@ class PTX64(Execution):
         *("either_way", "conflict", "initial_before_all", "dependencies", "read_modify_write", "writers", "fence_scs"),
         *("same_location_program_order", "same_thread", "ordering_barriers"),
     )
-    """What follows from the events alone; the search asks for it once."""
+    """The relations that follow from the events alone; the search computes them once."""
 
     # ── 8.6 Morally strong operations ───────────────────────────────────────────────────
 
@@ -39,7 +39,7 @@ class PTX64(Execution):
 
     @cached_property
     def both_access_memory(self) -> Relation:
-        """Two memory operations."""
+        """Pairs of memory operations."""
         memory = self.reads | self.writes
         return Relation(tuple(memory if memory >> i & 1 else 0 for i in range(self.count)))
 
@@ -138,7 +138,7 @@ class PTX64(Execution):
 
     @cached_property
     def ordering_barriers(self) -> Events:
-        """Arrivals that order memory, as all but relaxed ones do."""
+        """Arrivals that order memory: all but relaxed ones."""
         return self.those(lambda e: e.kind is Kind.ARRIVAL and e.barrier is not None and e.barrier.orders)
 
     @cached_property
@@ -192,14 +192,14 @@ class PTX64(Execution):
 
     @cached_property
     def communication(self) -> Relation:
-        """8.8.7."""
+        """8.8.7: reads-from, coherence and from-read order together."""
         return self.reads_from | self.coherence | self.from_reads
 
     # ── 8.9 Axioms: each is a relation that must be empty, or have no cycle ──────────────
 
     @cached_property
     def coherence_against_itself(self) -> Relation:
-        """8.9.1: coherence has what causality requires; so it fails only where no order can have that."""
+        """8.9.1: coherence order has all pairs that causality requires, so it is broken only if no order can have them."""
         return self.coherence
 
     @cached_property
@@ -210,7 +210,7 @@ class PTX64(Execution):
 
     @cached_property
     def torn_reads(self) -> Relation:
-        """8.9.3: from a write to a morally strong read that takes a byte of it, and another byte from before it."""
+        """8.9.3: from a write to a morally strong read that takes one byte from it, and another byte from an earlier write."""
         return (self.reads_from & self.from_reads.inverse) & self.morally_strong
 
     @cached_property
@@ -237,13 +237,13 @@ class PTX64(Execution):
         return (self.reads_from | self.from_reads).then(self.causality)
 
     def may_read(self, read: int, write: int) -> bool:
-        """A read cannot take what its thread writes to the location only later: 8.9.5 says so at once."""
+        """May the read take the write?  Not if the write comes later in its thread: 8.9.5 forbids it."""
         return not (read, write) in self.same_location_program_order  # noqa: E713 - `in` a relation
 
 
 @dataclass(frozen=True)
 class Axiom:
-    """A name, its number in the section of the axioms, and the relation that must be so."""
+    """An axiom: its name, its number in the section, and a relation that must have a property."""
 
     name: str
     number: int
@@ -251,11 +251,11 @@ class Axiom:
     relation: Callable[[Any], Relation]
 
     def section(self, model: type[PTX64]) -> str:
-        """Where it stands."""
+        """The section of the axiom."""
         return f"{model.axioms_section}.{self.number}"
 
     def holds(self, execution: Execution) -> bool:
-        """Does this execution keep it?"""
+        """Does this execution keep the axiom?"""
         relation = self.relation(execution)
         if self.must_be == "empty":
             return not relation

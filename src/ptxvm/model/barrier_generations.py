@@ -19,12 +19,12 @@ from ptxvm.model.relations import Relation
 from ptxvm.model.search import flattened
 
 OF_THE_CTA = -1
-"""The warp of a barrier that is none of a warp."""
+"""The warp of a barrier of the whole CTA."""
 
 Place = tuple[tuple[int, int, int], int, str, int]
-"""The CTA, the warp, the kind, and the number, which for a warp are its members."""
+"""The CTA, the warp, the kind, and the number; the number of a warp barrier is its member mask."""
 Queue = Sequence[int]
-"""The arrivals of one thread at one place, in their order."""
+"""The arrivals of one thread at one barrier, in order."""
 Phase = tuple[int, ...]
 """The arrivals that open a barrier together."""
 Pairs = list[tuple[int, int]]
@@ -45,21 +45,21 @@ def phase_orders(x: Execution) -> Iterator[Relation]:
 
 
 def _place(x: Execution, event: Event) -> Place:
-    assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `phase_orders` asked
+    assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `phase_orders` has checked
     kind = event.barrier.name
     warp = number_in_cta(x, event.thread) // WARP if event.barrier.scope == "warp" else OF_THE_CTA
     return event.thread.cta, warp, kind, event.identity if isinstance(event.identity, int) else 0
 
 
 def number_in_cta(x: Execution, thread: Thread) -> int:
-    """The number of a thread in its CTA."""
+    """The index of a thread in its CTA."""
     return x.test.threads.index(thread) % x.test.cta_threads
 
 
 def _openings(
     x: Execution, place: Place, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[Pairs, Pairs]]:
-    """The ways in which one barrier opens, and the threads that must have ended before it can."""
+    """The ways in which one barrier opens: pairs of arrival and wait, and waits of ended threads with the waits after them."""
     count = next((x.events[i].count for queue in queues.values() for i in queue if x.events[i].count is not None), None)
     phases = _counted(x, queues, waits, count) if isinstance(count, int) else [_of_all(queues)]
     for chosen in phases:
@@ -89,12 +89,12 @@ def _is_awaited(x: Execution, thread: Thread, place: Place) -> bool:
 
 
 def _wait(x: Execution, arrival: int, waits: Mapping[tuple[str, int], int]) -> int | None:
-    """The wait of the same instruction; None for one that only arrives."""
+    """The wait of the same instruction; None for an instruction that only arrives."""
     return waits.get((x.events[arrival].key[0], x.events[arrival].made_of))
 
 
 def _of_all(queues: Mapping[str, Queue]) -> list[Phase]:
-    """The n-th arrivals of all threads that come so often."""
+    """The phases of a barrier without a count: the n-th arrivals of all threads that have one."""
     rounds = max(map(len, queues.values()))
     return [tuple(queue[n] for queue in queues.values() if n < len(queue)) for n in range(rounds)]
 
@@ -102,7 +102,7 @@ def _of_all(queues: Mapping[str, Queue]) -> list[Phase]:
 def _counted(
     x: Execution, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int], needed: int
 ) -> Iterator[list[Phase]]:
-    """The arrivals of as many warps as are needed, then of the next; a warp that is left over must not wait."""
+    """The phases of a barrier with a count: each takes as many whole warps as it needs; a warp left over must not wait."""
     warps: dict[int, list[Queue]] = {}
     for thread in x.test.threads:
         if thread.name in queues:
@@ -125,7 +125,7 @@ def _counted(
 
 
 def _turns(rounds: Mapping[int, int], needed: int, before: tuple[tuple[int, ...], ...] = ()) -> Iterator[Any]:
-    """The ways in which warps that come so often can open a barrier for so many, again and again while enough are left."""
+    """The sequences of phases; each phase takes `needed` warps that have arrivals left, until too few are left."""
     ready = [warp for warp, left in rounds.items() if left]
     if len(ready) < needed:
         yield before

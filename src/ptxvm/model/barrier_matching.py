@@ -19,7 +19,7 @@ from ptxvm.model.relations import Relation
 from ptxvm.model.values import Key, evaluate
 
 Place = tuple[tuple[int, ...], str, int]
-"""A barrier: where in the hierarchy, its name, and its number."""
+"""A barrier: its position in the hierarchy of scopes, its name, and its number."""
 
 Pairs = list[tuple[int, int]]
 
@@ -44,13 +44,13 @@ def barrier_orders(execution: Execution, known: Mapping[Key, int]) -> Iterator[R
 
 
 def _place(event: Event, known: Mapping[Key, int]) -> Place:
-    assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `barrier_orders` asked
+    assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `barrier_orders` has checked
     depth = DEPTH[event.barrier.scope]
     return event.thread.cta[:depth], event.barrier.name, evaluate(event.identity, known) or 0
 
 
 def _openings(execution: Execution, place: Place, numbers: list[int], known: Mapping[Key, int]) -> Iterator[Pairs]:
-    """The ways in which one barrier opens: from which arrivals to which waits."""
+    """The ways in which one barrier opens: pairs of an arrival and a wait."""
     events = execution.events
     arrivals = [i for i in numbers if events[i].kind is Kind.ARRIVAL]
     waits = [i for i in numbers if events[i].kind is Kind.WAIT]
@@ -72,7 +72,7 @@ def _openings(execution: Execution, place: Place, numbers: list[int], known: Map
 
 
 def _comes(thread: Thread, place: Place, events: list[Event]) -> bool:
-    """Is the barrier one that this thread takes part in?  A number in a register is known when the thread comes."""
+    """Does the thread take part in the barrier?  A barrier number in a register is known only from the events."""
     within, name, number = place
     named = any(
         isinstance(i, Barrier) and i.name == name and i.identity == number and thread.cta[: len(within)] == within

@@ -12,19 +12,19 @@ from typing import Any, TypeAlias
 from ptxvm.model.values import COMPARISONS
 
 State = Mapping[str, int]
-"""Final values: of registers by `P0:r0`, of memory by the name of the variable."""
+"""Final values: registers by names such as `P0:r0`, memory by the names of variables."""
 
 TOKEN = re.compile(r"\s*(/\\|\\/|&&|\|\||==|!=|>=|<=|[=<>()~\[\]]|P?\d+\s*:\s*%?\w+|-?\w+(?:@\d+)?(?:\[\d+\])?)")
 SYNONYMS = {"&&": "/\\", "||": "\\/", "=": "==", "not": "~"}
 REGISTER = re.compile(r"P?(\d+)\s*:\s*(%?\w+)")
 
 
-class NotALitmusTest(ValueError):  # noqa: N818 - it says what is wrong
+class NotALitmusTest(ValueError):  # noqa: N818 - the name says what is wrong
     """The text is no litmus test; the message says where."""
 
 
 def place_of(wrong: NotALitmusTest, text: str) -> str:
-    """`7: `, the line where what the message has in backquotes stands, and little else; nothing where none does."""
+    """`7: `, the first line with a text that the message quotes, the rarest such text; empty if no line has one."""
     lines = [" ".join(line.split()) for line in text.splitlines()]
     found = []
     for quoted in re.findall(r"`([^`]+)`", str(wrong)):
@@ -33,20 +33,20 @@ def place_of(wrong: NotALitmusTest, text: str) -> str:
     return f"{min(filter(None, found), key=len)[0]}: " if any(found) else ""
 
 
-class CannotSolve(Exception):  # noqa: N818 - it says what is in the way
-    """z3 is asked for, and the test has what is not put to it."""
+class CannotSolve(Exception):  # noqa: N818 - the name says what is in the way
+    """z3 is requested, but this test cannot be expressed for z3."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A predicate over final states, as it was written."""
+    """A predicate over final states, and its text."""
 
     text: str
     holds: Callable[[State], bool]
     names: frozenset[str]
-    """The registers and variables that it asks for."""
+    """The registers and variables that it names."""
     numbers: frozenset[int] = frozenset()
-    """The values that it asks for."""
+    """The values that it names."""
 
     def __str__(self) -> str:
         return self.text
@@ -66,7 +66,7 @@ def condition(text: str) -> Condition:
 
 
 def both(truths: Iterable[Truth]) -> Truth:
-    """Are all true?  A truth may be a formula of z3, which has `&`, `|` and `~` too."""
+    """The conjunction; a truth may be a formula of z3, which also has `&`, `|` and `~`."""
     open_ones = []
     for truth in truths:
         if truth is False:
@@ -77,22 +77,22 @@ def both(truths: Iterable[Truth]) -> Truth:
 
 
 def either(truths: Iterable[Truth]) -> Truth:
-    """Is one true?"""
+    """The disjunction."""
     return negated(both(negated(truth) for truth in truths))
 
 
 def negated(truth: Truth) -> Truth:
-    """The opposite."""
+    """The negation."""
     return not truth if isinstance(truth, bool) else ~truth
 
 
 Comparison = Callable[[State], Truth]
 Step = Comparison | tuple[str, int]
-"""A comparison, or an operator with the number of truths that it takes."""
+"""A comparison, or an operator and the number of its operands."""
 
 
 def _holds(steps: Sequence[Step], state: State) -> Truth:
-    """What the steps of a condition come to, in postfix order."""
+    """Evaluate a condition in postfix order."""
     truths: list[Truth] = []
     for step in steps:
         if not isinstance(step, tuple):
@@ -109,7 +109,7 @@ PRECEDENCE = {"\\/": 1, "/\\": 2, "~": 3}
 
 
 class _Reader:
-    """Reads a condition by the precedence of its operators; the tokens that are left are in reverse order."""
+    """Reads a condition by the precedence of its operators; the unread tokens are in reverse order."""
 
     def __init__(self, text: str) -> None:
         self.text, self.names, self.numbers = text, set[str](), set[int]()
@@ -128,13 +128,13 @@ class _Reader:
         return self.tokens.pop()
 
     def take(self, *tokens: str) -> str:
-        """Step over one of some tokens; returns it, or nothing."""
+        """Consume the next token if it is one of these; returns the token, or an empty string."""
         return self.tokens.pop() if self.tokens and self.tokens[-1] in tokens else ""
 
     def steps(self) -> list[Step]:
-        """The condition in postfix order, up to what cannot follow."""
+        """Read a condition into postfix order, up to a token that cannot follow."""
         steps: list[Step] = []
-        waiting: list[list[Any]] = []  # operators, each with how many truths it has; a parenthesis has none
+        waiting: list[list[Any]] = []  # operators with their numbers of operands; a parenthesis has none
         while True:
             while token := self.take("~", "("):
                 waiting.append([token, 1])
@@ -158,7 +158,7 @@ class _Reader:
         return steps
 
     def _settle(self, steps: list[Step], waiting: list[list[Any]], least: int) -> None:
-        """Write the operators that bind at least so strongly, back to the last parenthesis."""
+        """Write the operators of at least this precedence, back to the last parenthesis."""
         while waiting and PRECEDENCE.get(waiting[-1][0], -1) >= least:
             token, count = waiting.pop()
             steps.append((token, count))

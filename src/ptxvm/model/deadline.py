@@ -1,4 +1,4 @@
-"""The deadline of a search, which checks from time to time whether time is left."""
+"""The deadline of a search; the search checks it from time to time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _deadline: ContextVar[tuple[float, float] | None] = ContextVar("deadline", default=None)
-"""When the time is over, and how much it was."""
+"""The time of the deadline, and the length of the limit in seconds."""
 
 
-class OutOfTime(Exception):  # noqa: N818 - nothing is wrong
-    """There is no answer yet, and no more time."""
+class OutOfTime(Exception):  # noqa: N818 - running out of time is no error
+    """The time is over before there is an answer."""
 
 
 @contextmanager
 def patience(seconds: float | None) -> Iterator[None]:
-    """Within so many seconds all has to be done; None is no limit."""
+    """Set a limit in seconds for the work inside the context; None is no limit."""
     before = _deadline.set(None if seconds is None else (time.monotonic() + seconds, seconds))
     try:
         yield
@@ -26,7 +26,7 @@ def patience(seconds: float | None) -> Iterator[None]:
 
 
 def seconds_left() -> float | None:
-    """How much time there is still; raises OutOfTime where there is none."""
+    """The seconds until the deadline, or None without one; raises OutOfTime after it."""
     limit = _deadline.get()
     if limit is None:
         return None

@@ -14,11 +14,11 @@ from ptxvm.syntax import tree
 Keys = frozenset[Key]
 NONE: Keys = frozenset()
 ANY_DEPTH = -1
-"""Of a register of the module, which all functions share."""
+"""The depth of a register of the module, which all functions share."""
 
 
 class Dependencies:
-    """What each register and each byte of the thread's own memory depends on, as far as the thread has run."""
+    """The reads on which each register and each byte of the thread's own memory depends, at the current instruction."""
 
     def __init__(self) -> None:
         self.of: dict[tuple[int, int], Keys] = {}
@@ -30,14 +30,14 @@ class Dependencies:
         self.own: dict[int, Keys] = {}
 
     def enter(self, code: Sequence[Bound], depth: int) -> None:
-        """These come next, in a function so deep in calls."""
+        """Begin a run of instructions, in a function at this call depth."""
         self._finish()
         for bound in self.code[self.at :]:
             self._pass(bound)
         self.code, self.at, self.depth = code, 0, depth
 
     def comes_to(self, bound: Bound) -> bool:
-        """This instruction runs now; false if it already did."""
+        """Move to this instruction; false if it already runs."""
         if bound is self.now:
             return False
         self._finish()
@@ -49,20 +49,20 @@ class Dependencies:
         return True
 
     def read(self, key: Key) -> None:
-        """The instruction has read."""
+        """Record a read of the instruction."""
         self.found.append(frozenset({key}))
 
     def read_own(self, touch: Touch) -> None:
-        """It has read memory of its thread."""
+        """Record a read of the thread's own memory."""
         self.found += [self._of_bytes(touch.offset + n * touch.size, touch.size) for n in range(touch.count)]
 
     def wrote_own(self, touch: Touch) -> None:
-        """It has written there."""
+        """Record a write to the thread's own memory."""
         for n in range(touch.count):
             self._hold(touch.offset + n * touch.size, touch.size, self.of_element("b", n, touch.count))
 
     def hand_on(self, source: Holder | None, target: Holder) -> None:
-        """A call hands an argument to a function, or a result back; a constant depends on nothing."""
+        """A call passes an argument or a result: the target takes over the dependencies of the source; a constant has none."""
         self.enter((), self.depth)
         keys = NONE
         if source is not None:
@@ -82,26 +82,26 @@ class Dependencies:
         return self.of.get(_slot(register, depth), NONE)
 
     def of_operands(self, *names: str) -> Keys:
-        """The reads on which operands of the instruction depend."""
+        """The reads on which the named operands of the instruction depend."""
         if self.now is None:
             return NONE
         nodes = [self.now.operands[name] for name in names if name in self.now.operands]
         return NONE.union(*(self._of(node) for node in nodes))
 
     def of_element(self, name: str, n: int, count: int) -> Keys:
-        """The reads on which an element of a vector depends."""
+        """The reads on which one element of a vector operand depends."""
         node = self.now.operands.get(name) if self.now else None
         if isinstance(node, tree.Vector) and len(node.items) == count:
             return self._of(node.items[n])
         return self.of_operands(name)
 
     def of_guard(self, bound: Bound) -> Keys:
-        """The reads on which it depends whether an instruction runs."""
+        """The reads on which the guard of an instruction depends."""
         guard = bound.guard()
         return NONE if guard is None else self._at(guard[0], self.depth)
 
     def of_sources(self) -> Keys:
-        """The reads on which all that the instruction takes depends."""
+        """The reads on which any source operand of the instruction depends."""
         return NONE if self.now is None else self._of_sources(self.now)
 
     def _of_sources(self, bound: Bound) -> Keys:
@@ -114,17 +114,17 @@ class Dependencies:
         return NONE.union(*(self._at(register, self.depth) for register in registers_in(node, self.now)))
 
     def _finish(self) -> None:
-        """What the instruction has read is in its destinations."""
+        """The destinations of the instruction depend on what it has read."""
         if self.now is not None:
             found, self.found = self.found, []
             self._assign(self.now, found)
         self.now = None
 
     def _pass(self, bound: Bound) -> None:
-        """An instruction that does not touch memory, or was guarded away."""
+        """Step over an instruction that does not access memory, or whose guard was false."""
         self.now = bound
         sources = self._of_sources(bound)
-        if bound.calls:  # arguments and results are handed on one by one; a pointer says where it goes
+        if bound.calls:  # `hand_on` passes arguments and results; a function pointer selects the callee
             self.control |= self.of_operands("fptr") | self.of_guard(bound)
             self.now = None
             return
@@ -148,5 +148,5 @@ class Dependencies:
 
 
 def _slot(register: Register, depth: int) -> tuple[int, int]:
-    """Where what is known of a register is kept."""
+    """The key of a register: its call depth and its index."""
     return (ANY_DEPTH if register.of_module else depth), register.index

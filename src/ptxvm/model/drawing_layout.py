@@ -18,7 +18,7 @@ TOP = 3 * MARGIN + HEIGHT
 
 @dataclass(frozen=True)
 class Box:
-    """An event: where it stands, and what is written there."""
+    """The box of an event: its position, its size and its text."""
 
     left: float
     top: float
@@ -29,13 +29,13 @@ class Box:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Its centre."""
+        """The centre of the box."""
         return self.left + self.width / 2, self.top + HEIGHT / 2
 
 
 @dataclass(frozen=True)
 class Layout:
-    """All boxes by the numbers of their events, the names of the columns, and the size of the whole."""
+    """The boxes by event number, the names of the columns, and the size of the drawing."""
 
     boxes: dict[int, Box]
     titles: list[tuple[float, str]]
@@ -44,7 +44,7 @@ class Layout:
 
 
 def layout(candidate: Candidate) -> Layout:
-    """Place the events."""
+    """Place the events in a column for each thread."""
     x = candidate.execution
     texts = {i: _text(candidate, i) for i in range(x.count)}
     row = rows(x)
@@ -69,7 +69,7 @@ def layout(candidate: Candidate) -> Layout:
 
 
 def rows(x: PTX64) -> list[int]:
-    """How far down each event stands: below all that precede it, if that has no cycle."""
+    """The row of each event: below all events that precede it, if the relations have no cycle."""
     own = x.program_order
     order = own | x.synchronizes | (x.reads_from - x.same_thread)
     for relation in (order, own | x.synchronizes, own):
@@ -79,7 +79,7 @@ def rows(x: PTX64) -> list[int]:
 
 
 def _depths(relation: Relation, count: int) -> list[int]:
-    """The length of the longest way to each event."""
+    """The length of the longest path to each event."""
     depth = [0] * count
     for _ in range(count):
         for a, b in relation:

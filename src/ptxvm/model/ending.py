@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """`terminates`, `may_hang`, or `unknown`, and why."""
+    """The answer: `terminates`, `may_hang` or `unknown`, and the reason."""
 
     answer: str
     why: tuple[str, ...] = ()

@@ -25,24 +25,24 @@ from ptxvm.model.search import flattened
 from ptxvm.model.values import COMPARISONS, Key, evaluate
 
 LOOPS = 1
-"""How often a path may jump back; for the collected tests 2 changes no verdict."""
+"""The bound of backward jumps on a path; 2 changes no verdict of the collected tests."""
 
 Sources = dict[tuple[int, Cell], int]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An execution, whose reads are known; it keeps all axioms, or breaks this one."""
+    """An execution whose read values are known; it keeps all axioms, or breaks `broken`."""
 
     execution: PTX64
     known: Mapping[Key, int]
     registers: Mapping[str, int]
     broken: Axiom | None = None
     last: Mapping[Cell, int] = field(default_factory=dict)
-    """The writes with which some cells end, if that is not for coherence order to say."""
+    """The last writes of some cells, where they are given; coherence order decides the others."""
 
     def states(self) -> Iterator[dict[str, int]]:
-        """The final states: memory has the value of any write that is last in coherence order."""
+        """The final states: each cell has the value of any write that is last in coherence order."""
         x = self.execution
         last: dict[Cell, list[int]] = {}
         for cell, writes in x.memory.items():
@@ -55,7 +55,7 @@ class Candidate:
 
 
 def may_take(x: PTX64, read: int, write: int) -> bool:
-    """No atomic operation reads what it writes itself; the rest is the model's."""
+    """May the read take the write?  Never within one atomic operation; the model decides the rest."""
     return (read, write) not in x.read_modify_write and x.may_read(read, write)
 
 
@@ -71,12 +71,12 @@ class Search:
     on_broken: Callable[[Candidate], None] = field(default=lambda _: None)
     on_stuck: Callable[[Candidate], None] = field(default=lambda _: None)
     takes: Callable[[PTX64, int, int], bool] = may_take
-    """What a read may take; what no axiom lets it take can be left out from the start."""
+    """May a read take a write?  Writes that no axiom lets it take can be left out from the start."""
 
     def run(self) -> Iterator[Candidate]:
         """Every execution that keeps all axioms.
 
-        One that breaks an axiom goes to `on_broken`, one whose barriers never open to `on_stuck`.
+        An execution that breaks an axiom goes to `on_broken`; one whose barriers never open goes to `on_stuck`.
         """
         test = self.test
         of_code = product(*(paths(thread, self.bound) for thread in test.threads))
@@ -104,9 +104,9 @@ class Search:
             yield from self.synchronized(Candidate(reading, known, registers))
 
     def synchronized(self, candidate: Candidate) -> Iterator[Candidate]:
-        """With the barriers opened and the fence.sc pairs ordered in every way."""
+        """The candidates for each way to open the barriers and to order the fence.sc pairs."""
         reading = candidate.execution
-        _ = reading.patterns_synchronize  # once for all that follows
+        _ = reading.patterns_synchronize  # compute it once, for all copies below
         orders = list(barrier_orders(reading, candidate.known))
         if not orders:
             self.on_stuck(candidate)
@@ -120,7 +120,7 @@ class Search:
                     yield from flattened(self.coherent(now, [(a, b) for a, b in x.either_way if a < b]))
 
     def coherent(self, candidate: Candidate, undecided: list[tuple[int, int]]) -> Iterator[Any]:
-        """With the pairs of writes that must be ordered put in either order: steps of a search."""
+        """The candidates for each order of the pairs of writes that coherence must order; a step of the search."""
         seconds_left()
         if self.breaks(candidate, self.with_coherence):
             return
@@ -137,7 +137,7 @@ class Search:
             yield self.coherent(Candidate(ordered, candidate.known, candidate.registers), undecided[1:])
 
     def breaks(self, candidate: Candidate, axioms: tuple[Axiom, ...]) -> bool:
-        """Does it break one of these?  Then it is shown to `on_broken`."""
+        """Does the candidate break one of these axioms?  If so, it goes to `on_broken`."""
         for axiom in axioms:
             if not axiom.holds(candidate.execution):
                 self.on_broken(Candidate(candidate.execution, candidate.known, candidate.registers, axiom))
@@ -149,11 +149,11 @@ FROM_COHERENCE = frozenset(
     "from_reads communication torn_reads split_atomics coherence_against_itself communication_against_causality "
     "strong_communication_and_program_order".split()
 )
-"""What has to be worked out anew when the coherence order changes."""
+"""The relations to compute again when the coherence order changes."""
 
 
 def without_coherence(x: PTX64) -> PTX64:
-    """The execution, before its coherence order was known."""
+    """A copy of the execution without the relations that depend on coherence order."""
     fresh = x.given()
     for name in FROM_COHERENCE:
         fresh.__dict__.pop(name, None)
@@ -161,7 +161,7 @@ def without_coherence(x: PTX64) -> PTX64:
 
 
 def initial_writes(test: Test, events: list[Event]) -> list[Event]:
-    """Memory's first values: one write for each cell (6.4: 8.2.4)."""
+    """The writes that initialise memory: one for each cell (6.4: 8.2.4)."""
     memory = Execution(test, events)
     cells = {(variable, first, end): cells for cells, (variable, first, end) in zip(memory.cells, memory.ranges, strict=True)}
     sizes: dict[Cell, int] = {}
@@ -186,7 +186,7 @@ def initial_writes(test: Test, events: list[Event]) -> list[Event]:
 
 
 def reads(x: PTX64, taken: list[Taken], takes: Callable[[PTX64, int, int], bool]) -> Iterator[tuple[Sources, dict[Key, int]]]:
-    """Every choice of a write for each cell of each read with which all branches are taken as the paths say."""
+    """Every choice of a write for each cell of each read with which the branches go as the paths require."""
     slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is Kind.READ for cell in x.cells[i]]
     choices = {slot: [w for w in x.memory[slot[1]] if takes(x, slot[0], w)] for slot in slots}
 
@@ -206,9 +206,9 @@ def reads(x: PTX64, taken: list[Taken], takes: Callable[[PTX64, int, int], bool]
 
 
 def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[Taken]) -> Iterator[Any]:
-    """The values of all reads; one that depends on itself may be any that the question asks for, if that is consistent.
+    """The values of all reads; a read that depends on itself may have any consistent value that the question names.
 
-    No execution that keeps No Thin Air has such a read; these are here for the axiom to refuse.
+    No Thin Air forbids every execution with such a read; the search enumerates them so that the axiom can refuse them.
     """
     unknown = next((read for read, _ in sources if x.events[read].key not in known), None)
     if unknown is None:
@@ -228,7 +228,7 @@ def _as_taken(one: Taken, known: Mapping[Key, int]) -> bool:
 
 
 def _resolve(x: PTX64, sources: Sources, known: dict[Key, int]) -> dict[Key, int]:
-    """The values of all reads that can be known by now."""
+    """The values of all reads that can be computed so far."""
     known = {**known}
     waiting = {read for read, _ in sources if x.events[read].key not in known}
     while waiting:
@@ -246,7 +246,7 @@ def _resolve(x: PTX64, sources: Sources, known: dict[Key, int]) -> dict[Key, int
 
 
 def _value_at(x: PTX64, read: int, sources: Mapping[Cell, int], known: Mapping[Key, int]) -> int | None:
-    """What stands at the location of an event, each cell from its write; the lowest byte first."""
+    """The value at the location of an event: each cell from its write, the lowest byte first."""
     variable, start, end = x.ranges[read]
     total = 0
     for cell, write in sources.items():
@@ -261,7 +261,7 @@ def _value_at(x: PTX64, read: int, sources: Mapping[Cell, int], known: Mapping[K
 
 
 def _size(x: PTX64, cell: Cell, end: int) -> int:
-    """Bytes of a cell: up to the next one, or to the end."""
+    """The size of a cell in bytes: up to the next cell, or to `end`."""
     return min((other for name, other in x.memory if name == cell[0] and other > cell[1]), default=end) - cell[1]
 
 

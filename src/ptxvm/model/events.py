@@ -44,20 +44,20 @@ class Event:
     scope: str = ""
     proxy: Proxy | str = "generic"
     value: Value = 0
-    """What a write writes."""
+    """The value that a write writes."""
     atomic: Key | None = None
     """Of both halves of an atomic operation: the key of its read."""
     is_red: bool = False
     data: frozenset[Key] = frozenset()
     control: frozenset[Key] = frozenset()
-    """The reads on which the value, and whether the event happens, depend."""
+    """The reads on which the value (`data`) and the occurrence (`control`) of the event depend."""
     barrier: Barrier | None = None
     identity: Value = 0
     count: Value | None = None
     made_of: int = field(default=0)
-    """How many instructions its thread did before: the scalars of one instruction share it."""
+    """The number of instructions that its thread ran before; the scalars of one instruction share it."""
     follows: frozenset[Key] = frozenset()
-    """Operations that go on for longer than others, and which it follows all the same: the copies of whose end it tells."""
+    """Longer operations that the event follows all the same: the copies whose end it signals."""
 
     @property
     def is_memory(self) -> bool:

@@ -1,8 +1,8 @@
 """An execution: its events and decisions, and the relations that all versions of chapter 8 share.
 
-An execution is decided in steps, and each step is a copy that knows more: first the path of each thread, then what each
-read reads and how barriers and fence.sc pairs were ordered, at last the coherence order.  What was worked out before a
-step stays known after it.
+An execution is decided in steps, and each step is a copy that knows more: first the path of each thread, then the writes that
+reads take and the orders of barriers and fence.sc pairs, at last the coherence order.  A copy keeps all relations that were
+computed before.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ptxvm.model.relations import Events, Relation
 from ptxvm.model.values import Key
 
 Cell = tuple[str, int]
-"""Bytes that are always accessed together: a variable, and the first of them."""
+"""Bytes that are always accessed together: a variable, and the offset of the first byte."""
 
 WHOLE = 8
-"""Bytes of a variable of which the test says nothing."""
+"""The size in bytes of a variable whose size the test does not give."""
 
 
 class Execution:
-    """What every version of the model builds on.  The relations are properties, worked out when first asked for."""
+    """The base of every version of the model.  The relations are properties, computed on first use."""
 
     sources: Mapping[tuple[int, Cell], int]
-    """Decided second: from which write each read takes each cell."""
+    """Decided second: the write that each read takes for each cell."""
     barriers: Relation
     """Decided second: from arrivals to the waits that they open."""
     fence_sc: Relation
@@ -40,7 +40,7 @@ class Execution:
         self.test, self.events, self.count = test, tuple(events), len(events)
 
     def given(self, **decided: object) -> Self:
-        """This execution, with one thing more decided."""
+        """A copy of this execution with further decisions."""
         more = object.__new__(type(self))
         more.__dict__.update(self.__dict__, **decided)
         return more
@@ -68,24 +68,24 @@ class Execution:
 
     @cached_property
     def strong_writes(self) -> Events:
-        """Writes with an order."""
+        """Strong writes."""
         return self.those(lambda e: e.kind is Kind.WRITE and e.is_strong)
 
     @cached_property
     def fence_scs(self) -> Events:
-        """`fence.sc`, which `membar` is too."""
+        """`fence.sc` operations, including `membar`."""
         return self.those(lambda e: e.kind is Kind.FENCE and e.order is Order.SC)
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def number(self) -> dict[Key, int]:
-        """The number of each event."""
+        """The number of each event, by its key."""
         return {event.key: i for i, event in enumerate(self.events)}
 
     @cached_property
     def ranges(self) -> list[tuple[str, int, int]]:
-        """Of each memory operation: the variable that it reaches, its first byte, and the byte after its last."""
+        """For each memory operation: the variable, the first byte, and the byte after the last."""
         found = []
         for event in self.events:
             if event.location is None:
@@ -109,7 +109,7 @@ class Execution:
 
     @cached_property
     def memory(self) -> dict[Cell, list[int]]:
-        """The writes of each cell, its initial one first."""
+        """The writes of each cell, the initial write first."""
         found: dict[Cell, list[int]] = {}
         for i, event in enumerate(self.events):
             if event.kind is Kind.WRITE:
@@ -130,7 +130,7 @@ class Execution:
         return self.pairs(lambda i, j: bool(at[i][0]) and at[i] == at[j])
 
     def pairs(self, holds: Callable[[int, int], bool]) -> Relation:
-        """The pairs of numbers for which the condition holds."""
+        """The pairs of event numbers for which the condition holds."""
         numbers = range(self.count)
         return Relation(tuple([sum([1 << j for j in numbers if holds(i, j)]) for i in numbers]))
 
@@ -150,7 +150,7 @@ class Execution:
 
     @cached_property
     def program_order(self) -> Relation:
-        """8.8.1: in a thread, what ends before the other starts."""
+        """8.8.1: from an operation to those of its thread that start after it has ended."""
 
         def precedes(a: Event, b: Event) -> bool:
             one_vector = a.made_of == b.made_of and a.atomic != b.atomic  # the scalars of a vector have no order
@@ -161,12 +161,12 @@ class Execution:
 
     @cached_property
     def same_thread(self) -> Relation:
-        """Operations of one thread, other than one with itself."""
+        """Pairs of different operations of one thread."""
         return Relation.where(self.events, lambda a, b: a is not b and a.thread is not None and a.thread is b.thread)
 
     @cached_property
     def same_cta(self) -> Relation:
-        """Operations of one CTA."""
+        """Pairs of operations of one CTA."""
         return Relation.where(
             self.events,
             lambda a, b: a.thread is not None and b.thread is not None and a.thread.cta == b.thread.cta,
@@ -174,7 +174,7 @@ class Execution:
 
     @cached_property
     def mutually_in_scope(self) -> Relation:
-        """8.5: each is strong and its scope includes the thread of the other."""
+        """8.5: both are strong, and each scope includes the thread of the other."""
 
         def includes(a: Event, b: Event) -> bool:
             return (
@@ -191,7 +191,7 @@ class Execution:
 
     @cached_property
     def dependencies(self) -> Relation:
-        """From a read to what depends on it by a value or by a branch; in litmus tests no address does."""
+        """From a read to the events that depend on it by a value or by a branch; in litmus tests no address does."""
         return Relation.of(
             ((self.number[read], i) for i, event in enumerate(self.events) for read in event.data | event.control),
             self.count,

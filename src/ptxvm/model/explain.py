@@ -20,12 +20,12 @@ EDGES = {
     "dep": "dependency",
     "sc": "Fence-SC order",
 }
-"""The words for the edges of a drawing."""
+"""The names of the edges in a drawing."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One event precedes another in this relation."""
+    """One step of a cycle: an event precedes another in a relation."""
 
     first: int
     edge: str
@@ -38,7 +38,7 @@ class Step:
 
 
 def edges(x: PTX64) -> dict[str, Relation]:
-    """The relations of an execution by their short names, in the order in which a step is named."""
+    """The relations of an execution, by their short names."""
     return {
         "rf": x.reads_from,
         "fr": x.from_reads,
@@ -77,19 +77,19 @@ def cycle(candidate: Candidate) -> list[Step]:
 
 
 def _named(x: PTX64, nodes: list[int], names: tuple[str, ...]) -> list[Step]:
-    """The steps of a cycle, each by the first of these relations that has it."""
+    """The steps of a cycle; each is named after the first of these relations that has it."""
     relations = edges(x)
     return [Step(a, next(name for name in names if (a, b) in relations[name]), b) for a, b in pairwise(nodes)]
 
 
 def _both_ways(x: PTX64, start: int) -> list[Step]:
-    """A write that must be before another, and behind it."""
+    """The steps from a write to another write and back."""
     other = next((b for b in range(x.count) if b != start and (start, b) in x.coherence and (b, start) in x.coherence), start)
     return [*_causal(x, start, other), *(_causal(x, other, start) if other != start else [])]
 
 
 def _against_causality(x: PTX64, start: int) -> list[Step]:
-    """Communication from an event to one that precedes it in causality order."""
+    """The steps of a communication from an event to one that precedes it in causality order."""
     for name, relation in (("fr", x.from_reads), ("rf", x.reads_from)):
         for middle in range(x.count):
             if (start, middle) in relation and (middle, start) in x.causality:
@@ -98,7 +98,7 @@ def _against_causality(x: PTX64, start: int) -> list[Step]:
 
 
 def _causal(x: PTX64, a: int, b: int) -> list[Step]:
-    """The steps of which a causality is made; coherence, where it is none."""
+    """The steps that make up a causality pair; one step of coherence order if there is no such pair."""
     if (a, b) not in x.causality:
         return [Step(a, "co", b)]
     return _named(x, (x.program_order | x.synchronizes | x.observation).path(a, b), ("sync", "po", "obs"))

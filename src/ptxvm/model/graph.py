@@ -23,7 +23,7 @@ COLOURS = {
     "sc": "#1f6fb2",
 }
 FIRST = ("sc", "sync", "fr", "rf", "co", "dep", "obs", "cause", "po")
-"""Of several relations between two events, the one that gives the arrow its colour."""
+"""The order of the relations; the first relation of an arrow gives its colour."""
 Point = tuple[float, float]
 
 
@@ -62,9 +62,9 @@ def svg(candidate: Candidate) -> str:
 
 
 def steps(x: PTX64) -> list[Step]:
-    """What a reader needs: of orders what the other arrows do not give, of causality what reaches memory.
+    """The arrows that a reader needs: orders without the pairs that other arrows imply, and causality that reaches memory.
 
-    That memory is initialised before all else goes without an arrow.
+    The order of initial writes before all other writes has no arrow.
     """
     seen = (x.causality & x.overlap) - x.same_thread - x.synchronizes
     chosen = {
@@ -79,12 +79,12 @@ def steps(x: PTX64) -> list[Step]:
 
 
 def _reduced(relation: Relation) -> Relation:
-    """Without the pairs that two others give."""
+    """The relation without the pairs that its other pairs imply."""
     return relation - relation.then(relation)
 
 
 def arrows(all_steps: Iterable[Step], wrong: list[Step]) -> list[list[Step]]:
-    """One for each pair of events, with all its relations; those of the cycle last, so that they are on top."""
+    """One arrow for each pair of events, with all its relations; arrows of the cycle come last, on top."""
     found: dict[tuple[int, int], list[Step]] = {}
     for step in all_steps:
         mine = found.setdefault((step.first, step.second), [])
@@ -95,13 +95,13 @@ def arrows(all_steps: Iterable[Step], wrong: list[Step]) -> list[list[Step]]:
     return sorted(found.values(), key=lambda mine: mine[0] in wrong)
 
 
-# ── how they look ───────────────────────────────────────────────────────────────────────
+# ── shapes ──────────────────────────────────────────────────────────────────────────────
 
 
 def curve(a: Box, b: Box) -> tuple[Point, Point, Point, Point]:
-    """Where an arrow begins, its two handles, and where it ends."""
+    """The start of an arrow, its two control points, and its end."""
     (ax, ay), (bx, by) = a.middle, b.middle
-    if a.column < 0:  # from memory's first values down
+    if a.column < 0:  # down from an initial write
         side = bx - b.width / 2 if ax <= bx else bx + b.width / 2
         start = ax, a.top + HEIGHT
         return start, (ax, (start[1] + by) / 2), (side + (-40 if side < bx else 40), by), (side, by)
@@ -111,7 +111,7 @@ def curve(a: Box, b: Box) -> tuple[Point, Point, Point, Point]:
         side, bend = ax + a.width / 2, 30 + abs(by - ay) / 6
         return (side, ay), (side + bend, ay), (side + bend, by), (side, by)
     forward = bx > ax
-    ay, by = (ay - 5, by - 5) if forward else (ay + 5, by + 5)  # so that two arrows, to and fro, are two
+    ay, by = (ay - 5, by - 5) if forward else (ay + 5, by + 5)  # keep the two arrows of a pair apart
     start = (ax + a.width / 2 if forward else ax - a.width / 2), ay
     end = (bx - b.width / 2 if forward else bx + b.width / 2), by
     reach = (end[0] - start[0]) * 0.4
@@ -120,7 +120,7 @@ def curve(a: Box, b: Box) -> tuple[Point, Point, Point, Point]:
 
 
 def at(points: tuple[Point, Point, Point, Point], t: float) -> Point:
-    """A point of the curve."""
+    """A point of the Bézier curve."""
     weights = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
     return (
         sum(weight * point[0] for weight, point in zip(weights, points, strict=True)),
@@ -143,7 +143,7 @@ def _arrow(together: list[Step], plan: Layout, labels: list[Point], *, bold: boo
 
 
 def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wrong: list[Step]) -> Iterator[str]:
-    """The names of the arrows, each where it hides no other; program order needs none."""
+    """The labels of the arrows, placed where they hide nothing; program order has none."""
     taken: list[Point] = []
     boxes = list(plan.boxes.values())
     for each, _ in zip(together, middles, strict=True):
@@ -155,7 +155,7 @@ def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wro
         places = [at(points, t / 100) for t in (50, 40, 60, 30, 70, 22, 78)]
         free = [place for place in places if not _hides(place, half, taken, boxes)]
         x, y = (free or places)[0]
-        if points[0] == points[1]:  # a straight arrow between neighbours: beside it
+        if points[0] == points[1]:  # beside a straight arrow between neighbours
             x += half + 6
         taken.append((x, y))
         weight = ' font-weight="bold"' if any(step in wrong for step in each) else ""

@@ -45,7 +45,7 @@ MEMBAR = {"cta": "cta", "gl": "gpu", "sys": "sys"}
 
 
 def instruction(text: str) -> list[Instruction | str]:
-    """Read one instruction, or a label; what is short for several gives all of them.  A `str` is a label."""
+    """Read an instruction or a label; an abbreviation gives several instructions.  A label is a `str`."""
     text = " ".join(text.split())
     if text.endswith(":"):
         return [text[:-1].strip()]
@@ -59,7 +59,7 @@ def instruction(text: str) -> list[Instruction | str]:
 
 
 def _why(wrong: Exception, text: str) -> str:
-    """What is wrong with it, where that is known."""
+    """The reason why an instruction cannot be read, or examples if it is not known."""
     if isinstance(wrong, ValueError) and str(wrong) != text:
         return f": {wrong}"
     example = "`ld.relaxed.gpu r0, x`, `st.weak x, 1`, `fence.sc.gpu` or `bar.cta.sync 0`"
@@ -89,12 +89,12 @@ def _instruction(opcode: str, modifiers: list[str], operands: list[str], text: s
 
 
 def operand(text: str) -> Operand:
-    """A number, or a register."""
+    """Read a number or a register."""
     return int(text, 0) if re.fullmatch(r"-?\d\w*", text) else text
 
 
 def location(text: str, size: int = 0, element: int = 0) -> Location:
-    """`x`, `[x]` or `[x+4]`; the element of a vector stands so many sizes behind."""
+    """Read `x`, `[x]` or `[x+4]`; an element of a vector is that many sizes further."""
     name, _, offset = text.strip("[]").partition("+")
     return Location(name.strip(), int(offset or "0", 0) + element * size, size)
 
@@ -188,5 +188,5 @@ def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -
 
 
 def _size(modifiers: list[str]) -> int:
-    """Bytes of the type, or 0 where none is written: the whole variable."""
+    """The size of a type in bytes; 0, the whole variable, if there is no type."""
     return next((int(m[1:]) // 8 for m in modifiers if re.fullmatch(r"[bus]\d+", m)), 0)

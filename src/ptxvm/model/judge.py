@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 MODELS: dict[str, type[PTX64]] = {"6.4": PTX64, "9.1": PTX91}
 WORDS = {"exists": ("allowed", "forbidden"), "not_exists": ("allowed", "forbidden"), "forall": ("violated", "holds")}
-"""The verdict where an execution answers the question, and where none does."""
+"""The verdict if an execution answers the question, and the verdict if none does."""
 State = tuple[tuple[str, int], ...]
 """A final state: registers and memory, sorted by name."""
 NO_GUARANTEE = "no guarantee"
 SOLVERS = ("auto", "search", "z3")
 MANY = 1_000_000
-"""Where there are more choices, z3 is the faster one."""
+"""With more choices than this, z3 is faster."""
 OUTCOMES = 256
-"""So many are listed where z3 finds them."""
+"""The most final states that are listed when z3 finds them."""
 EXPLAINING = 5.0
-"""Seconds that a search may take for an execution that shows why there is none."""
+"""The seconds for a search for a forbidden execution that explains the verdict."""
 TELLING = ("No Thin Air", "Fence-SC", "SC per Location", "Coherence", "Atomicity of RMW", "Single-Copy Atomicity", "Causality")
-"""The axioms, the one that explains best last."""
+"""The axioms; the last one explains best."""
 
 
 @dataclass(frozen=True)
@@ -57,26 +57,26 @@ class Race:
 
     @property
     def kind(self) -> str:
-        """PTX 8.6.2."""
+        """The kind of race (PTX 8.6.2)."""
         return "mixed-size" if self.mixed_size else "uniform-size"
 
 
 @dataclass
 class Judgement:
-    """What the model says of a test."""
+    """The answer of the model to a test."""
 
     test: Test
     model: str
     verdict: str = ""
     termination: str = ""
     why: tuple[str, ...] = ()
-    """Of a test that may not end: what its threads do for ever; of one of which that is not known: why not."""
+    """If the test may hang: what its threads do for ever.  If that is unknown: the reason."""
     outcomes: dict[State, bool] = field(default_factory=dict)
     """Each final state, and whether it satisfies the condition."""
     witness: Candidate | None = None
-    """An execution that shows the verdict, where one can; else one that keeps the axioms."""
+    """An execution that shows the verdict, if one can; otherwise one that keeps the axioms."""
     forbidden: Candidate | None = None
-    """Where no execution answers the question: one that would, and the axiom that it breaks."""
+    """If no execution answers the question: one that would, and the axiom that it breaks."""
     races: list[Race] = field(default_factory=list)
     seconds: float = 0.0
     solver: str = "search"
@@ -85,9 +85,9 @@ class Judgement:
     complete: bool = True
     """Are all outcomes listed?"""
     witnesses: dict[State, Candidate] = field(default_factory=dict)
-    """Where asked for: of each final state, an execution that ends so."""
+    """If requested: an execution for each final state."""
     refusals: dict[State, Candidate] = field(default_factory=dict)
-    """Where asked for: of each that the axioms forbid, one that would end so, and the axiom that tells best why not."""
+    """If requested: an execution for each forbidden final state, with the axiom that best explains why it is forbidden."""
 
     def as_json(self) -> dict[str, Any]:
         """One object, of plain values."""
@@ -105,8 +105,8 @@ class Judgement:
         }
 
 
-class SolverMissing(Exception):  # noqa: N818 - it says what is missing
-    """z3 is asked for, and not installed."""
+class SolverMissing(Exception):  # noqa: N818 - the name says what is missing
+    """z3 is requested, but not installed."""
 
 
 def judge(
@@ -114,8 +114,8 @@ def judge(
 ) -> Judgement:
     """Find the executions of a test and answer its question; with `witnesses`, keep one for each final state.
 
-    `solver` is one of `SOLVERS`: `search` goes through all executions, `z3` solves for them (SolverMissing where it is not
-    installed, CannotSolve where it cannot), and `auto` is z3 where the choices are many and it can, else the search.
+    `solver` is one of `SOLVERS`: `search` enumerates all executions; `z3` solves for them (SolverMissing if not installed,
+    CannotSolve if it cannot); `auto` is z3 if there are many choices and z3 can solve them, and otherwise the search.
     """
     started = time.perf_counter()
     options.one_of("solver", solver, SOLVERS)
@@ -137,9 +137,9 @@ def judge(
 
 
 def explain(inquiry: _Inquiry, axioms: type[PTX64], bound: int) -> None:
-    """Where no execution answers the question, and none that was tried says why: look further for one that would.
+    """Search further for a forbidden execution that would answer the question, if none was found.
 
-    First memory may end with any write; then reads may also take what no axiom lets them take.
+    First memory may end with any write; then reads may also take writes that no axiom lets them take.
     """
     judgement, left = inquiry.judgement, seconds_left()
     inquiry.explains = not inquiry.found and choices(judgement.test) <= MANY
@@ -154,13 +154,13 @@ def explain(inquiry: _Inquiry, axioms: type[PTX64], bound: int) -> None:
 
 
 def any_write(x: PTX64, read: int, write: int) -> bool:
-    """All are tried."""
+    """Every read may take every write."""
     del x, read, write
     return True
 
 
 def choices(test: Test) -> int:
-    """About how many executions there are to go through: writes to read, orders of writes and of fences."""
+    """An estimate of the number of executions: choices of writes to read, orders of writes, and orders of fences."""
     code = [one for thread in test.threads for one in thread.code]
     reads = Counter(at.variable for one in code for at in _places(one, Load))
     writes = Counter(at.variable for one in code for at in _places(one, Store))
@@ -176,7 +176,7 @@ def _places(one: Instruction, kind: type[Load | Store]) -> tuple[Location, ...]:
 
 
 def solved(inquiry: _Inquiry, axioms: type[PTX64], bound: int, *, must: bool) -> bool:
-    """Let z3 find the executions; false where it cannot, or is not there, and need not."""
+    """Let z3 find the executions; false if z3 cannot or is not installed, which is an error with `must`."""
     try:
         from ptxvm.model.solve import questions  # noqa: PLC0415 - z3 is an extra
     except ImportError as missing:
@@ -198,7 +198,7 @@ def solved(inquiry: _Inquiry, axioms: type[PTX64], bound: int, *, must: bool) ->
 
 
 class _Inquiry:
-    """Collects what the executions say."""
+    """Collects the facts that executions show."""
 
     def __init__(self, judgement: Judgement, *, keeps: bool = False) -> None:
         self.judgement, self.test, self.keeps = judgement, judgement.test, keeps
@@ -207,13 +207,13 @@ class _Inquiry:
         self.hangs = self.explains = False
 
     def answers(self, state: Mapping[str, Any]) -> Truth:
-        """Is it the state of which the question asks whether there is one?"""
+        """Is this a final state that decides the question?"""
         asked = self.test.condition.holds(state)
         wanted = negated(asked) if self.test.quantifier == "forall" else asked
         return both([self.test.filter.holds(state) if self.test.filter else True, wanted])
 
     def kept(self, candidate: Candidate) -> None:
-        """An execution that keeps all axioms."""
+        """Record an execution that keeps all axioms."""
         x = candidate.execution
         self.touch(x.events)
         self.races |= {
@@ -235,16 +235,16 @@ class _Inquiry:
             self.overrule(candidate)
 
     def overrule(self, candidate: Candidate) -> None:
-        """An execution that keeps all axioms: what it would be if memory ended with another write."""
+        """Record the forbidden variants of an execution in which memory ends with other writes."""
         asked = self.test.condition.names | (self.test.filter.names if self.test.filter else set())
         names = {self.test.physical(name.partition("[")[0]) for name in asked} if self.explains else self.judgement.touched
         for each in overruled(candidate, names, initial=self.explains):
             self.broken(each)
 
     def broken(self, candidate: Candidate) -> None:
-        """One that breaks an axiom; kept if it would answer the question, and tells best why it cannot be.
+        """Record an execution that breaks an axiom, if it would answer the question and explains best why it cannot.
 
-        It tells more if no write was put before another only to try that order.
+        An execution explains more if the search has added no coherence order to it.
         """
         x = candidate.execution
         if candidate.broken is None or (self.found and not self.keeps):
@@ -256,20 +256,20 @@ class _Inquiry:
             self.telling, self.judgement.forbidden = telling, candidate
 
     def refuse(self, candidate: Candidate, telling: tuple[bool, int]) -> None:
-        """Keep it for each final state of which it tells best why it is none."""
+        """Keep the execution for each final state that it explains best."""
         for state in candidate.states():
             key = tuple(sorted(state.items()))
             if key not in self.judgement.outcomes and telling > self.told.get(key, (False, -1)):
                 self.told[key], self.judgement.refusals[key] = telling, candidate
 
     def touch(self, events: Iterable[Event]) -> None:
-        """Remember which variables are accessed."""
+        """Record which variables are accessed."""
         self.judgement.touched |= {
             self.test.physical(event.location.variable) for event in events if event.thread is not None and event.location
         }
 
     def ask(self, question: Question) -> None:
-        """What z3 finds along some paths: races, an answer to the question, and then final states that differ."""
+        """Record what z3 finds along some paths: races, an answer to the question, and then further final states."""
         self.touch(question.start.events)
         self.races |= {
             Race(str(first), str(second), str(first.location), mixed_size=False)
@@ -293,23 +293,23 @@ class _Inquiry:
                 break
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Drop all results, to begin again."""
         self.judgement.outcomes.clear()
         self.judgement.witnesses.clear()
         self.judgement.witness, self.judgement.complete, self.found, self.races = None, True, False, set()
 
     def stuck(self, _: Candidate | None = None) -> None:
-        """One whose barriers never open."""
+        """Record an execution whose barriers never open."""
         self.hangs = True
 
     def ends(self) -> Ending:
-        """Does a kernel come to its end?  Without loops it does, if its barriers open whatever was read."""
+        """Does a kernel terminate?  Without loops it does, if its barriers open for all values of reads."""
         if self.test.ending is None or not (self.test.loops or self.hangs):
             return Ending("terminates")
         return self.test.ending()
 
     def close(self) -> None:
-        """The verdict, when all executions are known."""
+        """Complete the verdict, after all executions."""
         judgement = self.judgement
         for state in judgement.refusals.keys() & judgement.outcomes.keys():
             del judgement.refusals[state]

@@ -1,7 +1,7 @@
-"""State-space exploration of a litmus test for termination: threads take turns, each step is visible to all.
+"""State-space exploration of a litmus test for termination: threads take turns, and each step is visible to all.
 
-A variable holds the writes that nothing ordered yet: a morally strong write replaces what was there, a racing one joins it,
-and a load takes any of them, again and again if it likes.  So a loop that spins on racing accesses may spin for ever.
+A variable holds all writes that nothing has ordered yet: a morally strong write replaces them, a racing write joins them, and
+a load takes any of them, any number of times.  So a loop that spins on racing accesses may spin for ever.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from ptxvm.model.values import ARITHMETIC, COMPARISONS
 T = TypeVar("T")
 Registers = tuple[tuple[str, int], ...]
 Written = tuple[int, int, str]
-"""A value, the number of the thread that wrote it (-1: the start), and the scope of a strong write."""
+"""A value, the number of its writer (-1: initial), and the scope of a strong write."""
 Place = tuple[tuple[int, ...], str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where each thread stands, what its registers are, and what memory and barriers hold."""
+    """The position and the registers of each thread, the values of memory, and the arrivals at barriers."""
 
     at: tuple[int, ...]
     registers: tuple[Registers, ...]
     memory: tuple[tuple[str, frozenset[Written]], ...]
     arrived: tuple[tuple[Place, tuple[int, ...]], ...] = ()
-    """How often each thread arrived at a barrier."""
+    """The number of arrivals of each thread at each barrier."""
     passed: tuple[tuple[Place, tuple[int, ...]], ...] = ()
-    """How often each thread waited there, and went on."""
+    """The number of completed waits of each thread at each barrier."""
     waiting: frozenset[int] = frozenset()
-    """The threads that arrived where they stand, and wait."""
+    """The threads that have arrived at a barrier, and wait there."""
 
 
 class Machine:
-    """The states of a test, and the steps between them; only what can decide a branch or a barrier is followed."""
+    """The states of a test and the steps between them; only instructions that can decide a branch or a barrier are followed."""
 
     def __init__(self, test: Test) -> None:
         self.test, self.threads = test, test.threads
         self.registers, self.variables = deciding(test)
 
     def start(self) -> State:
-        """Before any thread has begun."""
+        """The state before any thread has begun."""
         known = {self.test.physical(name): value for name, value in self.test.variables.items()}
         names = sorted(known.keys() | self.variables)
         return State(
@@ -55,25 +55,25 @@ class Machine:
         )
 
     def moves(self, state: State, known: Collection[State]) -> dict[int, list[State]]:
-        """What each thread that can go on makes of it."""
+        """The states after the next step of each thread that can run."""
         del known
         moves = {n: list(self.steps(state, n)) for n in range(len(self.threads))}
         return {n: following for n, following in moves.items() if following}
 
     def looks(self, state: State, number: int) -> bool:
-        """Does a thread look at memory there, or wait for others?"""
+        """Does the thread read memory there, or wait for others?"""
         return isinstance(self.threads[number].code[state.at[number]], Load | Atomic | Barrier)
 
     def where(self, state: State, number: int) -> str:
-        """What a thread does there."""
+        """The instruction at which a thread stands."""
         return f"`{self.threads[number].code[state.at[number]].text}`"
 
     def is_finished(self, state: State, number: int) -> bool:
-        """Has this thread come to its end?"""
+        """Has this thread ended?"""
         return state.at[number] >= len(self.threads[number].code)
 
     def steps(self, state: State, number: int) -> Iterator[State]:
-        """What one thread can do next: nothing at its end, or where it waits for others."""
+        """The states after the next step of one thread; none at its end, or while it waits for others."""
         if self.is_finished(state, number):
             return
         instruction = self.threads[number].code[state.at[number]]
@@ -97,13 +97,13 @@ class Machine:
                 yield from turn.barrier(instruction)
 
     def skip(self, thread: Thread, at: int) -> int:
-        """The next instruction that matters."""
+        """The position of the next instruction that matters."""
         while at < len(thread.code) and not self._matters(thread, thread.code[at]):
             at += 1
         return at
 
     def _matters(self, thread: Thread, instruction: Instruction) -> bool:
-        """Can it decide a branch or a barrier, of this thread or of another?"""
+        """Can the instruction decide a branch or a barrier of any thread?"""
         match instruction:
             case Branch() | Barrier():
                 return True
@@ -116,14 +116,14 @@ class Machine:
         return False
 
     def write(self, state: State, number: int, variable: str, value: int, scope: str) -> State:
-        """Memory after a write: what it is morally strong with, and what its thread wrote before, is gone."""
+        """The state after a write; it replaces initial values, writes of its thread, and morally strong writes."""
         name, memory = self.test.physical(variable), dict(state.memory)
         stays = {old for old in memory[name] if remains(self.threads, number, scope, old)}
         memory[name] = frozenset({*stays, (value, number, scope)})
         return replace(state, memory=tuple(sorted(memory.items())))
 
     def is_open(self, state: State, number: int, place: Place, count: int | None) -> bool:
-        """May the thread go on?"""
+        """May the thread pass the barrier?"""
         none = (0,) * len(self.threads)
         arrived = dict(state.arrived).get(place, none)
         if count is not None:
@@ -133,7 +133,7 @@ class Machine:
         return all(arrived[n] >= turn for n in taking_part)
 
     def _takes_part(self, state: State, number: int, place: Place, arrived: tuple[int, ...]) -> bool:
-        """Must this thread come?  One whose number stands in a register must until it went to another barrier."""
+        """Must this thread come?  A thread whose barrier number is in a register must, until it has come to another barrier."""
         thread, (prefix, name, identity) = self.threads[number], place
         if thread.cta[: len(prefix)] != prefix:
             return False
@@ -145,7 +145,7 @@ class Machine:
 
 
 def remains(threads: Sequence[Thread], number: int, scope: str, old: Written) -> bool:
-    """May what was written still be read after a write of a thread?  Not if that is its own, or morally strong with it."""
+    """Can an old write still be read after a write of a thread?  Not an initial one, its own, or a morally strong one."""
     _, other, theirs = old
     if other in (-1, number):
         return False
@@ -155,7 +155,7 @@ def remains(threads: Sequence[Thread], number: int, scope: str, old: Written) ->
 
 @dataclass
 class _Turn:
-    """One step of one thread: the state before it, and the registers, which it may change."""
+    """One step of one thread: the state before it, and a copy of its registers, which the step may change."""
 
     machine: Machine
     before: State
@@ -163,28 +163,28 @@ class _Turn:
     registers: dict[str, int]
 
     def value(self, operand: Operand) -> int:
-        """What an operand is now."""
+        """The current value of an operand."""
         return operand if isinstance(operand, int) else self.registers.get(operand, 0)
 
     def ended(self, state: State, goal: int | None = None) -> State:
-        """The state after the instruction; the thread goes on at the goal, or behind."""
+        """The state after the instruction; the thread continues at `goal`, or at the next instruction."""
         at = state.at[self.number] + 1 if goal is None else goal
         following = self.machine.skip(self.machine.threads[self.number], at)
         registers = _with(state.registers, self.number, tuple(sorted(self.registers.items())))
         return replace(state, at=_with(state.at, self.number, following), registers=registers)
 
     def held(self, variable: str) -> list[Written]:
-        """What a variable may be read as."""
+        """The writes that a read of a variable may find."""
         return sorted(dict(self.before.memory)[self.machine.test.physical(variable)])
 
     def load(self, load: Load) -> Iterator[State]:
-        """Any value that is there."""
+        """The states after a load: one for each choice of values."""
         for chosen in product(*(self.held(place.variable) for place in load.locations)):
             self.registers.update((name, value) for name, (value, _, _) in zip(load.registers, chosen, strict=True))
             yield self.ended(self.before)
 
     def atomic(self, atom: Atomic) -> Iterator[State]:
-        """Any value that is there, and what becomes of it."""
+        """The states after an atomic operation: one for each value that it may find."""
         operands = [self.value(operand) for operand in atom.operands]
         for old, _, _ in self.held(atom.location.variable):
             if atom.register:
@@ -194,7 +194,7 @@ class _Turn:
             yield self.ended(self.before if atom.operation == "cas" and old != operands[0] else written)
 
     def barrier(self, barrier: Barrier) -> Iterator[State]:
-        """Arrive; to wait is a step of its own."""
+        """Arrive; the wait is a step of its own."""
         state, number, threads = self.before, self.number, self.machine.threads
         place = (threads[number].cta[: DEPTH[barrier.scope]], barrier.name, self.value(barrier.identity))
         count = None if barrier.count is None else self.value(barrier.count)
@@ -207,7 +207,7 @@ class _Turn:
 
 
 def deciding(test: Test) -> tuple[set[tuple[str, str]], set[str]]:
-    """The registers on which branches and barriers depend, and the variables on which those registers do."""
+    """The registers on which branches and barriers depend, and the variables on which these registers depend."""
     registers: set[tuple[str, str]] = set()
     variables: set[str] = set()
     code = [(thread.name, instruction) for thread in test.threads for instruction in thread.code]
@@ -224,7 +224,7 @@ def deciding(test: Test) -> tuple[set[tuple[str, str]], set[str]]:
 
 
 def _flow(instruction: Instruction) -> tuple[tuple[str, ...] | None, tuple[Location, ...], tuple[Operand | None, ...]]:
-    """The registers that it writes (None: it decides), the memory that it touches, the operands that it needs."""
+    """The registers that an instruction writes (None: it decides), the locations that it accesses, and its operands."""
     match instruction:
         case Branch():
             return None, (), (instruction.left, instruction.right)
@@ -249,7 +249,7 @@ def _with(row: tuple[T, ...], number: int, value: T) -> tuple[T, ...]:
 def _counted(
     counts: tuple[tuple[Place, tuple[int, ...]], ...], place: Place, number: int, threads: int
 ) -> tuple[tuple[Place, tuple[int, ...]], ...]:
-    """The counts of all barriers, one more for this thread at this barrier."""
+    """The counts of all barriers, with one more for this thread at this barrier."""
     known = dict(counts)
     old = known.get(place, (0,) * threads)
     known[place] = _with(old, number, old[number] + 1)
@@ -257,7 +257,7 @@ def _counted(
 
 
 def _modified(atom: Atomic, old: int, operands: list[int]) -> int:
-    """What an atomic operation makes of a value."""
+    """The value that an atomic operation writes."""
     if atom.operation == "cas":
         return operands[1]
     return ARITHMETIC[atom.operation](old, operands[0])

@@ -22,7 +22,7 @@ Quantifier = Literal["exists", "not_exists", "forall"]
 
 
 def read_litmus(text: str) -> Test:
-    """Read one test."""
+    """Read a test."""
     text = re.sub(r"\(\*.*?\*\)", "", text, flags=re.DOTALL)
     opening = re.search(r"^\s*\{", text, re.MULTILINE)  # the comment above may have braces, but no line that starts so
     question = QUESTION.search(text)
@@ -48,7 +48,7 @@ def read_litmus(text: str) -> Test:
 def initial_values(
     text: str,
 ) -> tuple[dict[str, int], dict[str, dict[str, int]], dict[str, int], dict[str, Alias]]:
-    """`x = 0; b32 y = 1; P0:r0 = 0; s @ surface aliases x;` as memory, registers by thread, sizes and aliases."""
+    """Read `x = 0; b32 y = 1; P0:r0 = 0; s @ surface aliases x;`: memory, registers by thread, sizes and aliases."""
     memory: dict[str, int] = {}
     registers: dict[str, dict[str, int]] = {}
     sizes: dict[str, int] = {}
@@ -71,7 +71,7 @@ def initial_values(
 
 
 def first_value(line: str, value: str, memory: Mapping[str, int]) -> int:
-    """A number, or what a variable before it has; 0 where nothing is said."""
+    """A number, or the value of an earlier variable; 0 by default."""
     if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)", value):
         return int(value, 0)
     if value and value.lstrip("&") not in memory:
@@ -80,7 +80,7 @@ def first_value(line: str, value: str, memory: Mapping[str, int]) -> int:
 
 
 def asks_for_what_is_there(test: Test) -> Test:
-    """The test, if its question names registers and variables that it has."""
+    """Return the test if it has all registers and variables that its question names."""
     registers = {f"{thread.name}:{name}" for thread in test.threads for name in thread.registers}
     registers.update(name for thread in test.threads for name in register_names(thread))
     variables = [*test.variables, *test.aliases, *variables_of(test)]
@@ -92,7 +92,7 @@ def asks_for_what_is_there(test: Test) -> Test:
 
 
 def read_threads(text: str, registers: Mapping[str, Mapping[str, int]]) -> Iterable[Thread]:
-    """The table of the program: a column for each thread."""
+    """Read the table of the program: a column for each thread."""
     head, *rows = [row.strip("\n").split("|") for row in text.split(";") if row.strip()]
     for column, title in enumerate(head):
         match = THREAD.fullmatch(title.strip())
@@ -121,7 +121,7 @@ def thread(name: str, place: tuple[int, int, int], lines: Iterable[str], registe
 
 
 def read_question(text: str) -> tuple[Quantifier, str, str]:
-    """The quantifier, its condition, and the condition of a `filter` before it."""
+    """Read the quantifier, its condition, and the condition of a `filter` before it."""
     text = re.sub(r"^\s*locations\s*\[.*?\]\s*", "", text, flags=re.DOTALL)
     before, *rest = re.split(QUANTIFIER, text, maxsplit=1)
     if not rest:

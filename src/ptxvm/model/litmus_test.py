@@ -25,17 +25,17 @@ class Test:
     condition: Condition
     filter: Condition | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of each variable; 8 where nothing is said."""
+    """The size of each variable in bytes; 8 by default."""
     elements: Mapping[str, Elements] = field(default_factory=dict)
-    """How the final values of variables are shown; one number where nothing is said."""
+    """How the final values of variables are shown; one number by default."""
     ways: Callable[[int], Iterator[tuple[Path, ...]]] | None = field(default=None, compare=False)
-    """Of a kernel: a way for each thread that jumps back at most so often.  Those of other tests follow from their code."""
+    """Of a kernel: the combinations of a path for each thread, for a bound of backward jumps."""
     ending: Callable[[], Ending] | None = field(default=None, compare=False)
-    """Of a kernel: does it come to its end?"""
+    """Of a kernel: does it terminate?"""
     loops: bool = False
-    """Of a kernel: can a thread go on for ever, or take from others what they never give?"""
+    """Of a kernel: can a thread loop for ever, or wait for a value that no thread gives?"""
     cta_threads: int = 0
-    """Of a kernel: the threads of a CTA; 0 for other tests, whose barriers are opened by those that name them."""
+    """Of a kernel: the threads of a CTA; 0 for other tests, whose barriers wait for the threads that name them."""
 
     __test__ = False  # pytest: this is no test of ours
 

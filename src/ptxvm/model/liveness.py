@@ -1,8 +1,8 @@
 """Liveness: does a test always end, if the scheduler is fair?
 
-All states of `machine` are visited.  A test may hang if in some state no thread can go on though some have not finished
+All states of a machine are visited.  A test may hang if in some state no thread can run though some have not finished
 (a deadlock), or if some states form a cycle in which every thread moves or cannot move for a while (a livelock, or a
-spin that no thread ends).  A scheduler that leaves out a thread which always could go on is not fair.
+spin that no thread ends).  A scheduler that leaves out a thread which always could run is not fair.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ptxvm.model.litmus_test import Test
 from ptxvm.model.program import Barrier, Branch, Thread
 
 STATES = 20_000
-"""After so many, the answer is `unknown`."""
+"""With this many states, the answer is `unknown`."""
 
 SOME = 3
-"""So many threads are named."""
+"""The most threads that an answer names."""
 
 S = TypeVar("S", bound=Hashable)
 Graph = dict[S, dict[int, list[S]]]
-"""For each state, what each thread that can go on makes of it."""
+"""For each state, the next states for each thread that can run."""
 
 
 class Turns(Protocol[S]):
-    """A machine whose threads take turns."""
+    """A machine whose threads take turns: its states, and the steps between them."""
 
     @property
     def threads(self) -> Sequence[Thread]:
@@ -40,31 +40,31 @@ class Turns(Protocol[S]):
         ...
 
     def moves(self, state: S, known: Collection[S]) -> dict[int, list[S]]:
-        """What each thread that can go on makes of a state; nothing, for one whose turn may come later."""
+        """The states after the next step of each thread that can run; an empty list for a thread whose step can come later."""
         ...
 
     def is_finished(self, state: S, number: int) -> bool:
-        """Has this thread come to its end?"""
+        """Has this thread ended?"""
         ...
 
     def looks(self, state: S, number: int) -> bool:
-        """Does it look at memory there, or wait for others?"""
+        """Does the thread read memory there, or wait for others?"""
         ...
 
     def where(self, state: S, number: int) -> str:
-        """What a thread does there, as a part of a sentence."""
+        """The instruction at which a thread stands, as part of a sentence."""
         ...
 
 
 def termination(test: Test) -> Ending:
-    """Of a litmus test in a table: does it end?"""
+    """Does a litmus test with a table of code terminate?"""
     if not any(isinstance(i, Barrier) or jumps_back(thread, n) for thread in test.threads for n, i in enumerate(thread.code)):
         return Ending("terminates")
     return decided(Machine(test))
 
 
 def decided(machine: Turns[S], most: int = STATES) -> Ending:
-    """Does a machine always stop, if the scheduler is fair?"""
+    """Does a machine always terminate, if the scheduler is fair?"""
     graph = reachable(machine, most)
     if len(graph) >= most:
         return Ending("unknown", (f"it comes to more than {most:,} states",))
@@ -81,7 +81,7 @@ def decided(machine: Turns[S], most: int = STATES) -> Ending:
 
 
 def _said(machine: Turns[S], states: Sequence[S], numbers: Sequence[int], goes_on: Collection[int] = ()) -> tuple[str, ...]:
-    """What some threads do for ever: of several things the first that looks at memory or at others."""
+    """Describe what threads do for ever; of several instructions, one that reads memory or waits for others."""
     verbs = {n: "goes round at" if n in goes_on else "waits at" for n in numbers}
     at = {n: next((state for state in states if machine.looks(state, n)), states[0]) for n in numbers}
     lines = [f"{machine.threads[n].name} {verb} {machine.where(at[n], n)}" for n, verb in verbs.items()]
@@ -90,13 +90,13 @@ def _said(machine: Turns[S], states: Sequence[S], numbers: Sequence[int], goes_o
 
 
 def jumps_back(thread: Thread, at: int) -> bool:
-    """Is it the end of a loop?"""
+    """Is the instruction a backward branch?"""
     instruction = thread.code[at]
     return isinstance(instruction, Branch) and thread.labels[instruction.label] <= at
 
 
 def reachable(machine: Turns[S], most: int) -> Graph[S]:
-    """All states, and the steps between them."""
+    """The reachable states and the steps between them, at most `most` states."""
     graph: Graph[S] = {}
     waiting = [machine.start()]
     while waiting and len(graph) < most:
@@ -110,13 +110,13 @@ def reachable(machine: Turns[S], most: int) -> Graph[S]:
 
 
 def is_fair(component: set[S], graph: Graph[S]) -> bool:
-    """Can a fair scheduler stay here: does each thread move here, or is there a state in which it cannot?"""
+    """Can a fair scheduler stay in these states: does each thread move there, or is it blocked in one of them?"""
     moved, always = moving(component, graph), set.intersection(*(set(graph[state]) for state in component))
     return bool(moved) and always <= moved
 
 
 def moving(component: set[S], graph: Graph[S]) -> set[int]:
-    """Which threads can move and stay here?"""
+    """The threads that can move and stay in these states."""
     return {n for state in component for n, following in graph[state].items() if not component.isdisjoint(following)}
 
 

@@ -1,4 +1,4 @@
-"""Final states that coherence order rules out: another write comes last than causality order lets (PTX 8.10.1)."""
+"""Final states that coherence order rules out: the last write contradicts causality order (PTX 8.10.1)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ptxvm.model.enumerate import Candidate, without_coherence
 from ptxvm.model.relations import Relation
 
 MANY = 256
-"""So many are looked at for one execution."""
+"""The most variants of one execution that are tried."""
 
 
 def overruled(candidate: Candidate, variables: Collection[str], *, initial: bool) -> Iterator[Candidate]:
-    """The execution, but memory ends with other writes to these variables: each one breaks Coherence.
+    """Variants of an execution in which memory ends with other writes to these variables; each one breaks Coherence.
 
-    With `initial`, also with the first value of a variable that is written.
+    With `initial`, memory may also end with the initial value of a variable that is written.
     """
     x = candidate.execution
     cells = [cell for cell, writes in x.memory.items() if cell[0] in variables and len(writes) > 1]

@@ -28,14 +28,14 @@ class Location:
 
 @dataclass(frozen=True)
 class Instruction:
-    """What all instructions have: how they were written."""
+    """The base of all instructions; `text` is the source text."""
 
     text: str = field(kw_only=True, default="", compare=False)
 
 
 @dataclass(frozen=True)
 class Access(Instruction):
-    """What all memory operations have (PTX 8.4): an order, the scope that a strong one names, and a proxy."""
+    """The base of all memory operations (PTX 8.4): an order, the scope of a strong one, and a proxy."""
 
     order: Order = field(kw_only=True, default=Order.WEAK)
     scope: str = field(kw_only=True, default="")
@@ -70,7 +70,7 @@ class Atomic(Access):
 
 @dataclass(frozen=True)
 class Copy(Access):
-    """An asynchronous copy (PTX 8.9.1.1): after what its thread did, before nothing until the thread waits for it."""
+    """An asynchronous copy (PTX 8.9.1.1): after earlier operations of its thread, and before none until the thread waits."""
 
     target: Location
     source: Location
@@ -78,7 +78,7 @@ class Copy(Access):
 
 @dataclass(frozen=True)
 class WaitForCopies(Instruction):
-    """`cp.async.wait_all`: all copies of the thread are done."""
+    """`cp.async.wait_all`: wait for all copies of the thread."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Branch(Instruction):
 
 @dataclass(frozen=True)
 class Thread:
-    """One thread, and where it stands in the hierarchy of scopes (PTX 8.5)."""
+    """A thread and its position in the hierarchy of scopes (PTX 8.5)."""
 
     name: str
     cta: tuple[int, int, int]
@@ -146,12 +146,12 @@ class Thread:
     registers: Mapping[str, int]
 
     def within(self, scope: str, other: Thread) -> bool:
-        """Does this thread's scope of this name include the other thread (PTX 8.5)?"""
+        """Does this scope of the thread include the other thread (PTX 8.5)?"""
         return self.cta[: DEPTH[scope]] == other.cta[: DEPTH[scope]]
 
 
 DEPTH = {"sys": 0, "gpu": 1, "cluster": 2, "cta": 3}
-"""How much of their place in the hierarchy the threads of one scope share."""
+"""The number of coordinates that threads of one scope share."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Alias:
 
 @dataclass(frozen=True)
 class Elements:
-    """A variable that is an array, or has a sign: how many elements, and of how many bytes."""
+    """The elements of an array or of a signed variable: their number, and their size in bytes."""
 
     count: int
     size: int

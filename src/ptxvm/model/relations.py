@@ -32,12 +32,12 @@ class Relation:
 
     @classmethod
     def empty(cls, count: int) -> Relation:
-        """Nothing precedes anything."""
+        """The empty relation."""
         return cls((0,) * count)
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]], count: int) -> Relation:
-        """The relation made of these pairs."""
+        """The relation of these pairs."""
         rows = [0] * count
         for a, b in pairs:
             rows[a] |= 1 << b
@@ -45,7 +45,7 @@ class Relation:
 
     @classmethod
     def where(cls, events: Sequence[T], holds: Callable[[T, T], bool]) -> Relation:
-        """All pairs for which the condition holds."""
+        """The relation of all pairs for which the condition holds."""
         return cls(tuple(sum(1 << j for j, b in enumerate(events) if holds(a, b)) for a in events))
 
     @classmethod
@@ -54,7 +54,7 @@ class Relation:
         return cls(tuple(events & 1 << i for i in range(count)))
 
     def __or__(self, other: Relation) -> Relation:
-        if not isinstance(other, Relation):  # one with conditions, which can do this
+        if not isinstance(other, Relation):  # `Symbolic` defines the operation for both
             return NotImplemented
         return Relation(tuple([a | b for a, b in zip(self.rows, other.rows, strict=True)]))
 
@@ -113,7 +113,7 @@ class Relation:
         return Relation(tuple([row & second if first >> i & 1 else 0 for i, row in enumerate(self.rows)]))
 
     def joined(self, a: int, b: int) -> Relation:
-        """This transitive relation, with `a` before `b`, and transitive again."""
+        """The transitive closure of this transitive relation with the pair `a`, `b`."""
         beyond, rows = self.rows[b] | 1 << b, list(self.rows)
         for i, row in enumerate(rows):
             if i == a or row >> a & 1:
@@ -127,14 +127,14 @@ class Relation:
 
     @property
     def is_acyclic(self) -> bool:
-        """Is there no way from an event back to it?"""
+        """Is there no path from an event back to itself?"""
         left = [row for row in self.rows if row]
         if not left:
             return True
         return self.transitive.is_irreflexive
 
     def path(self, start: int, goal: int) -> list[int]:
-        """The shortest way of one step or more, with both ends; empty where there is none."""
+        """A shortest path of at least one step, with both ends; empty if there is none."""
         before: dict[int, int] = {}
         queue = [start]
         for at in queue:
@@ -151,6 +151,6 @@ class Relation:
 
     @property
     def cycle(self) -> list[int]:
-        """A shortest cycle, its first event again at the end; empty where there is none."""
+        """A shortest cycle, its first event again at the end; empty if there is none."""
         ways = (self.path(i, i) for i in range(len(self.rows)) if self.rows[i])
         return min((way for way in ways if way), key=len, default=[])

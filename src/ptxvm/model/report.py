@@ -17,7 +17,7 @@ from ptxvm.model.values import evaluate
 
 WIDTH = 80
 MANY = 40
-"""So many pairs of a relation are listed."""
+"""The most pairs of a relation that are listed."""
 QUESTIONS = {"exists": "exists", "not_exists": "~exists", "forall": "forall"}
 ENDS = {
     "terminates": "every fair schedule ends",
@@ -27,7 +27,7 @@ ENDS = {
 
 
 def report(judgement: Judgement, *, every: bool = False) -> Iterator[str]:
-    """The verdict, all outcomes, the races, and what shows the verdict, or every outcome."""
+    """The report of a verdict: all outcomes, the races, and an execution that shows the verdict, or one for each outcome."""
     test = judgement.test
     yield f"{test.name} (PTX {judgement.model}): {judgement.verdict}"
     yield f"  {QUESTIONS[test.quantifier]} {test.condition}" + (f", where {test.filter}" if test.filter else "")
@@ -51,7 +51,7 @@ def report(judgement: Judgement, *, every: bool = False) -> Iterator[str]:
 
 
 def outcomes(judgement: Judgement) -> Iterator[str]:
-    """A line for each final state, those of the condition marked."""
+    """A line for each final state; those that satisfy the condition are marked."""
     if not judgement.outcomes:
         yield "  no execution comes to an end"
         return
@@ -87,7 +87,7 @@ def races(judgement: Judgement) -> Iterator[str]:
 
 
 def every_witness(judgement: Judgement) -> Iterator[str]:
-    """An execution for each final state; for each that the axioms forbid, why."""
+    """An execution for each final state; for a forbidden one also the reason."""
     for state, candidate in sorted(judgement.witnesses.items()):
         yield ""
         yield from columns("  allowed: ", shown(state), 0, "")
@@ -99,12 +99,12 @@ def every_witness(judgement: Judgement) -> Iterator[str]:
 
 
 def shown(state: State) -> str:
-    """`P0:r0 = 1, x = 2`."""
+    """A final state as `P0:r0 = 1, x = 2`."""
     return ", ".join(f"{name} = {value}" for name, value in state)
 
 
 def table(candidate: Candidate) -> Iterator[str]:
-    """Each event of an execution by its number, from which one it reads, and the relations between them."""
+    """The events of an execution with their numbers, the sources of reads, and the relations between events."""
     x = candidate.execution
     number = numbered(x)
     lines = []
@@ -128,7 +128,7 @@ def table(candidate: Candidate) -> Iterator[str]:
 
 
 def columns(head: str, text: str, wide: int, told: str) -> Iterator[str]:
-    """A row: what is long goes on below where it began, and what is told of it stands there if there is room."""
+    """A row of a table; long text continues below its start, and the note follows the text if there is room."""
     whole = text.replace(" = ", "\xa0=\xa0")
     *lines, last = [line.replace("\xa0", " ") for line in wrap(whole, WIDTH - len(head), break_long_words=False)] or [""]
     below = " " * len(head)
@@ -143,19 +143,19 @@ def columns(head: str, text: str, wide: int, told: str) -> Iterator[str]:
 
 
 def numbers_of(text: str) -> list[int]:
-    """The numbers among the values of a store, as it is written."""
+    """The numbers among the values of a store, from its text."""
     return [int(word, 0) for word in re.findall(r"-?\b(?:0x[0-9a-fA-F]+|\d+)\b", text.partition(",")[2])]
 
 
 def numbered(x: PTX64) -> dict[int, int]:
-    """The events that a table shows, numbered from 1; of initial writes those that matter."""
+    """The events that a table shows, numbered from 1; an initial write only if it is read."""
     read = set(x.sources.values())
     chosen = [i for i, event in enumerate(x.events) if event.thread is not None or i in read]
     return {i: n for n, i in enumerate(chosen, 1)}
 
 
 def related(x: PTX64, number: Mapping[int, int]) -> Iterator[str]:
-    """The relations of an execution; what follows from others of the same line is left out."""
+    """The relations of an execution, without the pairs that others on the same line imply."""
     co = x.coherence.between(~x.initial, ~0)
     cause = (x.causality & x.overlap) - x.same_thread
     lines = {
@@ -178,7 +178,7 @@ def _known(relation: Relation, number: Mapping[int, int]) -> Iterator[tuple[int,
 
 
 def refusal(candidate: Candidate) -> Iterator[str]:
-    """The axiom that an execution breaks, and the cycle: each event, and how it precedes the next."""
+    """The axiom that an execution breaks, and its cycle: each event, and the relation that leads to it."""
     assert candidate.broken  # noqa: S101 - for mypy; only a candidate that breaks one is forbidden
     x = candidate.execution
     yield f"  forbidden by {candidate.broken.name} ({candidate.broken.section(type(x))})"

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def flattened(steps: Iterator[T | Iterator[Any]]) -> Iterator[T]:
-    """What a search finds: its steps give results, and generators of the steps below them, which are gone through first."""
+    """The results of a search: a step yields results, and generators of deeper steps, which run first."""
     work: list[Iterator[Any]] = [steps]
     while work:
         for each in work[-1]:

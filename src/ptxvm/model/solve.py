@@ -1,7 +1,7 @@
-"""The executions of a test, found by z3: for tests with too many choices to go through one by one.
+"""The executions of a test, found by z3: for tests with too many choices to enumerate.
 
-The events are those of one path through each thread.  What the search would try, z3 decides: the write that each read
-takes, the order of fence.sc pairs, coherence order.  The axioms are those that the search asks, on `symbolic` relations.
+The events are those of one path through each thread.  z3 decides what the search would enumerate: the write that each read
+takes, the order of fence.sc pairs, and coherence order.  The axioms are those of the search, on `symbolic` relations.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Question:
     # ── what z3 decides ─────────────────────────────────────────────────────────────────
 
     def sources(self) -> Iterator[tuple[tuple[int, int], Any]]:
-        """For each read, whether it takes a write; it takes one, and has its value."""
+        """A variable for each pair of a write and a read: each read takes one write, and has its value."""
         start = self.start
         for read in members(start.reads):
             (cell,) = self.whole(read)
@@ -76,14 +76,14 @@ class Question:
                 yield (write, read), each
 
     def whole(self, access: int) -> tuple[Cell, ...]:
-        """The cell of an access, of which all others have the same."""
+        """The one cell of an access; CannotSolve if other writes to the cell have another size."""
         cells = self.start.cells[access]
         if len(cells) != 1 or any(self.start.cells[write] != cells for write in self.start.memory[cells[0]]):
             raise CannotSolve("z3 is not asked about accesses of several sizes")
         return cells
 
     def value(self, value: Value) -> Term:
-        """A value as a term."""
+        """The value as a z3 term."""
         if isinstance(value, int):
             return z3.BitVecVal(value, BITS)
         if isinstance(value, Read):
@@ -93,7 +93,7 @@ class Question:
         return OPERATIONS[value.name](self.value(value.left), self.value(value.right))
 
     def fence_sc(self) -> Symbolic:
-        """Every morally strong pair one way or the other, and no cycle."""
+        """An order of each morally strong pair of fence.sc operations, without a cycle."""
         x, rows = self.start, dict[int, dict[int, Truth]]()
         for a, b in x.morally_strong.between(x.fence_scs, x.fence_scs):
             if a < b:
@@ -105,7 +105,7 @@ class Question:
         return order
 
     def coherence(self) -> Symbolic:
-        """An order of the writes of each variable: irreflexive and transitive; related are those that must be."""
+        """An order of the writes of each variable: irreflexive and transitive; it relates all pairs that must be ordered."""
         x, rows = self.start, dict[int, dict[int, Truth]]()
         for writes in x.memory.values():
             for a in writes:
@@ -120,7 +120,7 @@ class Question:
         return Symbolic(rows, x.count)
 
     def execution(self) -> Axioms:
-        """An execution with conditions, on which the properties of the model work."""
+        """The execution with conditions for its pairs; the properties of the model work on it."""
         x = self.start.given()
         x.__dict__.update({name: Symbolic.of(held) for name, held in x.__dict__.items() if isinstance(held, Relation)})
         rf: dict[int, dict[int, Truth]] = {}
@@ -137,10 +137,10 @@ class Question:
             fence_sc=self.sc, barriers=Symbolic.of(self.barriers),
         )  # fmt: skip
 
-    # ── what must be ────────────────────────────────────────────────────────────────────
+    # ── constraints ─────────────────────────────────────────────────────────────────────
 
     def require(self, model: type[PTX64]) -> None:
-        """The axioms, and the branches that the paths took."""
+        """Add the axioms, and the branches that the paths took."""
         del model
         x = self.x
         required = x.initial_before_all | (x.causality & x.overlap).between(x.writes, x.writes)
@@ -154,7 +154,7 @@ class Question:
                 self.solver.add(held if one.outcome else z3.Not(held))
 
     def keep(self, axiom: Axiom) -> None:
-        """One axiom."""
+        """Add one axiom."""
         relation = Symbolic.of(axiom.relation(self.x))
         if axiom.must_be == "acyclic":
             self.acyclic(relation, axiom.name)
@@ -164,12 +164,12 @@ class Question:
                 self.solver.add(z3.BoolVal(val=False) if truth is True else z3.Not(truth))
 
     def acyclic(self, relation: Symbolic, name: str) -> None:
-        """Events have numbers that grow along it."""
+        """Forbid cycles: events have numbers that grow along the relation."""
         height = [z3.Int(f"{name}{i}") for i in range(relation.count)]
         self.solver.add(*(z3.Implies(truth, height[a] < height[b]) for a, b, truth in relation.items()))
 
     def final_state(self) -> dict[str, Any]:
-        """Registers, and memory: the value of a write that none follows."""
+        """The final state: registers, and for each cell the value of a write that no other write follows."""
         state: dict[str, Any] = {name: z3.BitVecVal(0, BITS) for thread in self.test.threads for name in register_names(thread)}
         for path in self.chosen:
             for name, value in path.registers.items():
@@ -183,7 +183,7 @@ class Question:
         shown = set[str]()
         for cell, writes in self.start.memory.items():
             if cell[0] in self.test.elements and all(self.start.initial >> write & 1 for write in writes):
-                continue  # it stays as it was
+                continue  # it keeps its initial value
             name = self.name(cell, writes[-1])
             if name in shown:
                 raise CannotSolve("z3 is not asked about a variable of which parts are written")
@@ -201,7 +201,7 @@ class Question:
         return state
 
     def name(self, cell: Cell, write: int) -> str:
-        """What a cell is called in a final state: a variable, or an element of one."""
+        """The name of a cell in a final state: a variable, or an element of one."""
         variable, start, end = self.start.ranges[write]
         elements = self.test.elements.get(variable)
         if elements is None:
@@ -211,16 +211,16 @@ class Question:
         return list(elements.named(variable, 0))[start // elements.size]
 
     def signed(self, variable: str, value: Term) -> Term:
-        """A final value with its sign, if its type has one."""
+        """A final value, sign-extended if its type is signed."""
         elements = self.test.elements.get(variable)
         if elements is None or not elements.signed:
             return value
         return z3.SignExt(BITS - 8 * elements.size, z3.Extract(8 * elements.size - 1, 0, value))
 
-    # ── what is asked ───────────────────────────────────────────────────────────────────
+    # ── questions ───────────────────────────────────────────────────────────────────────
 
     def holds_for(self, formula: Truth) -> z3.ModelRef | None:
-        """An execution with which a formula holds."""
+        """An execution in which a formula holds; None if there is none."""
         left = seconds_left()
         if left is not None:
             self.solver.set("timeout", 1 + int(left * 1000))
@@ -235,15 +235,15 @@ class Question:
         return found
 
     def outcome(self, found: z3.ModelRef) -> tuple[tuple[str, int], ...]:
-        """The final state of an execution."""
+        """The final state of a found execution."""
         return tuple(sorted((name, number(found, value)) for name, value in self.state.items()))
 
     def differs(self, outcome: tuple[tuple[str, int], ...]) -> Truth:
-        """The final state is another."""
+        """The formula of all other final states."""
         return z3.Or(*(self.state[name] != value for name, value in outcome))
 
     def races(self) -> Iterator[tuple[int, int]]:
-        """Pairs that conflict, are not morally strong, and that some execution leaves unordered."""
+        """Pairs that conflict, are not morally strong, and are unordered in some execution."""
         causality = Symbolic.of(self.x.causality)
         for a, b in self.start.conflict - self.start.morally_strong:
             ordered = [truth for truth in (causality.holds(a, b), causality.holds(b, a)) if truth is not False]
@@ -251,7 +251,7 @@ class Question:
                 yield a, b
 
     def candidate(self, found: z3.ModelRef) -> Candidate:
-        """The execution that z3 found, as the search would have it."""
+        """A found execution, in the form that the search gives."""
 
         def chosen(relation: Symbolic) -> Relation:
             return Relation.of(((a, b) for a, b, truth in relation.items() if is_so(found, truth)), relation.count)
@@ -268,12 +268,12 @@ class Question:
 
 
 def is_so(found: z3.ModelRef, truth: Truth) -> bool:
-    """Does a condition hold in an execution?"""
+    """Does a condition hold in a found execution?"""
     return truth is True or bool(z3.is_true(found.eval(truth, model_completion=True)))
 
 
 def number(found: z3.ModelRef, value: Term) -> int:
-    """A term's value, with its sign."""
+    """The signed value of a term."""
     held: int = found.eval(value, model_completion=True).as_signed_long()
     return held
 
@@ -281,7 +281,7 @@ def number(found: z3.ModelRef, value: Term) -> int:
 def questions(
     test: Test, model: type[PTX64], ways: Iterator[tuple[Path, ...]], on_stuck: Callable[[], None]
 ) -> Iterator[Question]:
-    """One for each choice of paths and order of barriers; `on_stuck` is told where there is no order."""
+    """A question for each choice of paths and order of barriers; `on_stuck` is called if no order exists."""
     for chosen in ways:
         if any(path.fault for path in chosen):
             raise CannotSolve("z3 is not asked about kernels that do something wrong")

@@ -54,7 +54,7 @@ class Symbolic:
         return self.rows_of.get(a, {}).get(b, False)
 
     def __bool__(self) -> bool:
-        """May a pair hold?"""
+        """May any pair hold?"""
         return bool(self.rows_of)
 
     def __or__(self, other: Relation | Symbolic) -> Symbolic:

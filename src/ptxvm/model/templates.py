@@ -19,7 +19,7 @@ PROXIES: dict[str, Proxy] = {"texref": "texture", "surfref": "surface", "constre
 
 
 def read_template(text: str, name: str) -> list[Test]:
-    """All tests of a file; those of a template are named `name#row`."""
+    """Read all tests of a file; the tests of a template are named `name#row`."""
     template, _, table = re.sub(r"//[^\n]*", "", text).partition("$$")
     rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.strip()]
     if not rows:
@@ -63,5 +63,5 @@ def _tests(text: str, name: str) -> Iterator[Test]:
 
 
 def _in_order(line: str) -> str:
-    """`ld` and `st` without an order are weak; the reader of instructions knows that, but a bare `ld r, 1` is a move."""
+    """Add `.weak` to an `ld` or `st` without an order; otherwise a bare `ld r, 1` would be read as a move."""
     return re.sub(r"^(\w+) ", r"\1.weak ", line) if re.match(r"(t|su)?ld |(su)?st |ldc ", line) else line

@@ -1,7 +1,7 @@
 """Translation of litmus tests to kernels: each thread becomes a branch, each variable one of `.global` memory.
 
-Every CTA of the test is a CTA of the grid; the devices are one.  That takes no outcome away which the machine may show: on one
-device more accesses are in each other's scope.  What a thread has in its registers at the end it stores behind each other's.
+Every CTA of the test is a CTA of the grid, and the grid runs on one device.  This removes no outcome that the machine may show:
+on one device more accesses are in each other's scope.  At its end, a thread can store its registers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ptxvm.model.program import (
 from ptxvm.model.values import COMPARISONS
 
 WORD = 4
-"""Bytes of a variable of which the test says nothing: all its accesses are whole, so it does not matter."""
+"""The size in bytes of a variable without a given size; all its accesses are whole, so the size does not matter."""
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 COMPUTE = {"exch": "mov.b32", "mul": "mul.lo.s32", "and": "and.b32", "or": "or.b32", "xor": "xor.b32"}
 TYPES = {"add": "u", "inc": "u", "dec": "u", "min": "s", "max": "s", "and": "b", "or": "b", "xor": "b", "exch": "b", "cas": "b"}
@@ -41,24 +41,27 @@ QUESTIONS = {"exists": "exists", "not_exists": "~exists", "forall": "forall"}
 RESULTS = "results"
 
 
-class Untranslatable(Exception):  # noqa: N818 - it says what is in the way
-    """The test has what no kernel of ours can say."""
+class Untranslatable(Exception):  # noqa: N818 - the name says what is in the way
+    """The test cannot be expressed as a kernel."""
 
 
 @dataclass(frozen=True)
 class Translated:
-    """A kernel, and how its memory tells the final state of the test."""
+    """The kernel of a test, and how its memory gives the final state of the test."""
 
     test: Test
     text: str
     results: tuple[str, ...]
     """The registers, in the order in which `results` holds them."""
     is_faithful: bool
-    """Has it the outcomes of the test, and not only some: are all its threads on one device, are no two addresses made one,
-    and do its barriers mean what those of the test do, for late threads too?"""
+    """Does the kernel have all outcomes of the test, and not only some?
+
+    It does if all threads are on one device, no two addresses are merged, and barriers behave as in
+    the test, for late threads too.
+    """
 
     def state(self, memory: Mapping[str, bytes]) -> dict[str, int]:
-        """The final state of the test."""
+        """The final state of the test, from the memory after the launch."""
         found = {}
         for name in variables_of(self.test):
             found[name] = int.from_bytes(memory[name], "little", signed=name not in self.test.sizes)
@@ -71,12 +74,12 @@ class Translated:
 
 
 def as_kernel(test: Test, *, packed: bool = False, stores: bool = True) -> Translated:
-    """The kernel; `packed` puts the threads of a CTA in one warp, `stores` lets threads store their registers."""
+    """Translate a test; `packed` puts the threads of a CTA in one warp, `stores` lets threads store their registers."""
     return _Translation(test, packed=packed, stores=stores).translated()
 
 
 class _Translation:
-    """Collects the text."""
+    """Builds the text of the kernel."""
 
     def __init__(self, test: Test, *, packed: bool, stores: bool) -> None:
         self.test, self.stores = test, stores
@@ -94,7 +97,7 @@ class _Translation:
         self.is_faithful = not test.aliases and len({thread.cta[0] for thread in test.threads}) == 1
         self.cuts = 0
         if packed and any(isinstance(one, Barrier) for thread in test.threads for one in thread.code):
-            self.step, self.block = WARP, self.block * WARP  # their counts are in warps
+            self.step, self.block = WARP, self.block * WARP  # the counts of barriers are in warps
         self.packed = self.step == 1
 
     def translated(self) -> Translated:
@@ -124,7 +127,7 @@ class _Translation:
         return self.ctas.index(thread.cta) * self.block + self.of_cta[thread.cta].index(thread) * self.step
 
     def question(self, asked: Condition) -> str:
-        """A condition on the registers of the kernel."""
+        """The condition, with the thread numbers and registers of the kernel."""
         numbers = {thread.name: self.number(thread) for thread in self.test.threads}
 
         def renamed(match: re.Match[str]) -> str:
@@ -134,7 +137,7 @@ class _Translation:
         return " ".join(REGISTER.sub(renamed, str(asked)).split())
 
     def variables(self) -> Iterator[str]:
-        """Memory."""
+        """The declarations of the variables."""
         for name in variables_of(self.test):
             first, size = self.test.variables.get(name, 0), self.size(Location(name))
             if size not in (1, 2, 4, 8):
@@ -167,7 +170,7 @@ class _Translation:
         yield "    exit;"
 
     def cut(self) -> str:
-        """A place at which the machine may let another thread run."""
+        """A point at which the machine may let another thread run."""
         self.cuts += 1
         return f"    bra CUT_{self.cuts};\nCUT_{self.cuts}:"
 
@@ -200,7 +203,7 @@ class _Translation:
                 raise Untranslatable(f"`{one.text}`")
 
     def compute(self, thread: Thread, name: str, into: str, left: Operand, right: Operand) -> str:
-        """Arithmetic."""
+        """An arithmetic instruction."""
         target = register(f"{thread.name}:{into}")
         if name == "exch":
             return f"mov.b32 {target}, {operand(thread, right)}"
@@ -209,7 +212,7 @@ class _Translation:
         return f"{COMPUTE.get(name, f'{name}.s32')} {target}, {operand(thread, left)}, {operand(thread, right)}"
 
     def atomic(self, thread: Thread, one: Atomic) -> Iterator[str]:
-        """`atom` or `red`."""
+        """An `atom` or `red` instruction."""
         size, operation, values = self.size(one.location), one.operation, list(one.operands)
         if operation not in TYPES or size != WORD:
             raise Untranslatable(f"`{one.text}`")
@@ -242,7 +245,7 @@ class _Translation:
     # ── operands ────────────────────────────────────────────────────────────────────────
 
     def size(self, location: Location) -> int:
-        """Bytes of an access."""
+        """The size of an access in bytes."""
         return location.size or self.test.sizes.get(self.test.physical(location.variable), WORD)
 
     def typed(self, locations: tuple[Location, ...]) -> str:
@@ -253,14 +256,14 @@ class _Translation:
         return (f".v{len(locations)}" if len(locations) > 1 else "") + f".b{8 * size}"
 
     def address(self, location: Location) -> str:
-        """Where it is."""
+        """The address of an access."""
         if any(alias.proxy != "generic" for name, alias in self.test.aliases.items() if name == location.variable):
             raise Untranslatable(f"`{location.variable}` in another proxy")
         return f"{self.test.physical(location.variable)}+{location.offset}"
 
 
 def registers_of(thread: Thread) -> list[str]:
-    """Every register that a thread has, as `P0:r0`; those of a final state first."""
+    """All registers of a thread, as `P0:r0`; those of a final state first."""
     used = [each for one in thread.code if isinstance(one, Branch | Compute) for each in (one.left, one.right)]
     used += [each for one in thread.code if isinstance(one, Store) for each in one.values]
     used += [each for one in thread.code if isinstance(one, Atomic) for each in one.operands]
@@ -269,7 +272,7 @@ def registers_of(thread: Thread) -> list[str]:
 
 
 def ordered(one: Access) -> str:
-    """Order and scope."""
+    """The modifiers for order and scope."""
     if one.proxy != "generic":
         raise Untranslatable(f"`{one.text}`: another proxy")
     if one.order is Order.SC or (one.order.strong and not one.scope):
@@ -295,5 +298,5 @@ def vector(parts: list[str]) -> str:
 
 
 def place(thread: Thread, label: str) -> str:
-    """The label of the kernel for one of a thread."""
+    """The kernel's label for a label of a thread."""
     return re.sub(r"\W", "_", f"{thread.name}_{label}")

@@ -14,7 +14,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the event with this key read."""
+    """The value that the event with this key reads."""
 
     event: Key
 
@@ -26,11 +26,11 @@ class Operation:
     name: str
     left: Value
     right: Value
-    depth: int = field(default=1, compare=False, repr=False)  # of operations in one another
+    depth: int = field(default=1, compare=False, repr=False)  # of nested operations
 
 
 Value = int | Read | Operation
-DEEPEST = 100  # operations in one another: what asks for a value calls itself for its parts
+DEEPEST = 100  # nested operations; the functions on values are recursive
 
 ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -58,7 +58,7 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 def operation(name: str, left: Value, right: Value) -> Value:
-    """The operation, done at once where both values are known; an exchange depends on what it stores alone."""
+    """The operation on two values, computed at once if both are known; an exchange depends only on the value that it stores."""
     if name == "exch":
         return right
     if isinstance(left, int) and isinstance(right, int):
@@ -79,7 +79,7 @@ def reads_in(value: Value) -> frozenset[Key]:
 
 
 def evaluate(value: Value, known: Mapping[Key, int]) -> int | None:
-    """The number, or None where a read that it needs is not known."""
+    """The number, or None if it depends on an unknown read."""
     if isinstance(value, int):
         return value
     if isinstance(value, Read):
