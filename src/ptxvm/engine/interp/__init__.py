@@ -1,1 +1,1 @@
-"""The reference interpreter: lanes are NumPy arrays, segments of a kernel are traced into NumPy source."""
+"""The reference interpreter: lanes are NumPy arrays; segments of a kernel are traced into NumPy source."""

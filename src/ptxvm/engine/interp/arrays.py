@@ -53,7 +53,7 @@ DTYPES = {type: _held(type) for type in Type.named.values()}
 
 
 def dtype(type: Type) -> np.dtype[Any]:
-    """How values of the type are held."""
+    """The NumPy dtype that holds values of the type."""
     return DTYPES[type]
 
 
@@ -81,7 +81,7 @@ def shr(a: PerLane, b: PerLane) -> PerLane:
 
 
 def div(a: PerLane, b: PerLane) -> PerLane:
-    """The quotient, truncated; all ones where the divisor is 0."""
+    """The quotient, truncated; all bits are 1 where the divisor is 0."""
     held, zero = a.dtype, b == 0
     b = b | zero  # a divisor of 1 instead
     if held.itemsize < 8:  # exact in f64: a quotient that is not whole is farther from a whole one than f64 rounds
@@ -95,7 +95,7 @@ def div(a: PerLane, b: PerLane) -> PerLane:
 
 
 def rem(a: PerLane, b: PerLane) -> PerLane:
-    """The remainder, with the sign of the dividend; the dividend where the divisor is 0."""
+    """The remainder, with the sign of the dividend; the dividend itself where the divisor is 0."""
     return select(b == 0, a, a - div(a, b) * b)
 
 
@@ -133,7 +133,7 @@ def popc(a: PerLane) -> PerLane:
 
 
 def clz(a: PerLane) -> PerLane:
-    """How many leading bits are 0: the exponent of the number as an f64 tells."""
+    """How many leading bits are 0, from the exponent of the number as an f64."""
     held = a.dtype
     a, bits = a.view(WORDS[held.itemsize]), 8 * held.itemsize
     if bits == 64:
@@ -167,7 +167,7 @@ def pair(lo: PerLane, hi: PerLane) -> PerLane:
 
 
 def b128_resize(a: PerLane, held: np.dtype[Any]) -> PerLane:
-    """An integer to b128, as it is signed, or b128 to an integer."""
+    """An integer to b128, extended by its signedness; or b128 to an integer."""
     if held != B128:
         return a["lo"].astype(held)
     if a.dtype == B128:
@@ -242,7 +242,7 @@ def view(a: PerLane, held: np.dtype[Any]) -> PerLane:
 
 
 def resize(a: PerLane, held: np.dtype[Any]) -> PerLane:
-    """Integer to integer: extended as the source is signed, or truncated; a predicate gives 0 or 1."""
+    """Integer to integer: truncated, or extended by the signedness of the source; a predicate gives 0 or 1."""
     return b128_resize(a, held) if B128 in (held, a.dtype) else a.astype(held)
 
 
@@ -306,7 +306,7 @@ def _corrected(near: PerLane, exact: PerLane, rounding: str) -> PerLane:
 
 
 def derived_is_nan(a: PerLane) -> PerLane:
-    """Is it NaN?"""
+    """Is the value NaN?"""
     return a != a  # noqa: PLR0124 (only NaN differs from itself)
 
 

@@ -1,4 +1,4 @@
-"""Asynchronous copies and the arrivals at their end, beside the lanes of a cohort (PTX 9.7.9.25)."""
+"""Asynchronous copies of a cohort, and the mbarrier arrivals that follow them (PTX 9.7.9.25)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 
 @dataclass(slots=True)
 class Copy:
-    """Copies that lanes have started with one instruction; arrays of a length.
+    """Copies that lanes started with one instruction, as arrays of one length.
 
-    `group` counts the groups that a lane had made before: as long as it has made no more, the copy is in none.  A copy in
-    bulk is many pieces of one lane; `told` is where its mbarrier is, and `amount` how many bytes it copies.
+    `group` is the number of groups that the lane had committed before; a copy belongs to no group until the lane commits one
+    more.  A bulk copy is split into pieces of one lane: `told` is the address of its mbarrier, `amount` its size in bytes.
     """
 
     copying: Copying
@@ -33,7 +33,7 @@ class Copy:
     amount: PerLane = None
 
     def of(self, positions: PerLane) -> Copy:
-        """Some of them."""
+        """The copies at some positions."""
         return Copy(
             self.copying, self.lanes[positions], self.target[positions], self.source[positions], self.given[positions],
             self.group[positions], *(None if each is None else each[positions] for each in (self.told, self.amount)),
@@ -42,7 +42,7 @@ class Copy:
 
 @dataclass(slots=True)
 class Arrival:
-    """Arrivals that follow when all earlier copies of their lanes are done."""
+    """Arrivals at mbarriers, due when all earlier copies of their lanes have ended."""
 
     access: Access
     update: Update
@@ -50,35 +50,35 @@ class Arrival:
     address: PerLane
 
     def of(self, positions: PerLane) -> Arrival:
-        """Some of them."""
+        """The arrivals at some positions."""
         return Arrival(self.access, self.update, self.lanes[positions], self.address[positions])
 
 
 class Cohort(Protocol):
-    """What copies ask of the lanes that start them (`cohort`)."""
+    """The part of a cohort that its copies use."""
 
     size: int
     layout: Layout
 
     @property
     def mem(self) -> LaneMemory:
-        """Their memory."""
+        """The memory of the lanes."""
 
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
-        """Lanes have started to copy."""
+        """Lanes have started copies."""
 
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
-        """Lanes have made groups of their copies."""
+        """Lanes have committed groups of copies."""
 
     def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
         """Lanes have waited for groups of copies."""
 
     def arrival_posted(self, lanes: LaneNumbers) -> None:
-        """The end of the copies of lanes will be told to an mbarrier."""
+        """An mbarrier will receive an arrival when the copies of lanes have ended."""
 
 
 class Copies:
-    """The copies of the lanes of a cohort, in the order in which they began."""
+    """The asynchronous copies of a cohort, in the order in which they began."""
 
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
@@ -88,7 +88,7 @@ class Copies:
     # ── what instructions ask for ───────────────────────────────────────────────────────
 
     def start(self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, given: PerLane) -> None:
-        """Start to copy `copying.size` bytes, of which `given` (None: all) are read."""
+        """Start to copy `copying.size` bytes: `given` of them (None: all) are read, the rest are zeros."""
         lanes, positions = self._named(lanes, guard)
         there = np.full(len(lanes), copying.size) if given is None else spread(given, positions).astype(np.int64)
         begun = Copy(
@@ -100,7 +100,7 @@ class Copies:
     def start_bulk(
         self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, size: PerLane, told: PerLane
     ) -> None:
-        """Start to copy `size` bytes, a multiple of 16, and to tell the mbarrier at `told`."""
+        """Start to copy `size` bytes, a multiple of 16, for which the mbarrier at `told` will count the bytes."""
         lanes, positions = self._named(lanes, guard)
         if not len(lanes):
             return
@@ -119,7 +119,7 @@ class Copies:
             self.cohort.arrival_posted(np.unique(copy.lanes))
 
     def _begin(self, begun: Copy) -> None:
-        """Check the places, and note the copy."""
+        """Check the addresses, and record the copies as under way."""
         copying = begun.copying
         if not len(begun.lanes):
             return
@@ -131,7 +131,7 @@ class Copies:
             self.cohort.copy_started(copying, begun.lanes, begun.target, begun.source, begun.given)
 
     def _readable(self, copy: Copy, given: int) -> Copy:
-        """Those whose source is in bounds, of the copies that read so many bytes, and all others."""
+        """Drop the copies that read `given` bytes and whose source is out of bounds."""
         for access, offset in copy.copying.reads(given):
             some = np.flatnonzero(copy.given == given)
             good = self.cohort.mem.reachable(access, copy.lanes[some], copy.source[some] + np.uint64(offset), writing=False)
@@ -140,13 +140,13 @@ class Copies:
         return copy
 
     def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
-        """Make a group of what each lane has started since it made the last one."""
+        """Put the copies that each lane started since its last group into a new group."""
         lanes, _ = self._named(lanes, guard)
         self.groups[kind][lanes] += 1
         self.cohort.copies_grouped(lanes, kind)
 
     def wait(self, lanes: Lanes, guard: Guard, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
-        """End the groups of some lanes but the last few; with `reading`, only the reads of their sources have ended."""
+        """End all groups of some lanes but the last `left`; with `reading`, wait only until their sources are read."""
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
         waits[lanes] = True
@@ -161,7 +161,7 @@ class Copies:
         self.cohort.copies_awaited(lanes, left, kind, reading=reading)
 
     def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
-        """Arrive at an mbarrier when all that the lanes have started is done."""
+        """Post an arrival at an mbarrier for the end of all copies that the lanes have started."""
         lanes, positions = self._named(lanes, guard)
         if len(lanes):
             self.cohort.arrival_posted(lanes)
@@ -176,7 +176,7 @@ class Copies:
     # ── what the machine does ───────────────────────────────────────────────────────────
 
     def go_on(self, share: Guard = None) -> None:
-        """End the copies of the lanes for which a predicate holds (None: of all), and tell the mbarriers."""
+        """End the copies of the lanes for which a predicate holds (None: of all), and signal their mbarriers."""
         kept: list[Copy | Arrival] = []
         busy = np.zeros(self.cohort.size, np.bool_)
         under_way, self.under_way = self.under_way, []
@@ -192,7 +192,7 @@ class Copies:
         self.under_way = kept + self.under_way
 
     def _end(self, each: Copy | Arrival, due: PerLane) -> list[Copy | Arrival]:
-        """End those that are due; what is left."""
+        """End the copies or arrivals that are due; returns those that are left."""
         if not due.any():
             return [each]
         done = each.of(np.flatnonzero(due))
@@ -207,7 +207,7 @@ class Copies:
         return [] if due.all() else [each.of(np.flatnonzero(~due))]
 
     def _copy(self, copy: Copy) -> None:
-        """Copy what is given, and fill with zeros."""
+        """Copy the bytes that are read, and fill the rest with zeros."""
         size = copy.copying.size
         moved = np.zeros((len(copy.lanes), size), np.uint8)
         for given in np.unique(copy.given[copy.given > 0]).tolist():

@@ -1,4 +1,4 @@
-"""Reconvergence at barriers and collectives: the threads that wait, and the threads that they wait for (PTX 9.7.13)."""
+"""Reconvergence at barriers and warp collectives: which threads wait, and when they are released (PTX 9.7.13)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class Barrier:
-    """One barrier of one CTA in one phase: the threads that came, and how many must."""
+    """One barrier of one CTA in one phase: the threads that arrived, and how many must arrive."""
 
     threads: int | None = None
     waiting: list[Waiting] = field(default_factory=list)
@@ -35,20 +35,20 @@ class Barrier:
 
 
 class WarpWaits:
-    """Lanes that wait at warp collectives, by instruction."""
+    """Lanes that wait at warp collectives, by mnemonic."""
 
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
         self.pools: dict[str, list[Waiting]] = {}
 
     def arrive(self, mnemonic: str, waiting: Waiting) -> Iterator[Waiting]:
-        """Lanes come; yields those that may go on."""
+        """Lanes arrive at a collective; yields the lanes that are released."""
         pool = self.pools.setdefault(mnemonic, [])
         pool.append(waiting)
         yield from self.settle(mnemonic)
 
     def settle(self, mnemonic: str) -> list[Waiting]:
-        """Release the lanes of a pool all of whose partners have come with the same mask (PTX 9.7.13.9)."""
+        """Release the lanes whose partners have all arrived with the same mask (PTX 9.7.13.9)."""
         here = self._here([self.pools[mnemonic]])
         wanted, ready = self._complete(here)
         lanes = np.flatnonzero(ready)
@@ -57,7 +57,7 @@ class WarpWaits:
         return self._release(mnemonic, ready, wanted)
 
     def settle_stuck(self) -> list[Waiting]:
-        """Release lanes with different masks in warps that could never go on otherwise; what they get is open."""
+        """Release lanes with different masks in warps that could never go on otherwise; PTX leaves their results open."""
         layout = self.cohort.layout
         alive = layout.warp_bits(self.cohort.alive, None)
         stuck = alive & ~layout.warp_bits(self._here(self.pools.values()), None) == 0
@@ -68,7 +68,7 @@ class WarpWaits:
         return found
 
     def _here(self, pools: Iterable[list[Waiting]]) -> PerLane:
-        """The lanes of some pools, as predicates of all."""
+        """A predicate of all lanes: does the lane wait in one of the pools?"""
         here = np.zeros(self.cohort.size, np.bool_)
         for pool in pools:
             for waiting in pool:
@@ -76,13 +76,13 @@ class WarpWaits:
         return here
 
     def _complete(self, here: PerLane) -> tuple[PerLane, PerLane]:
-        """The live lanes that the lanes wait for; and the lanes here for which all of them are here."""
+        """The live lanes that each lane waits for, and a predicate: does the lane wait, and do all of these wait too?"""
         layout = self.cohort.layout
         wanted = self.cohort.members & layout.warp_bits(self.cohort.alive, None)
         return wanted, here & (wanted & ~layout.warp_bits(here, None) == 0)
 
     def agree(self, lanes: Lanes, wanted: PerLane) -> PerLane:
-        """Which of some lanes wait only for those that wait for the same: a predicate of each, or of all."""
+        """A predicate of some lanes, or of all: do all partners of the lane wait for the same lanes?"""
         if not np.ndim(wanted) or (wanted == wanted[0]).all():
             return True
         layout = self.cohort.layout
@@ -123,7 +123,7 @@ class CtaBarriers:
     def arrive(
         self, lanes: LaneNumbers, numbers: PerLane, threads: PerLane, votes: PerLane, key: Key | None, bound: Bound
     ) -> list[Waiting]:
-        """Lanes come by an instruction to barriers, and wait there where a key is given; returns those that may go on.
+        """Lanes arrive at barriers, and wait there if `key` is given; returns the lanes that are released.
 
         `numbers`, `threads` (or None) and `votes` (or None) are arrays like `lanes`.
         """
@@ -148,7 +148,7 @@ class CtaBarriers:
         return released
 
     def settle(self, cta: int, number: int) -> list[Waiting]:
-        """Open a barrier if all have come."""
+        """Open a barrier if enough threads have arrived."""
         barrier = self.barriers[cta, number]
         if not barrier.arrived or not self._complete(cta, barrier):
             return []
@@ -161,11 +161,11 @@ class CtaBarriers:
         return barrier.waiting
 
     def settle_all(self) -> list[Waiting]:
-        """Look again at every barrier, after threads have ended."""
+        """Check every barrier again, after threads have ended."""
         return [w for cta, number in list(self.barriers) for w in self.settle(cta, number)]
 
     def _complete(self, cta: int, barrier: Barrier) -> bool:
-        """Have enough threads come?  Without a number: all that live.  A warp that came whole counts as 32 (PTX 9.7.13.1)."""
+        """Have enough threads arrived: all live ones, or `threads`?  A warp that arrived whole counts as 32 (PTX 9.7.13.1)."""
         layout, threads = self.cohort.layout, self.cohort.layout.threads
         here = np.zeros(layout.warps_of_cta * WARP, np.bool_)
         for lanes in barrier.arrived:
@@ -183,12 +183,12 @@ class CtaBarriers:
 
 
 def together(parts: list[LaneNumbers]) -> LaneNumbers:
-    """Lanes that came one part after the other, in order."""
+    """The lanes of all parts, in order."""
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
 
 def release_whole(cohort: Cohort, votes: PerLane) -> None:
-    """All threads of all CTAs are at one barrier: count their votes."""
+    """All threads of all CTAs are at one barrier: release them, and count their votes."""
     layout = cohort.layout
     cohort.all_met()
     cohort.voters[...] = layout.threads

@@ -1,4 +1,4 @@
-"""Calls: frames on the stack of each lane, arguments and results, the functions of the device's library (PTX 7, 9.7.12.5).
+"""Calls: frames on the stack of each lane, arguments and results, functions of the device's library (PTX 7, 9.7.12.5).
 
 The registers of a function belong to the depth of the call, so recursion needs no saving.  `.param` variables lie in the frame
 of the function that declares them; a call copies the caller's arguments into the callee's parameters, a return the results.
@@ -33,26 +33,26 @@ SITE = 1 << 24  # a return site is routine * SITE + segment
 
 
 class Schedule(Protocol):
-    """What calls ask of the schedule of a cohort (`schedule`)."""
+    """The part of a cohort's schedule that calls use."""
 
     cohort: Cohort
     code: Executable
     kernel: Routine
 
     def push(self, key: Key, lanes: Lanes) -> None:
-        """Lanes stand at a segment."""
+        """Lanes continue at a segment."""
 
     def file(self, routine: Routine, depth: int) -> list[PerLane]:
         """The registers of a routine at a depth of calls."""
 
     def where(self, lanes: Lanes, values: PerLane, value: PerLane) -> PerLane:
-        """The lanes that have a value."""
+        """The lanes for which `values` equals a value."""
 
     def refuse(self, kind: str, message: str, bound: Bound, lanes: Lanes) -> Fault:
-        """The fault of lanes that cannot go on."""
+        """A fault of the first of some lanes."""
 
     def fault(self, fault: PlacedFault) -> Fault:
-        """The same for an access."""
+        """The fault of a refused access, with its place."""
 
     def abandon(self, kind: str, message: str, bound: Bound, lanes: Lanes) -> None:
         """Lanes cannot go on."""
@@ -70,7 +70,7 @@ class Calls:
         self.cohort.ends[0] = np.uint64(begin + image.frame_size(schedule.kernel.function))
 
     def call(self, action: Action, key: Key, lanes: Lanes, address: PerLane, bound: Bound) -> None:
-        """Lanes call a function: one, or each the one that its address names."""
+        """Lanes call a function by name, or each lane the function at its address."""
         if action.symbol is not None:
             self.enter(action.symbol, action, key, lanes, bound)
             return
@@ -81,7 +81,7 @@ class Calls:
                 self.enter(function, action, key, some, bound)
 
     def target(self, address: int, bound: Bound, lanes: Lanes) -> Function | None:
-        """The function that lanes call by its address; None where they may not."""
+        """The function at an address; None where the lanes may not call it."""
         image = self.code.image
         if (address, bound) not in self.refusals:
             self.refusals[address, bound] = targets.refusal(image, bound, address)
@@ -92,7 +92,7 @@ class Calls:
         return image.function_at(address)
 
     def enter(self, function: Function, action: Action, key: Key, lanes: Lanes, bound: Bound) -> None:
-        """One function for some lanes."""
+        """Some lanes enter one function."""
         arguments, results, _ = action.extra
         routine = self.code.routine(function)
         if routine is None:
@@ -118,7 +118,7 @@ class Calls:
         self.schedule.push((-(depth + 1), routine.number, 0), lanes)
 
     def shadow_arguments(self, key: Key, lanes: Lanes, pairs: list[tuple[Any, Any]], routine: Routine, frame: PerLane) -> None:
-        """A function begins with a frame and registers that have no value, but what its arguments gave them."""
+        """At the entry of a function its frame and registers are unset, except for the arguments."""
         depth, cohort = -key[0], self.cohort
         file = self.schedule.file(routine, depth + 1)
         cohort.shadow.start(routine, file, lanes)
@@ -128,17 +128,17 @@ class Calls:
             source = self.place(actual, above, self.schedule.file(above, depth), upper)
             cohort.shadow.passed(source, self.place(formal, routine, file, frame), lanes)
         for _, actual in pairs:
-            if isinstance(actual, Variable):  # whose value belongs to this call (PTX 7.1)
+            if isinstance(actual, Variable):  # its value is gone after this call (PTX 7.1)
                 cohort.shadow.stale(lanes, upper + np.uint64(self.offset(actual, above)), actual.size)
 
     def place(self, symbol: Argument, routine: Routine, file: RegisterFile, frame: PerLane) -> Place | None:
-        """Where an argument or a result is; None for a constant."""
+        """The location of an argument or a result; None for a constant."""
         if isinstance(symbol, Variable):
             return Place(symbol, routine, file, frame + np.uint64(self.offset(symbol, routine)))
         return Place(symbol, routine, file) if isinstance(symbol, Register) else None
 
     def grow(self, routine: Routine, depth: int, lanes: Lanes, bound: Bound) -> PerLane:
-        """A frame for the callee; returns where it begins, None where there is no room."""
+        """Allocate a frame for the callee; returns its offset, or None where the stack overflows."""
         cohort = self.cohort
         step = np.uint64(FRAME_ALIGNMENT)
         frame = (at(cohort.ends[depth], lanes) + (step - np.uint64(1))) // step * step
@@ -159,7 +159,7 @@ class Calls:
     def actual(
         self, node: Argument, bound: Bound, formal: Formal, depth: int, routine: Routine, file: RegisterFile, lanes: Lanes
     ) -> PerLane:
-        """The value of an argument: of a register or constant, or the pieces of a `.param` variable."""
+        """The value of an argument: of a register or a constant, or the words of a `.param` variable."""
         if isinstance(node, Variable):
             frame = at(self.cohort.frames[depth], lanes)
             return pieces(
@@ -172,18 +172,18 @@ class Calls:
         raise self.schedule.refuse("invalid-call", "an argument of the call is of no known kind", bound, lanes)
 
     def parts(self, register: Register, routine: Routine, file: RegisterFile, lanes: Lanes) -> PerLane:
-        """What a register holds; of a vector a list of its elements."""
+        """The value of a register; a list of its elements for a vector register."""
         held = [at(self.register(file, routine.slots.of(register, part)), lanes) for part in range(register.count)]
         return held if register.count > 1 else held[0]
 
     def register(self, file: RegisterFile, slot: int) -> PerLane:
-        """What a register holds, of a function or of the module."""
+        """The value in a slot: of a function's register, or of a module's."""
         return file[slot] if slot >= 0 else self.cohort.own[~slot]
 
     def pass_on(
         self, value: PerLane, formal: Formal, routine: Routine, file: RegisterFile, frame: PerLane, lanes: Lanes
     ) -> None:
-        """Give a parameter of the callee its value."""
+        """Write a value to a parameter of the callee, or to a result of the caller."""
         if isinstance(formal, Register):
             slots = [routine.slots.of(formal, part) for part in range(formal.count)]
             if formal.count > 1 or isinstance(value, list):
@@ -195,11 +195,11 @@ class Calls:
             store_pieces(self.cohort.mem.local, place, value, lanes)
 
     def offset(self, variable: Variable, routine: Routine) -> int:
-        """Where a variable lies in the frame of its function."""
+        """The offset of a variable in the frame of its function."""
         return int(self.code.image.place(variable, routine.function)[1])
 
     def leave(self, key: Key, lanes: Lanes) -> list[tuple[Key, Any]]:
-        """Lanes return, each to where it was called; gives these places."""
+        """Lanes return from a function; gives the segments at which they continue."""
         found = []
         depth, routine = -key[0], self.code.routines[key[1]]
         sites = at(self.sites[depth], lanes)
@@ -213,7 +213,7 @@ class Calls:
         return found
 
     def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
-        """Copy the results to where the call wants them."""
+        """Copy the results to the destinations of the call."""
         bound = caller.function.instructions[caller.segments[segment].end - 1]
         wanted = bound.results()
         if not wanted:
@@ -239,7 +239,7 @@ class Calls:
     def library(
         self, function: Function, arguments: list[PerLane], results: list[PerLane], key: Key, lanes: Lanes, bound: Bound
     ) -> None:
-        """A function that the device provides."""
+        """Call a function that the device provides."""
         handler = self.code.device_function(function.name)
         if handler is None:
             self.schedule.abandon("invalid-call", f"the function '{function.name}' has no body", bound, lanes)
@@ -274,7 +274,7 @@ class Calls:
         self.schedule.push((key[0], key[1], key[2] + 1), lanes)
 
     def demand(self, function: Function, arguments: list[PerLane], key: Key, lanes: Lanes, bound: Bound) -> None:
-        """A function of the device reads its arguments."""
+        """Report that a function of the device reads its arguments."""
         shadow, routine = self.cohort.shadow, self.code.routines[key[1]]
         if shadow is None:
             return
@@ -285,12 +285,12 @@ class Calls:
 
 
 def function_signature(routine: Routine) -> Signature:
-    """The signature of the function that runs."""
+    """The signature of a routine's function."""
     return routine.function.signature
 
 
 def assign(held: PerLane, lanes: Lanes, value: PerLane, size: int) -> PerLane:
-    """A per-lane quantity with a new value for some lanes; uniform ones stay so where all lanes agree."""
+    """A per-lane value, updated for some lanes; it stays uniform where it is assigned for all lanes."""
     if lanes is None:
         return value
     whole = held if np.ndim(held) else np.full(size, held)
@@ -299,7 +299,7 @@ def assign(held: PerLane, lanes: Lanes, value: PerLane, size: int) -> PerLane:
 
 
 def set_register(file: RegisterFile, slot: int, lanes: Lanes, value: PerLane, size: int) -> None:
-    """Write a register of a file that is not the running function's, as its own type."""
+    """Write a register of another function's file, as the type of that register."""
     held = file[slot].dtype
     fitting = value.view(held) if value.dtype.itemsize == held.itemsize else value.astype(held)
     if lanes is None:
@@ -322,7 +322,7 @@ def regrouped(words: list[PerLane], sizes: list[int]) -> list[PerLane]:
 
 
 def words(variable: Variable, alignment: int) -> list[tuple[int, Any]]:
-    """The offsets and sizes of the words, aligned in both, that make up a variable."""
+    """The aligned words that make up a variable, as (offset, dtype)."""
     size = variable.size or variable.element_size
     step = min(8, variable.alignment, alignment, size & -size)
     held = np.dtype(f"u{step}")
@@ -330,7 +330,7 @@ def words(variable: Variable, alignment: int) -> list[tuple[int, Any]]:
 
 
 def pieces(window: Window, place: PerLane, variable: Variable, alignment: int, lanes: Lanes) -> list[PerLane]:
-    """The words of a `.param` variable that another of some alignment is copied to."""
+    """The words of a `.param` variable, as they are copied to a variable of some alignment."""
     return [window.load(held, place + np.uint64(offset), 1, lanes) for offset, held in words(variable, alignment)]
 
 
@@ -342,5 +342,5 @@ def store_pieces(window: Window, place: PerLane, value: PerLane, lanes: Lanes) -
 
 
 def alignment_of(symbol: Argument) -> int:
-    """That of a `.param` variable; a register asks for none."""
+    """The alignment of a `.param` variable; a register allows any."""
     return symbol.alignment if isinstance(symbol, Variable) else FRAME_ALIGNMENT

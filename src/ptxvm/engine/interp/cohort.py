@@ -29,7 +29,7 @@ from ptxvm.machine.window import Window
 
 
 class Cohort:
-    """The state that the traced code of all lanes shares; `shadow` is what is known of values where they are followed."""
+    """The state that the traced code of all lanes shares; `shadow` is the shadow state, where values are followed."""
 
     shadow: Any = None
 
@@ -41,7 +41,7 @@ class Cohort:
         self.parameter_bank = np.uint64(inputs.parameters)
         self.stack_size = inputs.stack_size
         self.frames = [np.uint64(0)]  # of each depth, where the frame begins: one for all lanes, or an array
-        self.ends: list[PerLane] = [np.uint64(0)]  # and where it ends, after what alloca added
+        self.ends: list[PerLane] = [np.uint64(0)]  # and where it ends, with the blocks of alloca
         self.depth = 0
         self.own: list[PerLane] = []  # the registers of the module
         self.alive = np.ones(self.size, np.bool_)
@@ -60,11 +60,11 @@ class Cohort:
         return self.mem.windows
 
     def release(self) -> None:
-        """Give the windows back."""
+        """Release the windows."""
         self.mem.release()
 
     def texture(self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[Any]]) -> list[PerLane]:
-        """Ask the texture unit; lanes whose guard is false get zeros."""
+        """Access a texture or surface; lanes whose guard is false get zeros."""
         count = self.layout.count(lanes)
         chosen, those = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
         every = np.arange(count) if chosen is None else chosen
@@ -85,15 +85,15 @@ class Cohort:
     # ── the stack ───────────────────────────────────────────────────────────────────────
 
     def parameters(self, lanes: Lanes) -> PerLane:
-        """Where the kernel's parameters lie."""
+        """The address of the kernel's parameters."""
         return self.parameter_bank
 
     def frame(self, lanes: Lanes) -> PerLane:
-        """Where the function's variables lie in local memory."""
+        """The offset of the function's frame in local memory."""
         return at(self.frames[self.depth], lanes)
 
     def generic_frame(self, lanes: Lanes) -> PerLane:
-        """The same as a generic address."""
+        """The generic address of the function's frame."""
         return self.mem.local.to_generic(self.frame(lanes), lanes)
 
     def stack_pointer(self, lanes: Lanes) -> PerLane:
@@ -129,7 +129,7 @@ class Cohort:
     # ── warps ───────────────────────────────────────────────────────────────────────────
 
     def keep_payload(self, number: int, held: np.dtype[Any], lanes: Lanes, value: PerLane) -> None:
-        """Keep what lanes give to a collective until the others read it."""
+        """Store the values that lanes give to a collective, for the other lanes to read."""
         key = (number, held)
         if lanes is None:
             self.payload[key] = value.copy()
@@ -142,14 +142,14 @@ class Cohort:
         kept[lanes] = value
 
     def peer(self, lanes: Lanes, number: int, held: np.dtype[Any], lane: PerLane) -> PerLane:
-        """What the lane of that number in the same warp gave; the own value where it takes no part."""
+        """The value that another lane of the warp gave; the lane's own value where that lane takes no part."""
         kept = self.payload[number, held]
         if not kept.ndim:
             return kept
         return self.of_peer(lanes, kept, lane)
 
     def of_peer(self, lanes: Lanes, kept: PerLane, lane: PerLane) -> PerLane:
-        """What an array of all lanes has for a lane of the same warp; the own value where it takes no part."""
+        """The element of an array for another lane of the warp; the lane's own element where that lane takes no part."""
         own = self.layout.every(lanes)
         takes_part = (at(self.members, lanes) >> (lane & np.uint32(31)) & np.uint32(1)).astype(np.bool_)
         return kept.take(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own))
@@ -176,20 +176,20 @@ class Cohort:
         return None if whole.all() else int(np.argmin(whole))
 
     def lanes_meant(self, bound: Bound, lanes: Lanes, guard: Guard, lane: PerLane) -> None:
-        """Lanes of a collective read what others gave."""
+        """Lanes of a collective read values that other lanes gave."""
 
     def members_of(self, lanes: Lanes) -> PerLane:
-        """The lanes that take part."""
+        """The lanes that take part in the collective."""
         return at(self.members, lanes)
 
     def active(self, lanes: Lanes, guard: Guard) -> PerLane:
-        """The lanes that run this now."""
+        """A mask of the lanes that execute the instruction."""
         here = np.zeros(self.size, np.bool_)
         here[slice(None) if lanes is None else lanes] = True if guard is None else guard
         return self.layout.warp_bits(here, lanes)
 
     def gather_active(self, lanes: Lanes, guard: Guard, values: Sequence[PerLane]) -> None:
-        """A collective of the lanes that are here."""
+        """A collective of the lanes that execute the instruction together."""
         members = self.active(lanes, guard)
         if lanes is None:
             self.members = members
@@ -199,12 +199,12 @@ class Cohort:
             self.keep_payload(n, value.dtype, lanes, value)
 
     def votes(self, lanes: Lanes) -> tuple[PerLane, PerLane, PerLane]:
-        """How many voted for, whether all did, whether any did."""
-        ayes, voters = at(self.votes_for, lanes).copy(), at(self.voters, lanes)  # of which other barriers make other ones
+        """The votes of a barrier: how many are true, whether all are, whether any is."""
+        ayes, voters = at(self.votes_for, lanes).copy(), at(self.voters, lanes)  # a copy: later barriers overwrite it
         return ayes, ayes == voters, ayes != 0
 
     def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
-        """`bar.arrive`: noted, for the schedule to count."""
+        """`bar.arrive`: recorded, and counted by the schedule at the end of the segment."""
         chosen, those = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
         those = self.layout.every(those)
         pick = slice(None) if chosen is None else chosen
@@ -214,35 +214,35 @@ class Cohort:
     # ── functions of the device, and what cannot go on ──────────────────────────────────
 
     def ask(self, name: str, function: builtins.Function, lanes: LaneNumbers, arguments: Sequence[PerLane]) -> PerLane:
-        """What a function of the device answers."""
+        """Call a function of the device; returns its results."""
         return function(self, lanes, arguments)
 
     def abandoned(self, fault: Fault, bound: Bound, lanes: Lanes) -> bool:
-        """Lanes cannot go on: is it enough that they end?"""
+        """Lanes cannot go on.  Is it enough to end them?"""
         return False
 
     # ── what only watched cohorts report ──────────────────────────────────────────
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
-        """Lanes have found that a phase of an mbarrier is over, where that is so."""
+        """Lanes have tested whether a phase of an mbarrier is over; `over` says where it is."""
 
     def state_asked(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, state: PerLane) -> None:
-        """Lanes ask whether the phase of an mbarrier is over in which an arrival gave a state."""
+        """Lanes test the phase of an mbarrier by the state that an arrival returned."""
 
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
-        """Lanes have started to copy."""
+        """Lanes have started copies."""
 
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
-        """Lanes have made groups of their copies."""
+        """Lanes have committed groups of copies."""
 
     def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
-        """Lanes have waited until so many groups of copies are left, or have not read their sources."""
+        """Lanes have waited until at most so many groups of copies are under way, or still have to read their sources."""
 
     def arrival_posted(self, lanes: LaneNumbers) -> None:
-        """The end of the copies of lanes will be told to an mbarrier."""
+        """An mbarrier will receive an arrival when the copies of lanes have ended."""
 
     def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
-        """A fence: one lane's accesses are in order as it is."""
+        """A fence; the accesses of one lane are in order without it."""
 
     def all_met(self) -> None:
         """All lanes have met at the barriers of their CTAs."""
@@ -251,22 +251,22 @@ class Cohort:
         """Lanes have got blocks of the heap, or null."""
 
     def answered(self, name: str, target: PerLane, lanes: Lanes, answer: PerLane) -> None:
-        """A function of the device has given a result, which is at some place."""
+        """A function of the device has written its result to `target`."""
 
     def barrier_joined(self, cta: int, number: int, lanes: LaneNumbers, count: int | None, bound: Bound) -> None:
-        """Lanes of a CTA come to a barrier where so many threads are expected, or all."""
+        """Lanes of a CTA arrive at a barrier that expects so many threads, or all."""
 
     def collective(self, bound: Bound, lanes: Lanes, masks: PerLane) -> None:
-        """Lanes come to a collective of their warps, and name their partners."""
+        """Lanes arrive at a collective of their warps with masks."""
 
     def lanes_missed(self, mnemonic: str, lanes: LaneNumbers) -> None:
-        """Lanes go on from a collective without some that their masks name, which are gone."""
+        """Lanes leave a collective although lanes of their masks have ended."""
 
     def barrier_opened(self, cta: int, number: int, waiting: Sequence[PerLane]) -> None:
-        """The threads that wait at a barrier go on."""
+        """A barrier releases the threads that wait at it."""
 
     def warps_met(self, mnemonic: str, lanes: Lanes) -> None:
-        """Lanes have met those of their warps that `members` names; None for all lanes."""
+        """Lanes have met at a collective with the lanes that `members` names; None for all lanes."""
 
     # ── special registers ───────────────────────────────────────────────────────────────
 

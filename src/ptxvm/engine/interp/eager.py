@@ -1,4 +1,4 @@
-"""The algebra over NumPy arrays, one operation at a time: for `explain`, and for the updates of atomics."""
+"""Eager evaluation: the algebra over NumPy arrays, one operation at a time, for `explain` and for atomic updates."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class ArrayAlgebra:
     """Values are arrays with an element per lane, or NumPy scalars."""
 
     def const(self, type: Type, x: float) -> PerLane:
-        """A NumPy scalar."""
+        """A constant as a NumPy scalar."""
         return arrays.const(type, x)
 
     def integer(self, op: str, type: Type, a: PerLane, b: PerLane) -> PerLane:
-        """Integers and predicates."""
+        """Operations on integers and predicates."""
         return primitives.integer(op, type)(a, b)
 
     def bits(self, op: str, type: Type, a: PerLane) -> PerLane:
@@ -30,11 +30,11 @@ class ArrayAlgebra:
         return primitives.floating(op, type, rounding)(*args)
 
     def compare(self, op: str, type: Type, a: PerLane, b: PerLane) -> PerLane:
-        """A predicate."""
+        """A comparison; the result is a predicate."""
         return primitives.COMPARE[op](a, b)
 
     def select(self, type: Type, condition: PerLane, a: PerLane, b: PerLane) -> PerLane:
-        """One or the other."""
+        """`a` where the condition holds, else `b`."""
         return arrays.select(condition, a, b)
 
     def cast(self, op: str, source: Type, target: Type, a: PerLane, rounding: Rounding) -> PerLane:
@@ -43,7 +43,7 @@ class ArrayAlgebra:
         return a if function is None else function(a)
 
     def round(self, mode: str, type: Type, a: PerLane) -> PerLane:
-        """To an integral value."""
+        """Round to an integral value."""
         return arrays.round_integral(mode, a)
 
     def transcendental(self, function: str, type: Type, a: PerLane) -> PerLane:

@@ -32,9 +32,9 @@ from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.layout import open_argument_size
 
-LANES = 4096  # of a cohort: what NumPy needs to earn its overhead, and the caches hold
+LANES = 4096  # of a cohort: enough to outweigh NumPy's overhead, few enough for the caches
 TURNS = 20_000  # of a cohort before the next one runs
-RESIDENT = 64  # cohorts that are under way at once
+RESIDENT = 64  # cohorts that run at once
 UNBOUNDED_STACK = 1 << 16  # bytes for each thread where the depth of calls has no bound
 
 
@@ -51,7 +51,7 @@ class Interpreter:
         return Executable(self.image)
 
     def following(self, *, registers: bool, variables: bool) -> Executable:
-        """The same, which follow registers that have no value, or addresses of which only a run tells what they are of."""
+        """The routines of the image that follow unset registers, and addresses whose object only a run determines."""
         addresses = variables and any(each.several for each in self.executable.provenance.values())
         if not registers and not addresses:
             return self.executable
@@ -70,7 +70,7 @@ class Interpreter:
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
         given: Sequence[Allocation] = (),
     ) -> Counters:  # fmt: skip
-        """Run a grid, and those that it launches, to their end.
+        """Run a grid and its child grids to their end.
 
         `parameters` is the address of the parameter bank.
         """
@@ -84,7 +84,7 @@ class Interpreter:
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None,
         watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
-        """The same, telling a watcher what the grid does; `seed` shuffles the schedule."""
+        """Run a grid and its child grids, and report to a watcher; `seed` shuffles the schedule."""
         family = GridTree(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
         images = Images(self.image.memory)
         variables = watcher.follows_variables
@@ -121,7 +121,7 @@ class Interpreter:
             environment.release()
 
     def stack_size(self, kernel: Routine) -> int:
-        """Bytes of local memory for each thread: the deepest chain of calls, where it has an end."""
+        """Bytes of local memory for each thread: the deepest chain of calls, or a fixed size where the depth has no bound."""
         deepest = self._deepest(kernel)
         return self.image.module_local.size + (UNBOUNDED_STACK if deepest is None else deepest)
 
@@ -152,7 +152,7 @@ Begin = Callable[[CohortInputs, Executable, Routine], Schedule]
 
 
 def begin(inputs: CohortInputs, code: Executable, routine: Routine) -> Schedule:
-    """The schedule of a cohort without a watcher."""
+    """The schedule of an unwatched cohort."""
     return Schedule(Cohort(inputs), code, routine)
 
 
@@ -164,7 +164,7 @@ def begin_watched(
     code: Executable,
     routine: Routine,
 ) -> Schedule:
-    """The schedule of a cohort of a grid that a watcher watches; `seed` shuffles it."""
+    """The schedule of a watched cohort; `seed` shuffles it."""
     cohort = WatchedCohort(inputs)
     if seed is None:
         schedule = Schedule(cohort, code, routine)
@@ -176,7 +176,7 @@ def begin_watched(
 
 
 def cohorts(shape: LaunchShape, stack: int) -> Iterator[range]:
-    """The CTAs of the grid, some at a time."""
+    """Split the CTAs of the grid into cohorts."""
     lanes = LANES if stack < UNBOUNDED_STACK else 1024
     together = max(1, lanes // shape.threads)
     for first in range(0, shape.ctas, together):

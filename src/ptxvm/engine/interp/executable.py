@@ -14,7 +14,7 @@ from ptxvm.machine.image import Image
 
 
 class Executable:
-    """The routines of an image in the order of their code; `module` places the registers that they share.
+    """The routines of an image, in the order of their code; `module` has slots for the registers that they share.
 
     One that follows values has the functions of the device of `other`: it tells which `registers` it reads that have no
     value, or holds accesses to the objects that their `addresses` come from.
@@ -37,11 +37,11 @@ class Executable:
 
     @cached_property
     def provenance(self) -> dict[Function, Provenance]:
-        """Where the addresses of accesses come from, function by function."""
+        """The provenance of the addresses of accesses, by function."""
         return of_program(routine.function for routine in self.routines)
 
     def routine(self, function: Function) -> Routine | None:
-        """The routine of the function that this one stands for; None for one without a body."""
+        """The routine of a function's definition; None for a function without a body."""
         return self._of.get(self.image.resolve(function))
 
     def device_function(self, name: str) -> DeviceFunction | None:

@@ -1,9 +1,9 @@
 """The tree of grids of a watched launch: the order between a grid and the grids that it launches.
 
-A grid knows what the thread knew that launched it, and has ended when all have that it launched.  Grids of one stream
-follow each other; the stream 0 is one for each CTA, those of `cudaStreamFireAndForget` are in no order, and those of
-`cudaStreamTailLaunch` come after the grid that launched them and all else of it (CUDA C++ programming guide, "CUDA Dynamic
-Parallelism").
+A grid comes after all that its thread did before the launch; it has ended when its child grids have.  Grids of one stream
+follow each other.  The stream 0 is one for each CTA.  Grids of `cudaStreamFireAndForget` are unordered; those of
+`cudaStreamTailLaunch` follow the grid that launched them and all of its other children (CUDA C++ programming guide,
+"CUDA Dynamic Parallelism").
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Variables = Callable[[Function], tuple[tuple[int, int, str], ...]]
 
 @dataclass(eq=False, slots=True)
 class Known:
-    """A grid that was launched: its number, where, by a thread of which grid, and the one before it in its stream."""
+    """A launched grid: its number, the place of its launch, its parent, and the grid before it in its stream."""
 
     grid: int
     launched: Place
@@ -36,7 +36,7 @@ class Known:
 
 
 class GridTree:
-    """The grids of a launch; `scene` is the one that runs."""
+    """The grids of a launch; `scene` is the grid that runs."""
 
     def __init__(self, watcher: Watcher, scene: Scene, variables: Variables) -> None:
         self.watcher, self.variables = watcher, variables
@@ -46,7 +46,7 @@ class GridTree:
         self._last: dict[Hashable, int] = {}  # by stream
         self._ended: set[int] = set()
         self._launched: dict[tuple[int, Extent], list[int]] = {}  # by CTA
-        self._waited: dict[int, int] = {}  # by thread: for how many of those of its CTA
+        self._waited: dict[int, int] = {}  # by thread: how many of its CTA's grids it has waited for
         self._asked: dict[Allocation, tuple[Bound, int]] = {}
 
     @property
@@ -55,11 +55,11 @@ class GridTree:
         return self._running[-1]
 
     def asked(self, buffer: Allocation, call: Call) -> None:
-        """A thread has got memory for the parameters of a launch."""
+        """A thread has allocated a buffer for the parameters of a launch."""
         self._asked[buffer] = call.cohort.calling, int(call.cohort.threads[call.lane])
 
     def unlaunched(self, buffers: Sequence[Allocation]) -> None:
-        """All grids have ended, and nothing was launched with these."""
+        """All grids have ended, and these buffers were never launched with."""
         by_call: dict[Bound, list[Allocation]] = {}
         for buffer in buffers:
             by_call.setdefault(self._asked[buffer][0], []).append(buffer)
@@ -85,7 +85,7 @@ class GridTree:
         return call.cohort.scene.grid, stream  # a grid has its streams for itself
 
     def begins(self, child: Child, parameters: Allocation) -> None:
-        """It is going to run, with parameters."""
+        """A child grid begins, with its parameters."""
         self.watcher.given(child.buffer, parameters)
         known = self._known[child]
         after = [known.before] if known.before in self._ended else []
@@ -96,7 +96,7 @@ class GridTree:
         self.watcher.child_begins(scene, after)
 
     def ended(self, child: Child) -> None:
-        """It has, with those that it launched."""
+        """A child grid has ended, and all that it launched."""
         grid = self._known[child].grid
         self._running = [scene for scene in self._running if scene.grid != grid]
         self._ended.add(grid)

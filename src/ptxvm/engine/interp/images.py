@@ -24,7 +24,7 @@ class Images:
         self._arrays: dict[tuple[int, int], Allocation] = {}
 
     def parts(self, touched: Touched) -> Iterator[tuple[Allocation, Ints, Ints]]:
-        """What is touched, by allocations: the lanes that touch each, and where in it."""
+        """The accessed bytes by allocation: the lanes that touch it, and their offsets in it."""
         table, addresses = self.memory.table, touched.addresses.astype(np.uint64)
         if not len(addresses):
             return
@@ -39,7 +39,7 @@ class Images:
             yield allocation, touched.lanes[mine], touched.addresses[mine] - allocation.origin
 
     def _of_the_host(self, array: npt.NDArray[Any]) -> Allocation:
-        """One for all images of an array, and of its parts."""
+        """The allocation of an array of the host, one for all images of the array and of its parts."""
         whole = array
         while isinstance(whole.base, np.ndarray):
             whole = whole.base

@@ -1,7 +1,7 @@
 """Gather, scatter and atomics of the lanes of a cohort: the port `mem` over the machine's memory and its windows.
 
-A guard is resolved first: `load`, `store` and `atomic` choose the lanes, and `gather`, `scatter` and `update` access
-memory for these.  What watches or replaces accesses overrides the latter three.
+A guard is resolved first: `load`, `store` and `atomic` select the lanes, then `gather`, `scatter` and `update` access
+memory for them.  Subclasses that watch or replace accesses override the latter three.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOW_WORD = np.uint64(0xFFFF_FFFF)
 
 @dataclass(frozen=True, slots=True)
 class CohortInputs:
-    """What a cohort is made from: some CTAs of a grid, the memory and the registers that all threads of the grid share.
+    """The inputs of a cohort: some CTAs of a grid, and the memory and registers that all threads of the grid share.
 
     `parameters` is the address of the parameter bank; `shared_size` counts the bytes of shared memory of a CTA, and
     `stack_size` those of local memory of a thread.
@@ -56,7 +56,7 @@ class LaneMemory:
 
     @property
     def local(self) -> Window:
-        """The local memory, made when it is first touched."""
+        """The local memory, allocated at its first access."""
         if self._local is None:
             self._local = Window(self.machine, "local", self.stack_size, np.arange(self.layout.size))
         return self._local
@@ -78,7 +78,7 @@ class LaneMemory:
         return self.local if space == "local" else None
 
     def release(self) -> None:
-        """Give the windows back."""
+        """Release the windows."""
         for window in self.windows.values():
             window.release()
 
@@ -155,13 +155,13 @@ class LaneMemory:
             raise located(fault, access, lanes) from None
 
     def _whole(self, address: PerLane) -> PerLane:
-        """An address as the machine counts it: 32 bits where pointers have no more."""
+        """An address; in a module of 32-bit addresses only its low 32 bits."""
         return address & LOW_WORD if self.machine.address_bits == 32 else address
 
     # ── bounds ──────────────────────────────────────────────────────────────────────────
 
     def reachable(self, access: Access, lanes: LaneNumbers, address: PerLane, *, writing: bool) -> PerLane:
-        """The positions of the lanes whose access would be in bounds; here all of them, or a fault."""
+        """The positions of the lanes whose access is in bounds; here all of them, or a fault."""
         try:
             if (window := self.window(access.space)) is not None:
                 window.resolve(access.held, offset(address), access.count, lanes, writing=writing)
@@ -172,7 +172,7 @@ class LaneMemory:
         return np.arange(len(lanes))
 
     def fitting(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> PerLane:
-        """Which lanes would be in bounds?"""
+        """Which lanes are in bounds?"""
         size, count = access.held.itemsize * access.count, self.layout.count(lanes)
         if (window := self.window(access.space)) is not None:
             return np.broadcast_to(window.fitting(np.atleast_1d(offset(address)), size), count)
@@ -196,14 +196,14 @@ class LaneMemory:
         return self.machine.within(space.partition("::")[0], address)
 
     def touched(self, access: Access, lanes: Lanes, address: PerLane) -> Iterator[tuple[Allocation, PerLane, PerLane]]:
-        """What an access touches: allocations, the threads that touch each, and the offsets at which they do."""
+        """The allocations that an access touches, each with its threads and their offsets."""
         for _, found in self.touched_by_lane(access, lanes, address):
             yield found
 
     def touched_by_lane(
         self, access: Access, lanes: Lanes, address: PerLane
     ) -> Iterator[tuple[PerLane, tuple[Allocation, PerLane, PerLane]]]:
-        """The same, each with the positions of its lanes among those that run."""
+        """The allocations that an access touches, each with the positions of its lanes among those that run."""
         threads = self.threads_of(lanes)
         window = self.window(access.space)
         if window is not None:
@@ -228,7 +228,7 @@ class LaneMemory:
             yield mine, (allocation, threads[mine], (address[mine] - allocation.base).view(np.int64))
 
     def threads_of(self, lanes: Lanes) -> LaneNumbers:
-        """The numbers of the threads of some lanes, counted through the grid."""
+        """The numbers of the threads of some lanes in the whole grid."""
         return self.threads if lanes is None else self.threads[lanes]
 
 
@@ -239,5 +239,5 @@ def located(fault: AccessFault, access: Access, lanes: Lanes) -> PlacedFault:
 
 
 def offset(address: PerLane) -> PerLane:
-    """An address of a window, which has 32 bits."""
+    """The 32 bits of an address in a window."""
     return address & LOW_WORD

@@ -14,7 +14,7 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 
 
 def at(value: PerLane, lanes: Lanes) -> PerLane:
-    """A per-lane value at some lanes; a uniform one as it is."""
+    """A per-lane value at some lanes; a uniform value as it is."""
     return value if lanes is None or not np.ndim(value) else value[lanes]
 
 
@@ -24,12 +24,12 @@ def first(lanes: Lanes) -> int:
 
 
 def spread(value: PerLane, positions: PerLane) -> PerLane:
-    """A value of the lanes that run, at some of their positions, as an array."""
+    """A value of the running lanes at some positions, as an array."""
     return value[positions] if np.ndim(value) else np.full(len(positions), value)
 
 
 class Layout:
-    """The numbers of the lanes of a cohort: their CTA, warp and place in it."""
+    """The layout of a cohort's lanes: the CTA, the warp and the position of each."""
 
     def __init__(self, shape: LaunchShape, ctas: Sequence[int]) -> None:
         self.shape, self.ctas = shape, np.asarray(ctas, np.int64)
@@ -48,15 +48,15 @@ class Layout:
         self._known: dict[str, Any] = {}
 
     def count(self, lanes: Lanes) -> int:
-        """How many lanes are meant."""
+        """How many lanes are selected; None selects all."""
         return self.size if lanes is None else len(lanes)
 
     def every(self, lanes: Lanes) -> LaneNumbers:
-        """The numbers of the lanes that are meant."""
+        """The numbers of the selected lanes; None selects all."""
         return self.numbers if lanes is None else lanes
 
     def chosen(self, lanes: Lanes, guard: Guard) -> tuple[PerLane, PerLane]:
-        """The positions and the lanes whose guard holds; (None, lanes) where it holds for all."""
+        """The positions and numbers of the lanes whose guard holds; (None, lanes) where it holds for all."""
         if not np.ndim(guard):
             return (None, lanes) if guard else (np.empty(0, np.int64), np.empty(0, np.int64))
         chosen = np.flatnonzero(guard)
@@ -65,7 +65,7 @@ class Layout:
         return chosen, chosen if lanes is None else lanes[chosen]
 
     def warp_bits(self, truth: PerLane, lanes: Lanes) -> PerLane:
-        """A mask for each warp of the lanes where a per-lane predicate is true, as each of `lanes` sees it."""
+        """For each lane, a mask of the lanes of its warp for which a predicate is true."""
         if self._full:
             padded = truth
         else:
@@ -81,11 +81,11 @@ class Layout:
 
     @cached_property
     def cta_number(self) -> PerLane:
-        """The number in the grid of each lane's CTA; one for all where there is one."""
+        """The number of each lane's CTA in the grid; one number where the cohort has one CTA."""
         return self.ctas[self.cta] if len(self.ctas) > 1 else self.ctas[0]
 
     def special(self, name: str) -> PerLane:
-        """The special registers that follow from the place of a lane, or that are always the same; None for another."""
+        """The special registers that follow from a lane's position, or that are constant; None for any other."""
         if name not in self._known:
             register, _, component = name.partition(".")
             how, always = PLACES.get(register), SPECIAL[register].always
