@@ -29,7 +29,7 @@ HEAP_SPACES = ("generic", "global")
 
 @dataclass(eq=False, slots=True)
 class Extent:
-    """An object of shared or local memory as some lanes see it: where in the window it begins, its size, whether it lives."""
+    """An object of shared or local memory as some lanes see it: its offset in the window, its size, and whether it lives."""
 
     begin: PerLane
     size: PerLane
@@ -38,7 +38,7 @@ class Extent:
 
 @dataclass(eq=False, slots=True)
 class Known:
-    """An object of shared or local memory: what it is called, what ends it, and how a cohort sees it."""
+    """An object of shared or local memory: its name, its fate in messages, and a function for its extent."""
 
     name: str
     space: str
@@ -57,11 +57,11 @@ class Block:
     live: PerLane
 
     def extent(self, cohort: Cohort, lanes: Lanes, calls: PerLane) -> Extent | None:
-        """As some lanes see it; another cohort has other windows."""
+        """The extent for some lanes; None for another cohort, whose windows differ."""
         return Extent(self.begin[lanes], self.size[lanes], self.live[lanes]) if cohort is self.cohort else None
 
     def end(self, lanes: Lanes, from_here: PerLane) -> None:
-        """What reaches beyond a place of the stack is no more."""
+        """End the blocks that reach beyond an offset of the stack."""
         self.live[lanes] &= self.begin[lanes] + self.size[lanes] <= from_here
 
 
@@ -78,7 +78,7 @@ class Objects:
     # ── numbers ─────────────────────────────────────────────────────────────────────────
 
     def variable(self, variable: Variable, function: Function, depth: int) -> tuple[int, bool]:
-        """The number of a variable, and whether each call has one of its own."""
+        """The number of a variable, and whether each call has its own instance."""
         place, begin = self.image.place(variable, function)
         own = place == "frame"
         key = variable, depth if own else -1
@@ -105,14 +105,14 @@ class Objects:
         return HEAP + n
 
     def replaced(self, tag: int) -> Allocation | None:
-        """The block of `malloc` of an address that is no more, where another one has its place."""
+        """The freed block of `malloc` that a tag stands for; None while the block lives."""
         block = self._blocks[tag - HEAP] if tag >= HEAP else None
         return block if block is not None and not block.live else None
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
 
     def strays(self, cohort: Cohort, access: Access, lanes: LaneNumbers, address: PerLane, tags: PerLane) -> PerLane:
-        """Which accesses of lanes leave the objects that their addresses come from."""
+        """Which lanes access memory outside the objects of their addresses?"""
         numbers = np.where(tags > 0, tags & NUMBERS, 0)
         wrong = np.zeros(len(lanes), np.bool_)
         size = access.held.itemsize * access.count
@@ -140,7 +140,7 @@ class Objects:
     def _offsets(
         self, cohort: Cohort, access: Access, known: Known | None, lanes: LaneNumbers, address: PerLane
     ) -> tuple[PerLane, PerLane]:
-        """Where in the window addresses are, and whether they are in the lane's own."""
+        """The offsets of addresses in the window, and whether they are in the window of the lane."""
         window = cohort.mem.shared if known is not None and known.space == "shared" else cohort.mem.local
         if access.space == "generic":
             offset = window.from_generic(address, lanes).view(np.int64)
@@ -148,7 +148,7 @@ class Objects:
         return (address & np.uint64(0xFFFF_FFFF)).astype(np.int64), np.ones(len(lanes), np.bool_)
 
     def explain(self, cohort: Cohort, access: Access, lane: int, address: int, tag: int, *, writing: bool) -> AccessFault:
-        """Say how an access has left its object."""
+        """The fault of an access outside its object."""
         number, lanes = tag & int(NUMBERS), np.array([lane])
         size = access.held.itemsize * access.count
         verb = f"{'writing' if writing else 'reading'} {plural(size)} at byte"
@@ -170,13 +170,13 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class WindowVariable:
-    """A variable that is there as long as its window."""
+    """A variable that lives as long as its window."""
 
     variable: Variable
     begin: int
 
     def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> Extent:
-        """As some lanes see it."""
+        """The extent for some lanes."""
         like = np.zeros(len(lanes), np.int64)
         return Extent(like + self.begin, like + self.variable.size, np.ones(len(lanes), np.bool_))
 
@@ -190,7 +190,7 @@ class FrameVariable:
     depth: int
 
     def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> Extent:
-        """As some lanes see it: it lives as long as the call of its tag."""
+        """The extent for some lanes; the variable lives as long as the call that its tag counts."""
         like = np.zeros(len(lanes), np.int64)
         frame = np.broadcast_to(cohort.frames[self.depth], cohort.size)[lanes].astype(np.int64)
         live = cohort.shadow.calls(self.depth)[lanes] == calls

@@ -32,7 +32,7 @@ from ptxvm.machine.tensor_core import Architecture, architecture_of
 
 @dataclass(eq=False, slots=True)
 class Access:
-    """A place in the code that touches memory."""
+    """An instruction's access to memory."""
 
     bound: Bound
     space: str
@@ -42,15 +42,15 @@ class Access:
 
     @property
     def held(self) -> np.dtype[Any]:
-        """How an element is held."""
+        """The NumPy dtype that holds an element."""
         return arrays.dtype(self.type)
 
 
 @dataclass(eq=False)
 class Copying:
-    """An asynchronous copy in the code: of so many bytes, or in bulk by pieces of so many, between spaces.
+    """An asynchronous copy in the code: `size` bytes at once, or a bulk copy in pieces of `size` bytes.
 
-    `kind` is that of its groups; `told` and `update` are for the mbarrier that counts the bytes of a copy.
+    `kind` is the kind of its groups; `told` and `update` count the copied bytes at an mbarrier.
     """
 
     bound: Bound
@@ -67,7 +67,7 @@ class Copying:
 
     @cached_property
     def target(self) -> Access:
-        """What it writes."""
+        """The write of the copy."""
         return self._access(self.to, b32, self.size // b32.bytes)
 
     @cached_property
@@ -79,7 +79,7 @@ class Copying:
         return self._access(self.origin, b32, self.size // b32.bytes)
 
     def reads(self, given: int) -> Sequence[tuple[Access, int]]:
-        """What it reads, and where from its source on: all of it, or the bytes that are given."""
+        """The reads of the copy, with their offsets in the source: of all bytes, or of the first `given`."""
         return [(self._whole, 0)] if given == self.size else [(self._byte, at) for at in range(given)]
 
 
@@ -108,7 +108,7 @@ class Multiplication:
 
 @dataclass(slots=True)
 class Action:
-    """What the last instruction of a segment asked of the flow: a verb, its symbol, and variables of the code."""
+    """The control flow at the end of a segment: a verb, its symbol, and variables of the code."""
 
     verb: str
     symbol: Any = None
@@ -126,18 +126,18 @@ class Request:
 
 
 class Port:
-    """What all ports share: the code, and the instruction that is traced."""
+    """The base of all ports: the algebra of the code, and the instruction that is traced."""
 
     def __init__(self, alg: TraceAlgebra, bound: Bound, guard: str | None) -> None:
         self.alg, self.code, self.bound, self.guard = alg, alg.code, bound, guard
 
     def value(self, type: Type, text: str) -> Value:
-        """A value that is not the same when asked again."""
+        """A variable for an impure expression, which is evaluated anew each time."""
         return Value(self.alg, type, self.code.emit(text, pure=False))
 
 
 class Memory(Port):
-    """`mem`; `access` is the name of the last access that was written."""
+    """`mem`; `access` is the name of the last access that was traced."""
 
     access = ""
 
@@ -180,32 +180,32 @@ class Memory(Port):
         return self.value(type, f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))")
 
     def fence(self, order: FenceKind, scope: Scope) -> None:
-        """The accesses of one lane are in order anyway; watchers are told."""
+        """A fence; the accesses of one lane are in order without it, but watchers record it."""
         bound, asked, among = (self.code.refer(each) for each in (self.bound, fence_kind(order), Scope(scope)))
         self.code.run(f"C.fence({bound}, L, {self.guard}, {asked}, {among})")
 
     def phase_over(
         self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
-        """Nothing to do; watchers are told."""
+        """The end of an mbarrier phase has been tested; only watchers record it."""
         access = self._refer(space, b64, 1, attributes)
         if state is not None:
             self.code.run(f"C.state_asked({access}, L, {self.guard}, {address.raw}, {state.raw})")
         self.code.run(f"C.phase_over({access}, L, {self.guard}, {address.raw}, {over.raw})")
 
     def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
-        """Nothing to be seen."""
+        """No effect."""
 
     def to_generic(self, space: str, address: Value) -> Value:
         """Add the base of the window."""
         return self.value(u64, f"C.mem.to_generic({space!r}, L, {address.raw})")
 
     def from_generic(self, space: str, address: Value) -> Value:
-        """Take the base of the window away."""
+        """Subtract the base of the window."""
         return self.value(u64, f"C.mem.from_generic({space!r}, L, {address.raw})")
 
     def within(self, space: str, address: Value) -> Value:
-        """Is it there?"""
+        """Is the address in the state space?"""
         return self.value(pred, f"C.mem.within({space!r}, L, {address.raw})")
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
@@ -229,7 +229,7 @@ class Peers(Port):
         self.types = types
 
     def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
-        """What another lane gave."""
+        """The value that another lane gave."""
         type = self.types[payload]
         if meant:
             self.code.run(f"C.lanes_meant({self.code.refer(self.bound)}, L, {self.guard}, {lane.raw})")
@@ -237,7 +237,7 @@ class Peers(Port):
         return self.value(type, f"C.peer(L, {payload}, {held}, {lane.raw})")
 
     def ballot(self, payload: int = 0) -> Value:
-        """The bits of a predicate."""
+        """A mask of the lanes whose predicate is true."""
         held = self.code.refer(arrays.dtype(pred))
         return self.value(u32, f"C.ballot(L, {payload}, {held})")
 
@@ -266,15 +266,15 @@ class Warp(Port):
         return Value(self.alg, u32, self.code.emit("C.special('laneid', L)"))
 
     def active(self) -> Value:
-        """The lanes that run this now."""
+        """A mask of the lanes that execute the instruction."""
         return self.value(u32, f"C.active(L, {self.guard})")
 
     def converge(self, members: Value, *payload: Value) -> Request:
-        """Wait for the others."""
+        """Wait for the other lanes."""
         return Request("warp", (members.raw, *(p.raw for p in payload)), tuple(p.type for p in payload))
 
     def together(self, *payload: Value) -> Peers:
-        """The lanes that are here."""
+        """The lanes that execute the instruction together."""
         raws = ", ".join(p.raw for p in payload)
         self.code.run(f"C.gather_active(L, {self.guard}, ({raws},))")
         return Peers(self.alg, self.bound, self.guard, tuple(p.type for p in payload))
@@ -284,15 +284,15 @@ class Votes(Port):
     """The outcome of a barrier."""
 
     def count(self) -> Value:
-        """How many voted for."""
+        """How many votes are true."""
         return self.value(u32, "C.votes(L)[0]")
 
     def all(self) -> Value:
-        """None voted against."""
+        """Are all votes true?"""
         return self.value(pred, "C.votes(L)[1]")
 
     def any(self) -> Value:
-        """One voted for."""
+        """Is any vote true?"""
         return self.value(pred, "C.votes(L)[2]")
 
 
@@ -300,18 +300,18 @@ class Cta(Port):
     """`cta`."""
 
     def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
-        """Wait for the others of the CTA."""
+        """Wait for the other threads of the CTA."""
         raws = (number.raw, threads.raw if threads else None, vote.raw if vote else None)
         return Request("cta", raws)
 
     def arrive(self, number: Value, threads: Value) -> None:
-        """Arrive and go on."""
+        """Arrive at a barrier without waiting."""
         bound = self.code.refer(self.bound)
         self.code.run(f"C.arrive({bound}, L, {self.guard}, {number.raw}, {threads.raw})")
 
 
 class Flow(Port):
-    """`flow`: keeps what was asked for the end of the segment."""
+    """`flow`: records the action for the end of the segment."""
 
     action: Action | None = None
 
@@ -320,7 +320,7 @@ class Flow(Port):
         self.action = Action("goto", target)
 
     def switch(self, index: Value, table: Table) -> None:
-        """Go to one of several."""
+        """Go to one of several labels."""
         self.action = Action("switch", table, (index.raw,))
 
     def call(
@@ -335,28 +335,28 @@ class Flow(Port):
         self.action = Action("call", None if raws else function, raws, (arguments, results, prototype))
 
     def leave(self) -> None:
-        """Return."""
+        """Return from the function."""
         self.action = Action("leave")
 
     def exit(self) -> None:
-        """End."""
+        """End the thread."""
         self.action = Action("exit")
 
     def trap(self) -> None:
-        """Fault."""
+        """Raise a fault."""
         self.action = Action("trap")
 
     def breakpoint(self) -> None:
-        """Nothing happens: no debugger is attached."""
+        """No effect: no debugger is attached."""
         self.action = Action("next")
 
     def event(self, number: Value | None = None, mask: Value | None = None) -> None:
-        """Nothing happens: there are no performance counters."""
+        """No effect: there are no performance counters."""
         self.action = Action("next")
 
 
 class Tasks(Port):
-    """`tasks`."""
+    """`tasks`: asynchronous copies."""
 
     def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
         """Start a copy."""
@@ -368,7 +368,7 @@ class Tasks(Port):
         self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
-        """Start a copy of many bytes."""
+        """Start a bulk copy."""
         tells, how, kind = None, None, "bulk"
         if told is not None and update is not None:
             attributes = AccessAttributes(order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete", asynchronous=True)
@@ -378,18 +378,18 @@ class Tasks(Port):
         self.code.run(f"C.copies.start_bulk({copying}, L, {self.guard}, {target.raw}, {source.raw}, {size.raw}, {address})")
 
     def commit(self, kind: str = "copies") -> None:
-        """Make a group."""
+        """Commit a group of copies."""
         self.code.run(f"C.copies.commit(L, {self.guard}, {kind!r})")
 
     def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
-        """Wait until so many groups are left."""
+        """Wait until at most so many groups are left."""
         left = int(self.code.names[groups.raw]) if groups is not None else 0
         self.code.run(f"C.copies.wait(L, {self.guard}, {left}, {kind!r}, {reading})")
 
     def arrive(
         self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
     ) -> None:
-        """Update at once, and at the end of the copies."""
+        """Update an mbarrier at once, and again when the copies end."""
         if before is not None:
             Memory(self.alg, self.bound, self.guard).atomic(
                 space, b64, address, before, [], order=Order.RELAXED, scope=Scope.CTA, mbarrier="postpone"
@@ -404,13 +404,13 @@ class Clock(Port):
     """`clock`."""
 
     def sleep(self, nanoseconds: Value) -> None:
-        """Let others run: the cohort gives way at the end of the segment."""
+        """Give way at the end of the segment, so that other cohorts run."""
         self.code.run("C.give_way()")
 
 
 @dataclass(eq=False, slots=True)
 class TextureAccess:
-    """A place in the code that asks something of the texture unit, and how its results are held."""
+    """An instruction's access to the texture unit, and the dtypes of its results."""
 
     bound: Bound
     work: texture_unit.Work
@@ -421,7 +421,7 @@ class Textures(Port, textures.Textures):
     """`tex`."""
 
     def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
-        """What the texture unit gives for some operands."""
+        """The results of the texture unit for some operands."""
         access = self.code.refer(TextureAccess(self.bound, work, tuple(arrays.dtype(t) for t in types)))
         given = ", ".join(
             f"{name!r}: ({''.join(f'{value.raw}, ' for value in values)})"

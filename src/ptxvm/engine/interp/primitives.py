@@ -33,7 +33,7 @@ B128_SHIFTS: dict[str, Function] = {"shl": arrays.b128_shl, "shr": arrays.b128_s
 
 @cache
 def integer(op: str, type: Type) -> Function:
-    """Integers and predicates; b128 is held as two words."""
+    """An operation on integers and predicates; a b128 is held as two words."""
     if arrays.dtype(type) == arrays.B128:
         return B128_SHIFTS.get(op) or partial(arrays.b128_logic, op)
     return INTEGER[op]
@@ -51,7 +51,7 @@ def floating(op: str, type: Type, rounding: Rounding) -> Function:
 
 @cache
 def cast(op: str, source: Type, target: Type, rounding: Rounding) -> Function | None:
-    """A conversion; None where both are held alike and nothing happens."""
+    """A conversion; None where both types have the same representation."""
     held = arrays.dtype(target)
     if op == "view":
         return None if held == arrays.dtype(source) else partial(_flipped, arrays.view, held)
@@ -73,7 +73,7 @@ def _rounded(function: Function, held: np.dtype[Any], rounding: Rounding, a: Per
 
 @cache
 def round_integral(mode: str) -> Function:
-    """To an integral value."""
+    """Round to an integral value."""
     return partial(arrays.round_integral, mode)
 
 

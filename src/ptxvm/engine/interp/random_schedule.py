@@ -1,4 +1,4 @@
-"""Random schedules: any group of lanes runs next, by a seed."""
+"""Random schedules: any group of lanes runs next, by a seeded random generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.machine.per_lane import LaneNumbers, Lanes
 
-INDEPENDENT = 70  # from this target on the lanes of a warp are scheduled each for itself
+INDEPENDENT = 70  # from this target on, the lanes of a warp are scheduled independently
 
 
 class RandomSchedule(Schedule):
@@ -26,18 +26,18 @@ class RandomSchedule(Schedule):
         self.independent = program is None or program.target.number >= INDEPENDENT
 
     def choose(self) -> Key:
-        """Any."""
+        """A random group."""
         ready = list(self.ready)
         return ready[int(self.random.integers(len(ready)))]
 
     def go_on_with_copies(self) -> None:
-        """Those of some lanes end."""
+        """Sometimes end the copies of random lanes, or of all."""
         kind = self.random.random()
         if kind < 0.3:
             self.end_copies(None if kind < 0.1 else self.random.random(self.cohort.size) < 0.5)
 
     def take(self, key: Key) -> Lanes:
-        """All lanes, or some; the others keep their place."""
+        """All lanes of a group, or a random part of them; the others stay ready."""
         lanes = super().take(key)
         every = self.cohort.layout.numbers if lanes is None else lanes
         kind = self.random.random()

@@ -44,15 +44,15 @@ class Routine:
         self._some: list[Compiled | None] = [None] * self.end
 
     def segment_at(self, index: int) -> int:
-        """The segment that begins at an instruction; the end of the code is one too."""
+        """The segment that begins at an instruction, or at the end of the code."""
         return self.at.get(index, self.end)
 
     def fresh_file(self) -> list[PerLane]:
-        """Registers of zeros, and their shadows."""
+        """A register file of zeros, with the shadows of the registers."""
         return self.slots.fresh_file() + (self.planes.zeros() if self.planes is not None else [])
 
     def compiled(self, n: int, *, whole: bool) -> Compiled:
-        """The code of a segment for all lanes, or for some."""
+        """The code of a segment, for all lanes or for some."""
         kept = self._whole if whole else self._some
         found = kept[n]
         if found is None:

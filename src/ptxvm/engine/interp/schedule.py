@@ -1,8 +1,8 @@
 """The scheduler of a cohort: divergence, reconvergence, waiting and the end of lanes.
 
-Lanes that stand at the same segment are a group.  The group that is deepest in calls and least far in the code runs
-first, so that lanes which diverged meet again; every now and then the group that has waited longest runs instead, so
-that a lane which spins cannot starve the one it waits for (PTX 3.1, sm_70 and later).
+Lanes at the same segment are a group.  The group that is deepest in calls, and least far in the code, runs first, so that
+diverged lanes reconverge.  At intervals the group that has waited longest runs instead: a lane that spins cannot starve
+the lane that it waits for (PTX 3.1, sm_70 and later).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ptxvm.engine.limits import Limits
 from ptxvm.machine.faults import PlacedFault
 from ptxvm.machine.per_lane import Guard, Lanes, PerLane, RegisterFile
 
-FAIR = 61  # every so many turns, the group that has waited longest
+FAIR = 61  # every so many steps, the group that has waited longest runs
 
 
 class Schedule:
-    """Runs the lanes of a cohort."""
+    """The scheduler of a cohort."""
 
     def __init__(self, cohort: Cohort, code: Executable, kernel: Routine) -> None:
         self.cohort, self.code, self.kernel = cohort, code, kernel
@@ -50,7 +50,7 @@ class Schedule:
     # ── turns ───────────────────────────────────────────────────────────────────────────
 
     def run(self, turns: int) -> bool:
-        """Run for so many turns; true when all lanes have ended."""
+        """Run for so many steps; true when all lanes have ended."""
         last = self.turn + turns
         cohort = self.cohort
         while self.ready or self.go_on_stuck():
@@ -71,7 +71,7 @@ class Schedule:
         return True
 
     def hold_to_limits(self, limits: Limits, key: Key, lanes: Lanes) -> None:
-        """A group has run a segment: refuse its first instruction that was one too many, or any where the time is up."""
+        """After a segment: raise the overrun, at the first instruction beyond the limit, or the timeout."""
         routine, count = self.code.routines[key[1]], self.cohort.size if lanes is None else len(lanes)
         segment = routine.segments[key[2]]
         if limits.counts:
@@ -84,25 +84,25 @@ class Schedule:
             raise limits.timed_out(self.place(routine.function.instructions[segment.start], first(lanes)))
 
     def go_on_stuck(self) -> bool:
-        """No group can run: release lanes that name each other by different masks, which PTX leaves open; did some go?"""
+        """No group can run: release lanes with different masks, which PTX leaves open.  Is any group ready now?"""
         if self.warps:
             self.resume(self.warps.settle_stuck())
         return bool(self.ready)
 
     def go_on_with_copies(self) -> None:
-        """Asynchronous copies are late: no thread finds them done unless it waits for them, but they do end."""
+        """End the asynchronous copies at intervals: late, but without a thread that waits for them."""
         if self.turn % FAIR == 0:
             self.end_copies()
 
     def end_copies(self, share: Guard = None) -> None:
-        """End the copies of some lanes (a predicate of all), or of all."""
+        """End the copies of the lanes for which a predicate holds (None: of all)."""
         try:
             self.cohort.copies.go_on(share)
         except PlacedFault as fault:
             raise self.fault(fault) from None
 
     def choose(self) -> Key:
-        """The group whose turn it is."""
+        """The group that runs next."""
         if len(self.ready) == 1:
             return next(iter(self.ready))
         if self.turn % FAIR == 0:
@@ -123,7 +123,7 @@ class Schedule:
         return lanes
 
     def push(self, key: Key, lanes: Lanes) -> None:
-        """Lanes stand at a segment; past the last one they return, and their caller may end there too."""
+        """Lanes continue at a segment; past the last one they return, and so may their callers."""
         work = [(key, lanes)]
         while work:
             key, lanes = work.pop()
@@ -167,7 +167,7 @@ class Schedule:
     # ── where lanes go ──────────────────────────────────────────────────────────────────
 
     def follow(self, action: Action | None, key: Key, lanes: Lanes, guard: Guard, raws: PerLane) -> None:
-        """Send the lanes where their segment's last instruction said."""
+        """Send the lanes to the segments that the action names."""
         onward = (key[0], key[1], key[2] + 1)
         if action is None or action.verb == "next":
             self.push(onward, lanes)
@@ -194,7 +194,7 @@ class Schedule:
                 raise self.refuse("trap", "the kernel executed trap", self.last(key), going)
 
     def split(self, lanes: Lanes, guard: Guard) -> tuple[PerLane, PerLane]:
-        """The lanes whose guard holds, and the others (an empty array for none of them)."""
+        """The lanes whose guard holds, and the others (None: there are no others)."""
         if guard is None:
             return lanes, None
         none = np.empty(0, np.int64)
@@ -207,13 +207,13 @@ class Schedule:
         return (every[guard], every[~guard]) if count else (none, every)
 
     def pick(self, raw: PerLane, lanes: Lanes, chosen: PerLane) -> PerLane:
-        """A value of the lanes that ran, for those that go."""
+        """The elements of a per-lane value for the chosen lanes."""
         if not np.ndim(raw) or chosen is None:
             return raw
         return raw[np.searchsorted(lanes, chosen)] if lanes is not None else raw[chosen]
 
     def switch(self, action: Action, key: Key, lanes: Lanes, index: PerLane) -> None:
-        """`brx.idx`: each lane to its label."""
+        """`brx.idx`: send each lane to its label."""
         routine, targets = self.code.routines[key[1]], action.symbol.targets
         for n in np.unique(index):
             some = self.where(lanes, index, n)
@@ -224,25 +224,25 @@ class Schedule:
             self.push((key[0], key[1], routine.segment_at(targets[int(n)].index)), some)
 
     def where(self, lanes: Lanes, values: PerLane, value: PerLane) -> PerLane:
-        """The lanes that have a value."""
+        """The lanes for which `values` equals a value."""
         if not np.ndim(values):
             return lanes
         return (self.cohort.layout.numbers if lanes is None else lanes)[values == value]
 
     def leave(self, key: Key, lanes: Lanes) -> None:
-        """Return from a function; from the kernel, end."""
+        """Return from a function; from the kernel, end the lanes."""
         for caller, some in self.returned(key, lanes):
             self.push(caller, some)
 
     def returned(self, key: Key, lanes: Lanes) -> list[tuple[Key, Any]]:
-        """Where lanes go on that return from a function."""
+        """The segments at which returning lanes continue; lanes that return from the kernel end."""
         if key[0] != 0:
             return self.calls.leave(key, lanes)
         self.exit(lanes)
         return []
 
     def exit(self, lanes: Lanes) -> None:
-        """Lanes end; others may have waited for them."""
+        """End lanes, and release lanes that waited for them."""
         self.cohort.alive[slice(None) if lanes is None else lanes] = False
         if lanes is None:
             return
@@ -254,7 +254,7 @@ class Schedule:
     # ── waiting ─────────────────────────────────────────────────────────────────────────
 
     def arrive(self, key: Key, lanes: Lanes, compiled: Compiled, file: RegisterFile) -> None:
-        """Lanes come to an instruction at which they may wait."""
+        """Lanes reach an instruction at which they may wait."""
         guard, raws = compiled.arrive(file, lanes, self.cohort)  # type: ignore[misc]
         going, staying = self.split(lanes, guard)
         if going is not lanes:
@@ -269,7 +269,7 @@ class Schedule:
             self.arrive_cta(key, going, raws)
 
     def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
-        """A collective of a warp."""
+        """Lanes arrive at a collective of a warp."""
         cohort = self.cohort
         cohort.collective(self.last(key), lanes, raws[0])
         for n, value in enumerate(raws[1:]):
@@ -288,7 +288,7 @@ class Schedule:
         self.resume(self.warps.arrive(mnemonic, Waiting(key, lanes)))
 
     def arrive_cta(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
-        """A barrier of a CTA."""
+        """Lanes arrive at a barrier of a CTA."""
         number, threads, votes = raws
         if not np.size(number):
             return
@@ -313,18 +313,18 @@ class Schedule:
         self.resume(self.barriers.arrive(every, numbers, counts, ayes, key, self.last(key)))
 
     def count_arrivals(self) -> None:
-        """`bar.arrive` of the segment that just ran."""
+        """Count the `bar.arrive` instructions of the segment that just ran."""
         arrivals, self.cohort.arrivals = self.cohort.arrivals, []
         for bound, lanes, numbers, threads in arrivals:
             self.resume(self.barriers.arrive(lanes, numbers.astype(np.int64), threads, None, None, bound))
 
     def resume(self, released: Iterable[Waiting]) -> None:
-        """Finish the instruction at which lanes have waited, for each group of them, before anyone else runs."""
+        """Finish the instruction at which lanes have waited, for each group of them, before any other group runs."""
         for waiting in list(released):
             self.resume_one(waiting.key, waiting.lanes)
 
     def resume_one(self, key: Key, lanes: Lanes) -> None:
-        """Finish it for one group."""
+        """Finish the instruction for one group."""
         depth, routine = -key[0], self.code.routines[key[1]]
         before, self.cohort.depth = self.cohort.depth, depth
         try:
@@ -337,12 +337,12 @@ class Schedule:
     # ── faults ──────────────────────────────────────────────────────────────────────────
 
     def last(self, key: Key) -> Bound:
-        """The instruction that ends a segment."""
+        """The last instruction of a segment."""
         routine = self.code.routines[key[1]]
         return routine.function.instructions[routine.segments[key[2]].end - 1]
 
     def fault(self, fault: PlacedFault) -> Fault:
-        """A refused access, with its place."""
+        """The fault of a refused access, with its place."""
         place = self.place(fault.bound, fault.lane)
         return Fault(fault.kind, str(fault), address=fault.address, size=fault.size, place=place)
 
@@ -351,18 +351,18 @@ class Schedule:
         return Fault(kind, message, place=self.place(bound, first(lanes)))
 
     def abandon(self, kind: str, message: str, bound: Bound, lanes: Lanes) -> None:
-        """Lanes cannot go on: that is a fault, or, in a watched launch, the end of these lanes only."""
+        """Lanes cannot go on: raise a fault or, in a watched launch, end these lanes only."""
         fault = self.refuse(kind, message, bound, lanes)
         if not self.cohort.abandoned(fault, bound, lanes):
             raise fault
         self.exit(lanes)
 
     def place(self, bound: Bound, lane: int) -> Place:
-        """Where an instruction stands, and which thread ran it."""
+        """The place of an instruction, and the thread that ran it."""
         return faults.place(self.kernel.function.name, bound, *self.cohort.layout.coordinates(lane))
 
     def deadlock(self) -> Fault:
-        """No group can run, and some have not ended."""
+        """The fault when no group can run and some lanes have not ended."""
         pools = [w for pool in self.warps.pools.values() for w in pool]
         found = [*self.standing(pools, masks=True)]
         found += self.standing([w for b in self.barriers.barriers.values() for w in b.waiting], masks=False)
@@ -372,7 +372,7 @@ class Schedule:
         )
 
     def standing(self, waits: list[Waiting], *, masks: bool) -> Iterator[faults.Waiting]:
-        """The waiting threads of each CTA, where they wait, and their masks."""
+        """The waiting threads of each CTA, their instruction, and their masks."""
         layout, members = self.cohort.layout, self.cohort.members
         for waiting in waits:
             bound = self.last(waiting.key)

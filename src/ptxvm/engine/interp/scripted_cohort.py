@@ -1,4 +1,4 @@
-"""A scripted cohort: one lane runs, a script chooses the values of its reads and receives its accesses."""
+"""A scripted cohort: one lane runs; a script supplies the values of its reads and receives its accesses."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def bits(value: PerLane) -> int:
 
 
 def raw(access: Access, value: int) -> PerLane:
-    """A scalar with these bits, as the lane holds it."""
+    """A scalar with these bits, in the representation of a lane's value."""
     return np.frombuffer(value.to_bytes(access.type.bytes, "little"), access.held).copy()
 
 
 def modification(access: Access, update: Update, given: Sequence[PerLane]) -> Callable[[int], int]:
-    """What an atomic operation makes of the bits that it finds."""
+    """The function from the old to the new bits of an atomic operation."""
     return cache(lambda old: bits(update(raw(access, old), *given)))
 
 
@@ -48,16 +48,16 @@ def members_of(mask: int) -> list[int]:
 
 
 class ScriptedMemory(LaneMemory):
-    """The memory of a single lane; a script chooses what its reads find."""
+    """The memory of a single lane; a script supplies the values of its reads."""
 
     script: Script
 
     def held(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
-        """What memory holds, which the script is not asked for."""
+        """The value in memory itself, without a question to the script."""
         return super().gather(access, lanes, address)
 
     def gather(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
-        """Ask the script for the values."""
+        """Ask the script for the values that a load reads."""
         held = super().gather(access, lanes, address)
         found = self.script.reads(self.touch(access, lanes, address))
         if found is None:
@@ -72,7 +72,7 @@ class ScriptedMemory(LaneMemory):
         self.script.writes(self.touch(access, lanes, address), [bits(value) for value in values])
 
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
-        """Ask the script for the value that the atomic finds."""
+        """Ask the script for the old value of an atomic."""
         self.reachable(access, self.layout.every(lanes), address, writing=True)
         compared = bits(operands[0]) if update.operation == "cas" else None
         old = self.script.updates(self.touch(access, lanes, address), modification(access, update, operands), compared)
@@ -80,7 +80,7 @@ class ScriptedMemory(LaneMemory):
         return raw(access, old)
 
     def touch(self, access: Access, lanes: Lanes, address: PerLane) -> Touch:
-        """The bytes of the lane's access, which is in bounds."""
+        """The bytes of an access, which is in bounds."""
         if access.type.bits > 64:
             raise Unsupported(f"'{access.bound.i.mnemonic}' in a litmus kernel: a scalar has up to 64 bits (PTX 8.2.4)")
         ((allocation, _, offsets),) = self.touched(access, lanes, address)
@@ -91,7 +91,7 @@ class ScriptedMemory(LaneMemory):
         return Touch(access.bound, allocation, int(np.ravel(offsets)[0]), size, access.count, parts, order, scope, proxy)
 
     def keep_to_mbarriers(self, access: Access, lanes: Lanes, word: int) -> None:
-        """Refuse an operation on an mbarrier where there is none, which is undefined (PTX 9.7.13.15.9)."""
+        """Refuse an operation on a word that is no mbarrier, which is undefined (PTX 9.7.13.15.9)."""
         if "mbarrier" in access.attributes and not word & VALID:
             fault = AccessFault("no-mbarrier", f"'{access.bound.i.mnemonic}' where no mbarrier has been made yet")
             raise located(fault, access, lanes)
@@ -105,7 +105,7 @@ class ScriptedMemory(LaneMemory):
 
 
 class ScriptedCohort(Cohort):
-    """A cohort of which one lane runs; a script is told what the lane does."""
+    """A cohort in which one lane runs and reports its actions to a script."""
 
     mem: ScriptedMemory
 
@@ -119,25 +119,25 @@ class ScriptedCohort(Cohort):
         return self.mem.stack_of(lane, int(np.ravel(at(self.ends[depth], np.array([lane])))[0]))
 
     def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
-        """Report it."""
+        """Report a fence."""
         if not self._stays(guard):
             self.script.fences(bound, order, scope)
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
-        """Report it, where the phase is over."""
+        """Report the end of an mbarrier phase, where the lane has found it."""
         if not self._stays(guard) and np.all(over):
             order, scope = access.attributes.get("order"), access.attributes.get("scope")
             self.script.finds_over(Order(order or "acquire"), Scope(scope or "cta"))
 
     def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
-        """Report it; no lane waits."""
+        """Report an arrival at a barrier."""
         if not self._stays(guard):
             self.script.arrives(Meeting(bound, "bar", int(np.ravel(number)[0]), int(np.ravel(threads)[0])))
 
     # ── the values of others ────────────────────────────────────────────────────────────
 
     def receive(self, lane: int, payload: Sequence[tuple[Any, int]]) -> None:
-        """What another lane gives to a collective: of each value, how it is held, and its bits."""
+        """Store the values that another lane gives to a collective, each as its dtype and bits."""
         for n, (held, value) in enumerate(payload):
             self.keep_payload(n, held, np.array([lane]), np.frombuffer(value.to_bytes(held.itemsize, "little"), held))
 
@@ -149,13 +149,13 @@ class ScriptedCohort(Cohort):
         return super().peer(lanes, number, held, lane)
 
     def ballot(self, lanes: Lanes, number: int, held: np.dtype[Any]) -> PerLane:
-        """Tell that all values are used."""
+        """Report that the values of all lanes are used."""
         for other in members_of(int(self.members[first(lanes)])):
             self.script.learns(int(self.layout.warp_start[first(lanes)]) + other)
         return super().ballot(lanes, number, held)
 
     def special(self, name: str, lanes: Lanes) -> PerLane:
-        """A thread has to do the same each time."""
+        """Refuse clocks: a thread must do the same in every run."""
         if name in CLOCKS:
             raise Unsupported(f"the special register %{name} in a litmus kernel")
         return super().special(name, lanes)
@@ -163,30 +163,30 @@ class ScriptedCohort(Cohort):
     def texture(
         self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[PerLane]]
     ) -> list[PerLane]:
-        """The texture unit keeps to itself what it reads."""
+        """Refuse textures: their reads are not reported to the script."""
         raise Unsupported(f"'{access.bound.i.mnemonic}' in a litmus kernel")
 
     def active(self, lanes: Lanes, guard: Guard) -> PerLane:
-        """The lane is alone."""
+        """Refuse the mask of active lanes: the lane runs alone."""
         raise Unsupported("a collective of the lanes that happen to be active, in a litmus kernel")
 
     def multiply(self, work: Multiplication, lanes: Lanes, *fragments: Sequence[PerLane]) -> list[PerLane]:
-        """The lane has a part of the matrices only."""
+        """Refuse matrix products: the lane has only its part of the matrices."""
         raise Unsupported(f"'{work.bound.i.mnemonic}' in a litmus kernel")
 
     @staticmethod
     def _stays(guard: Guard) -> bool:
-        """Does its guard keep the lane from doing it?"""
+        """Does the guard keep the lane from executing the instruction?"""
         return guard is not None and not np.all(guard)
 
 
 class ScriptedCopies(Copies):
-    """The asynchronous copies of the lane: the script is told of them, and of what waits for them."""
+    """The asynchronous copies of the lane, reported to the script."""
 
     cohort: ScriptedCohort
 
     def _begin(self, begun: Copy) -> None:
-        """Check the places, and tell; a copy in bulk is of many pieces, and of one mbarrier."""
+        """Check the addresses, and report the copy; a bulk copy has many pieces and one mbarrier."""
         super()._begin(begun)
         self.under_way.clear()
         copying, cohort = begun.copying, self.cohort
@@ -205,17 +205,17 @@ class ScriptedCopies(Copies):
             cohort.script.tells(touch, copying.kind, modification(copying.told, copying.update, [amount]), last=True)
 
     def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
-        """Tell of it."""
+        """Report a new group of copies."""
         if len(self._named(lanes, guard)[0]):
             self.cohort.script.groups(kind)
 
     def wait(self, lanes: Lanes, guard: Guard, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
-        """Tell of it."""
+        """Report a wait for groups of copies."""
         if len(self._named(lanes, guard)[0]):
             self.cohort.script.awaits(kind, left, reading=reading)
 
     def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
-        """Tell of it."""
+        """Report an arrival that follows the copies."""
         if len(self._named(lanes, guard)[0]):
             touch = self.cohort.mem.touch(access, lanes, np.ravel(address)[:1])
             self.cohort.script.tells(touch, "copies", modification(access, update, []), last=False)

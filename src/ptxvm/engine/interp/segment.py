@@ -46,7 +46,7 @@ Meaning = Generator[Any, Any, Any]
 
 @dataclass(eq=False, slots=True)
 class Compiled:
-    """A traced segment: `run(R, L, C)`, or `arrive` and `run` for one that waits; and what follows it."""
+    """A traced segment: `run(R, L, C)`, for a wait also `arrive`; and the action or request at its end."""
 
     run: Callable[..., Any]
     source: str
@@ -56,7 +56,7 @@ class Compiled:
 
 
 class Slots:
-    """Where registers lie in a file; slot 0 holds the carry flag.
+    """The slots of registers in a file; slot 0 holds the carry flag.
 
     A slot below 0 is one of the module's registers (PTX 5.1.1), which all functions of a thread share: `~slot` in `C.own`.
     """
@@ -108,7 +108,7 @@ class Tracer(Operands):
     # ── instructions ────────────────────────────────────────────────────────────────────
 
     def instruction(self, bound: Bound, stage: str = "run") -> None:
-        """One instruction; `stage` is `arrive` or `run` for one that waits."""
+        """Trace one instruction; `stage` is `arrive` or `run` for an instruction that waits."""
         i = bound.i
         self.guard = self.guard_of(bound)
         given = {p: self.port(p, bound) for p in i.of.parameters if p in PORTS and p in PORT}
@@ -127,7 +127,7 @@ class Tracer(Operands):
         self.commit(bound, result)
 
     def port(self, name: str, bound: Bound) -> ports.Port:
-        """A port of the machine, for an instruction."""
+        """A port of the machine for an instruction."""
         return PORT[name](self.alg, bound, self.guard)
 
     def peers(self, bound: Bound, types: tuple[Type, ...]) -> ports.Peers:
@@ -135,7 +135,7 @@ class Tracer(Operands):
         return ports.Peers(self.alg, bound, None, types)
 
     def staged(self, meaning: Meaning, bound: Bound, stage: str) -> OperandValue:
-        """Up to the wait, or past it."""
+        """Trace a waiting instruction: up to the wait (`arrive`), or past it."""
         request: Request = next(meaning)
         self.request = request
         if stage == "arrive":
@@ -149,7 +149,7 @@ class Tracer(Operands):
         raise Unsupported(f"'{bound.i.mnemonic}' waits twice")
 
     def wire_carry(self, port: ports.ConditionCode) -> None:
-        """Let the port read and write the flag."""
+        """Connect the port to the carry flag."""
 
         def write(value: Value) -> None:
             self.assign(0, pred, value)
@@ -169,7 +169,7 @@ class Tracer(Operands):
     # ── registers ───────────────────────────────────────────────────────────────────────
 
     def slot(self, slot: int, type: Type) -> Value:
-        """What a slot of the file holds."""
+        """The value in a slot of the file."""
         if slot not in self.current:
             name = self.code.emit(place(slot), origin=f"R{slot}")
             if not self.whole:
@@ -194,17 +194,17 @@ class Tracer(Operands):
     # ── what is known of operands ───────────────────────────────────────────────────────
 
     def special_register(self, bound: Bound, name: str, type: Type, *, volatile: bool) -> Value:
-        """What the cohort knows."""
+        """The value of a special register, from the cohort."""
         raw = self.code.emit(f"C.special({name!r}, L)", pure=not volatile)
         held = self.code.refer(arrays.dtype(type))
         return Value(self.alg, type, self.code.emit(f"{raw}.astype({held})", pure=not volatile))
 
     def function_address(self, function: Function) -> Value:
-        """It is the same for all."""
+        """The address of a function, the same for all lanes."""
         return Value(self.alg, u64, self.alg.const(u64, self.image.function_address(function)))
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
-        """Where a variable is, in its own space; parameters are at generic addresses."""
+        """The address of a variable in its own space; parameters have generic addresses."""
         where, at = self.image.place(variable, self.function)
         if where == "absolute":
             return Value(self.alg, u64, self.alg.const(u64, at + offset))
@@ -213,7 +213,7 @@ class Tracer(Operands):
         return Value(self.alg, u64, raw) + int(at + offset)
 
     def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
-        """The port `mem` knows."""
+        """A generic address, by the port `mem`."""
         return ports.Memory(self.alg, bound, None).to_generic(space, address)
 
     # ── the function ────────────────────────────────────────────────────────────────────
@@ -228,7 +228,7 @@ class Tracer(Operands):
         return names["segment"], source
 
     def stores(self, live: int | None) -> Iterator[str]:
-        """The writes of the registers that are still needed."""
+        """The writes of the registers that are live after the segment."""
         taken: set[str] = set()
         for slot in sorted(self.written):
             if live is not None and slot > 0 and not self.is_live(slot, live):
@@ -245,18 +245,18 @@ class Tracer(Operands):
             yield f"{place(slot)} = {raw}.copy()" if shared and origin != "constant" else f"{place(slot)} = {raw}"
 
     def is_live(self, slot: int, live: int) -> bool:
-        """Is the register of a slot needed after the segment?"""
+        """Is the register of a slot live after the segment?"""
         register = next(r for r in reversed(self.function.registers) if self.slots.first[r] <= slot)
         return bool(live >> register.index & 1)
 
 
 def place(slot: int) -> str:
-    """Where traced code finds a slot."""
+    """The expression for a slot in traced code."""
     return f"R[{slot}]" if slot >= 0 else f"C.own[{~slot}]"
 
 
 def put(file: RegisterFile, slot: int, lanes: Lanes, value: PerLane, size: int) -> None:
-    """Write a register at some lanes; a uniform one becomes an array first."""
+    """Write a register at some lanes; a uniform register becomes an array first."""
     held = file[slot]
     if not held.ndim:
         file[slot] = whole = np.empty(size, held.dtype)
@@ -286,7 +286,7 @@ def trace(function: Function, segment: Segment, tracer_of: Callable[[], Tracer])
 
 
 def trace_wait(segment: Segment, before: Tracer, after: Tracer) -> Compiled:
-    """An instruction at which a warp can wait: up to the wait, and past it."""
+    """Trace an instruction at which a warp can wait: up to the wait, and past it."""
     (bound,) = before.function.instructions[segment.start : segment.end]
     before.instruction(bound, "arrive")
     request = before.request

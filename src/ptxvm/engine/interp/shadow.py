@@ -1,8 +1,8 @@
 """Shadow state of a watched cohort: unset bytes and provenance of memory, arguments and exchanged values.
 
-Traced code keeps the shadows of registers (`tracked.py`); here are those of memory, of arguments, and of what lanes of a warp
-give each other.  Which bytes of memory have a value the watcher knows.  In memory a tag belongs to a cell of 4 bytes; of an
-address whose bytes are stored one by one the object is lost.
+Traced code keeps the shadows of registers (`tracked.py`).  Here are the shadows of memory, of arguments, and of the values
+that lanes of a warp exchange.  The watcher keeps the set bytes of memory.  In memory a tag belongs to a cell of 4 bytes: an
+address that is stored byte by byte loses its object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BITS = np.arange(16, dtype=np.uint32)[:, None]
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """Where an argument is: a register in a file, or a `.param` variable in a frame."""
+    """The location of an argument: a register in a file, or a `.param` variable in a frame."""
 
     symbol: Register | Variable
     routine: Routine
@@ -42,7 +42,7 @@ class Place:
 
 
 class Shadow:
-    """The shadows of a cohort."""
+    """The shadow state of a cohort."""
 
     def __init__(self, cohort: Cohort, watcher: Watcher, objects: Objects) -> None:
         self.cohort, self.watcher, self.objects = cohort, watcher, objects
@@ -61,7 +61,7 @@ class Shadow:
         return at(shadow, lanes)
 
     def start(self, routine: Routine, file: RegisterFile, lanes: Lanes) -> None:
-        """A function begins: its registers have no value."""
+        """At the entry of a function its registers are unset."""
         for place, mask in routine.unset:
             self._set(file, place, lanes, mask)
 
@@ -74,7 +74,7 @@ class Shadow:
         file[place][lanes] = shadow
 
     def unset(self, read: Read, lanes: Lanes, guard: Guard, mask: PerLane) -> PerLane:
-        """Tell of reads of a register without a value; what is left of the mask, where some bytes may be picked."""
+        """Report reads of an unset register; returns the mask that is left, where only some bytes may be needed."""
         if not np.any(mask):
             return SET
         wrong = mask == read.all_bytes if read.partly else mask != 0
@@ -82,7 +82,7 @@ class Shadow:
         return np.where(wrong, SET, mask)[()]
 
     def consumed(self, bound: Bound, register: str, lanes: Lanes, guard: Guard, mask: PerLane) -> None:
-        """Tell of values that are computed with, of which some bytes have no value; of a register, where it is one."""
+        """Report that an operation uses a value with unset bytes, of `register` where its name is known."""
         if np.any(mask):
             self._tell(bound, register, -1, (lanes, guard, mask, mask != 0))
 
@@ -102,7 +102,7 @@ class Shadow:
     def _positions(
         self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, *, writing: bool
     ) -> tuple[PerLane, PerLane, PerLane]:
-        """The lanes whose access happens: their positions among those that run, their numbers and addresses."""
+        """The lanes that perform the access: their positions among the running lanes, their numbers and addresses."""
         every = self.cohort.layout.numbers if lanes is None else lanes
         good = self.cohort.mem.fitting(access, lanes, address, writing=writing)
         chosen = np.flatnonzero(np.broadcast_to(good if guard is None else good & guard, len(every)))
@@ -111,7 +111,7 @@ class Shadow:
     # ── unset bytes of memory ───────────────────────────────────────────────────────────
 
     def lacking(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> PerLane:
-        """The masks of what was loaded from the stack, one for each element; of other memory the watcher has told."""
+        """The unset bytes of each element loaded from the stack; for other memory the watcher has reported them."""
         count = self.cohort.size if lanes is None else len(lanes)
         element, found = access.type.bytes, np.zeros((access.count, count), np.uint32)
         chosen, mine, places = self._positions(access, lanes, guard, address, writing=False)
@@ -124,13 +124,13 @@ class Shadow:
         unused = ~access.bound.used_bytes if access.bound.used_bytes is not None else 0
         for n in range(access.count):
             masks = (missing[n * element : (n + 1) * element] << BITS[:element]).sum(0, dtype=np.uint32)
-            if access.space != "param":  # of an element without any value the watcher has told
+            if access.space != "param":  # the watcher has reported elements that are wholly unset
                 masks[masks == whole(access.type)] = 0
             found[n, chosen] = masks & np.uint32(whole(access.type) & ~(unused >> n * element))
         return found
 
     def _on_stack(self, access: Access, chosen: PerLane, lanes: Lanes, places: PerLane) -> tuple[PerLane, PerLane]:
-        """The positions whose access is on the stack, and where in local memory it is."""
+        """The positions whose access is on the stack, and the offsets in local memory."""
         if not self.cohort.mem.has_local:
             return chosen[:0], chosen[:0]
         window = self.cohort.mem.local
@@ -143,7 +143,7 @@ class Shadow:
     def store_unset(
         self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, register: str, masks: Sequence[PerLane]
     ) -> None:
-        """What was stored had bytes without a value: on the stack they stay so, elsewhere it is read there."""
+        """A store of unset bytes: on the stack they stay unset, elsewhere it is reported as a read of them."""
         chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
         given = [spread(mask, chosen) for mask in masks]
         if not len(chosen) or not any(mask.any() for mask in given):
@@ -165,7 +165,7 @@ class Shadow:
     # ── tags in memory ──────────────────────────────────────────────────────────────────
 
     def loaded_tags(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> PerLane:
-        """The tags of what was loaded, one for each element."""
+        """The tags of the loaded elements."""
         count = self.cohort.size if lanes is None else len(lanes)
         found = np.zeros((access.count, count), np.int64)
         if not self._cells:
@@ -180,14 +180,14 @@ class Shadow:
         return found
 
     def _read(self, cells: PerLane, offsets: PerLane, size: int) -> PerLane:
-        """The tag that all cells of a value have; one of which they have several is lost."""
+        """The tag of a value: the one that all of its cells have, or LOST where they differ."""
         tags = cells[offsets // CELL]
         for more in range(CELL, size, CELL):
             tags = np.where(cells[(offsets + more) // CELL] == tags, tags, LOST)
         return np.where(tags != 0, LOST, NUMBER) if size < CELL else tags
 
     def store_tags(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, tags: Sequence[PerLane]) -> None:
-        """The tags of what was stored."""
+        """Store the tags of stored elements."""
         if not self._cells and not any(np.any(tag) for tag in tags):
             return
         chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
@@ -221,7 +221,7 @@ class Shadow:
         operands: Sequence[PerLane],
         tags: Sequence[PerLane],
     ) -> PerLane:
-        """The tags of what was there before each lane's atomic, in the order of the lanes; and what they leave there."""
+        """The tags that each lane's atomic reads, in the order of the lanes; the updates store theirs."""
         count = self.cohort.size if lanes is None else len(lanes)
         found = np.zeros(count, np.int64)
         if not self._cells and not any(np.any(tag) for tag in tags):
@@ -243,20 +243,20 @@ class Shadow:
         return found
 
     def released(self, allocation: Allocation) -> None:
-        """Some memory is no more."""
+        """Memory has been released: drop its tags."""
         self._cells.pop(allocation, None)
 
     # ── what lanes of a warp give each other ────────────────────────────────────────────
 
     def give_tags(self, lanes: Lanes, tags: Sequence[PerLane]) -> None:
-        """Keep the tags of what lanes give to a collective."""
+        """Store the tags of the values that lanes give to a collective."""
         while len(self._payload) < len(tags):
             self._payload.append(np.zeros(self.cohort.size, np.int64))
         for kept, tag in zip(self._payload, tags, strict=False):
             kept[slice(None) if lanes is None else lanes] = tag
 
     def peer_tags(self, lanes: Lanes, number: int, lane: PerLane) -> PerLane:
-        """The tag of what a lane gave."""
+        """The tag of the value that another lane gave."""
         if number >= len(self._payload):
             return NUMBER
         tags = self._payload[number]
@@ -272,14 +272,14 @@ class Shadow:
         return np.int64(number) | at(self.calls(self.cohort.depth), lanes) << CALLS
 
     def hold(self, bound: Bound, lanes: Lanes, writing: bool, tags: PerLane) -> None:  # noqa: FBT001 - traced code calls it
-        """The access that follows is held to the objects of its addresses."""
+        """Record the tags of the addresses for the access that follows."""
         kept = self.held.get((bound, writing))
         if kept is None:
             kept = self.held[bound, writing] = np.zeros(self.cohort.size, np.int64)
         kept[slice(None) if lanes is None else lanes] = tags
 
     def tags_held(self, access: Access, lanes: Lanes, *, writing: bool) -> PerLane:
-        """The tags of the addresses of an access; None where no object is known."""
+        """The recorded tags of an access's addresses; None where no object is known."""
         kept = self.held.get((access.bound, writing))
         if kept is None:
             return None
@@ -293,7 +293,7 @@ class Shadow:
         return self._calls[depth]
 
     def returned(self, depth: int, lanes: Lanes) -> None:
-        """Functions have returned: their variables are no more."""
+        """Functions have returned: their variables and blocks have ended."""
         mine = slice(None) if lanes is None else lanes
         self.calls(depth)[mine] += 1
         for block in self._blocks:
@@ -315,7 +315,7 @@ class Shadow:
             self.stale(new, starts[new], each)
 
     def restored(self, lanes: Lanes, end: PerLane) -> None:
-        """The stack of lanes ends at an offset: the blocks beyond it have ended."""
+        """The stack of lanes is cut at an offset: the blocks beyond it have ended."""
         for block in self._blocks:
             block.end(self.cohort.layout.every(lanes), np.asarray(end).astype(np.int64))
         self._forget()
@@ -326,7 +326,7 @@ class Shadow:
     # ── arguments and results ───────────────────────────────────────────────────────────
 
     def passed(self, source: Place | None, target: Place, lanes: Lanes) -> None:
-        """A value is passed, with its shadows; one without a source is a constant."""
+        """Copy the shadows of a passed value; without a source the value is a constant."""
         numbers = self.cohort.layout.numbers if lanes is None else lanes
         unsized = source is not None and isinstance(target.symbol, Variable) and target.symbol.is_unsized
         size = size_of(source.symbol if unsized and source is not None else target.symbol)
@@ -369,7 +369,7 @@ class Shadow:
             self._set(target.file, place, lanes, shadow)
 
     def demand(self, source: Place, name: str, bound: Bound, lanes: Lanes) -> None:
-        """A function of the device reads an argument."""
+        """A function of the device reads an argument: report unset bytes, and record the tag."""
         numbers = self.cohort.layout.numbers if lanes is None else lanes
         size = size_of(source.symbol)
         missing = np.zeros((size, len(numbers)), np.bool_)
@@ -382,14 +382,14 @@ class Shadow:
             self.watcher.unset(bound, self.cohort.mem.threads[numbers[first:]], name, which)
 
     def heap_results(self, target: Place, lanes: LaneNumbers, blocks: Sequence[Allocation | None]) -> None:
-        """`malloc` gives blocks."""
+        """Tag the results of `malloc` with their blocks."""
         tags = np.array([0 if block is None else self.objects.heap_block(block) for block in blocks], np.int64)
         size = size_of(target.symbol)
         missing = np.zeros((size, len(lanes)), np.bool_)
         self._give(target, lanes, np.broadcast_to(tags, (-(-size // CELL), len(lanes))), missing)
 
     def stale(self, lanes: Lanes, begin: PerLane, size: int) -> None:
-        """Bytes of the stack are in use anew: they have no value."""
+        """Bytes of the stack are reused: they become unset."""
         if not size:
             return
         numbers = self.cohort.layout.numbers if lanes is None else lanes
@@ -399,14 +399,14 @@ class Shadow:
 
 
 def size_of(symbol: Register | Variable) -> int:
-    """Bytes of a register or variable."""
+    """The size of a register or variable in bytes."""
     if isinstance(symbol, Variable):
         return symbol.size or symbol.element_size
     return max(symbol.type.bits // 8, 1)
 
 
 def planes_of(place: Place) -> list[tuple[int, int]]:
-    """The planes of a register, and where in its file they are."""
+    """The planes of a register, and their slots in its file."""
     slot, planes = place.routine.slots.of(place.symbol), place.routine.planes  # type: ignore[arg-type]
     if slot < 0 or planes is None:
         return []

@@ -1,9 +1,9 @@
-"""Instrumentation: beside each value a mask of its unset bytes, and a tag for the object that it is an address of.
+"""Instrumentation: beside each value the algebra follows a mask of its unset bytes, and a tag for its provenance.
 
-Both are arrays over lanes, or one for all.  Of the unset bytes there is a mask, one bit for each.  A tag is 0 for a number,
-LOST for what was made of addresses and is none, else the number of an object.  What an operation makes of the tags of its
-operands follows its meaning, whatever instruction it is part of: an address plus or minus a number is one of the same
-object, the difference of two addresses of one object is a number, and of a product or a mixture the object is lost.
+Both are arrays over lanes, or one scalar for all.  The mask has one bit for each unset byte.  A tag is NUMBER (0), the
+number of the object that the value is an address of, or LOST for a value that was computed from addresses and is none.  The
+rules follow the operations of a meaning, whatever the instruction: an address plus or minus a number is an address of the
+same object, the difference of two addresses of one object is a number, and a product or a mixture of addresses is LOST.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BYTE = 8
 
 
 def joined(a: PerLane, b: PerLane) -> PerLane:
-    """The tag of a sum: that of the address, where one of the two is a number."""
+    """The tag of a sum: the tag of the address, where the other operand is a number."""
     return np.where(b == 0, a, np.where(a == 0, b, LOST))[()]
 
 
@@ -41,7 +41,7 @@ def apart(a: PerLane, b: PerLane) -> PerLane:
 
 
 def lost(*tags: PerLane) -> PerLane:
-    """The tag of what keeps no address."""
+    """The tag of a result that is no address, whatever its operands are."""
     found: PerLane = False
     for tag in tags:
         found = found | (tag != 0)
@@ -57,17 +57,17 @@ def whole(type: Type) -> int:
 
 
 def either(a: PerLane, b: PerLane) -> PerLane:
-    """The bytes that are unset in one of the two."""
+    """The bytes that are unset in either mask."""
     return a | b
 
 
 def but(mask: PerLane, kept: np.uint32) -> PerLane:
-    """Some bytes of a mask."""
+    """The bytes of a mask that are kept."""
     return mask & kept
 
 
 def moved(mask: PerLane, bits: int, all_bytes: np.uint32) -> PerLane:
-    """The mask of a value that is shifted up, or down where `bits` is negative."""
+    """The mask of a value that is shifted left, or right where `bits` is negative."""
     wide = np.asarray(mask).astype(np.uint64)
     low, rest = divmod(abs(bits), BYTE)
     if bits >= 0:
@@ -80,7 +80,7 @@ def moved(mask: PerLane, bits: int, all_bytes: np.uint32) -> PerLane:
 
 
 def extended(mask: PerLane, top: np.uint32, more: np.uint32) -> PerLane:
-    """The mask of a value that is extended by its sign: the new bytes are unset where the top one is."""
+    """The mask of a sign-extended value: the new bytes are unset where the top byte is."""
     return np.where(mask & top, mask | more, mask)[()]
 
 
@@ -88,10 +88,10 @@ def extended(mask: PerLane, top: np.uint32, more: np.uint32) -> PerLane:
 
 
 class ShadowAlgebra(TraceAlgebra):
-    """Writes what happens to the shadows beside what happens to the values.
+    """Writes code for the shadows beside the code for the values.
 
-    `tags` and `unset` have the shadows of variables of the code; what is in neither is a number and set.  `use` is told
-    of values that are computed with where unset bytes cannot be told apart any more.
+    `tags` and `unset` map variables of the code to their shadows; a variable in neither is a set number.  `use` is called
+    for an operand whose unset bytes cannot be followed any further.
     """
 
     def __init__(self, code: Code, use: Callable[[str], None]) -> None:
@@ -104,22 +104,22 @@ class ShadowAlgebra(TraceAlgebra):
     # ── what an operation makes of shadows ──────────────────────────────────────────────
 
     def tag(self, raw: str) -> str:
-        """The variable with the tag of a value."""
+        """The variable for the tag of a value."""
         return self.tags.get(raw) or self.code.refer(NUMBER)
 
     def mask(self, raw: str) -> str:
-        """The variable with the unset bytes of a value."""
+        """The variable for the unset bytes of a value."""
         return self.unset.get(raw) or self.code.refer(SET)
 
     def consumed(self, type: Type, raw: str, *args: str) -> str:
-        """A result that keeps neither an address nor unset bytes apart."""
+        """A result that is no address and whose bytes depend on all bytes of the operands."""
         for each in args:
             self.use(each)
         self.forget(type, raw, *args)
         return raw
 
     def forget(self, type: Type, raw: str, *args: str) -> None:
-        """No object is known of a result."""
+        """A result that is an address of no known object."""
         found = [self.tags[each] for each in args if each in self.tags]
         if found and type is not pred and raw not in args:
             self.tags[raw] = self.apply(lost, *found)
@@ -127,7 +127,7 @@ class ShadowAlgebra(TraceAlgebra):
     # ── the operations ──────────────────────────────────────────────────────────────────
 
     def integer(self, op: str, type: Type, a: str, b: str) -> str:
-        """Integers and predicates."""
+        """Operations on integers and predicates."""
         raw = super().integer(op, type, a, b)
         self._fold(raw, primitives.integer(op, type), a, b)
         if a in self.tags or b in self.tags:
@@ -168,7 +168,7 @@ class ShadowAlgebra(TraceAlgebra):
             self.use(b)
 
     def _decided(self, op: str, type: Type, constant: int | None) -> np.uint32:
-        """The bytes that a constant operand leaves open."""
+        """The bytes of a result that a constant operand does not determine."""
         if constant is None or op == "xor":
             return np.uint32(whole(type))
         settled = 0 if op == "and" else 0xFF
@@ -176,14 +176,14 @@ class ShadowAlgebra(TraceAlgebra):
         return np.uint32(sum(1 << n for n in range(width) if constant >> BYTE * n & 0xFF != settled))
 
     def _fold(self, raw: str, function: Callable[..., Any] | None, *args: str) -> None:
-        """What is computed of constants, as amounts of shifts are, is one."""
+        """Record a result that is computed from constants, as amounts of shifts are, as a constant."""
         values = [self.constant(each) for each in args]
         if function is not None and all(value is not None for value in values):
             with np.errstate(all="ignore"):
                 self.constants[raw] = function(*values)
 
     def constant(self, raw: str) -> PerLane:
-        """The value of a constant, as it is held."""
+        """The value of a constant, as it is represented."""
         value = self.constants.get(raw)
         return self.code.names.get(raw) if value is None else value
 
@@ -195,7 +195,7 @@ class ShadowAlgebra(TraceAlgebra):
         return int(value) if isinstance(value, np.integer | np.bool_) else None
 
     def select(self, type: Type, condition: str, a: str, b: str) -> str:
-        """One or the other, with its shadows."""
+        """`a` where the condition holds, else `b`; so are the shadows."""
         if (decided := self.known(condition)) is not None:
             return a if decided else b
         raw = super().select(type, condition, a, b)
@@ -207,7 +207,7 @@ class ShadowAlgebra(TraceAlgebra):
         return raw
 
     def cast(self, op: str, source: Type, target: Type, a: str, rounding: Rounding) -> str:
-        """A view has the same shadows; of a resized value, those of the bytes that stay."""
+        """A view keeps the shadows; a resized value keeps the shadows of the bytes that stay."""
         raw = super().cast(op, source, target, a, rounding)
         self._fold(raw, primitives.cast(op, source, target, rounding), a)
         if raw == a or (a not in self.tags and a not in self.unset):
@@ -241,13 +241,13 @@ class ShadowAlgebra(TraceAlgebra):
         return self.consumed(type, super().floating(op, type, rounding, *args), *args)
 
     def compare(self, op: str, type: Type, a: str, b: str) -> str:
-        """A predicate."""
+        """A comparison; the result is a predicate."""
         raw = super().compare(op, type, a, b)
         self._fold(raw, primitives.COMPARE[op], a, b)
         return self.consumed(pred, raw, a, b)
 
     def round(self, mode: str, type: Type, a: str) -> str:
-        """To an integral value."""
+        """Round to an integral value."""
         return self.consumed(type, super().round(mode, type, a), a)
 
     def transcendental(self, function: str, type: Type, a: str) -> str:

@@ -1,4 +1,4 @@
-"""Single-thread execution on the interpreter: a script chooses the values of the reads."""
+"""Single-thread execution on the interpreter: a script supplies the values that the thread reads."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 from ptxvm.machine.single_thread import Enough, Holder, Meeting, Script, Stage
 
-TURNS = 100_000  # of a thread that never jumps back as often as the script allows
+TURNS = 100_000  # steps of the schedule at a time
 
 
 class SingleThreadEngine:
-    """An engine whose launch does not run the grid, but hands a stage to `explore`; memory stays as it was."""
+    """An engine whose launch hands a stage to `explore` instead of running the grid; memory is restored afterwards."""
 
     def __init__(self, interpreter: Interpreter, explore: Callable[[Stage], None]) -> None:
         self.interpreter, self.explore = interpreter, explore
@@ -73,7 +73,7 @@ class SingleThreadEngine:
 
 
 class InterpretedStage:
-    """A grid whose threads the interpreter runs alone."""
+    """A stage on which the interpreter runs single threads of a grid."""
 
     def __init__(
         self, code: Executable, routine: Routine, shape: LaunchShape, parameters: int, shared: int, stack: int
@@ -84,10 +84,10 @@ class InterpretedStage:
         self.memory = code.image.memory
         self.environment = Environment(self.memory, shared, self.shared, 0)
         for segment in routine.segments:
-            segment.live_out = -1  # a register is kept to the end, to be asked for
+            segment.live_out = -1  # every register stays live, for its value is read at the end
 
     def run(self, thread: int, script: Script, keep: Sequence[str] = ()) -> Mapping[str, int] | None:
-        """Run one thread; it has a CTA to itself."""
+        """Run one thread, in a CTA of its own."""
         cta, lane = divmod(thread, self.shape.threads)
         inputs = CohortInputs(
             self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment
@@ -108,7 +108,7 @@ class InterpretedStage:
 
 
 class ScriptedSchedule(Schedule):
-    """Runs one lane."""
+    """The schedule of a single lane."""
 
     kept: Sequence[int] = ()
     """The registers of the kernel that are asked for in the end."""
@@ -120,7 +120,7 @@ class ScriptedSchedule(Schedule):
         self.ready = {(0, kernel.number, 0): [np.array([lane])]} if kernel.end else {}
 
     def step(self, key: Key, lanes: Lanes) -> None:
-        """Tell what begins."""
+        """Report the segment that begins."""
         routine = self.code.routines[key[1]]
         segment = routine.segments[key[2]]
         self.here = key
@@ -129,7 +129,7 @@ class ScriptedSchedule(Schedule):
         super().step(key, lanes)
 
     def standpoint(self, key: Key, lane: int) -> Hashable:
-        """All on which it depends what the lane does from a segment on: its live registers, the frames below, local memory."""
+        """All state that decides how the lane goes on: its live registers, the frames below, its local memory."""
         routine, depth, cohort = self.code.routines[key[1]], -key[0], self.lone
         live = routine.segments[key[2]].live_in
         file, slots = self.file(routine, depth), routine.slots
@@ -142,7 +142,7 @@ class ScriptedSchedule(Schedule):
         return key, tuple(bits(at(file[slot], mine_only)) for slot in (0, *mine)), held, cohort.stack_of(lane, depth)
 
     def push(self, key: Key, lanes: Lanes) -> None:
-        """Tell of a jump back."""
+        """Report a jump back."""
         if (lanes is None or len(lanes)) and key[:2] == self.here[:2] and key[2] <= self.here[2]:
             self.script.goes_back()
         super().push(key, lanes)
@@ -150,10 +150,10 @@ class ScriptedSchedule(Schedule):
     # ── meeting others ──────────────────────────────────────────────────────────────────
 
     def arrive_cta(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
-        """Meet, and go on at once: the model decides what opens the barrier."""
+        """Report the barrier, and go on at once: the model decides what opens it."""
         number, threads, votes = raws
         if np.max(number) >= 16:
-            super().arrive_cta(key, lanes, raws)  # which refuses it
+            super().arrive_cta(key, lanes, raws)  # raises the fault
         count, size = None if threads is None else int(np.ravel(threads)[0]), self.lone.size
         meeting = Meeting(self.last(key), "bar", int(np.ravel(number)[0]), count, tuple(range(size)))
         if votes is None:
@@ -173,7 +173,7 @@ class ScriptedSchedule(Schedule):
         self.lone.voters[...] = 1 + len(others)
 
     def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
-        """Meet those lanes of the warp that the launch has, and take what they give."""
+        """Exchange values with the lanes of the warp that the mask names and the launch has."""
         cohort, bound, mask = self.lone, self.last(key), int(np.ravel(raws[0])[0])
         lane_here = first(lanes)
         base = int(cohort.layout.warp_start[lane_here])
@@ -194,34 +194,34 @@ class ScriptedSchedule(Schedule):
 
 
 class ScriptedCalls(Calls):
-    """The calls of a lane: the script is told what is handed on."""
+    """The calls of a lane; passed values are reported to the script."""
 
     handed: list[Holder | None]
     to = 0
 
     def enter(self, function: Function, action: Action, key: Key, lanes: Lanes, bound: Bound) -> None:
-        """One function; its arguments are handed on."""
+        """Enter a function; its arguments are reported."""
         self.handed, self.to = [], 1 - key[0]
         super().enter(function, action, key, lanes, bound)
 
     def actual(
         self, node: Argument, bound: Bound, formal: Formal, depth: int, routine: Routine, file: RegisterFile, lanes: Lanes
     ) -> PerLane:
-        """Note where an argument comes from."""
+        """Record the holder of an argument."""
         self.handed.append(self.holder(node, depth, routine, lanes))
         return super().actual(node, bound, formal, depth, routine, file, lanes)
 
     def pass_on(
         self, value: PerLane, formal: Formal, routine: Routine, file: RegisterFile, frame: PerLane, lanes: Lanes
     ) -> None:
-        """Tell where an argument or a result goes."""
+        """Report the holders of a passed value."""
         target = self.holder(formal, self.to, routine, lanes)
         if target is not None:
             self.lone.script.hands_on(self.handed.pop(0), target)
         super().pass_on(value, formal, routine, file, frame, lanes)
 
     def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
-        """Note where the results come from that the call wants."""
+        """Record the holders of the results that the call uses."""
         wanted = caller.function.instructions[caller.segments[segment].end - 1].results()
         both = zip(routine.function.signature.results, wanted, strict=False)
         self.handed = [self.holder(formal, depth, routine, lanes) for formal, target in both if target is not None]
@@ -231,7 +231,7 @@ class ScriptedCalls(Calls):
     def library(
         self, function: Function, arguments: list[Argument], results: list[Argument], key: Key, lanes: Lanes, bound: Bound
     ) -> None:
-        """It would be run again and again."""
+        """Refuse functions of the device: the script runs the thread many times."""
         raise Unsupported(f"a call of '{function.name}' in a litmus kernel")
 
     @property
@@ -241,7 +241,7 @@ class ScriptedCalls(Calls):
         return self.cohort
 
     def holder(self, symbol: Argument, depth: int, routine: Routine, lanes: Lanes) -> Holder | None:
-        """Where a value lies."""
+        """The register or the bytes that hold a value; None for a constant."""
         if isinstance(symbol, Register):
             return Holder(symbol, depth)
         if isinstance(symbol, Variable):

@@ -1,4 +1,4 @@
-"""The algebra that writes NumPy source: the meaning of an instruction, run once, becomes straight-line code.
+"""Tracing: the algebra that writes NumPy source, so that a meaning that runs once becomes straight-line code.
 
 A value is the name of a variable of that code.  Equal expressions share a variable.  `origin` tells which variables may
 share their memory with a register, so that the code never lets two registers share theirs.
@@ -43,7 +43,7 @@ class Code:
         return f"t{self.count}"
 
     def emit(self, text: str, *, origin: str = "", pure: bool = True) -> str:
-        """The variable that holds the value of an expression."""
+        """A variable for the value of an expression."""
         if pure and text in self.known:
             return self.known[text]
         name = self.fresh()
@@ -59,7 +59,7 @@ class Code:
         self.lines.append(text)
 
     def needed(self, after: list[str]) -> list[str]:
-        """The lines without dead ones: values that neither later lines nor those `after` use."""
+        """The lines without dead ones: without values that neither later lines nor those `after` use."""
         used = {name for line in after for name in VARIABLE.findall(line)}
         kept = []
         for line in reversed(self.lines):
@@ -86,14 +86,14 @@ class TraceAlgebra:
         self.code = code
 
     def apply(self, function: Callable[..., Any], *args: str) -> str:
-        """An expression that applies a function."""
+        """A variable for the result of a function."""
         sign = INFIX.get(function) if isinstance(function, np.ufunc) else None
         if sign:
             return self.code.emit(f"{args[0]} {sign} {args[1]}")
         return self.code.emit(f"{self.code.refer(function)}({', '.join(args)})")
 
     def const(self, type: Type, x: float) -> str:
-        """A NumPy scalar, kept among the names."""
+        """A constant as a NumPy scalar, which the code refers to by name."""
         value = arrays.const(type, x)
         key = f"{value.dtype}:{value.tobytes().hex()}"
         name = self.code.known.get(key)
@@ -103,7 +103,7 @@ class TraceAlgebra:
         return name
 
     def integer(self, op: str, type: Type, a: str, b: str) -> str:
-        """Integers and predicates; a constant shift within the width is NumPy's own."""
+        """Operations on integers and predicates; a constant shift within the width is NumPy's own."""
         if op in ("shl", "shr") and isinstance(n := self.code.names.get(b), np.integer) and 0 <= int(n) < type.bits:
             return self.code.emit(f"{a} {'<<' if op == 'shl' else '>>'} {b}")
         return self.apply(primitives.integer(op, type), a, b)
@@ -117,15 +117,15 @@ class TraceAlgebra:
         return self.apply(primitives.floating(op, type, rounding), *args)
 
     def compare(self, op: str, type: Type, a: str, b: str) -> str:
-        """A predicate."""
+        """A comparison; the result is a predicate."""
         return self.apply(primitives.COMPARE[op], a, b)
 
     def select(self, type: Type, condition: str, a: str, b: str) -> str:
-        """One or the other."""
+        """`a` where the condition holds, else `b`."""
         return self.apply(arrays.select, condition, a, b)
 
     def cast(self, op: str, source: Type, target: Type, a: str, rounding: Rounding) -> str:
-        """Every conversion; a view keeps its origin."""
+        """A conversion; a view keeps its origin."""
         function = primitives.cast(op, source, target, rounding)
         if function is None:
             return a
@@ -137,7 +137,7 @@ class TraceAlgebra:
         return self.apply(function, a)
 
     def round(self, mode: str, type: Type, a: str) -> str:
-        """To an integral value."""
+        """Round to an integral value."""
         return self.apply(primitives.round_integral(mode), a)
 
     def transcendental(self, function: str, type: Type, a: str) -> str:

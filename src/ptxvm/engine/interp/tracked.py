@@ -1,7 +1,7 @@
-"""Instrumented tracing: the code follows unset bytes and the objects of addresses beside its values.
+"""Instrumented tracing: beside its values the code follows unset bytes and the provenance of addresses.
 
-The shadows of a register lie in planes of the register file behind the values: that of the register in slot `s` of `n` is in
-`s + n` (tags) and in `s + 2 * n` (unset bytes).  In the code, `C.shadow` is what the cohort knows of its values.
+The shadows of registers lie in planes of the register file behind the values: of `n` slots, slot `s` has its tag in `s + n`
+and its unset bytes in `s + 2 * n`.  In the code, `C.shadow` is the shadow state of the cohort.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ TAGS, UNSET = 1, 2  # planes
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What is followed in a function: registers that may be unset, those that may hold addresses, and where to look.
+    """The values that are followed in a function: registers that may be unset, and registers that may hold addresses.
 
-    Accesses `several` are held to the object that their address comes from; `memory` and `parameters` tell that addresses
-    may lie there, `locals` that bytes of the stack may be read before they are written.
+    Accesses in `several` are checked against the object that their address comes from.  `memory` and `parameters` say that
+    addresses may be stored there; `locals` says that bytes of the stack may be read before they are written.
     """
 
     unset: frozenset[Register] = frozenset()
@@ -53,7 +53,7 @@ class Following:
 
 
 class Planes:
-    """Where the shadows of registers lie in a file."""
+    """The planes of a register file: the slots of the shadows."""
 
     def __init__(self, slots: Slots, following: Following) -> None:
         self.following, self.size = following, len(slots.types)
@@ -68,11 +68,11 @@ class Planes:
             yield UNSET
 
     def place(self, slot: int, plane: int) -> int:
-        """Where it is in a plane."""
+        """The slot of a register's shadow in a plane."""
         return slot + plane * self.size
 
     def unset(self) -> Iterator[tuple[int, np.uint32]]:
-        """Where the masks of the registers are that may be unset, and what they are as long as none has a value."""
+        """The slots of the masks of registers that may be unset, with the masks for wholly unset values."""
         for slot, register in self.register.items():
             if register in self.following.unset:
                 yield self.place(slot, UNSET), np.uint32(whole(register.type))
@@ -84,7 +84,7 @@ class Planes:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A register that an instruction reads; `partly` tells that it can do with some of the bytes."""
+    """A read of a register by an instruction; `partly` says that some of the bytes may be enough."""
 
     bound: Bound
     register: Register
@@ -92,18 +92,18 @@ class Read:
 
     @property
     def all_bytes(self) -> int:
-        """The mask of all its bytes."""
+        """The mask of all bytes of the register."""
         return whole(self.register.type)
 
 
 @dataclass(slots=True)
 class TrackedTracer(Tracer):
-    """Traces instructions with the shadows of their values."""
+    """Traces instructions together with the shadows of their values."""
 
     planes: Planes = field(kw_only=True)
     bound: Bound | None = None
     waited: bool = False
-    partly: list[str] = field(default_factory=list)  # the registers of the instruction of which bytes may be unset
+    partly: list[str] = field(default_factory=list)  # registers of the instruction that may be partly unset
     alg: ShadowAlgebra = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,13 +111,13 @@ class TrackedTracer(Tracer):
 
     @property
     def following(self) -> Following:
-        """What is followed."""
+        """The values that are followed."""
         return self.planes.following
 
     # ── instructions ────────────────────────────────────────────────────────────────────
 
     def instruction(self, bound: Bound, stage: str = "run") -> None:
-        """One instruction, and what it reads that is unset."""
+        """Trace one instruction, and report the unset registers that it reads."""
         self.bound = bound
         self.waited = stage == "run" and "waits" in bound.i.of.effects
         self.partly = []
@@ -126,7 +126,7 @@ class TrackedTracer(Tracer):
         self.alg.unset = before | {raw: mask for raw, mask in self.alg.unset.items() if raw not in before}
 
     def guard_of(self, bound: Bound) -> str | None:
-        """The guard, and what else is read: told before the instruction does anything."""
+        """The guard; unset registers are reported before the instruction has any effect."""
         used = use(bound)
         for register in used.guards:
             self.read(Read(bound, register), None)
@@ -137,7 +137,7 @@ class TrackedTracer(Tracer):
         return guard
 
     def read(self, read: Read, guard: str | None) -> None:
-        """Tell of a register that is unset; what is left of its mask the algebra follows through the instruction."""
+        """Report an unset register; the algebra follows the bytes of its mask that are left."""
         if read.register not in self.following.unset:
             return
         raw = self.slot(self.slots.of(read.register), read.register.type).raw
@@ -150,7 +150,7 @@ class TrackedTracer(Tracer):
             self.partly.append(read.register.name)
 
     def consumed(self, raw: str) -> None:
-        """A value is computed with as a whole."""
+        """Report the use of a value with unset bytes."""
         mask = self.alg.unset.get(raw)
         if mask is not None and self.bound is not None and not self.waited:
             name = self.partly[0] if len(self.partly) == 1 else ""
@@ -158,7 +158,7 @@ class TrackedTracer(Tracer):
             self.alg.unset.pop(raw)
 
     def port(self, name: str, bound: Bound) -> ports.Port:
-        """Ports that follow values."""
+        """The ports, in versions that follow values."""
         made = TRACKED.get(name)
         return made(self, bound) if made is not None else Tracer.port(self, name, bound)
 
@@ -169,7 +169,7 @@ class TrackedTracer(Tracer):
     # ── registers ───────────────────────────────────────────────────────────────────────
 
     def slot(self, slot: int, type: Type) -> Value:
-        """What a slot of the file holds, with its shadows."""
+        """The value in a slot of the file, with its shadows."""
         known = slot in self.current
         value = Tracer.slot(self, slot, type)
         for plane in () if known else self.planes.of(slot):
@@ -179,7 +179,7 @@ class TrackedTracer(Tracer):
         return value
 
     def stores(self, live: int | None) -> Iterator[str]:
-        """The writes of the registers that are still needed, and of their shadows."""
+        """The writes of the registers that are live after the segment, and of their shadows."""
         yield from Tracer.stores(self, live)
         for slot in sorted(self.written):
             if live is not None and slot > 0 and not self.is_live(slot, live):
@@ -190,11 +190,11 @@ class TrackedTracer(Tracer):
                 yield f"R[{place}] = {name}.copy()" if self.whole else f"put(R, {place}, L, {name}, C.size)"
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
-        """Where a variable is; it is the object of its address."""
+        """The address of a variable, tagged with the variable as its object."""
         value = Tracer.variable_address(self, variable, offset)
         if not self.following.tagged or variable.space not in SPACES or not variable.size:
             return value
-        named = self.code.emit(f"{self.code.refer(same)}({value.raw}, {self.code.refer(variable)})")  # no constant any more
+        named = self.code.emit(f"{self.code.refer(same)}({value.raw}, {self.code.refer(variable)})")  # no constant now
         tag = self.code.emit(f"C.shadow.tag_of({self.code.refer(variable)}, {self.code.refer(self.function)}, L)", pure=False)
         self.alg.tags[named] = tag
         return Value(self.alg, value.type, named)
@@ -209,7 +209,7 @@ def same(value: PerLane, variable: Variable) -> PerLane:  # noqa: ARG001 - it te
 
 
 class TrackedMemory(ports.Memory):
-    """`mem`, with the shadows of what it moves."""
+    """`mem`, with the shadows of the values that it moves."""
 
     alg: ShadowAlgebra
 
@@ -218,7 +218,7 @@ class TrackedMemory(ports.Memory):
         self.following, self.tracer = tracer.following, tracer
 
     def hold(self, address: Value, *, writing: bool) -> None:
-        """The access is held to the object that its address comes from."""
+        """Check the access against the object that its address comes from."""
         self.alg.use(address.raw)
         if self.bound in self.following.several and address.raw in self.alg.tags:
             self.code.run(f"C.shadow.hold({self.code.refer(self.bound)}, L, {writing}, {self.alg.tags[address.raw]})")
@@ -226,7 +226,7 @@ class TrackedMemory(ports.Memory):
     def load(
         self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
-        """A gather."""
+        """A gather, with tags and unset bytes."""
         self.hold(address, writing=False)
         values = super().load(space, type, address, count, **attributes)
         where = f"{self.access}, L, {self.guard}, {address.raw}"
@@ -244,7 +244,7 @@ class TrackedMemory(ports.Memory):
     def store(
         self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
     ) -> None:
-        """A scatter."""
+        """A scatter, with tags and unset bytes."""
         self.hold(address, writing=True)
         super().store(space, type, address, values, **attributes)
         where = f"{self.access}, L, {self.guard}, {address.raw}"
@@ -259,7 +259,7 @@ class TrackedMemory(ports.Memory):
         self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
-        """Read, update, write, with the tags of what was there and of what is."""
+        """Read, update, write, with the tags before and after."""
         self.hold(address, writing=True)
         for each in operands:
             self.alg.use(each.raw)
@@ -274,11 +274,11 @@ class TrackedMemory(ports.Memory):
         return value
 
     def to_generic(self, space: str, address: Value) -> Value:
-        """An address of the same object."""
+        """A generic address of the same object."""
         return self._same(address, super().to_generic(space, address))
 
     def from_generic(self, space: str, address: Value) -> Value:
-        """An address of the same object."""
+        """A window address of the same object."""
         return self._same(address, super().from_generic(space, address))
 
     def _same(self, address: Value, made: Value) -> Value:
@@ -288,7 +288,7 @@ class TrackedMemory(ports.Memory):
         return made
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
-        """A new object."""
+        """A block of `alloca`, which is a new object."""
         self.alg.use(size.raw)
         made = super().allocate_stack(size, alignment)
         if self.following.tagged:
@@ -297,7 +297,7 @@ class TrackedMemory(ports.Memory):
 
 
 class TrackedTasks(ports.Tasks):
-    """`tasks`: copies between objects."""
+    """`tasks`: copies, whose addresses are checked against their objects."""
 
     alg: ShadowAlgebra
 
@@ -324,7 +324,7 @@ class TrackedTasks(ports.Tasks):
 
 
 class TrackedWarp(ports.Warp):
-    """`warp`: lanes give each other values, with their tags."""
+    """`warp`: lanes exchange values together with their tags."""
 
     alg: ShadowAlgebra
 
@@ -333,12 +333,12 @@ class TrackedWarp(ports.Warp):
         self.tags = bool(tracer.following.tagged)
 
     def converge(self, members: Value, *payload: Value) -> ports.Request:
-        """Wait for the others."""
+        """Wait for the other lanes."""
         self._give(payload)
         return super().converge(members, *payload)
 
     def together(self, *payload: Value) -> ports.Peers:
-        """The lanes that are here."""
+        """The lanes that execute the instruction together."""
         self._give(payload)
         made = super().together(*payload)
         return TrackedPeers(self.alg, self.bound, self.guard, made.types) if self.tags else made
@@ -350,12 +350,12 @@ class TrackedWarp(ports.Warp):
 
 
 class TrackedPeers(ports.Peers):
-    """What the lanes gave that have met."""
+    """The values of the lanes that have met, with their tags."""
 
     alg: ShadowAlgebra
 
     def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
-        """What another lane gave."""
+        """The value that another lane gave."""
         made = super().at(lane, payload, meant=meant)
         if self.types[payload] is not pred:
             self.alg.tags[made.raw] = self.code.emit(f"C.shadow.peer_tags(L, {payload}, {lane.raw})", pure=False)

@@ -33,12 +33,12 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 from ptxvm.machine.texture_surface import Touched
 from ptxvm.machine.texture_unit import Watched
 
-AT_ONCE = frozenset({"malloc", "__assertfail"})  # which refuse no lane, or stop all
-PATIENCE = 500  # turns
+AT_ONCE = frozenset({"malloc", "__assertfail"})  # these refuse no lane, or stop all
+PATIENCE = 500  # failed polls
 
 
 class Watching:
-    """What the watched cohorts of a launch share: the watcher, the objects, and where addresses come from."""
+    """The state that all watched cohorts of a launch share: the watcher, the objects, the provenance of addresses."""
 
     def __init__(self, watcher: Watcher, images: Images, objects: Objects, provenance: dict[PtxFunction, Provenance]) -> None:
         self.watcher, self.images, self.objects = watcher, images, objects
@@ -46,7 +46,7 @@ class Watching:
 
 
 class WatchedCohort(Cohort):
-    """Tells a watcher what its lanes do."""
+    """A cohort that reports to a watcher."""
 
     mem: WatchedMemory
     watcher: Watcher
@@ -56,7 +56,7 @@ class WatchedCohort(Cohort):
         super().__init__(inputs, WatchedMemory)
 
     def watch(self, watching: Watching, schedule: Schedule, scene: Scene) -> None:
-        """From now on."""
+        """Report to a watcher from now on."""
         self.watcher, self.images = watching.watcher, watching.images
         self.schedule, self.scene = schedule, scene
         self.on_images: dict[tuple[TextureAccess, int, int], Access] = {}
@@ -71,7 +71,7 @@ class WatchedCohort(Cohort):
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
     def texture(self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[Any]]) -> list[PerLane]:
-        """Tell what is read and written of images; where a lane is refused, go on without it, whose values are 0."""
+        """Report accesses to images; a refused lane goes on without its access, and gets zeros."""
         count = self.layout.count(lanes)
         every = self.layout.every(lanes)
         work = access.work if isinstance(access.work, Watched) else None
@@ -96,7 +96,7 @@ class WatchedCohort(Cohort):
         return found
 
     def tell_image(self, access: TextureAccess, work: Watched, lanes: LaneNumbers, touched: Touched) -> None:
-        """Tell of the bytes of an image."""
+        """Report the accessed bytes of an image."""
         how = self.on_images.get((access, touched.element, touched.count))
         if how is None:
             attributes = AccessAttributes(proxy=work.proxy)
@@ -111,7 +111,7 @@ class WatchedCohort(Cohort):
     # ── asynchronous copies, mbarriers ──────────────────────────────────────────────────
 
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
-        """Tell what the copies are going to read and to write."""
+        """Report the reads and writes that the copies will do."""
         for size in np.unique(given[given > 0]).tolist():
             some = np.flatnonzero(given == size)
             for access, offset in copying.reads(size):
@@ -121,19 +121,19 @@ class WatchedCohort(Cohort):
             self.watcher.copying(copying.target, those, allocation, offsets, "write")
 
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
-        """Tell of it."""
+        """Report new groups of copies."""
         self.watcher.grouped(self.threads[lanes], kind)
 
     def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
-        """Tell of it."""
+        """Report waits for groups of copies."""
         self.watcher.awaited(self.threads[lanes], groups, kind, reading=reading)
 
     def arrival_posted(self, lanes: LaneNumbers) -> None:
-        """Tell of it."""
+        """Report arrivals that follow copies."""
         self.watcher.posted(self.threads[lanes])
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
-        """Tell of the lanes for which it is over."""
+        """Report the lanes that have found the phase over; raise a deadlock where no phase can end."""
         every = self.layout.every(lanes)
         asked = np.broadcast_to(True if guard is None else guard, len(every))
         found = np.flatnonzero(asked & over)
@@ -148,7 +148,7 @@ class WatchedCohort(Cohort):
                 self.watcher.phase_over(access, those, allocation, offsets)
 
     def state_asked(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, state: PerLane) -> None:
-        """Tell of the states."""
+        """Report tests of an mbarrier's phase by its states."""
         every = self.layout.every(lanes)
         chosen = np.arange(len(every)) if guard is None else np.flatnonzero(np.broadcast_to(guard, len(every)))
         states = np.broadcast_to(state, len(every))[chosen].view(np.uint64)
@@ -156,7 +156,7 @@ class WatchedCohort(Cohort):
             self.watcher.asked(access, those, allocation, offsets, states[position])
 
     def stuck(self) -> bool:
-        """Do all live lanes wait, for barriers or the phases of mbarriers, and will nothing else happen?"""
+        """Do all live lanes wait at barriers or for phases of mbarriers, with no copy under way?"""
         waits = self.mem.polling.lanes | ~self.alive
         pools = [*self.schedule.warps.pools.values(), *(b.waiting for b in self.schedule.barriers.barriers.values())]
         for waiting in (each for pool in pools for each in pool):
@@ -164,28 +164,28 @@ class WatchedCohort(Cohort):
         return bool(waits.all()) and not self.copies.under_way
 
     def hopeless(self) -> str:
-        """The threads that wait for a phase that does not end."""
+        """The message for threads that wait for a phase that cannot end."""
         count = int(np.count_nonzero(self.mem.polling.lanes & self.alive))
         return f"no thread can go on: {plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
 
     # ── values ──────────────────────────────────────────────────────────────────────────
 
     def allocate_stack(self, bound: Bound, lanes: Lanes, guard: Guard, size: PerLane, alignment: PerLane) -> PerLane:
-        """A block, which has no value yet."""
+        """A block of `alloca`, which is unset."""
         start = super().allocate_stack(bound, lanes, guard, size, alignment)
         if self.shadow is not None:
             self.shadow.allocated(lanes, guard, start, size)
         return start
 
     def restore_stack(self, lanes: Lanes, guard: Guard, end: PerLane) -> PerLane:
-        """Blocks are no more."""
+        """Free blocks of `alloca`."""
         old = super().restore_stack(lanes, guard, end)
         if self.shadow is not None:
             self.shadow.restored(lanes, self.stack_pointer(lanes))
         return old
 
     def answered(self, name: str, target: Place, lanes: Lanes, answer: PerLane) -> None:
-        """A function of the device has given its result a value."""
+        """A function of the device has written its result: it is set, and `malloc`'s is tagged."""
         self.shadow.passed(None, target, lanes)
         if name == "malloc":
             blocks = [self.memory.table.find(address) for address in answer.tolist()]
@@ -194,7 +194,7 @@ class WatchedCohort(Cohort):
     # ── order ───────────────────────────────────────────────────────────────────────────
 
     def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
-        """Tell of it."""
+        """Report a fence."""
         if guard is not None:
             _, lanes = self.layout.chosen(lanes, guard)
             if lanes is not None and not len(lanes):
@@ -202,11 +202,11 @@ class WatchedCohort(Cohort):
         self.watcher.fenced(self.mem.threads_of(lanes), order, scope)
 
     def all_met(self) -> None:
-        """Tell of it."""
+        """Report that all lanes have met at the barriers of their CTAs."""
         self.watcher.met(self.first, len(self.layout.ctas))
 
     def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
-        """Tell of it, barrier by barrier."""
+        """Report `bar.arrive`, barrier by barrier."""
         before = len(self.arrivals)
         super().arrive(bound, lanes, guard, number, threads)
         for _, those, numbers, _ in self.arrivals[before:]:
@@ -215,18 +215,18 @@ class WatchedCohort(Cohort):
                 self.watcher.arrived(self.barrier(key // 16, key % 16), self.threads[those[keys == key]])
 
     def barrier_opened(self, cta: int, number: int, waiting: Sequence[Waiting]) -> None:
-        """Report which threads waited where."""
+        """Report the released threads, by the instruction at which they waited."""
         groups = [(self.schedule.last(each.key), self.threads[each.lanes]) for each in waiting]
         self.watcher.opened(self.barrier(cta, number), groups)
 
     def barrier(self, cta: int, number: int) -> tuple[int, int]:
-        """What a barrier is known by: the first thread of the CTA, and its number."""
+        """The key of a barrier: the first thread of its CTA, and its number."""
         return self.first + cta * self.layout.threads, number
 
     # ── functions of the device, and what cannot go on ──────────────────────────────────
 
     def ask(self, name: str, function: Function, lanes: LaneNumbers, arguments: Sequence[PerLane]) -> PerLane:
-        """Ask for lane after lane, where one may be refused that those behind it do not wait for; its answer is 0."""
+        """Call a function of the device lane by lane where it may refuse a lane; a refused lane gets 0."""
         if name in AT_ONCE:
             return super().ask(name, function, lanes, arguments)
         if name == "free":
@@ -236,7 +236,7 @@ class WatchedCohort(Cohort):
         return np.array([0 if each is None else int(each[0]) for each in answers], given[0].dtype) if given else None
 
     def ask_one(self, function: Function, lane: PerLane, arguments: Sequence[PerLane]) -> PerLane:
-        """Ask for one lane; None where there is no answer."""
+        """Call a function of the device for one lane; None where it is refused."""
         bound = self.calling
         assert bound is not None  # noqa: S101 - for mypy; a function is called by an instruction
         try:
@@ -246,7 +246,7 @@ class WatchedCohort(Cohort):
             return None
 
     def free(self, function: Function, cohort: Caller, lane: PerLane, arguments: Sequence[PerLane]) -> PerLane:
-        """Free a block, but not one that has come to the place of the block which is meant."""
+        """Free a block; refuse a block that has been freed before, even where another block has its address."""
         (address,) = arguments[0].tolist()
         gone = self.shadow.objects.replaced(int(self.shadow.demanded[lane[0]])) if self.shadow is not None else None
         if gone is not None and gone.start == address:
@@ -255,28 +255,28 @@ class WatchedCohort(Cohort):
         return function(cohort, lane, arguments)
 
     def abandoned(self, fault: Fault, bound: Bound, lanes: Lanes) -> bool:
-        """Tell of it."""
+        """Report that lanes cannot go on."""
         return self.watcher.refused(fault, bound, int(self.threads[0 if lanes is None else lanes[0]]))
 
     def allocated(self, bound: Bound, lanes: LaneNumbers, addresses: PerLane) -> None:
-        """Tell of the blocks."""
+        """Report the blocks."""
         got = np.flatnonzero(addresses)
         blocks = [self.memory.table.find(address) for address in addresses[got].tolist()]
         self.watcher.allocated(bound, self.threads[lanes[got]], [block for block in blocks if block is not None])
 
     def barrier_joined(self, cta: int, number: int, lanes: LaneNumbers, count: int | None, bound: Bound) -> None:
-        """Report which lanes came."""
+        """Report the lanes that arrived at a barrier."""
         self.watcher.joined(self.barrier(cta, number), bound, self.threads[lanes], count)
 
     def collective(self, bound: Bound, lanes: Lanes, masks: PerLane) -> None:
-        """Report the lanes that are named."""
+        """Report the lanes that arrived at a collective, with their masks."""
         self.came[bound.i.mnemonic] = bound
         count = self.layout.count(lanes)
         gone = self.layout.warp_bits(~self.alive, lanes)
         self.watcher.named(bound, self.mem.threads_of(lanes), np.broadcast_to(masks, count), gone)
 
     def lanes_meant(self, bound: Bound, lanes: Lanes, guard: Guard, lane: PerLane) -> None:
-        """Tell of lanes that read what no lane gives."""
+        """Report lanes that read the value of a lane that takes no part."""
         layout, count = self.layout, self.layout.count(lanes)
         members = np.broadcast_to(at(self.members, lanes), count)
         absent = members >> (np.broadcast_to(lane, count) & np.uint32(31)).astype(np.uint32) & np.uint32(1) == 0
@@ -289,13 +289,13 @@ class WatchedCohort(Cohort):
             self.watcher.meant(bound, self.threads[numbers], np.broadcast_to(lane, count)[where], members[where], gone)
 
     def lanes_missed(self, mnemonic: str, lanes: LaneNumbers) -> None:
-        """Report the lanes that are named: some may have ended after they came."""
+        """Report the masks again: some lanes may have ended after the arrival."""
         if len(lanes):
             gone = self.layout.warp_bits(~self.alive, lanes)
             self.watcher.named(self.came[mnemonic], self.threads[lanes], self.members[lanes], gone)
 
     def warps_met(self, mnemonic: str, lanes: Lanes) -> None:
-        """Tell of it, group by group of the lanes that named each other."""
+        """Report the lanes that have met, in groups of equal masks."""
         members, layout = at(self.members, lanes), self.layout
         if lanes is None and bool((members == layout.warp_bits(self.alive, None)).all()):
             self.watcher.all_warps_met(mnemonic, self.first, len(layout.ctas))

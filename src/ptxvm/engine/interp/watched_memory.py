@@ -1,6 +1,6 @@
-"""Memory of watched lanes: each access is reported to the watcher, and a refused lane goes on without its access.
+"""Memory of watched lanes: every access is reported to the watcher, and a refused lane goes on without its access.
 
-An access is held to the variable or block that its address comes from, where that is known.
+Where the provenance of an address is known, its access must stay in that variable or block.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 
 @dataclass(slots=True)
 class Polling:
-    """The lanes that poll an mbarrier whose phase is not over, and how many polls have failed since anything else happened."""
+    """The lanes that poll an mbarrier whose phase is not over, and the number of failed polls since the last other event."""
 
     lanes: PerLane
     fruitless: int = 0
@@ -36,7 +36,7 @@ def bit_patterns(values: PerLane) -> PerLane:
 
 
 class WatchedMemory(LaneMemory):
-    """Reports accesses; `variables` are those that instructions must not leave."""
+    """Memory that reports accesses; `variables` are those that accesses of instructions must not leave."""
 
     cohort: Cohort
     watcher: Watcher
@@ -62,7 +62,7 @@ class WatchedMemory(LaneMemory):
     def gather(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
         """Load, and report it; a refused lane gets 0."""
         try:
-            if "asynchronous" not in access.attributes:  # such a copy was checked when it began
+            if "asynchronous" not in access.attributes:  # an asynchronous copy was checked when it began
                 self.keep_to_object(access, lanes, address)
             value = super().gather(access, lanes, address)
         except PlacedFault as fault:
@@ -94,7 +94,7 @@ class WatchedMemory(LaneMemory):
             self.watcher.wrote(access, threads, allocation, offsets, left and left.of(position))
 
     def left(self, access: Access, lanes: Lanes, address: PerLane, values: Sequence[PerLane]) -> Left:
-        """What a store has left: lanes that stored to one address find the value of the last of them."""
+        """The values in memory after a store: of several lanes at one address, the last one's."""
         shape = access.count, self.layout.count(lanes)
         held = np.reshape(super().gather(access, lanes, address), (access.count, -1))
         bits = bit_patterns(np.broadcast_to(held, shape))
@@ -123,7 +123,7 @@ class WatchedMemory(LaneMemory):
         return old
 
     def report_update(self, access: Access, lanes: Lanes, address: PerLane, swapped: PerLane) -> None:
-        """Report an atomic; of a compare-and-swap, the lanes that have not `swapped` only read."""
+        """Report an atomic; the lanes of a compare-and-swap that failed only read."""
         if swapped is not None and not np.all(swapped):
             every, failed = self.layout.every(lanes), np.flatnonzero(~swapped)
             for allocation, threads, offsets in self.touched(access, every[failed], spread(address, failed)):
@@ -138,7 +138,7 @@ class WatchedMemory(LaneMemory):
     # ── refusals ────────────────────────────────────────────────────────────────────────
 
     def reachable(self, access: Access, lanes: LaneNumbers, address: PerLane, *, writing: bool) -> PerLane:
-        """Report what is refused; the positions of the other lanes."""
+        """The positions of the lanes whose access is in bounds; the others are reported."""
         try:
             self.keep_to_object(access, lanes, address, writing=writing)
             return super().reachable(access, lanes, address, writing=writing)
@@ -146,19 +146,19 @@ class WatchedMemory(LaneMemory):
             return self.without(fault, access, lanes, address, writing=writing)
 
     def without(self, fault: PlacedFault, access: Access, lanes: Lanes, address: PerLane, *, writing: bool = False) -> PerLane:
-        """The positions of the lanes that are in bounds, where the watcher lets them go on."""
+        """Report a refused access; the positions of the lanes that are in bounds."""
         self.refuse(fault, access)
         good = self.fitting(access, lanes, address, writing=writing).copy()
         good[fault.lane == self.layout.every(lanes)] = False
         return np.flatnonzero(good)
 
     def refuse(self, fault: PlacedFault, access: Access) -> None:
-        """Report a refused access; raise it where the watcher does not take it."""
+        """Report a refused access; raise it where the watcher does not accept it."""
         if not self.watcher.refused(self.schedule.fault(fault), access.bound, int(self.threads[fault.lane])):
             raise fault
 
     def fitting(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> PerLane:
-        """Which lanes would be in bounds, of memory and of the object?"""
+        """Which lanes are in bounds, of memory and of their objects?"""
         good = super().fitting(access, lanes, address, writing=writing)
         if (variable := self.variable_of(access)) is not None:
             good = good & ~self.outside_variable(variable, access, lanes, address)[0]
@@ -168,12 +168,12 @@ class WatchedMemory(LaneMemory):
     # ── the objects of addresses ────────────────────────────────────────────────────────
 
     def variable_of(self, access: Access) -> Variable | None:
-        """The variable that an access must not leave, where that is known."""
+        """The variable that an access must not leave; None where it is unknown."""
         variable = self.variables.get(access.bound)
         return variable if variable is not None and access.space in ("generic", variable.space) else None
 
     def keep_to_object(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool = False) -> None:
-        """Refuse an access that has left the variable or block which its address comes from."""
+        """Refuse an access outside the variable or block that its address comes from."""
         wrong = self.outside_object(access, lanes, address, writing=writing)
         if wrong is not None and wrong.any():
             first = int(np.argmax(wrong))
@@ -186,7 +186,7 @@ class WatchedMemory(LaneMemory):
             self.keep_to_variable(variable, access, lanes, address, writing=writing)
 
     def outside_object(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> PerLane:
-        """Which lanes have left the objects of their addresses?  None where no object is known."""
+        """Which lanes are outside the objects of their addresses?  None where no object is known."""
         if self.cohort.shadow is None:
             return None
         tags = self.cohort.shadow.tags_held(access, lanes, writing=writing)
@@ -197,7 +197,7 @@ class WatchedMemory(LaneMemory):
         return self.cohort.shadow.objects.strays(self.cohort, access, every, places, tags)
 
     def keep_to_variable(self, variable: Variable, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> None:
-        """Refuse an access that has left the variable which its address comes from."""
+        """Refuse an access outside the variable that its address comes from."""
         wrong, within = self.outside_variable(variable, access, lanes, address)
         if wrong.any():
             lane = int(np.argmax(wrong))
@@ -207,7 +207,7 @@ class WatchedMemory(LaneMemory):
             raise located(fault, access, lanes)
 
     def outside_variable(self, variable: Variable, access: Access, lanes: Lanes, address: PerLane) -> tuple[PerLane, PerLane]:
-        """Which lanes have left the variable, and the offset in it of each."""
+        """Which lanes are outside the variable, and the offset of each in it."""
         count = self.layout.count(lanes)
         window = self.shared if variable.space == "shared" else self.local
         function = access.bound.function
