@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import weakref
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 Text = str | bytes | os.PathLike[str]
 WORTH_A_LOOK = 1 << 16  # threads from which on it pays to compile what looks for them whether a checker is needed
+IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
 
@@ -52,7 +54,8 @@ def check(source: Text, target: str | None = None) -> list[Diagnostic]:
 def load(source: Text, target: str | None = None) -> Module:
     """A module ready to launch, from a path, a text or bytes.
 
-    A string with a line break or a semicolon is a text, any other is a path.  Raises `InvalidPTX`, whose
+    A string with a line break or a semicolon is a text, and so is one that is blank or begins with `.version` or a
+    comment; any other is a path.  Raises `InvalidPTX`, whose
     `.diagnostics` has every finding, and `Unsupported` where only instructions that ptxvm lacks stand in the way.
     """
     program, report = analyse(read(source), wanted_target(target))
@@ -82,7 +85,7 @@ def link(modules: Iterable[Module]) -> Module:
 
 def read(source: Text) -> Source:
     """The source that a user means."""
-    if isinstance(source, bytes) or (isinstance(source, str) and (not source or "\n" in source or ";" in source)):
+    if isinstance(source, bytes) or (isinstance(source, str) and IS_TEXT.match(source)):
         return Source(source)
     options.instance("a source", source, (str, os.PathLike), "a path, or PTX as text or bytes")
     return Source.read(os.fspath(source))

@@ -236,6 +236,8 @@ def test_check_takes_what_load_takes(tmp_path: Path) -> None:
             with pytest.raises(FileNotFoundError):
                 take(missing)
     assert ptxvm.check(b"") == ptxvm.check("")
+    for text in (".version 9.5", "  ", "// a comment", "/* a comment */"):
+        assert ptxvm.check(text) == ptxvm.check(text.encode())
 
 
 def test_what_is_shown_of_objects(tmp_path: Path) -> None:
