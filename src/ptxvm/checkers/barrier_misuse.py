@@ -18,7 +18,7 @@ from ptxvm.machine.faults import plural
 
 
 def diverged(groups: Sequence[tuple[Bound, Threads]], scene: Scene) -> Iterator[tuple[Bound, int, str]]:
-    """Warps that did not come whole to one aligned barrier: the instruction, a lane, and what is wrong."""
+    """Warps whose lanes came to an aligned barrier only in part: the instruction, a lane, and the message."""
     size = scene.shape.threads
     together: dict[Bound, list[Threads]] = {}
     for bound, threads in groups:
@@ -37,7 +37,7 @@ def diverged(groups: Sequence[tuple[Bound, Threads]], scene: Scene) -> Iterator[
 
 @dataclass(slots=True)
 class Expected:
-    """What the first threads at a barrier said of it, and the threads that have come."""
+    """The count and kind of the first arrival at a barrier in a phase, and the threads that have come."""
 
     count: int | None
     line: int
@@ -46,13 +46,13 @@ class Expected:
 
 
 def described(bound: Bound) -> str:
-    """What comes to a barrier."""
+    """The kind of an arrival: a reduction, or none."""
     operation = reduction(bound.i)
     return f"a reduction (.red.{operation})" if operation else "no reduction"
 
 
 class BarrierCounts:
-    """The counts with which threads come to the barriers of their CTAs (PTX 9.7.13.1)."""
+    """The thread counts with which instructions arrive at the barriers of a CTA (PTX 9.7.13.1)."""
 
     def __init__(self) -> None:
         self._expected: dict[Any, Expected] = {}
@@ -60,7 +60,7 @@ class BarrierCounts:
     def joined(
         self, key: BarrierKey, how: str, line: int, threads: Threads, count: int | None, size: int
     ) -> Iterator[tuple[str, str]]:
-        """Threads of a CTA of some size come to a barrier: what is wrong with how they do, and with their count."""
+        """Threads arrive at a barrier, in a CTA of `size` threads: findings about the kind of arrival and about the count."""
         first = self._expected.setdefault(key, Expected(count, line, how))
         again = not first.come.isdisjoint(threads.tolist())
         first.come.update(threads.tolist())
@@ -85,7 +85,7 @@ class BarrierCounts:
         return f"a warp comes twice to barrier {number} in one phase, before the others have come" if again else ""
 
     def opened(self, key: BarrierKey, size: int) -> str:
-        """The next phase begins: what is to be said where some threads had ended of a CTA all of which the barrier is for."""
+        """A phase ends: the finding if the barrier is for the whole CTA, and some threads of the CTA had ended."""
         first = self._expected.pop(key, None)
         if first is None or first.count is not None or len(first.come) >= size:
             return ""
@@ -96,9 +96,9 @@ class BarrierCounts:
 
 
 def misnamed(bound: Bound, masks: Masks, lanes: npt.NDArray[np.int64], gone: Masks) -> Iterator[tuple[str, int, str]]:
-    """What is wrong with the masks of lanes that come to a collective: its kind, the position of a lane, and what.
+    """Findings about the member masks of lanes at a collective: the kind, the position of a lane, and the message.
 
-    `gone` has a bit for each lane of the warp that has ended, which `bar.warp.sync` must not name (PTX 9.7.13.2).
+    `gone` has a bit for each ended lane of the warp; `bar.warp.sync` must not name such a lane (PTX 9.7.13.2).
     """
     own = masks >> lanes.astype(np.uint32) & np.uint32(1)
     for n in np.flatnonzero(own == 0).tolist()[:1]:
@@ -113,12 +113,12 @@ def misnamed(bound: Bound, masks: Masks, lanes: npt.NDArray[np.int64], gone: Mas
 
 
 def needs_whole_warps(bound: Bound) -> bool:
-    """Does a collective name all lanes by itself, as those on matrices do (PTX 9.7.14)?"""
+    """Does the collective imply all lanes, as matrix instructions do (PTX 9.7.14)?"""
     return "membermask" not in bound.operands
 
 
 def whole(masks: Masks, threads: Threads, gone: Masks, size: int) -> Iterator[tuple[str, int, str]]:
-    """What is wrong with lanes, of a CTA of some size, that come to a collective for whole warps."""
+    """Findings about lanes at a collective for whole warps, in a CTA of `size` threads."""
     missing = masks & (gone | ~present(threads, size))
     for n in np.flatnonzero(missing).tolist()[:1]:
         said = f"this needs all {WARP} lanes of the warp, and some have ended or are none of the CTA: {int(missing[n]):#010x}"
@@ -126,13 +126,13 @@ def whole(masks: Masks, threads: Threads, gone: Masks, size: int) -> Iterator[tu
 
 
 def present(threads: Threads, size: int) -> Masks:
-    """The lanes that the warps of some threads of a CTA have."""
+    """The mask of existing lanes in the warp of each thread, in a CTA of `size` threads."""
     lanes = np.minimum(size - threads // WARP * WARP, WARP)
     return ((np.int64(1) << lanes) - 1).astype(np.uint32)
 
 
 def absent(threads: Threads, lanes: Masks, members: Masks, gone: Masks, size: int) -> str:
-    """Why the first of some threads of a CTA must not read what a lane gave."""
+    """The reason why the first of these threads must not read the value of its source lane."""
     lane, bit = int(lanes[0]) % WARP, 1 << int(lanes[0]) % WARP
     if not int(present(threads, size)[0]) & bit:
         why = f"which is none of the {size} threads of the CTA"

@@ -1,4 +1,4 @@
-"""The watcher of a checked launch: passes events to the checks, and collects their findings."""
+"""The observer of a checked launch: passes events to the checks, and collects their findings."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from ptxvm.machine.events import (
 from ptxvm.machine.faults import plural
 from ptxvm.machine.streams import StreamLaunch
 
-WINDOW_GRAIN = 256  # windows begin at multiples of this in their allocation
+WINDOW_GRAIN = 256  # windows begin at multiples of this offset in their allocation
 CHECKS = ("memory", "init", "sync", "race")
 
 
 class Checker:
-    """Watches the runs of a launch, for some of `CHECKS`."""
+    """Observes the runs of a launch, for some of `CHECKS`."""
 
     def __init__(
         self,
@@ -56,37 +56,37 @@ class Checker:
         others: Sequence[StreamLaunch] = (),
         allowed: Collection[str] = (),
     ) -> None:
-        """`turn` is the launch among those on streams, `others` are those under way, `allowed` the codes to say nothing of."""
+        """`turn` is this launch on its stream, `others` are the launches under way, `allowed` the codes to suppress."""
         self.checks, self.allowed = frozenset(checks), frozenset(allowed)
         self.turn, self.others = turn, list(others)
         self._footprint: Footprint | None = None
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
         self._seen: set[tuple[Any, ...]] = set()
-        self._equal: dict[tuple[Any, ...], Finding] = {}  # races of equal values, by their places
+        self._equal: dict[tuple[Any, ...], Finding] = {}  # races of equal values, by instructions and state space
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
         self._mbarriers: Mbarriers | None = None
 
-    # ── what is watched ─────────────────────────────────────────────────────────────────
+    # ── what is observed ────────────────────────────────────────────────────────────────
 
     @property
     def follows_registers(self) -> bool:
-        """Registers are part of `init`."""
+        """The check `init` follows registers."""
         return "init" in self.checks
 
     @property
     def follows_values(self) -> bool:
-        """A race of writes that store the same value is told apart."""
+        """The check `race` follows values: it distinguishes races of writes that store the same value."""
         return "race" in self.checks
 
     @property
     def follows_variables(self) -> bool:
-        """Their bounds are part of `memory`."""
+        """The check `memory` follows the bounds of variables."""
         return "memory" in self.checks
 
     def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int]) -> None:
-        """Threads have read a register, or another value, that has no value."""
+        """Threads have read a register, or another value, that is not initialised."""
         place = self.scenes.place(bound, int(threads[0]))
         what = "a value" if not register else f"register {register}" if register[0] != "'" else f"the argument {register}"
         said = f"reading {what}, " + (
@@ -95,21 +95,21 @@ class Checker:
         self._add("uninitialised-read", said, bound, Party("read", place, where=what))
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
-        """Which bytes have no value."""
+        """The bytes without a value."""
         return self._init.missing(allocation, offsets, size) if self._init is not None else None
 
     def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
-        """Bytes have a value, or have none."""
+        """Some bytes receive a value, others lose theirs."""
         if self._init is not None:
             self._init.lost(allocation, offsets, missing)
 
     def given(self, source: Allocation, target: Allocation) -> None:
-        """The parameters of a grid are what its parent has left in a buffer."""
+        """A grid takes its parameters from a buffer that its parent has filled."""
         if self._init is not None:
             self._init.given(source, target)
 
     def launched(self, fresh: Collection[Allocation]) -> None:
-        """The launch begins; `fresh` is the memory that has no value yet."""
+        """The launch begins; `fresh` is memory without a value."""
         self._fresh = set(fresh)
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
@@ -121,7 +121,7 @@ class Checker:
             if self.turn is not None and self.turn.followed and self._footprint is None:
                 self._footprint = self.turn.left = Footprint(self.turn, self.scenes, report=self._freed_in_use)
         if self._footprint is not None:
-            self._footprint.scenes = self.scenes  # those of the last run, in which grids have the same numbers
+            self._footprint.scenes = self.scenes  # the scenes of the last run; all runs number grids alike
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
         self._leaks = Leaks()
@@ -177,14 +177,14 @@ class Checker:
             self._race.signalled(access, threads, allocation, offsets, words)
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads have found that a phase of an mbarrier is over."""
+        """Threads have found a phase of an mbarrier over."""
         if self._mbarriers is not None:
             self._mbarriers.phase_over(allocation, offsets)
         if self._race is not None:
             self._race.phase_over(access, threads, allocation, offsets)
 
     def asked(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, states: Words) -> None:
-        """Threads ask whether a phase of an mbarrier is over, by the states that arrivals gave."""
+        """Threads test a phase of an mbarrier with the state that an arrival returned."""
         if self._mbarriers is not None:
             self._mbarriers.asked(access, threads, allocation, offsets, states)
 
@@ -196,7 +196,7 @@ class Checker:
             self._race.copying(access, threads, allocation, offsets, operation)
 
     def grouped(self, threads: Threads, kind: str) -> None:
-        """Threads have made groups of copies."""
+        """Threads have completed groups of copies."""
         if self._race is not None:
             self._race.grouped(threads, kind)
 
@@ -206,7 +206,7 @@ class Checker:
             self._race.awaited(threads, left, kind, reading=reading)
 
     def posted(self, threads: Threads) -> None:
-        """The end of copies is going to be signalled."""
+        """An mbarrier will signal the end of copies."""
         if self._race is not None:
             self._race.posted(threads)
 
@@ -216,7 +216,7 @@ class Checker:
             self._race.fenced(threads, order, scope)
 
     def met(self, first: int, ctas: int) -> None:
-        """All threads of some CTAs have met."""
+        """All threads of some CTAs have met at a barrier."""
         if self._race is not None:
             self._race.met(first, ctas)
 
@@ -250,7 +250,7 @@ class Checker:
                 self._add(kind, said, bound, Party("barrier", place))
 
     def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
-        """Lanes come to a collective of their warp."""
+        """Lanes have come to a collective of their warp."""
         if "sync" in self.checks:
             scene = self.scenes.of(int(threads[0]))
             within = (threads - scene.first) % scene.shape.threads
@@ -263,29 +263,29 @@ class Checker:
                 self._add(kind, said, bound, Party("collective", scene.place(bound, int(threads[position]))))
 
     def meant(self, bound: Bound, threads: Threads, lanes: Masks, members: Masks, gone: Masks) -> None:
-        """Lanes read what some lanes gave that take no part."""
+        """Lanes have read from lanes that take no part in the collective."""
         if "sync" in self.checks:
             scene = self.scenes.of(int(threads[0]))
             said = absent((threads - scene.first) % scene.shape.threads, lanes, members, gone, scene.shape.threads)
             self._add(UNDEFINED_LANE, said, bound, Party("collective", scene.place(bound, int(threads[0]))))
 
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
-        """Lanes that meet at a collective gave different masks."""
+        """Lanes at a collective gave different masks."""
         if "sync" in self.checks:
             self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
     def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
-        """Lanes of warps have met at a collective, group by group."""
+        """Lanes of warps have met at a collective, in groups."""
         if self._race is not None:
             self._race.warps_met(mnemonic, groups)
 
     def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
-        """All lanes of all warps of some CTAs have met."""
+        """All lanes of all warps of some CTAs have met at a collective."""
         if self._race is not None:
             self._race.all_warps_met(mnemonic, first, ctas)
 
     def ended(self, allocation: Allocation) -> None:
-        """The shared or local memory of some CTAs is no more."""
+        """The shared or local memory of some CTAs has ended."""
         if self._race is not None:
             self._race.ended(allocation)
         if self._init is not None:
@@ -293,7 +293,7 @@ class Checker:
         if self._mbarriers is not None:
             self._mbarriers.ended(allocation)
 
-    # ── grids that kernels launch ───────────────────────────────────────────────────────
+    # ── device-side launches ────────────────────────────────────────────────────────────
 
     def launches(self, grid: int, thread: int) -> None:
         """A thread has launched a grid."""
@@ -301,31 +301,31 @@ class Checker:
             self._race.launches(grid, thread)
 
     def child_begins(self, scene: Scene, after: Sequence[int]) -> None:
-        """A grid begins."""
+        """A launched grid begins."""
         self.scenes.add(scene)
         self._running.append(scene)
         if self._race is not None:
             self._race.child_begins(scene, after)
 
     def child_ends(self, grid: int) -> None:
-        """A grid has ended."""
+        """A launched grid has ended."""
         self._running = [scene for scene in self._running if scene.grid != grid]
         if self._race is not None:
             self._race.child_ends(grid)
 
     def waited(self, threads: Threads, grids: Sequence[int]) -> None:
-        """Threads have waited for grids."""
+        """Threads have waited for launched grids."""
         if self._race is not None:
             self._race.waited(threads, grids)
 
     # ── the heap, and the end ───────────────────────────────────────────────────────────
 
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
-        """Threads have got blocks of the heap."""
+        """Threads have allocated blocks of the heap."""
         self._leaks.allocated(bound, threads, blocks)
 
     def unlaunched(self, bound: Bound, threads: Threads, buffers: Sequence[Allocation]) -> None:
-        """Buffers of launches were not used."""
+        """Parameter buffers of device-side launches were not used."""
         if "memory" in self.checks:
             count, size = len(buffers), sum(buffer.size for buffer in buffers)
             what = f"{plural(count, 'buffer')} for the parameters of a launch ({plural(size)} in all)"
@@ -335,7 +335,7 @@ class Checker:
             self._add("leak", said, bound, party, "global")
 
     def finished(self, allocations: Sequence[Allocation]) -> None:
-        """The grid has ended: compare it with those beside it; what it has not freed and lost is leaked."""
+        """The grid has ended: compare it with concurrent launches, and report heap blocks that are out of reach."""
         if self._footprint is not None:
             compare_with_others(self._footprint, self.others, self._clashed)
         if "memory" not in self.checks:
@@ -350,7 +350,7 @@ class Checker:
             self._add("leak", said, lost.bound, party, "global")
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
-        """Something is wrong: it is a finding, and what can go on does."""
+        """Report a fault as a finding; execution continues where it can."""
         if bound is not None:
             party = Party("access", self.scenes.place(bound, thread), fault.address or 0)
             self._add(fault.kind, fault.message, bound, party)
@@ -362,7 +362,7 @@ class Checker:
             ))  # fmt: skip
         return True
 
-    # ── what is found ───────────────────────────────────────────────────────────────────
+    # ── findings ────────────────────────────────────────────────────────────────────────
 
     def _raced(self, race: Race) -> None:
         bounds = [site.bound for site in race.sites]
@@ -393,7 +393,7 @@ class Checker:
         self._keep(key, finding, bounds)
 
     def _freed_in_use(self, marks: Marks, site: Site, thread: int, address: int) -> None:
-        """The host frees what the launch may still use."""
+        """The host frees memory that the launch may still use."""
         place = self.scenes.place(site.bound, thread)
         offset = address - marks.allocation.start
         party = Party(site.described, place, address, offset, site.size, marks.where, site.strength)
@@ -448,7 +448,7 @@ class Checker:
         self._keep((kind, id(bound)), finding, [bound])
 
     def _keep(self, key: tuple[Any, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:
-        """Once for each pair of places, unless it is allowed, or a comment at one of them allows it."""
+        """Keep one finding for each key; drop it if its code is allowed, by the caller or by a comment at an instruction."""
         if key not in self._seen:
             self._seen.add(key)
             if finding.code in self.allowed or any(finding.code in allowed_at(bound) for bound in bounds):
@@ -458,7 +458,7 @@ class Checker:
             self.findings.append(made)
 
     def _located(self, scene: Scene, allocation: Allocation, offset: int) -> tuple[str, int]:
-        """What a byte is in, and its offset there: in the own window of a CTA or thread, or in the allocation."""
+        """The object that contains a byte, and the offset in it: a window of a CTA or thread, or the allocation."""
         if allocation.home is None:
             return str(allocation), offset - (allocation.start - allocation.origin)
         within = offset % (-(-max(allocation.window, 1) // WINDOW_GRAIN) * WINDOW_GRAIN)
@@ -473,7 +473,7 @@ class Checker:
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Some bytes and their verb: `byte 3 has`, `bytes 1 to 3 have`, `bytes 1, 4 to 7 have`."""
+    """Bytes and a verb: `byte 3 has`, `bytes 1 to 3 have`, `bytes 1, 4 to 7 have`."""
     runs: list[list[int]] = []
     for n in numbers:
         if runs and runs[-1][-1] == n - 1:
@@ -485,11 +485,11 @@ def listed(numbers: Sequence[int]) -> str:
 
 
 def span(bound: Bound) -> Span:
-    """Where an instruction stands."""
+    """The span of an instruction in the source."""
     return Span(bound.node.start, bound.node.end)
 
 
 def column(bound: Bound) -> int:
-    """The column where it begins."""
+    """The column at which an instruction begins."""
     program = bound.function.program if bound.function is not None else None
     return program.source.location(bound.node.start)[1] if program is not None else 1

@@ -1,9 +1,9 @@
 """Vector clocks: what each thread of a grid knows of the others, compressed by CTA and warp.
 
-Every thread has a clock, with which its accesses are stamped.  Thread t *knows* an access of thread u stamped c if
-the access is base-causality-ordered before what t does next (PTX 8.9.5).  A barrier of a whole CTA lets all its threads know
-everything of the CTA: one number per thread, not one per pair.  The same holds for a whole warp.  What is known beyond
-that, by release and acquire or by barriers of some of the threads, is in `Knowledge`.
+Every thread has a clock, which stamps its accesses.  Thread t *knows* an access of thread u with stamp c if the access precedes
+the next operation of t in base causality order (PTX 8.9.5).  After a barrier of a whole CTA, its threads know all accesses of
+the CTA: this takes one number per thread, not one per pair.  The same holds for a whole warp.  `Knowledge` holds the rest: what
+release and acquire, or barriers of some of the threads, make known.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Threads
 
 Ints = npt.NDArray[np.int64]
-FENCED, OFFERED = "fenced", "offered"  # what `fence_order` lets threads carry with them
+FENCED, OFFERED = "fenced", "offered"  # kinds of knowledge that `fence_order` attaches to threads
 Key = int | tuple[str, int, int]
-Knowledge = dict[Key, Ints]  # by the first thread of a CTA: the last clock known of each of its; never changed once made
+Knowledge = dict[Key, Ints]  # by the first thread of a CTA: the last known clock of each of its threads; never modified
 
 
 def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
-    """What two know together."""
+    """The union of two pieces of knowledge."""
     if a is None or a is b:
         return b
     together = dict(a)
@@ -36,23 +36,23 @@ def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
 
 
 class Clocks:
-    """The clocks of the threads of a grid, and of those that it launches."""
+    """The clocks of the threads of a grid and of the grids that it launches."""
 
     def __init__(self, ctas: int, threads: int, packing: Packing) -> None:
         self.grids = Grids(threads, ctas * threads, packing.threads // 2)
         self._limit = packing.stamps
         self.home = self.grids.home
         self.now = np.ones(ctas * threads, np.int64)
-        self.cta_known = np.zeros(ctas * threads, np.int64)  # every access of one's CTA with a stamp up to here is known
-        self.warp_known = np.zeros(ctas * threads, np.int64)  # and of one's warp
+        self.cta_known = np.zeros(ctas * threads, np.int64)  # the thread knows every access of its CTA up to this stamp
+        self.warp_known = np.zeros(ctas * threads, np.int64)  # and of its warp
         self.warps_used = False
-        self._which = np.zeros(ctas * threads, np.int64)  # what else each thread knows, by number; 0 is nothing
+        self._which = np.zeros(ctas * threads, np.int64)  # the number of the further knowledge of each thread; 0 is none
         self._held: dict[int, Knowledge] = {}
         self._parts: dict[tuple[int, str], list[tuple[int, int, Ints]]] = {}
         self._last, self._most = 0, 64
 
     def grow(self, grid: int, ctas: int, threads: int) -> Threads:
-        """One more grid: its threads."""
+        """Add a grid; returns its threads."""
         first = self.grids.threads
         self.grids.add(grid, threads, ctas * threads)
         more = np.zeros(ctas * threads, np.int64)
@@ -65,7 +65,7 @@ class Clocks:
     # ── questions ───────────────────────────────────────────────────────────────────────
 
     def unknown(self, threads: Threads, others: Threads, stamps: Ints) -> npt.NDArray[np.bool_]:
-        """Which of some accesses (of `others`, stamped `stamps`) does each thread not know?"""
+        """Which accesses, of `others` with `stamps`, does each thread not know?"""
         same: npt.NDArray[np.bool_] = self.grids.together(others, threads)
         known = same & (stamps <= self.cta_known[threads])
         if self.warps_used:
@@ -89,13 +89,13 @@ class Clocks:
                     known[mine] = stamps[mine] <= row[others[mine] - cta]
 
     def knows(self, thread: int, other: int, stamp: int) -> bool:
-        """Does a thread know one access?  It knows its own."""
+        """Does a thread know an access?  It knows its own accesses."""
         if thread == other:
             return True
         return not self.unknown(np.array([thread]), np.array([other]), np.array([stamp]))[0]
 
     def differing(self, threads: Threads, groups: Ints) -> Ints:
-        """Of each group of threads two for all those that know the same: what they know, the others do; their positions."""
+        """The positions of at most two threads for each group and state of knowledge; the other threads know the same."""
         home = self.home(threads)
         warps = home << 6 | (threads - home) // WARP
         columns = (self._which[threads], self.warp_known[threads], self.cta_known[threads], warps, groups)
@@ -107,10 +107,10 @@ class Clocks:
         third[2:] = same[1:] & same[:-1]
         return order[~third]
 
-    # ── what is learnt ──────────────────────────────────────────────────────────────────
+    # ── learning ────────────────────────────────────────────────────────────────────────
 
     def snapshot(self, threads: Threads) -> Knowledge:
-        """What some threads of one CTA know together, their own accesses included."""
+        """The joint knowledge of some threads of one CTA, including their own accesses."""
         cta = int(self.home(threads[0]))
         within = threads - cta
         row = np.full(self.grids.size(cta), self.cta_known[threads].max())
@@ -122,7 +122,7 @@ class Clocks:
         return joined(self._further_of(threads), {cta: row})
 
     def all_of(self, grid: int) -> Knowledge:
-        """What the threads of a grid know together, all their accesses included."""
+        """The joint knowledge of the threads of a grid, including all their accesses."""
         threads = self.grids.of(grid)
         size = self.grids.size(threads.start)
         own: Knowledge = {cta: self.now[cta : cta + size].copy() for cta in threads[::size]}
@@ -137,17 +137,17 @@ class Clocks:
         return found
 
     def learn(self, threads: Threads, knowledge: Knowledge) -> None:
-        """Threads learn something; threads that knew the same before share one record."""
+        """Add knowledge to threads; threads with equal knowledge keep sharing one record."""
         before = self._which[threads]
         for number in np.unique(before).tolist():
             self._which[threads[before == number]] = self._hold(joined(self._held.get(number), knowledge))
 
     def number(self, thread: int) -> int:
-        """The number of what a thread knows; another one when it learns more."""
+        """The number of a thread's knowledge; it changes when the thread learns more."""
         return int(self._which[thread])
 
     def part(self, thread: int, kind: str) -> list[tuple[int, int, Ints]]:
-        """What a thread carries of one kind: the group and the CTA of each row."""
+        """The knowledge of one kind that a thread carries: the group, the CTA, and the row of clocks."""
         key = self.number(thread), kind
         if key not in self._parts:
             held = self._held.get(key[0], {})
@@ -155,7 +155,7 @@ class Clocks:
         return self._parts[key]
 
     def _hold(self, knowledge: Knowledge) -> int:
-        """The number of something to know; what no thread knows any more is dropped from time to time."""
+        """Number a piece of knowledge; knowledge that no thread has is dropped from time to time."""
         if len(self._held) > self._most:
             self._held = {n: self._held[n] for n in np.unique(self._which).tolist() if n}
             self._parts.clear()
@@ -165,19 +165,19 @@ class Clocks:
         return self._last
 
     def row(self, threads: Threads, stamps: Ints) -> Knowledge:
-        """What it is to know the accesses of some threads of a CTA up to their stamps, and no more."""
+        """The knowledge of the accesses of some threads of a CTA up to their stamps, and nothing else."""
         cta = int(self.home(threads[0]))
         row = np.zeros(self.grids.size(cta), np.int64)
         np.maximum.at(row, threads - cta, stamps)
         return {cta: row}
 
     def tick(self, threads: Threads | int) -> None:
-        """What these do from now on is not what they did before."""
+        """Advance the clocks of threads: later accesses have new stamps."""
         self.now[threads] += 1
         if int(np.max(self.now[threads])) >= self._limit:
             raise Unsupported(f"the check 'race' of a thread that synchronises {self._limit:,} times")
 
-    # ── meetings ────────────────────────────────────────────────────────────────────────
+    # ── barriers ────────────────────────────────────────────────────────────────────────
 
     def meet_ctas(self, first: int, ctas: int) -> None:
         """All threads of some CTAs have met, CTA by CTA; `first` is the first thread."""
@@ -210,7 +210,7 @@ class Clocks:
                     self._share(np.arange(warp, min(warp + WARP, start + size)), None)
 
     def meet(self, threads: Threads, more: Knowledge | None = None) -> None:
-        """Some threads of a CTA have met, and learn `more` besides."""
+        """Some threads of a CTA have met; they also learn `more`."""
         together = self.snapshot(threads)
         if more is not None:
             together = joined(more, together)
@@ -218,7 +218,7 @@ class Clocks:
         self.tick(threads)
 
     def _share(self, threads: Threads, cta: int | None) -> None:
-        """All of them know what any of them knew; of their own CTA (if given) all is known anyway."""
+        """Each thread learns the further knowledge of all; knowledge of `cta`, if given, is implied and dropped."""
         found = self._further_of(threads)
         if found is not None:
             rest = {other: row for other, row in found.items() if other != cta}

@@ -15,7 +15,7 @@ from ptxvm.machine.events import Access, Offsets, Threads
 
 
 def elements(access: Access, threads: Threads, offsets: Offsets, *more: Records) -> tuple[npt.NDArray[np.int64], ...]:
-    """The scalars of an access, each an operation of its own (PTX 8.2.4): their threads, offsets, and what else is given."""
+    """The scalars of an access, each an operation of its own (PTX 8.2.4): threads, offsets, and the arrays in `more`."""
     if access.count == 1:
         return threads, offsets, *more
     places = offsets[:, None] + np.arange(access.count) * access.type.bytes
@@ -37,7 +37,7 @@ class Communication:
         self.patterns.fence(thread, order, scope)
 
     def passes_on(self, site: int) -> bool:
-        """Can a read-modify-write have something to tell?"""
+        """Can a read-modify-write pass on knowledge?"""
         return self.patterns.active or self.sites[site].order.releases
 
     def collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
@@ -63,7 +63,7 @@ class Communication:
             self.patterns.acquire(thread, location, int(self.sites.scope[site]))
 
     def publish(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, records: Records) -> None:
-        """Strong writes carry what their threads have released to the reads that will observe them."""
+        """Strong writes publish what their threads have released; the reads that observe them will collect it."""
         order, rank, size = self.sites[site].order, int(self.sites.scope[site]), int(self.sites.size[site])
         for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
             place = shadow.number, offset, size
@@ -75,7 +75,7 @@ class Communication:
                 self.fence_order.offer_write(thread, place, rank, received)
 
     def pass_on(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, before: Records, records: Records) -> None:
-        """Read-modify-writes, one after the other, observe and publish."""
+        """Read-modify-writes observe and publish, one after the other."""
         order, rank, reads = self.sites[site].order, int(self.sites.scope[site]), bool(self.sites[site].bound.i.destinations())
         size, last = int(self.sites.size[site]), dict[int, int]()
         for thread, offset, old, mine in zip(

@@ -1,8 +1,8 @@
 """Asynchronous copies as accesses with an order of their own (PTX 8.9.1.1, 9.7.9.25.3).
 
-A copy comes after what its thread did before, and before nothing until the thread waits for its group, or until an mbarrier
-tells of its end.  So it is an access of an *agent*, of which each thread has one: no thread knows its
-accesses, not even its own thread.  Once the thread has waited, they count as its own accesses, made at that time.
+A copy comes after earlier operations of its thread.  It precedes nothing until the thread waits for its group, or until an
+mbarrier signals its end.  So a copy is an access of an *agent*, one for each thread: no thread knows the accesses of an agent,
+not even the agent's own thread.  Once the thread has waited, they count as its own accesses, made at that time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class Begun:
-    """Accesses of copies under way; arrays with an element for each thread."""
+    """The accesses of copies under way; the arrays have an element for each thread."""
 
     shadow: Shadow
     access: Access
@@ -38,7 +38,7 @@ class Begun:
     kind: str = "copies"
 
     def of(self, some: Mask) -> Begun:
-        """Some of them."""
+        """The accesses of some threads."""
         return Begun(
             self.shadow, self.access, self.site, self.writes, self.threads[some], self.offsets[some], self.records[some],
             self.group[some], self.kind,
@@ -57,7 +57,7 @@ class Agents:
         self.grow()
 
     def grow(self) -> None:
-        """There are more threads than there were."""
+        """Add agents for the threads of new grids."""
         if not self.grids.add_agents():
             raise Unsupported(f"the check 'race' of asynchronous copies by more than {self.grids.agents:,} threads")
         more = np.zeros(self.grids.threads - len(self.now), np.int64)
@@ -65,7 +65,7 @@ class Agents:
         self.groups = {kind: np.concatenate([held, more]) for kind, held in self.groups.items()}
 
     def awaited(self, threads: Threads, left: int, kind: str, settle: Callable[[Begun], None], *, reading: bool) -> None:
-        """Threads have waited for all their groups but the last few: settle those copies, or what they read."""
+        """Threads have waited for all but their last `left` groups: settle these copies, or only their reads."""
         waits = np.zeros(self.grids.threads, np.bool_)
         waits[threads] = True
         kept = []
@@ -73,18 +73,18 @@ class Agents:
             done = waits[each.threads] & (each.group < self.groups[kind][each.threads] - left)
             if each.kind == kind and done.any() and not (reading and each.writes):
                 settle(each.of(done))
-                each = each.of(~done)  # noqa: PLW2901 - what is left of it
+                each = each.of(~done)  # noqa: PLW2901 - the rest of it
             if len(each.threads):
                 kept.append(each)
         self.begun = kept
 
     def posted(self, threads: Threads) -> None:
-        """An mbarrier is going to tell of the end of all copies so far."""
+        """An mbarrier will signal the end of all copies so far."""
         for thread in threads.tolist():
             self._posted[thread].append(int(self.now[thread]))
         self.now[threads] += 1
 
     def told(self, threads: Threads) -> Knowledge:
-        """What an mbarrier tells: the copies up to the oldest post of each thread."""
+        """The knowledge that an mbarrier signals: the copies up to the oldest post of each thread."""
         stamps = np.array([self._posted[thread].popleft() for thread in threads.tolist()], np.int64)
         return self.clocks.row(threads + self.grids.agents, stamps)

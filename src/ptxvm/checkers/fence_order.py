@@ -1,12 +1,12 @@
-"""Fence-SC order: which fence.sc precedes which (PTX 8.9.3), as far as a run decides it.
+"""Fence-SC order: the order of fence.sc operations (PTX 8.9.3), as far as a run decides it.
 
-The order of two morally strong fence.sc, F and G, is open unless one way contradicts the run.  It does where F precedes an
-access X in base causality order, X precedes an access Y in communication order, and Y precedes G in base causality order:
-if G came first, Y would precede X in causality order, which Coherence and Causality (8.10.1 and 8.10.6) rule out.  Then F
-synchronizes with G.
+The order of two morally strong fence.sc, F and G, is open unless one order contradicts the run.  Such a contradiction has three
+parts: F precedes an access X in base causality order, X precedes an access Y in communication order, and Y precedes G in base
+causality order.  If G came first, Y would precede X in causality order, which Coherence and Causality (8.10.1 and 8.10.6) rule
+out.  Then F synchronizes with G.
 
-What fences tell travels with what threads know, under keys of its own: `FENCED` are the accesses before the fences that
-precede what a thread does next, `OFFERED` those that its next fence.sc has to know.
+The knowledge of fences travels with the knowledge of threads, under two keys: `FENCED` has the accesses before the fences that
+precede the thread's next operation, `OFFERED` the accesses that its next fence.sc must know.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ptxvm.checkers.clocks import FENCED, OFFERED, Clocks, Knowledge, joined
 from ptxvm.checkers.strength import WIDE
 
 Location = tuple[int, int, int]  # a shadow, the offset of an element and its size
-Reach = tuple[int, bool]  # the CTA of a strong access, and whether its scope has the whole grid
+Reach = tuple[int, bool]  # the CTA of a strong access, and whether its scope includes the whole grid
 Log = dict[Reach, Knowledge]
 
-GRID = -1  # instead of a CTA: fences whose scope has the whole grid
+GRID = -1  # in place of a CTA: fences whose scope includes the whole grid
 
 
 @dataclass(slots=True)
 class Cell:
-    """What accesses of one place tell those that communicate with them."""
+    """The knowledge that accesses to one location offer to later communicating accesses."""
 
     written: Log = field(default_factory=dict)
     read: Log = field(default_factory=dict)
-    last: Knowledge = field(default_factory=dict)  # what the last write told
+    last: Knowledge = field(default_factory=dict)  # the knowledge that the last write offers
     changes: int = 0
     writes: int = 0
 
@@ -43,13 +43,13 @@ class FenceOrder:
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
         self.active = False  # has there been a fence.sc?
-        self._narrow = False  # and one whose scope has not the whole grid?
+        self._narrow = False  # and one whose scope does not include the whole grid?
         self._cells: dict[Location, Cell] = {}
-        self._received: dict[tuple[int, Location], int] = {}  # by thread: the changes when it last looked
-        self._offered: dict[tuple[int, Location], tuple[int, int]] = {}  # what it knew, and the writes, at its last read
+        self._received: dict[tuple[int, Location], int] = {}  # by thread: the value of `changes` at its last access
+        self._offered: dict[tuple[int, Location], tuple[int, int]] = {}  # its knowledge and the writes at its last read
 
     def fence(self, thread: int, scope: Scope) -> None:
-        """A fence.sc comes after those that must precede it, and precedes others by what follows it."""
+        """Record a fence.sc: it learns the accesses that must precede it, and marks its knowledge for later fences."""
         self.active = True
         rank, home = scope.rank, int(self.clocks.home(thread))
         wide = [GRID] if rank >= WIDE else []
@@ -64,9 +64,9 @@ class FenceOrder:
         self.clocks.learn(np.array([thread]), joined(taken, marks))
 
     def receive(self, thread: int, location: Location, rank: int, *, reads: bool, writes: bool) -> Knowledge:
-        """A strong access comes after those that it communicates and is morally strong with: what these tell.
+        """A strong access learns from the earlier accesses that it communicates with, if they are morally strong with it.
 
-        A write comes before an access that reads from it, even if the two race.
+        A write precedes an access that reads from it, even if the two race.  Returns the knowledge that they offer.
         """
         cell = self._cells.get(location)
         if cell is None:
@@ -82,15 +82,15 @@ class FenceOrder:
         return told
 
     def offer_read(self, thread: int, location: Location, rank: int) -> None:
-        """A strong read tells later writes which fences precede it."""
+        """A strong read offers the fences that precede it to later writes."""
         cell = self._cells.setdefault(location, Cell())
         now = self.clocks.number(thread), cell.writes
-        if self._offered.get((thread, location)) != now:  # threads that spin say it once
+        if self._offered.get((thread, location)) != now:  # a thread that spins offers the same only once
             self._offered[thread, location] = now
             self._log(cell, cell.read, thread, rank, self._fenced(thread))
 
     def offer_write(self, thread: int, location: Location, rank: int, received: Knowledge) -> None:
-        """A strong write tells later accesses, also for those that it comes after: coherence order is transitive."""
+        """A strong write offers its fences, and those of the accesses before it: coherence order is transitive."""
         cell = self._cells.setdefault(location, Cell())
         cell.writes += 1
         for log in (cell.written, cell.read):
@@ -109,7 +109,7 @@ class FenceOrder:
             cell.changes += 1
 
     def _strong(self, log: Log, thread: int, rank: int) -> list[Reach]:
-        """Which of the accesses that reach one cell is an access morally strong with?"""
+        """The accesses of a log that are morally strong with an access."""
         home = int(self.clocks.home(thread))
         return [(cta, wide) for cta, wide in log if cta == home or (wide and rank >= WIDE)]
 

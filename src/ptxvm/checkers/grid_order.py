@@ -12,7 +12,7 @@ from ptxvm.machine.events import Threads
 
 
 class GridOrder:
-    """What a grid knows when it begins, and what a thread learns that waits for it; grids by their numbers."""
+    """The knowledge of a grid at its beginning, and of a thread that waits for grids; by grid numbers."""
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks

@@ -13,54 +13,54 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 ThreadNumbers: TypeAlias = Any
-"""The number of a thread, or an array of them; results are of the same kind."""
+"""The number of a thread, or an array of them; results have the same kind."""
 
 NO_AGENTS = 1 << 62
 
 
 class Grids:
-    """Where the grids and CTAs of a launch begin."""
+    """The first threads of the grids and CTAs of a launch."""
 
     def __init__(self, size: int, threads: int, room: int) -> None:
-        """The grid of the host has `threads`, CTAs of `size`; there is `room` for threads, and as much for agents."""
+        """The host's grid has `threads` threads in CTAs of `size`; there is room for `room` threads with their agents."""
         self._first, self._sizes, self._numbers = np.array([0]), np.array([size]), [0]
         self._size, self._room = size, room
         self.threads = threads
         self.agents = NO_AGENTS
 
     def add(self, number: int, size: int, threads: int) -> None:
-        """One more grid."""
+        """Add a grid."""
         self._numbers.append(number)
         self._first, self._sizes = np.append(self._first, self.threads), np.append(self._sizes, size)
         self.threads += threads
 
     def add_agents(self) -> bool:
-        """Number the agents too; false where there are too many threads for that."""
+        """Give numbers to the agents; false if there are too many threads."""
         if self.agents == NO_AGENTS:
             self.agents = self._room // self._size * self._size
         return self.threads <= self.agents
 
     def home(self, threads: ThreadNumbers) -> ThreadNumbers:
-        """The number of the first thread of each one's CTA, or of its agent."""
+        """The number of the first thread of the CTA of a thread; for an agent, of its CTA's first agent."""
         if len(self._first) == 1:
-            return threads // self._size * self._size  # of agents too: theirs begin at a multiple of the size
+            return threads // self._size * self._size  # also right for agents: their first number is a multiple of the size
         shifted = (threads >= self.agents) * self.agents
         plain = threads - shifted
         grid = self._grid(plain)
         return plain - (plain - self._first[grid]) % self._sizes[grid] + shifted
 
     def together(self, one: ThreadNumbers, other: ThreadNumbers) -> ThreadNumbers:
-        """Are threads of the same CTA?"""
+        """Are the threads of the same CTA?"""
         if len(self._first) == 1:
             return one // self._size == other // self._size
         return self.home(one) == self.home(other)
 
     def size(self, thread: int) -> int:
-        """How many threads its CTA has."""
+        """The number of threads in the CTA of a thread."""
         return int(self._sizes[self._grid(thread % self.agents)])
 
     def grid(self, thread: int) -> int:
-        """The number of a thread's grid; that of the host's is 0."""
+        """The number of the grid of a thread; the host's grid is 0."""
         return self._numbers[int(self._grid(thread % self.agents))]
 
     def of(self, grid: int) -> range:

@@ -11,16 +11,16 @@ from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Bits, Offsets, Threads
 
-EMPTY = frozenset({"a block of malloc", "the parameters of a launch"})  # the names that their owners give them
+EMPTY = frozenset({"a block of malloc", "the parameters of a launch"})  # the names of allocations that begin without a value
 STACKS = frozenset({"shared", "local"})
-Report = Callable[[Access, int, Allocation, int, list[int]], None]  # an access, its thread, where, and which of its bytes
+Report = Callable[[Access, int, Allocation, int, list[int]], None]  # access, thread, allocation, offset, missing bytes
 
 
 class InitialisedBytes:
-    """Which bytes of the memory that begins without a value have one.
+    """Tracks which bytes have a value, in memory that begins without one.
 
-    `fresh` is device memory that had none before the launch.  Compilers copy a structure in local memory by words, its
-    padding with it: a word there that has some of its bytes may be read, and its value is followed (`missing`).
+    `fresh` is device memory that had no value before the launch.  Compilers copy structures in local memory word by word, with
+    their padding: such a word may be read if some of its bytes have a value, and `missing` follows its value.
     """
 
     def __init__(self, fresh: set[Allocation], report: Report) -> None:
@@ -54,18 +54,18 @@ class InitialisedBytes:
                 written[offsets + n] = True
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
-        """Which of so many bytes have no value."""
+        """The bytes of each access that have no value; None if all have one."""
         written = self._of(allocation)
         return None if written is None else ~written[offsets + np.arange(size)[:, None]]
 
     def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
-        """Bytes have a value, or have none."""
+        """Some bytes receive a value, others lose theirs."""
         written = self._of(allocation)
         for n, row in enumerate(missing if written is not None else ()):
             written[offsets + n] = ~row  # type: ignore[index]
 
     def given(self, source: Allocation, target: Allocation) -> None:
-        """The parameters of a grid are what its parent has left in a buffer."""
+        """A grid takes its parameters from a buffer that its parent has filled."""
         written = self._of(source)
         if written is not None:
             first = source.start - source.origin
@@ -73,11 +73,11 @@ class InitialisedBytes:
             held[target.start - target.origin :][: source.size] = written[first : first + source.size]
 
     def ended(self, allocation: Allocation) -> None:
-        """Some memory is no more."""
+        """An allocation has ended."""
         self._written.pop(allocation, None)
 
     def _of(self, allocation: Allocation) -> npt.NDArray[np.bool_] | None:
-        """The bytes of an allocation; None where all have a value."""
+        """The bytes of an allocation that have a value; None if all have one from the start."""
         found = self._written.get(allocation)
         if found is None:
             if allocation.space not in STACKS and allocation.name not in EMPTY and allocation not in self.fresh:
@@ -87,7 +87,7 @@ class InitialisedBytes:
 
 
 def used(access: Access) -> Bits:
-    """Which bytes of a load count, a row for each: all, where no pragma says which (PTX 12.2)."""
+    """The bytes of a load that count, a row for each: all, unless a pragma names them (PTX 12.2)."""
     size, loads = access.type.bytes * access.count, access.bound.summary.having(Verb.READ)
     mask = access.bound.used_bytes if loads else None
     rows = [mask is None or bool(mask >> n & 1) for n in range(size)]

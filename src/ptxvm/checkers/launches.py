@@ -1,8 +1,8 @@
-"""Races between launches: bytes of global memory that two launches touch, one of them writing, without an order.
+"""Races between launches: two unordered launches access the same bytes of global memory, and one of them writes.
 
-A launch leaves its footprint: for each byte of global memory a write and a read, weak ones rather than strong ones.  Two
-launches that no stream or event orders may run at once, so their accesses of one byte are compared as those of two CTAs
-are (PTX 8.7.1): they race unless both are strong, of one size, and of a scope that has the whole device.
+A launch leaves a footprint: for each byte of global memory one write and one read, a weak one if there is any.  Two launches
+that no stream or event orders may run concurrently, so their accesses of one byte are compared like those of two CTAs
+(PTX 8.7.1): they race unless both are strong, of one size, and of a scope that includes the whole device.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ptxvm.machine.events import Access, Offsets, Scenes, Threads
 from ptxvm.machine.streams import StreamLaunch
 
 Records = npt.NDArray[np.int64]
-SITE = 40  # where the number of the site begins in a record; below is the thread
+SITE = 40  # the first bit of the site in a record; the thread is below
 
 
 @dataclass(slots=True)
 class Marks:
-    """What a launch did to the bytes of an allocation: a write and a read of each, 0 for none."""
+    """The accesses of a launch to the bytes of an allocation: one write and one read of each byte, 0 for none."""
 
     allocation: Allocation
     wrote: Records
@@ -33,38 +33,38 @@ class Marks:
 
     @property
     def start(self) -> int:
-        """The first byte."""
+        """The address of the first byte."""
         return self.allocation.origin
 
     @property
     def where(self) -> str:
-        """What it is a part of."""
+        """The name of the allocation."""
         return str(self.allocation)
 
     @property
     def gone(self) -> bool:
-        """Has it been a block of the heap?  Then what has its address now is another one."""
+        """Is it a freed block of the heap?  Its address may belong to another block now."""
         return self.allocation.heap is not None and not self.allocation.live
 
     @property
     def end(self) -> int:
-        """Past the last byte."""
+        """The address after the last byte."""
         return self.start + len(self.wrote)
 
 
 @dataclass(eq=False, slots=True)
 class Footprint:
-    """All that a launch did to global memory."""
+    """The accesses of a launch to global memory."""
 
     turn: StreamLaunch
     scenes: Scenes
     sites: Sites = field(default_factory=Sites)
     marks: dict[int, Marks] = field(default_factory=dict)
     report: Callable[[Marks, Site, int, int], None] = field(default=lambda *_: None)
-    """Of memory that is freed while the launch may use it: one access, its thread and address."""
+    """Called when memory is freed that the launch may still use: with one access, its thread and its address."""
 
     def freed(self, allocation: Allocation) -> None:
-        """The host frees some memory: what has its address from now on is another allocation."""
+        """The host frees an allocation: later, its addresses belong to other allocations."""
         marks = self.marks.pop(allocation.origin, None)
         if marks is None:
             return
@@ -91,10 +91,10 @@ class Footprint:
             held[at] = records if weak else np.where(self._is_weak(held[at]), held[at], records)
 
     def supersedes(self, earlier: Footprint) -> bool:
-        """Forget what an earlier launch, ordered before this one, did where this one did the same; is nothing left of it?
+        """Drop the accesses of an earlier launch, ordered before this one, that this launch repeats; is none left?
 
-        What is not ordered after this launch need not be ordered after that one either, and races with both if it does
-        with one: an access by the same instruction to the same byte.
+        A launch that is not ordered after this launch need not be ordered after the earlier one either.  It races with both
+        if it races with one: a repeated access is by the same instruction to the same byte.
         """
         alike = self.sites.numbers_of(earlier.sites)
         for theirs in earlier.marks.values():
@@ -114,7 +114,7 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two accesses of two launches that race: of the earlier launch and of the later one."""
+    """Two racing accesses: one of the earlier launch and one of the later launch."""
 
     footprints: tuple[Footprint, Footprint]
     sites: tuple[Site, Site]
@@ -124,7 +124,7 @@ class Clash:
 
 
 def clashes(earlier: Footprint, later: Footprint) -> Iterator[Clash]:
-    """The races of two launches, one for each pair of places in the code."""
+    """The races of two launches, one for each pair of instructions."""
     seen: set[tuple[Site, Site]] = set()
     for mine, theirs in product(later.marks.values(), earlier.marks.values()):
         if not (mine.gone or theirs.gone):
@@ -139,7 +139,7 @@ def clashes(earlier: Footprint, later: Footprint) -> Iterator[Clash]:
 def compared(
     earlier: Footprint, later: Footprint, marks: tuple[Marks, Marks], part: tuple[int, int], kinds: tuple[str, str]
 ) -> Iterator[Clash]:
-    """The races of one kind in a range of addresses, at the first byte of each pair of sites."""
+    """The races of one kind in a range of addresses: the first byte of each pair of sites."""
     if part[0] >= part[1]:
         return
     held = [getattr(each, kind)[part[0] - each.start : part[1] - each.start] for each, kind in zip(marks, kinds, strict=True)]
@@ -154,7 +154,7 @@ def compared(
 
 
 def strong_together(one: Site, other: Site) -> bool:
-    """Are accesses of two grids of a device morally strong?"""
+    """Are accesses of two grids on one device morally strong?"""
     return one.size == other.size and one.scope >= WIDE and other.scope >= WIDE
 
 
@@ -162,7 +162,7 @@ Report = Callable[[Clash], None]
 
 
 def compare_with_others(mine: Footprint, others: Sequence[StreamLaunch], report: Report) -> None:
-    """Report the races of a launch with those before it that no order separates from it."""
+    """Report the races of a launch with earlier launches that are not ordered before it."""
     for turn in others:
         if turn.number not in mine.turn.before and turn.left is not None:
             for clash in clashes(turn.left, mine):

@@ -1,7 +1,7 @@
 """Memory leaks: blocks of the heap to which no pointer is left when the grid has ended.
 
-The heap outlives a grid, so a block is none that is lost as long as its address stands somewhere in global memory: a
-later grid may free it.
+The heap outlives a grid.  So a block is no leak as long as its address is stored somewhere in global memory: a later grid may
+free it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POINTER = np.dtype(np.uint64)
 
 @dataclass(slots=True)
 class Blocks:
-    """What the threads have got from `malloc` at one call."""
+    """The blocks that one call of `malloc` has returned, with their threads."""
 
     bound: Bound
     threads: list[int] = field(default_factory=list)
@@ -35,13 +35,13 @@ class Leaks:
         self._calls: dict[Bound, Blocks] = {}
 
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
-        """Threads have got blocks."""
+        """Threads have allocated blocks."""
         call = self._calls.setdefault(bound, Blocks(bound))
         call.threads += threads.tolist()
         call.blocks += blocks
 
     def lost(self, allocations: Sequence[Allocation]) -> list[Blocks]:
-        """The blocks that live and are out of reach, by call."""
+        """The live blocks that are out of reach, by call."""
         candidates = {block for call in self._calls.values() for block in call.blocks if block.live}
         reached = candidates - out_of_reach(candidates, [each for each in allocations if each.space == "global"])
         found = []
@@ -53,7 +53,7 @@ class Leaks:
 
 
 def out_of_reach(blocks: set[Allocation], allocations: Sequence[Allocation]) -> set[Allocation]:
-    """The blocks to which no pointer is found in other memory, nor in blocks that are within reach."""
+    """The blocks without a pointer in other memory or in reachable blocks."""
     left = set(blocks)
     work = [each for each in allocations if each not in blocks]
     while work and left:
@@ -64,7 +64,7 @@ def out_of_reach(blocks: set[Allocation], allocations: Sequence[Allocation]) -> 
 
 
 def pointed_at(sources: Sequence[Allocation], blocks: set[Allocation]) -> set[Allocation]:
-    """The blocks that have a pointer to them, or into them, in some memory."""
+    """The blocks with a pointer to them, or into them, in some of the sources."""
     ordered = sorted(blocks, key=lambda block: block.start)
     starts = np.array([block.start for block in ordered], np.uint64)
     ends = np.array([block.end for block in ordered], np.uint64)
@@ -78,7 +78,7 @@ def pointed_at(sources: Sequence[Allocation], blocks: set[Allocation]) -> set[Al
 
 
 def pointers(source: Allocation) -> npt.NDArray[np.uint64]:
-    """The aligned words of some memory."""
+    """The aligned words of an allocation, as possible pointers."""
     skipped = -source.start % POINTER.itemsize
     whole = source.bytes[skipped:]
     return whole[: len(whole) // POINTER.itemsize * POINTER.itemsize].view(POINTER)

@@ -1,4 +1,4 @@
-"""Misuse of mbarriers: of memory that holds none, of one as ordinary memory, of its counts (PTX 9.7.13.15)."""
+"""Misuse of mbarriers: operations without an mbarrier, ordinary accesses to one, wrong counts (PTX 9.7.13.15)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SIZE = 8
 
 
 class Mbarriers:
-    """Where there are mbarriers."""
+    """Tracks the mbarriers of a launch and their phases."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
         self._held: dict[Allocation, set[int]] = {}
-        self._unseen: set[Place] = set()  # those whose last phase no thread has found over
-        self._phases: dict[Place, int] = {}  # how many phases are over
-        self._states: dict[int, dict[Place, int]] = {}  # by what an arrival gave: the last phase of each mbarrier that gave it
+        self._unseen: set[Place] = set()  # mbarriers whose last phase no thread has found over
+        self._phases: dict[Place, int] = {}  # the number of completed phases
+        self._states: dict[int, dict[Place, int]] = {}  # by returned state: the last phase of each mbarrier with this state
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read: a test of an mbarrier, or an ordinary read."""
@@ -34,7 +34,7 @@ class Mbarriers:
             self._spare(access, threads, allocation, offsets, "reads from")
 
     def wrote(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads have written: an mbarrier begins or ends, or an ordinary write."""
+        """Threads have written: they initialise or invalidate an mbarrier, or write ordinarily."""
         how = access.attributes.get("mbarrier")
         if how is None:
             self._spare(access, threads, allocation, offsets, "writes to")
@@ -64,7 +64,7 @@ class Mbarriers:
         self._spare(access, threads, allocation, offsets, "copies to" if operation == "write" else "copies from")
 
     def phase_over(self, allocation: Allocation, offsets: Offsets) -> None:
-        """A thread has found that the last phase is over."""
+        """A thread has found the last phase over."""
         if self._unseen:
             self._unseen -= {(allocation, offset) for offset in offsets.tolist()}
 
@@ -93,7 +93,7 @@ class Mbarriers:
         self._count_transactions(access, threads, words)
 
     def asked(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, states: Words) -> None:
-        """A state is one that this mbarrier gave, in its current phase or in the one before (PTX 9.7.13.15.16)."""
+        """A tested state must come from this mbarrier, in its current phase or the one before (PTX 9.7.13.15.16)."""
         pairs, first = np.unique(np.stack([offsets.view(np.uint64), states]), axis=1, return_index=True)
         for thread, offset, state in zip(threads[first].tolist(), *pairs.tolist(), strict=True):
             given, place = self._states.get(state, {}), (allocation, offset)
@@ -107,7 +107,7 @@ class Mbarriers:
                 )
 
     def _give_states(self, allocation: Allocation, offsets: Offsets, states: Words) -> None:
-        """Arrivals give states, of one phase after the other."""
+        """Record the states that arrivals return, phase by phase."""
         over: dict[int, int] = {}
         last: dict[int, int] = {}
         for offset, state in zip(offsets.tolist(), states.tolist(), strict=True):
@@ -118,7 +118,7 @@ class Mbarriers:
             self._states.setdefault(state, {})[place] = self._phases.get(place, 0) + over.get(offset, 0)
 
     def _forget_states(self, places: set[Place]) -> None:
-        """What these gave is of no use any more."""
+        """Drop the states that these mbarriers returned."""
         for place in places:
             self._phases.pop(place, None)
         for given in self._states.values():
@@ -128,7 +128,7 @@ class Mbarriers:
     def _arrive_in_turn(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, turned: npt.NDArray[np.bool_]
     ) -> None:
-        """A thread must have found a phase over before any arrives in the next one (PTX 9.7.13.15.4)."""
+        """A thread must find a phase over before any thread arrives in the next phase (PTX 9.7.13.15.4)."""
         if not self._unseen and not turned.any():
             return
         for thread, offset, over in zip(threads.tolist(), offsets.tolist(), turned.tolist(), strict=True):
@@ -142,7 +142,7 @@ class Mbarriers:
                 self._unseen.add(place)
 
     def _count_transactions(self, access: Access, threads: Threads, words: tuple[Words, Words]) -> None:
-        """There may be more that have ended than are expected yet, and the other way round, up to a limit."""
+        """Both the expected and the completed transactions may be ahead of the other, up to a limit."""
         before, after = (_transactions(each) for each in words)
         change = after - before
         past = (abs(change) > TRANSACTION_BITS // 2) | (abs(after) > COUNT)
@@ -150,19 +150,19 @@ class Mbarriers:
             self.report(access, int(threads[n]), f"more than {COUNT:,} transactions are expected, or have ended unexpected")
 
     def ended(self, allocation: Allocation) -> None:
-        """Some memory is no more."""
+        """An allocation has ended."""
         self._held.pop(allocation, None)
         self._unseen = {place for place in self._unseen if place[0] is not allocation}
         self._forget_states({place for given in self._states.values() for place in given if place[0] is allocation})
 
     def _expect(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """There must be an mbarrier."""
+        """Report accesses where there is no mbarrier."""
         held = self._held.get(allocation, set())
         for n in np.flatnonzero([offset not in held for offset in offsets.tolist()]).tolist()[:1]:
             self.report(access, int(threads[n]), "there is no mbarrier: it has not been initialised, or is no more")
 
     def _spare(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: str) -> None:
-        """There must be none."""
+        """Report accesses where there is an mbarrier."""
         held = self._held.get(allocation)
         if not held:
             return
@@ -177,7 +177,7 @@ def _count(words: Words) -> Words:
 
 
 def _transactions(words: Words) -> npt.NDArray[np.int64]:
-    """Below 0 where more have ended than are expected."""
+    """The pending transactions; below 0 if more have completed than are expected."""
     held = (words >> np.uint64(TRANSACTIONS) & np.uint64(TRANSACTION_BITS)).astype(np.int64)
     return np.where(held > TRANSACTION_BITS // 2, held - TRANSACTION_BITS - 1, held)
 

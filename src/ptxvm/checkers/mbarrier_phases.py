@@ -14,33 +14,33 @@ Location = tuple[int, int]
 
 
 class Phases:
-    """The mbarriers of a grid by location."""
+    """The knowledge that the mbarriers of a grid pass on, by location."""
 
     def __init__(self) -> None:
         self._current: dict[Location, Knowledge] = {}
         self._over: dict[Location, Knowledge] = {}
 
     def forget(self, location: Location) -> None:
-        """There is a new mbarrier."""
+        """An mbarrier is initialised or invalidated."""
         self._current.pop(location, None)
         self._over.pop(location, None)
 
     def tell(self, location: Location, knowledge: Knowledge | None) -> None:
-        """A thread arrives."""
+        """A thread arrives, with its knowledge."""
         if knowledge is not None:
             self._current[location] = joined(self._current.get(location), knowledge)
 
     def turn(self, location: Location) -> None:
-        """The phase is over."""
+        """The current phase is over."""
         self._over[location] = self._current.pop(location, {})
 
     def over(self, location: Location) -> Knowledge:
-        """What the last phase told."""
+        """The knowledge of all arrivals in the last phase."""
         return self._over.get(location, {})
 
 
 def phases(words: tuple[Words, Words]) -> Iterator[tuple[slice, bool]]:
-    """Updates of one mbarrier, one after the other, cut where a phase ends; is it over after them?"""
+    """Split the updates of one mbarrier, in their order, after each end of a phase; does the part end a phase?"""
     before, after = words
     turns = np.flatnonzero((before ^ after) >> np.uint64(PHASE))
     start = 0

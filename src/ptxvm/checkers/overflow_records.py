@@ -1,8 +1,8 @@
-"""Overflow records: the reads or writes of a cell beside the last one, which does not stand for them.
+"""Overflow records: reads or writes of a cell that its last read or write does not stand for.
 
-Reads of one cell seldom order each other, so a later write may know any of them and not the rest: none may be lost
-(FastTrack, Flanagan and Freund 2009, keeps a vector of reads for the same reason).  Nor do writes that are morally strong.
-They are kept in the order in which they were made, cell beside record; of one thread only the last stays.
+Reads of one cell seldom order each other.  A later write may be ordered after some of them and not the others, so none may be
+lost (FastTrack, Flanagan and Freund 2009, keeps a vector of reads for the same reason).  The same holds for morally strong
+writes.  The records stand in the order of the accesses, cell beside record; only the last record of a thread stays.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Covers = Callable[[Ints, Ints], Mask]  # do later records stand for earlier ones of the same threads?
+Covers = Callable[[Ints, Ints], Mask]  # do later records stand for earlier records of the same threads?
 
 ROOM = 1 << 16  # entries before the first tidying
 
 
 class OverflowRecords:
-    """Records beside their cells, any number for each."""
+    """Records with their cells; a cell may have any number of them."""
 
     def __init__(self, cells: int, covers: Covers, bits: int) -> None:
-        """`bits` of a record are the thread's."""
+        """The low `bits` bits of a record are its thread."""
         self.covers, self._bits = covers, bits
-        self._here = np.zeros(cells, np.bool_)  # may a cell have any?
+        self._here = np.zeros(cells, np.bool_)  # may the cell have records?
         self._turn = np.zeros(cells, np.int32)  # scratch: the number of the asking access, from 1
         self._parts: list[tuple[Ints, Ints]] = []
         self._count, self._room = 0, ROOM
 
     def add(self, cells: Ints, records: Ints) -> None:
-        """Keep more; they are the latest of their threads."""
+        """Add records; each is the latest of its thread."""
         if not len(cells):
             return
         self._here[cells] = True
@@ -41,13 +41,13 @@ class OverflowRecords:
             self._tidy()
 
     def any_of(self, cells: Ints) -> bool:
-        """May one of these cells have a record here?"""
+        """May one of these cells have records?"""
         return bool(self._here[cells].any())
 
     def of(self, cells: Ints, *, taking: bool = False) -> tuple[Ints, Ints, tuple[Ints, Ints]]:
-        """What cells have: their cells, the records, and the pairs of a record and an asking access, by positions.
+        """The records of some cells: their cells, the records, and the pairs of a record and an access, by positions.
 
-        Taken ones are kept no longer.
+        With `taking`, the records are removed.
         """
         where, records = self._all()
         numbers = np.arange(1, len(cells) + 1)
@@ -63,7 +63,7 @@ class OverflowRecords:
         return where, records, (np.arange(len(where)), asking[mine]) if alone else _pairs(where, cells)
 
     def replace(self, cells: Ints, old: Ints, new: Ints) -> None:
-        """Let records be others, as if they were made now."""
+        """Replace records by others, as if the accesses happened now."""
         if not self._count or not self.any_of(cells):
             return
         where, records = self._all()
@@ -78,7 +78,7 @@ class OverflowRecords:
             self.add(where[at], np.array([record for _, record in moved], np.int64))
 
     def halve(self) -> None:
-        """Cells are half as large from now on."""
+        """Split each cell into two halves."""
         where, records = self._all()
         self._here, self._turn = np.repeat(self._here, 2), np.repeat(self._turn, 2)
         self._put((where[:, None] * 2 + np.arange(2)).ravel(), records.repeat(2))
@@ -92,7 +92,7 @@ class OverflowRecords:
         self._parts, self._count = [(cells, records)], len(cells)
 
     def _tidy(self) -> None:
-        """Drop what later ones of the same thread stand for."""
+        """Drop records that a later record of the same thread stands for."""
         where, records = self._all()
         key = where << self._bits | records & (1 << self._bits) - 1
         order = np.argsort(key, kind="stable")
@@ -105,7 +105,7 @@ class OverflowRecords:
 
 
 def _pairs(where: Ints, cells: Ints) -> tuple[Ints, Ints]:
-    """Each of some records with all accesses of its cell."""
+    """Pairs of each record with all accesses to its cell."""
     order = np.argsort(cells, kind="stable")
     ranked = cells[order]
     first, end = np.searchsorted(ranked, where), np.searchsorted(ranked, where, "right")

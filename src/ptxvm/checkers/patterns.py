@@ -1,9 +1,8 @@
-"""Release and acquire patterns (PTX 8.8): how knowledge passes from thread to thread through a location.
+"""Release and acquire patterns (PTX 8.8): knowledge passes from thread to thread through a location.
 
-A write publishes *heads*: what its thread knew at a release on the location, or at an earlier fence, and the scope and the
-thread of that release or fence.  A read-modify-write that observes a write passes its heads on.  A strong read that
-observes a write collects the heads; an acquire on that location, or a fence, takes in those with which it is morally
-strong.
+A write publishes *heads*: the knowledge of its thread at a release on the location, or at an earlier fence, with the scope and
+the thread of that release or fence.  A read-modify-write that observes a write passes its heads on.  A strong read that
+observes a write collects the heads.  An acquire on that location, or a fence, learns the heads that are morally strong with it.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from ptxvm.checkers.strength import WIDE
 from ptxvm.machine.events import Threads
 
 Location = tuple[int, int]  # a shadow and the offset of an element
-Heads = dict[tuple[int, int], Knowledge]  # by thread and scope: a later one knows all that an earlier one did
+Heads = dict[tuple[int, int], Knowledge]  # by thread and scope: a later head includes the earlier ones
 
 
 class Observed(NamedTuple):
-    """The observers of a write, by its record: threads, with their clocks at that time."""
+    """The threads that have observed a write, with their clocks at that time."""
 
     record: int
     by: dict[int, int]
 
 
 class Patterns:
-    """The heads under way in a grid."""
+    """The heads in a grid."""
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
-        self.active = False  # has any thread released anything?
+        self.active = False  # has any thread released?
         self.observed: dict[Location, Observed] = {}
         self._published: dict[Location, tuple[int, Heads]] = {}
         self._fenced: dict[int, Heads] = defaultdict(dict)
@@ -43,19 +42,19 @@ class Patterns:
         self._pending_at: dict[tuple[int, Location], Heads] = defaultdict(dict)
 
     def take_in(self, thread: int, order: Order, scope: Scope) -> None:
-        """A fence that acquires takes in what its thread has collected."""
+        """An acquiring fence learns the heads that its thread has collected."""
         if order.acquires and thread in self._pending:
             self._take_in(thread, scope.rank, self._pending[thread])
 
     def fence(self, thread: int, order: Order, scope: Scope) -> None:
-        """A fence that releases is a head of what its thread publishes from now on."""
+        """A releasing fence becomes a head of the later writes of its thread."""
         if order.releases:
             self.active = True
             self._fenced[thread][thread, scope.rank] = self.clocks.snapshot(np.array([thread]))
             self.clocks.tick(thread)
 
     def told_by_fences(self, threads: Threads) -> Knowledge | None:
-        """What threads tell by a relaxed arrival in their CTA: what they knew at their last fence that releases."""
+        """The knowledge that threads pass on by a relaxed arrival in their CTA: that of their last releasing fence."""
         found: Knowledge | None = None
         for thread in threads.tolist():
             for knowledge in self._fenced.get(thread, {}).values():
@@ -63,12 +62,12 @@ class Patterns:
         return found
 
     def await_fence(self, threads: Threads, told: Knowledge) -> None:
-        """Threads have seen something that a fence which acquires lets them know."""
+        """Collect knowledge that threads learn at their next acquiring fence."""
         for thread in threads.tolist():
             merge(self._pending[thread], {(thread, Scope.CTA.rank): told})
 
     def publish(self, thread: int, location: Location, record: int, order: Order, rank: int) -> Heads:
-        """The heads of a strong write; returns them."""
+        """Publish the heads of a strong write; returns them."""
         heads = dict(self._fenced.get(thread, {}))
         if order.releases:
             self.active = True
@@ -80,7 +79,7 @@ class Patterns:
         return heads
 
     def collect(self, thread: int, location: Location, record: int) -> Heads:
-        """A strong read observes a morally strong write: what that published."""
+        """Collect the heads of a morally strong write that a strong read observes; returns them."""
         found = self._published.get(location)
         if found is None or found[0] != record:
             return {}
@@ -89,24 +88,24 @@ class Patterns:
         return found[1]
 
     def heads(self, location: Location, record: int) -> Heads:
-        """What a write published."""
+        """The heads that a write has published."""
         found = self._published.get(location)
         return found[1] if found is not None and found[0] == record else {}
 
     def pass_on(self, location: Location, record: int, mine: Heads, observed: Heads) -> None:
-        """A read-modify-write publishes also what the write that it observed did."""
+        """A read-modify-write also publishes the heads of the write that it observed."""
         if observed:
             heads = dict(observed)
             merge(heads, mine)
             self._published[location] = (record, heads)
 
     def acquire(self, thread: int, location: Location, rank: int) -> None:
-        """An acquire on a location takes in what was collected there."""
+        """An acquire on a location learns the heads that were collected there."""
         if (thread, location) in self._pending_at:
             self._take_in(thread, rank, self._pending_at[thread, location])
 
     def observe(self, thread: int, location: Location, record: int) -> None:
-        """A strong read observes a morally strong write."""
+        """Record that a strong read observes a morally strong write."""
         found = self.observed.get(location)
         if found is None or found.record != record:
             found = self.observed[location] = Observed(record, {})
@@ -121,6 +120,6 @@ class Patterns:
 
 
 def merge(heads: Heads, more: Heads) -> None:
-    """Add heads to others; of two of one thread and scope the later knows all that the earlier does."""
+    """Add heads to others; equal thread and scope are joined."""
     for key, knowledge in more.items():
         heads[key] = joined(heads.get(key), knowledge)

@@ -1,4 +1,4 @@
-"""Proxy fences: which writes by the generic proxy the async proxy may see (PTX 8.6, 9.7.9.25.2)."""
+"""Proxy fences: the writes by the generic proxy that the async proxy may see (PTX 8.6, 9.7.9.25.2)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class ProxyFences:
     def __init__(self, clocks: Clocks, packing: Packing) -> None:
         self.clocks, self.packing = clocks, packing
         self._fenced = np.zeros(len(clocks.now), np.int64)  # the clock of each thread at its last fence
-        self._known: dict[int, Knowledge] = {}  # and what it knew then
+        self._known: dict[int, Knowledge] = {}  # and its knowledge then
 
     def grow(self, threads: int) -> None:
-        """A grid with so many threads begins."""
+        """Add the threads of a new grid."""
         self._fenced = np.concatenate([self._fenced, np.zeros(threads, np.int64)])
 
     def fence(self, threads: Threads) -> None:
@@ -30,7 +30,7 @@ class ProxyFences:
         self.clocks.tick(threads)
 
     def unfenced(self, last: Records, threads: Threads) -> npt.NDArray[np.int64]:
-        """The positions of last writes that are ordered before threads, without a proxy fence between the two."""
+        """The positions of last writes that are ordered before the threads' accesses, without a proxy fence between."""
         writers, stamps = self.packing.thread_of(last), self.packing.stamp_of(last)
         ordered = (last != 0) & (writers < self.clocks.grids.agents)
         ordered &= (writers == threads) | ~self.clocks.unknown(threads, writers, stamps)
@@ -41,7 +41,7 @@ class ProxyFences:
         return np.array(found, np.int64)
 
     def _knew(self, thread: int, writer: int, stamp: int) -> bool:
-        """Did the thread know of a write at its last fence?"""
+        """Did the thread know the write at its last fence?"""
         home = int(self.clocks.home(writer))
         row = self._known.get(thread, {}).get(home)
         return row is not None and bool(row[writer - home] >= stamp)

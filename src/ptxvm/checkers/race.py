@@ -33,7 +33,7 @@ ORDERING = "bar.warp.sync"
 
 
 class RaceDetector:
-    """Follows the threads of one run of a grid."""
+    """The race detector for one run of a grid."""
 
     def __init__(self, scene: Scene, report: Callable[[Race], None]) -> None:
         shape = scene.shape
@@ -95,7 +95,7 @@ class RaceDetector:
             self.communication.publish(shadow, site, *elements(access, threads, offsets, records))
 
     def _note_values(self, shadow: Shadow, cells: Cells, threads: Threads, left: Left | None) -> None:
-        """Tell the cells apart in which writes that nothing orders have stored different values."""
+        """Mark the cells in which unordered writes have stored different values."""
         last = shadow.wrote[cells]
         other = last != 0
         if other.any():
@@ -103,7 +103,7 @@ class RaceDetector:
             other &= (writers != threads) & self.clocks.unknown(threads, writers, self.packing.stamp_of(last))
         if shadow.writers is not None and shadow.writers.any_of(cells):
             other |= np.isin(cells, self._unordered(shadow.writers, cells, threads))
-        if left is None:  # nothing is known of the values
+        if left is None:  # the values are not known
             shadow.differ[cells] = True
             return
         bits = left.bits.view(shadow.held.dtype).ravel()
@@ -113,7 +113,7 @@ class RaceDetector:
         shadow.differ[cells[differ]] = True
 
     def _unordered(self, crowd: OverflowRecords, cells: Cells, threads: Threads) -> Cells:
-        """The cells that have further records which the threads do not know."""
+        """The cells with overflow records that the threads do not know."""
         apart = self.clocks.differing(threads, cells)
         where, held, (which, asking) = crowd.of(cells[apart], taking=False)
         others, mine = self.packing.thread_of(held[which]), threads[apart][asking]
@@ -122,7 +122,7 @@ class RaceDetector:
         return found
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads have read and written in one step, one after the other."""
+        """Threads have read and written in one step, as a sequence of updates."""
         if allocation.space in PRIVATE:
             return
         site = self._site(access, "atomic")
@@ -138,13 +138,13 @@ class RaceDetector:
 
     @property
     def agents(self) -> Agents:
-        """The agents of asynchronous copies; none before the first copy."""
+        """The agents of asynchronous copies; made at the first copy."""
         if self._agents is None:
             self._agents = Agents(self.clocks)
         return self._agents
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
-        """Agents begin to read or to write, after what their threads have done."""
+        """Agents read or write, after the earlier operations of their threads."""
         agents, kind = self.agents, access.attributes["group"]
         site = self._site(access, operation)
         shadow = self._shadow(allocation, access)
@@ -162,7 +162,7 @@ class RaceDetector:
         )
 
     def _compare_proxies(self, shadow: Shadow, site: int, cells: Cells, threads: Threads) -> None:
-        """Report writes that no proxy fence lets the async proxy see, though they are ordered before (PTX 9.7.9.25.2)."""
+        """Report ordered writes that the async proxy does not see for want of a proxy fence (PTX 9.7.9.25.2)."""
         last = shadow.wrote[cells]
         for n in self.proxy_fences.unfenced(last, threads)[:1].tolist():
             pair, byte = (self.sites[int(self.packing.site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
@@ -170,15 +170,15 @@ class RaceDetector:
             self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), byte, proxy="async"))
 
     def grouped(self, threads: Threads, kind: str) -> None:
-        """Threads have made groups of their copies."""
+        """Threads have completed groups of copies."""
         self.agents.groups[kind][threads] += 1
 
     def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
-        """Threads have waited for copies, which are from now on as if they had done them themselves."""
+        """Threads have waited for copies; from now on the copies count as their own accesses."""
         self.agents.awaited(threads, left, kind, self._settle, reading=reading)
 
     def _settle(self, begun: Begun) -> None:
-        """Let the records of copies be those of their threads."""
+        """Make the records of ended copies records of their threads."""
         shadow = begun.shadow
         mine = self.packing.record(begun.site, self.clocks.now[begun.threads], begun.threads)
         cells, _, new = _cells(shadow, begun.access, begun.offsets, begun.threads, mine)
@@ -190,13 +190,13 @@ class RaceDetector:
         held[cells[still]] = new[still]
 
     def posted(self, threads: Threads) -> None:
-        """The end of copies is going to be told to an mbarrier."""
+        """An mbarrier will signal the end of copies."""
         self.agents.posted(threads)
 
     def signalled(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
     ) -> None:
-        """Threads, or the ends of their copies, have updated mbarriers, one after the other."""
+        """Threads, or ended copies, have updated mbarriers, one after the other."""
         site = self._site(access, "atomic")
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
@@ -212,7 +212,7 @@ class RaceDetector:
                     self.phases.turn(location)
 
     def _told(self, access: Access, threads: Threads) -> Knowledge | None:
-        """What arrivals tell: what the threads know, or that copies are done."""
+        """The knowledge that arrivals pass on: that of the threads, or the end of their copies."""
         if access.attributes.get("asynchronous"):
             return self.agents.told(threads)
         if access.attributes["mbarrier"] not in ("arrive", "drop"):
@@ -224,7 +224,7 @@ class RaceDetector:
         return told
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads have found that the phase of an mbarrier is over."""
+        """Threads have found a phase of an mbarrier over."""
         shadow = self._shadow(allocation, access)
         for offset in np.unique(offsets).tolist():
             told, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
@@ -235,7 +235,7 @@ class RaceDetector:
             else:
                 self.patterns.await_fence(mine, told)
 
-    # ── what is recorded ────────────────────────────────────────────────────────────────
+    # ── records ─────────────────────────────────────────────────────────────────────────
 
     def _site(self, access: Access, operation: str) -> int:
         number = self.sites.number(access, operation)
@@ -257,7 +257,7 @@ class RaceDetector:
     def _write(
         self, shadow: Shadow, site: int, cells: Cells, threads: Threads, records: Records, *, observes: bool = False
     ) -> None:
-        """Compare with all that was there, and be the last write."""
+        """Compare a write with all earlier accesses, and record it as the last write."""
         last, read = shadow.wrote[cells], shadow.read[cells]
         self._compare_images(shadow, site, cells, last, threads)
         stays = self._outlives(shadow, site, (cells, last, threads), observes=observes)
@@ -271,15 +271,15 @@ class RaceDetector:
         kept = shadow.wrote[cells]
         lost = np.flatnonzero(kept != records)
         stays &= (kept == records) & (last != records)
-        if stays.any():  # a third may know this one and not that, or be morally strong with this one and not with that
+        if stays.any():  # a third access may know only one of the two, or be morally strong with only one
             shadow.further_writes().add(cells[stays], last[stays])
-        if len(lost):  # several threads in one step
+        if len(lost):  # several threads wrote in one step
             self._judge(shadow, site, cells[lost], kept[lost], threads[lost])
             if not observes:
                 shadow.further_writes().add(cells[lost], records[lost])
 
     def _compare_images(self, shadow: Shadow, site: int, cells: Cells, last: Records, threads: Threads) -> None:
-        """Report the last writes that accesses of their grid do not see, in whatever order, since one is of an image."""
+        """Report last writes that accesses of the same grid cannot see in any order: one of the two is an image access."""
         proxy = self.sites[site].proxy
         if not proxy and not shadow.written_as_image:
             return
@@ -298,9 +298,9 @@ class RaceDetector:
     def _compare(
         self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
     ) -> npt.NDArray[np.int64]:
-        """Report races with earlier accesses; the positions of those that this one does not know.
+        """Report races with earlier accesses; returns the positions of the earlier accesses that this one does not know.
 
-        What a morally strong read-modify-write observes, is ordered before what knows that.
+        With `observes`, morally strong accesses are left out: a read-modify-write is ordered after what it observes.
         """
         others = self.packing.thread_of(records)
         there = np.flatnonzero((records != 0) & (others != threads))
@@ -315,7 +315,7 @@ class RaceDetector:
     def _judge(
         self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
     ) -> npt.NDArray[np.int64]:
-        """Report those of unordered accesses that are races; the positions of those that stay unordered."""
+        """Report the races among unordered accesses; returns the positions of those that stay unordered."""
         others = self.packing.site_of(records)
         strong = self.sites.morally_strong(site, others, self._same_cta(records, threads))
         racing = np.flatnonzero(~strong)
@@ -325,12 +325,12 @@ class RaceDetector:
         if len(racing):
             equal = self.sites.plain[others] & self.sites.plain[site] & ~shadow.differ[cells]
             equal &= self.sites.size[others] == self.sites.size[site]
-            racing = racing[np.argsort(equal[racing], kind="stable")]  # of each pair of sites what differs, if anything does
+            racing = racing[np.argsort(equal[racing], kind="stable")]  # for each pair of sites, different values first
             _, first = np.unique(others[racing], return_index=True)
             for n in racing[first].tolist():
                 pair = self.sites[int(others[n])], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
-                earlier = int(self.packing.thread_of(records[n])) % self.grids.agents  # of an agent: the thread that has it
+                earlier = int(self.packing.thread_of(records[n])) % self.grids.agents  # an agent counts as its thread
                 self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte, equal_values=bool(equal[n])))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
@@ -345,8 +345,8 @@ class RaceDetector:
     def _compare_further(
         self, shadow: Shadow, crowd: OverflowRecords, site: int, cells: Cells, threads: Threads, *, writing: bool = False
     ) -> None:
-        """Report races with the further records of cells; writing drops those that it stands for from now on."""
-        apart = self.clocks.differing(threads, cells)  # so that many readers and as many writers are no square of them
+        """Report races with overflow records; a write removes the records that it stands for."""
+        apart = self.clocks.differing(threads, cells)  # bound the pairs: many readers and many writers would make a square
         cells, threads = cells[apart], threads[apart]
         where, held, (which, asking) = crowd.of(cells, taking=writing)
         stays = self._outlives(shadow, site, (where[which], held[which], threads[asking]))
@@ -358,7 +358,7 @@ class RaceDetector:
     def _outlives(
         self, shadow: Shadow, site: int, met: tuple[Cells, Records, Threads], *, observes: bool = False
     ) -> npt.NDArray[np.bool_]:
-        """Report races with earlier accesses; which of them does this one not stand for?"""
+        """Report races with earlier accesses; returns which of them this access does not stand for."""
         cells, earlier, threads = met
         loose = self._compare(shadow, site, cells, earlier, threads, observes=observes)
         stays: npt.NDArray[np.bool_] = np.zeros(len(cells), np.bool_)
@@ -371,7 +371,7 @@ class RaceDetector:
         return stays
 
     def _record_reads(self, shadow: Shadow, cells: Cells, records: Records, threads: Threads) -> None:
-        """Be the last readers; keep beside them what they do not stand for."""
+        """Record the last reads; displaced reads that they do not stand for become overflow records."""
         before = shadow.read[cells]
         shadow.read[cells] = records
         last = shadow.read[cells] == records
@@ -380,11 +380,11 @@ class RaceDetector:
             kept = displaced[~self._stands_for(records[displaced], before[displaced], threads[displaced])]
             if len(kept):
                 shadow.further_reads().add(cells[kept], before[kept])
-        if not last.all():  # several threads in one step
+        if not last.all():  # several threads read in one step
             shadow.further_reads().add(cells[~last], records[~last])
 
     def _stands_for(self, later: Records, earlier: Records, threads: Threads) -> npt.NDArray[np.bool_]:
-        """Does whatever races with an earlier read race with the later one of a thread, too?"""
+        """Does every access that races with an earlier read also race with a later one, of these threads?"""
         others = self.packing.thread_of(earlier)
         known = others == threads
         known |= ~self.clocks.unknown(threads, others, self.packing.stamp_of(earlier))
@@ -394,7 +394,7 @@ class RaceDetector:
         return stands
 
     def _covers(self, later: Records, earlier: Records) -> npt.NDArray[np.bool_]:
-        """The same of two reads of one thread; those of copies under way may end in any order."""
+        """The same for two reads of one thread; copies under way may end in any order."""
         own = self.packing.thread_of(later) < self.grids.agents
         found: npt.NDArray[np.bool_] = own & self.sites.covers(self.packing.site_of(later), self.packing.site_of(earlier), own)
         return found
@@ -415,22 +415,22 @@ class RaceDetector:
             self.communication.fence(thread, order, scope)
 
     def ended(self, allocation: Allocation) -> None:
-        """Some memory is no more."""
+        """An allocation has ended."""
         self._shadows.pop(allocation, None)
 
     # ── barriers ────────────────────────────────────────────────────────────────────────
 
     def met(self, first: int, ctas: int) -> None:
-        """All threads of some CTAs have met; `first` is the first of them."""
+        """All threads of some CTAs have met; `first` is the first of these threads."""
         self.clocks.meet_ctas(first, ctas)
 
     def arrived(self, key: BarrierKey, threads: Threads) -> None:
-        """Threads of a CTA give what they know to a barrier, and go on."""
+        """Threads of a CTA pass their knowledge to a barrier, and go on."""
         self._arrived[key] = joined(self._arrived.get(key), self.clocks.snapshot(threads))
         self.clocks.tick(threads)
 
     def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
-        """Threads that waited know what all threads that came knew."""
+        """Threads that waited learn the knowledge of all threads that came."""
         more = self._arrived.pop(key, None)
         if not groups:
             return
@@ -448,18 +448,18 @@ class RaceDetector:
                 self.clocks.meet(threads)
 
     def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
-        """The same of all warps of some CTAs."""
+        """The same for all warps of some CTAs."""
         if mnemonic == ORDERING:
             self.clocks.meet_warps(first, ctas)
 
-    # ── grids that the grid launches ────────────────────────────────────────────────────
+    # ── device-side launches ────────────────────────────────────────────────────────────
 
     def launches(self, grid: int, thread: int) -> None:
         """A thread launches a grid."""
         self.grid_order.launches(grid, thread)
 
     def child_begins(self, scene: Scene, after: Sequence[int]) -> None:
-        """A grid that was launched begins, when some others have ended."""
+        """A launched grid begins, after some grids have ended."""
         threads = self.clocks.grow(scene.grid, scene.shape.ctas, scene.shape.threads)
         self._check_size()
         self.proxy_fences.grow(len(threads))
@@ -468,18 +468,18 @@ class RaceDetector:
         self.grid_order.begins(scene.grid, threads, after)
 
     def child_ends(self, grid: int) -> None:
-        """A grid has ended, with all that it has launched."""
+        """A grid has ended, together with all grids that it launched."""
         self.grid_order.ended(grid)
 
     def waited(self, threads: Threads, grids: Sequence[int]) -> None:
-        """Threads have waited for grids, which have ended."""
+        """Threads have waited for ended grids."""
         self.grid_order.waited(threads, grids)
 
 
 def _cells(
     shadow: Shadow, access: Access, offsets: Offsets, threads: Threads, records: Records
 ) -> tuple[Cells, Threads, Records]:
-    """The cells of an access, one after the other, with the thread and the record of each."""
+    """The cells of an access, with the thread and the record of each cell."""
     count = access.type.bytes * access.count >> shadow.shift
     cells = offsets >> shadow.shift
     if count == 1:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from ptxvm.checkers.strength import Site
 from ptxvm.machine.allocation import Allocation
 
-HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # by what the earlier and the later one do
+HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # keys: the earlier writes, the later writes
 
 
 class Race:
-    """Two accesses that race: their sites, threads, and the bytes of each in an allocation.
+    """Two racing accesses: their sites, their threads, and the bytes of each in an allocation.
 
-    With `proxy` the threads may be in order, but the accesses go through different proxies: `async` without a fence between
-    the two, or those of `images`, for which there is none.  With `equal_values` both write, and all that race there have
-    stored the same.
+    With `proxy`, the threads may be ordered, but the accesses go through different proxies: `async` without a fence between
+    them, or `images`, for which there is no fence.  With `equal_values`, both write, and all racing writes there have stored
+    one value.
     """
 
     def __init__(

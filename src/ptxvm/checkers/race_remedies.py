@@ -9,7 +9,7 @@ from ptxvm.machine.events import Scene, Scenes
 
 
 def remedy(race: Race, scenes: Scenes) -> str:
-    """The synchronisation that is missing between two accesses."""
+    """The synchronisation that two racing accesses lack."""
     one, other = race.threads
     scene = scenes.of(one)
     size, first = scene.shape.threads, scene.first
@@ -39,7 +39,7 @@ def remedy(race: Race, scenes: Scenes) -> str:
 
 
 def remedy_of_grids(one: Scene, other: Scene) -> str:
-    """What would order the accesses of two grids of one launch."""
+    """The synchronisation for accesses of two grids of one launch."""
     if one.launched is not None and other.launched is not None:
         return "one stream for both grids, or waiting for the first before the launch of the second, or atomic operations"
     return (

@@ -1,7 +1,7 @@
-"""Shadow memory: the last writer and the last readers of each byte.
+"""Shadow memory: the last write and the last reads of each byte.
 
-A record is one number, site, stamp and thread side by side, 0 for none; bytes that were always accessed together share a
-cell.  A cell has the last write and the last read, and beside each all those that it does not stand for.
+A record is one number that packs a site, a stamp and a thread; 0 is none.  Bytes that were always accessed together share a
+cell.  A cell has its last write and its last read, and overflow records for accesses that these do not stand for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ptxvm.machine.allocation import Allocation
 
 Records = npt.NDArray[np.int64]
 OneOrMore: TypeAlias = Any
-"""A record, or an array of them; what is taken out of it is of the same kind."""
+"""A record, or an array of them; extracted fields have the same kind."""
 Cells = npt.NDArray[np.int64]
 
 MAX_GRAIN = 4
@@ -25,46 +25,46 @@ MAX_GRAIN = 4
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How records are packed: the bit where the stamp begins, above the thread, and where the site does."""
+    """The layout of records: the first bit of the stamp, above the thread, and the first bit of the site."""
 
     stamp: int
     site: int
 
     @classmethod
     def of(cls, threads: int) -> Packing:
-        """One for a grid of so many threads, their agents, and some grids that they launch."""
+        """The layout for a grid with this many threads, their agents, and some launched grids."""
         bits = max(24, (4 * threads).bit_length())
         return cls(bits, 63 - max(12, 41 - bits))
 
     @property
     def threads(self) -> int:
-        """How many there is room for."""
+        """The number of threads that fit."""
         return 1 << self.stamp
 
     @property
     def stamps(self) -> int:
-        """How many there is room for."""
+        """The number of stamps that fit."""
         return 1 << self.site - self.stamp
 
     @property
     def sites(self) -> int:
-        """How many there is room for."""
+        """The number of sites that fit."""
         return 1 << 63 - self.site
 
     def record(self, site: int, stamps: Records, threads: Records) -> Records:
-        """The records of an access."""
+        """Pack the records of an access."""
         return stamps << self.stamp | threads | site << self.site
 
     def thread_of(self, records: OneOrMore) -> OneOrMore:
-        """Whose they are."""
+        """The threads of records."""
         return records & self.threads - 1
 
     def stamp_of(self, records: OneOrMore) -> OneOrMore:
-        """When they were."""
+        """The stamps of records."""
         return records >> self.stamp & self.stamps - 1
 
     def site_of(self, records: OneOrMore) -> OneOrMore:
-        """What they did."""
+        """The sites of records."""
         return records >> self.site
 
 
@@ -77,18 +77,18 @@ class Shadow:
         self.shift = MAX_GRAIN.bit_length() - 1
         cells = -(-(allocation.end - allocation.origin) // MAX_GRAIN)
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
-        self.held = np.zeros(cells, np.uint32)  # what the last store has left, where that is told
-        self.differ = np.zeros(cells, np.bool_)  # have writes that nothing orders stored different values?
-        self.writers: OverflowRecords | None = None  # made when they are first needed
+        self.held = np.zeros(cells, np.uint32)  # the value of the last store, where values are followed
+        self.differ = np.zeros(cells, np.bool_)  # have unordered writes stored different values?
+        self.writers: OverflowRecords | None = None  # made on first use
         self.readers: OverflowRecords | None = None
 
     @property
     def grain(self) -> int:
-        """Bytes of a cell."""
+        """The size of a cell in bytes."""
         return 1 << self.shift
 
     def refine(self, size: int) -> None:
-        """Make cells as small as an access."""
+        """Split cells until they are no larger than an access."""
         while self.grain > size:
             self.shift -= 1
             self.wrote, self.read = np.repeat(self.wrote, 2), np.repeat(self.read, 2)
@@ -98,13 +98,13 @@ class Shadow:
                     crowd.halve()
 
     def further_writes(self) -> OverflowRecords:
-        """The writes beside the last one."""
+        """The overflow records of writes."""
         if self.writers is None:
             self.writers = OverflowRecords(len(self.wrote), self._covers, self._packing.stamp)
         return self.writers
 
     def further_reads(self) -> OverflowRecords:
-        """The reads beside the last one."""
+        """The overflow records of reads."""
         if self.readers is None:
             self.readers = OverflowRecords(len(self.read), self._covers, self._packing.stamp)
         return self.readers

@@ -12,13 +12,13 @@ from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.machine.events import Access
 
-PROXIES = {"": 0, "texture": 1, "surface": 2}  # PTX 8.6; nothing of PTX orders accesses of different ones in a grid
-WIDE = Scope.GPU.rank  # from here on a scope has all threads of a grid; a cluster has one CTA
+PROXIES = {"": 0, "texture": 1, "surface": 2}  # PTX 8.6; nothing in PTX orders accesses of different proxies in a grid
+WIDE = Scope.GPU.rank  # this scope and wider ones include all threads of a grid; a cluster has one CTA
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An access of the code."""
+    """An access in the code: an instruction, with its operation, size, order and scope."""
 
     bound: Bound
     operation: str  # read, write or atomic
@@ -31,14 +31,14 @@ class Site:
 
     @property
     def strength(self) -> str:
-        """As PTX says it."""
+        """The order and scope, as PTX writes them."""
         if not self.scope:
             return "weak"
         return f"{self.order}.{next(scope for scope in Scope if scope.rank == self.scope)}"
 
     @property
     def described(self) -> str:
-        """What it does."""
+        """The operation, in words."""
         if self.proxy == "texture" and "texture" not in self.bound.summary.spaces:
             return "non-coherent read"
         kind = "asynchronous" if self.asynchronous else self.proxy
@@ -46,12 +46,12 @@ class Site:
 
     @property
     def writes(self) -> bool:
-        """Does it write?"""
+        """Does the access write?"""
         return self.operation != "read"
 
 
 class Sites:
-    """The sites that were seen, by number; 0 is none."""
+    """The sites of a run, by number; 0 is none."""
 
     def __init__(self) -> None:
         nowhere: Sequence[Site | None] = [None]
@@ -60,7 +60,7 @@ class Sites:
         self.scope = np.zeros(64, np.int64)
         self.size = np.zeros(64, np.int64)
         self.proxy = np.zeros(64, np.int64)  # by PROXIES
-        self.plain = np.zeros(64, np.bool_)  # does it store what the thread says, at once?
+        self.plain = np.zeros(64, np.bool_)  # does it store the value of the thread, at once?
 
     def __getitem__(self, number: int) -> Site:
         site = self._sites[number]
@@ -69,8 +69,8 @@ class Sites:
         return site
 
     def number(self, access: Access, operation: str) -> int:
-        """The number of a site."""
-        key = (id(access.bound), operation, access.type.bytes)  # images have elements of many sizes
+        """The number of a site, new or known."""
+        key = (id(access.bound), operation, access.type.bytes)  # an image has elements of several sizes
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._sites)
@@ -90,7 +90,7 @@ class Sites:
         return found
 
     def numbers_of(self, others: Sites) -> npt.NDArray[np.int64]:
-        """The numbers here of the sites of others, by their numbers there; -1 where there are none."""
+        """For each site of `others`, its number here; -1 if it is not known here."""
         found = np.full(len(others._sites), -1, np.int64)
         for key, number in others._numbers.items():
             found[number] = self._numbers.get(key, -1)
@@ -99,10 +99,10 @@ class Sites:
     def morally_strong(
         self, site: int, others: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Is an access morally strong with others, of other threads, on bytes that they share?
+        """Is an access morally strong with accesses of other threads, on bytes that they share?
 
-        Both are strong and of one proxy, each one's scope has the other's thread, and they cover the same bytes: as every
-        access is aligned to its size, that means that they are of one size.
+        It is if both are strong and of one proxy, each scope includes the other thread, and they cover the same bytes.  Every
+        access is aligned to its size, so accesses of one size cover the same bytes.
         """
         mine, theirs = int(self.scope[site]), self.scope[others]
         if not mine:
@@ -115,10 +115,10 @@ class Sites:
     def see_each_other(
         self, site: int, earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Can an order let an access see the effects of earlier writes of its grid (PTX 2.3 and 8.9.5)?
+        """Can an access see the effects of earlier writes of its grid, given an order (PTX 2.3 and 8.9.5)?
 
-        Those of the generic proxy do, and those to surfaces within a CTA; nothing writes by that of textures.  What is
-        morally strong needs no order.
+        It can for writes by the generic proxy, and for writes to surfaces within a CTA; nothing writes by the texture proxy.
+        Morally strong accesses need no order.
         """
         mine, theirs = int(self.proxy[site]), self.proxy[earlier]
         seen: npt.NDArray[np.bool_] = (theirs == mine) & (same_cta | (mine == 0))
@@ -127,9 +127,9 @@ class Sites:
     def covers(
         self, later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Is a later access, ordered after an earlier one of the same bytes, morally strong with no more than that is?
+        """Is a later access morally strong with no more accesses than an earlier one, which it is ordered after?
 
-        Then whatever races with the earlier one races with the later one too.
+        Both access the same bytes.  Then every access that races with the earlier one races with the later one too.
         """
         mine, theirs = self.scope[later], self.scope[earlier]
         alike = (self.size[later] == self.size[earlier]) & (self.proxy[later] == self.proxy[earlier]) & same_cta & (theirs > 0)
