@@ -20,7 +20,7 @@ Argument: TypeAlias = Register | Variable | tree.Operand
 
 
 def constant(node: tree.Operand, formal: Register | Variable, bound: Bound) -> tuple[Type, int] | None:
-    """A constant that is passed: the type of its bits, and these; a vector takes 64 (ptxas 13.5).  None where it is none."""
+    """A constant argument as (type, bits); a vector takes 64 bits (ptxas 13.5).  None for an argument that is no constant."""
     vector = formal.count > 1 if isinstance(formal, Register) else formal.vector > 1
     type = b64 if vector else formal.type.as_bits
     if isinstance(node, tree.Float):
@@ -35,7 +35,7 @@ def constant(node: tree.Operand, formal: Register | Variable, bound: Bound) -> t
 
 
 def partition(sources: list[int], targets: list[int]) -> list[list[tuple[int, int, int]]]:
-    """Which bytes of which source make up each target: (source, first byte in it, how many), in the order of the bytes."""
+    """The source bytes of each target, in order, as (source, first byte, count)."""
     found: list[list[tuple[int, int, int]]] = []
     number = at = 0
     for target in targets:

@@ -1,10 +1,10 @@
 """Dynamic parallelism: the functions by which kernels launch grids, and the order in which these grids run.
 
-A grid that a kernel launches may begin at any time after that, and its parent has ended when all its children have (CUDA
-C++ programming guide, "CUDA Dynamic Parallelism").  Here the children run one after the other, in the order in which
-they were launched, when all CTAs of the parent have ended, each with its own children; then those of the stream
-`cudaStreamTailLaunch`.  CTAs have no order, so those of the first CTA come first, whatever the engine ran first.  What a
-thread waits for in `cudaDeviceSynchronize`, the grids that its CTA launched, runs then, on the same thread of the host.
+A child grid may begin at any time after its launch, and its parent has ended when all children have (CUDA C++
+programming guide, "CUDA Dynamic Parallelism").  Here the children run when all CTAs of the parent have ended: one after
+the other in the order of their launches, each with its own children; grids of the stream `cudaStreamTailLaunch` run last.
+CTAs are unordered, so the children of the first CTA come first, whatever the engine ran first.  `cudaDeviceSynchronize`
+runs the grids that the CTA has launched, on the same thread of the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ptxvm.machine.per_lane import Addresses, LaneNumbers
 from ptxvm.machine.window import elsewhere
 
 SUCCESS, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED = 0, 9, 68  # cudaError_t
-MOST_WAITS = 24  # grids that wait for their children at once (cudaLimitDevRuntimeSyncDepth)
+MOST_WAITS = 24  # the greatest depth of grids that wait for their children (cudaLimitDevRuntimeSyncDepth)
 OF_THE_CTA = frozenset({0, 1, 2})  # the null stream, cudaStreamLegacy and cudaStreamPerThread
 TAIL_LAUNCH = 3  # cudaStreamTailLaunch
 FIRE_AND_FORGET = 4  # cudaStreamFireAndForget
@@ -42,7 +42,7 @@ Run = Callable[[Function, LaunchShape, int, int], Counters]
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One thread in a function of the device: of which grid it is, its cohort and lane, its place among those that call."""
+    """The call of a library function by one thread: its grid, its cohort and lane, its position among the calling lanes."""
 
     grid: int
     cohort: Any
@@ -51,19 +51,19 @@ class Call:
 
     @property
     def thread(self) -> tuple[int, tuple[Extent, Extent]]:
-        """Which thread it is."""
+        """The calling thread."""
         return self.grid, self.cohort.layout.coordinates(self.lane)
 
     @property
     def cta(self) -> tuple[int, Extent]:
-        """Which CTA it belongs to."""
+        """The CTA of the calling thread."""
         grid, (cta, _) = self.thread
         return grid, cta
 
 
 @dataclass(eq=False, slots=True)
 class Child:
-    """A grid that waits to run, and the CTA that launched it."""
+    """A launched grid that has not run yet, and the CTA that launched it."""
 
     kernel: Function
     shape: LaunchShape
@@ -74,35 +74,35 @@ class Child:
 
     @property
     def order(self) -> tuple[bool, Extent]:
-        """What decides which of the grids that one has launched run first; those alike run as they were launched."""
+        """The sort key of the children of one grid; children with equal keys run in the order of their launches."""
         x, y, z = self.cta[1]
         return self.last, (z, y, x)
 
 
 class GridTree(Protocol):
-    """A listener to launches of child grids."""
+    """A listener for launches of child grids."""
 
     def asked(self, buffer: Allocation, call: Call) -> None:
-        """A thread has got memory for the parameters of a launch."""
+        """A thread has allocated a buffer for the parameters of a launch."""
 
     def unlaunched(self, buffers: Sequence[Allocation]) -> None:
-        """All grids have ended, and nothing was launched with these."""
+        """All grids have ended, and these buffers were never launched with."""
 
     def launched(self, child: Child, call: Call, stream: int) -> None:
         """A thread has launched a grid into a stream."""
 
     def begins(self, child: Child, parameters: Allocation) -> None:
-        """It is going to run, with parameters."""
+        """A child grid begins, with its parameters."""
 
     def ended(self, child: Child) -> None:
-        """It has, with those that it launched."""
+        """A child grid has ended, and all that it launched."""
 
     def waited(self, call: Call) -> None:
         """A thread has waited for the grids of its CTA."""
 
 
 class Children:
-    """What the kernels of an image have launched."""
+    """The child grids that kernels of an image have launched."""
 
     def __init__(self, image: Image) -> None:
         self.image, self.memory = image, image.memory
@@ -115,15 +115,15 @@ class Children:
         self._buffers: dict[int, Allocation] = {}
         self._prepared: dict[int, Child] = {}
         self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
-        self._streams: dict[int, int] = {}  # those that kernels have made, and the grid of each
-        self._kept: dict[int, Any] = {}  # memory of windows: none of a child begins where one of its parent did
+        self._streams: dict[int, int] = {}  # streams that kernels have made, and the grid of each
+        self._kept: dict[int, Any] = {}  # windows of the parent, so that no window of a child reuses an address
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 
     def grid(
         self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int, family: GridTree | None = None
     ) -> Counters:
-        """Run a grid with all its children, and theirs."""
+        """Run a grid and all grids that it launches."""
         self.run, self.counters, self.family = run, Counters(), family
         self._grid = self._waits = 0
         try:
@@ -137,7 +137,7 @@ class Children:
         return self.counters
 
     def _finish(self, first: list[Child]) -> None:
-        """Run some grids; a grid has ended when those that it launched have, so the youngest run first."""
+        """Run some grids, each followed at once by its children: a grid ends after its children."""
         elders, self.waiting = self.waiting, []
         generations, parents = [first], list[Child]()
         while generations:
@@ -153,7 +153,7 @@ class Children:
         self.waiting = elders
 
     def _begin(self, child: Child) -> None:
-        """Run one grid."""
+        """Run one child grid."""
         if self.run is None:
             raise Unsupported("a launch from the device without a grid")
         bank = self.memory.allocate(len(child.buffer.bytes), 256, "param", "the parameters", writable=False)
@@ -169,7 +169,7 @@ class Children:
             self.memory.release(bank)
 
     def _take(self, cta: tuple[int, Extent] | None = None) -> list[Child]:
-        """The grids that are to run now, in their order: all, or those of a CTA."""
+        """Take the grids that run now, in order: all that wait, or the waiting grids of a CTA."""
         taken = [child for child in self.waiting if cta is None or (cta == child.cta and not child.last)]
         self.waiting = [child for child in self.waiting if child not in taken]
         return sorted(taken, key=lambda child: child.order)
@@ -180,7 +180,7 @@ class Children:
         self.counters.turns += done.turns
 
     def _forget(self) -> None:
-        """Give back what was asked for and not launched, or not run because of a fault."""
+        """Release the buffers that were not launched with, and drop the grids that a fault keeps from running."""
         for buffer in [*self._buffers.values()]:
             self._release(buffer)
         for held in (self.waiting, self._buffers, self._prepared, self._errors, self._streams, self._kept):
@@ -192,7 +192,7 @@ class Children:
     # ── the functions, for one thread ───────────────────────────────────────────────────
 
     def get_parameter_buffer(self, call: Call, alignment: int, size: int) -> int:
-        """Memory for the parameters of a launch."""
+        """Allocate a buffer for the parameters of a launch."""
         buffer = self.memory.allocate(max(size, 1), max(alignment, BUFFER_ALIGNMENT), name="the parameters of a launch")
         self._buffers[buffer.start] = buffer
         if self.family is not None:
@@ -206,7 +206,7 @@ class Children:
         return INVALID_CONFIGURATION if child is None else self._launch(call, child, stream)
 
     def get_parameter_buffer_v2(self, call: Call, kernel: int, *rest: int) -> int:
-        """Memory for the parameters of a kernel that is to have a grid, block and shared memory; null where it cannot."""
+        """Allocate a buffer for the parameters, shape and shared memory of a launch; null where the shape is invalid."""
         *sizes, shared = rest
         buffer = self.get_parameter_buffer(call, BUFFER_ALIGNMENT, self.image.parameters(self._kernel(call, kernel)).size)
         child = self._child(call, kernel, buffer, sizes, shared)
@@ -217,7 +217,7 @@ class Children:
         return buffer
 
     def launch_device_v2(self, call: Call, buffer: int, stream: int) -> int:
-        """Launch the kernel that a buffer was made for."""
+        """Launch the kernel of a buffer."""
         child = self._prepared.pop(buffer, None)
         if child is None:
             raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
@@ -237,7 +237,7 @@ class Children:
         return SUCCESS
 
     def get_last_error(self, call: Call) -> int:
-        """The last error of the thread, which is then forgotten."""
+        """The last error of the thread; it is reset."""
         return self._errors.pop(call.thread, SUCCESS)
 
     def peek_at_last_error(self, call: Call) -> int:
@@ -245,7 +245,7 @@ class Children:
         return self._errors.get(call.thread, SUCCESS)
 
     def stream_create_with_flags(self, call: Call, place: int, flags: int) -> int:
-        """A stream; grids run in the order of their launches, whatever their streams."""
+        """Make a stream; here all grids run in the order of their launches, whatever their streams."""
         stream = next(STREAMS)
         try:
             where, lanes = np.array([place], np.uint64), np.array([call.lane])
@@ -256,13 +256,13 @@ class Children:
         return SUCCESS
 
     def stream_destroy(self, call: Call, stream: int) -> int:
-        """The stream is not used any more."""
+        """End the use of a stream."""
         self._check_stream(call, stream)
         del self._streams[stream]
         return SUCCESS
 
     def _check_stream(self, call: Call, stream: int) -> None:
-        """A stream belongs to the grid that made it."""
+        """Refuse a stream of another grid."""
         grid = self._streams.get(stream)
         if grid is None:
             raise AccessFault("invalid-launch", f"{stream:#x} is no stream", stream, lane_index=call.position)
@@ -282,7 +282,7 @@ class Children:
         return SUCCESS
 
     def _child(self, call: Call, kernel: int, buffer: int, sizes: Sequence[int], shared: int) -> Child | None:
-        """A launch; None, and an error of the thread, where the kernel cannot have that shape."""
+        """A child grid; None, and an error of the thread, where the shape is invalid for the kernel."""
         if buffer not in self._buffers:
             raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
         function = self._kernel(call, kernel)
@@ -300,14 +300,14 @@ class Children:
         return Child(function, shape, shared, self._buffers[buffer])
 
     def _kernel(self, call: Call, address: int) -> Function:
-        """The kernel with that address."""
+        """The kernel at an address."""
         function = self.image.function_at(address)
         if function is None or not function.entry or not function.defined:
             raise AccessFault("invalid-launch", f"{address:#x} is the address of no kernel", address, lane_index=call.position)
         return function
 
     def _of_threads(self, function: Callable[..., int]) -> DeviceFunction:
-        """A function of the library: called for some lanes, one after the other."""
+        """A library function that calls `function` for one lane after the other."""
 
         def handler(cohort: DeviceCohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
             if self.run is None:

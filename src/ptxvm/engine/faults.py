@@ -15,7 +15,7 @@ Extent = tuple[int, int, int]
 
 
 class Waiting(NamedTuple):
-    """Threads of a CTA that wait at an instruction, by their numbers in it; and the mask that each gave a collective."""
+    """Threads of a CTA that wait at an instruction, by their numbers in the CTA; and their masks at a collective."""
 
     cta: int
     bound: Bound
@@ -24,7 +24,7 @@ class Waiting(NamedTuple):
 
 
 def place(kernel: str, bound: Bound, cta: Extent, thread: Extent) -> Place:
-    """Where an instruction stands, and which thread ran it."""
+    """The place of an instruction, and the thread that ran it."""
     file, line, text = locate(bound)
     function, origin = bound.function, ""
     if bound.location is not None and function is not None and function.program is not None:
@@ -49,7 +49,7 @@ def unfold(number: int, extent: Extent) -> Extent:
 
 
 def deadlock(found: Iterable[Waiting]) -> tuple[str, Waiting]:
-    """What is said where all threads of a CTA wait, and the first ones in the order of the code."""
+    """The message for a CTA whose threads all wait, and its first waiting threads in the order of the code."""
     everyone = list(found)
     cta = min(each.cta for each in everyone)
     groups: dict[int, Waiting] = {}
@@ -68,7 +68,7 @@ def deadlock(found: Iterable[Waiting]) -> tuple[str, Waiting]:
 
 
 def _missing(collectives: list[Waiting]) -> int:
-    """The lanes that the first waiting warp names and that did not come."""
+    """The lanes that are named by the first waiting warp and have not arrived."""
     pairs = [pair for each in collectives for pair in zip(each.threads, each.masks, strict=True)]
     warp = min((thread // WARP for thread, _ in pairs), default=0)
     wanted = came = 0

@@ -1,7 +1,7 @@
-"""The rounding mode of the floating-point unit of the host, which NumPy obeys.
+"""The rounding mode of the host's floating-point unit, which NumPy's arithmetic follows.
 
-`fesetround` of the C library costs 0.2 us; the mode belongs to the thread.  What NumPy does in software does not obey:
-conversions to f16 and bf16.
+`fesetround` of the C library costs 0.2 us; the mode belongs to the thread.  NumPy converts to f16 and bf16 in software, which
+ignores the mode.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ fesetround = ctypes.CDLL(ctypes.util.find_library("m")).fesetround
 
 
 def rounded(mode: str, function: Callable[..., Any], *args: PerLane) -> PerLane:
-    """`function(*args)`, rounded in the mode: `rn rz rm rp`, or `odd`."""
+    """`function(*args)`, rounded in the mode `rn rz rm rp` or `odd`."""
     if mode == "rn":
         return function(*args)
     if mode == "odd":
@@ -49,9 +49,9 @@ def bracketed(function: Callable[..., Any], *args: PerLane) -> tuple[PerLane, Pe
 
 
 def to_odd(low: PerLane, high: PerLane) -> PerLane:
-    """Round to odd, from a result that was rounded down and up: where they differ, the one whose last bit is 1.
+    """Round to odd, given a result rounded down and up: where they differ, the one whose last bit is 1.
 
-    Neighbours of one sign differ by one in their bits, of which the lesser is nearer to zero; an exact zero is +0.
+    The bits of neighbours of one sign differ by one, and the lesser is nearer to zero; an exact zero is +0.
     """
     bits = np.dtype(f"u{low.dtype.itemsize}")
     inexact = low != high
@@ -59,7 +59,7 @@ def to_odd(low: PerLane, high: PerLane) -> PerLane:
 
 
 def _check() -> None:
-    """Refuse a host whose arithmetic does not follow `fesetround`: wrong bits would come out."""
+    """Refuse a host whose arithmetic ignores `fesetround`, for its results would be wrong."""
     one, tiny = np.ones(64), np.full(64, 2.0**-60)
     if not MODES or not (rounded("rp", np.add, one, tiny) > 1).all() or (one + tiny > 1).any():
         raise RuntimeError(f"the rounding mode of this host cannot be set ({platform.machine()}, {platform.system()})")

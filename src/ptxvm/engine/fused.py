@@ -21,8 +21,8 @@ def fma(rounding: str, held: np.dtype[Any], a: PerLane, b: PerLane, c: PerLane) 
 def fma_f32(a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     """`a * b + c`, rounded once.
 
-    The product is exact in f64.  Where both neighbours of the sum give the same f32, so does the sum; where not, it is
-    rounded to odd first, which a second rounding does not notice (NaN comes here too).
+    The product is exact in f64.  Where both neighbours of the sum round to the same f32, so does the sum; elsewhere, and for
+    NaN, the sum is rounded to odd first, which leaves the second rounding exact.
     """
     product, c = a.astype(F64) * b.astype(F64), c.astype(F64)
     low, high = bracketed(np.add, product, c)
@@ -46,9 +46,9 @@ def fma_f64(a: PerLane, b: PerLane, c: PerLane) -> PerLane:
 
 
 def _fma_f64(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
-    """Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): what is added last was rounded to odd.
+    """Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): the last addend is rounded to odd.
 
-    Where an intermediate could overflow or lose bits the lane is computed in exact integers.
+    A lane whose intermediate results could overflow or lose bits is computed in exact integers.
     """
     high, low = _two_product(a, b)
     upper, lower = _two_sum(c, low)
@@ -61,7 +61,7 @@ def _fma_f64(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     if np.count_nonzero(easy & (result != 0)) == np.size(result):
         return result
     plain: PerLane = rounded(rounding, lambda: a * b + c)
-    plain = np.where(np.isnan(c) & ~np.isnan(a) & ~np.isnan(b), c + c, plain)  # its NaN, quiet, even where 0 * inf is one too
+    plain = np.where(np.isnan(c) & ~np.isnan(a) & ~np.isnan(b), c + c, plain)  # c's NaN, quiet, even where 0 * inf is NaN too
     finite = np.isfinite(a) & np.isfinite(b)
     plain = np.where(finite & np.isinf(c), c, plain)  # where the product alone overflows
     trivial = (a == 0) | (b == 0) | ~finite | ~np.isfinite(c)
@@ -94,7 +94,7 @@ def _two_sum(a: PerLane, b: PerLane) -> tuple[PerLane, PerLane]:
 
 
 def _fma_exact(rounding: str, hard: PerLane, a: PerLane, b: PerLane, c: PerLane, result: PerLane) -> PerLane:
-    """The lanes of `hard` computed in rational numbers."""
+    """The lanes of `hard`, computed in rational numbers."""
     if not np.ndim(result):
         return F64.type(_nearest(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)), rounding))
     a, b, c, hard = np.broadcast_arrays(a, b, c, hard)

@@ -84,7 +84,7 @@ def _launch(
 
 
 def refuse_unexecuted(image: Image, kernel: Function) -> None:
-    """Raise `Unsupported` where the kernel, or a function that it calls, has an instruction that is checked only."""
+    """Raise `Unsupported` where the kernel, or a function that it calls, has an instruction that is only checked."""
     unexecuted = [bound for program in image.programs for bound in program.unexecuted]
     if not unexecuted:
         return
@@ -98,7 +98,7 @@ def refuse_unexecuted(image: Image, kernel: Function) -> None:
 
 
 def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) -> LaunchResult:
-    """What is known of a watched launch whose arguments are a fault: that, and nothing else; raises what is no finding."""
+    """The result of a watched launch with faulty arguments: the fault as a finding, or raised where it is none."""
     from ptxvm.machine.events import Scene  # noqa: PLC0415 - only watched launches need it
 
     watch.watcher.begin(Scene(kernel.name, shape, ()), 0, watch.seed)
@@ -108,7 +108,7 @@ def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) ->
 
 
 def hand_over(args: Sequence[Any]) -> None:
-    """The kernel had these device arrays, and all surfaces: what it left in them counts as written."""
+    """Mark the device arrays of the arguments, and the sources of all surfaces, as written."""
     for each in args:
         if isinstance(each, DeviceArray):
             each.given = True

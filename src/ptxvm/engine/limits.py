@@ -12,7 +12,7 @@ UNLIMITED = 1 << 62  # instructions
 
 
 class Limits:
-    """The limits of one launch, with the grids that it launches.
+    """The limits of one launch, which its child grids share.
 
     `steps` counts the instructions that all threads execute together, as the result's `thread_instructions` does; `left`
     is how many they still may, in memory that compiled code shares.  Seconds are those of the clock on the wall.
@@ -30,11 +30,11 @@ class Limits:
         return self.steps is not None
 
     def renew(self) -> None:
-        """The grid runs again, and may execute as much as before; the clock goes on."""
+        """Reset the instructions, for another run of the grid; the clock goes on."""
         self.left[0] = UNLIMITED if self.steps is None else self.steps
 
     def spend(self, count: int) -> int:
-        """Threads have executed some instructions; what is left, less than 0 where that was too much."""
+        """Count executed instructions; returns how many are left, below 0 beyond the limit."""
         self.left[0] -= count
         return int(self.left[0])
 
@@ -44,11 +44,11 @@ class Limits:
         return self.ends is not None and time.monotonic() > self.ends
 
     def overrun(self, place: Place) -> Fault:
-        """What is raised where too many instructions have been executed."""
+        """The error for too many executed instructions."""
         return Fault(
             "step-budget", f"the grid did not end within {self.steps} steps, the instructions of its threads", place=place
         )
 
     def timed_out(self, place: Place) -> Fault:
-        """What is raised where the time is up."""
+        """The error for a launch that takes too long."""
         return Fault("timeout", f"the grid did not end within {self.timeout:g} seconds", place=place)

@@ -1,7 +1,7 @@
-"""Operands over any algebra: the values that a meaning gets, and the destinations of its results.
+"""Operands over any algebra: the values that a meaning receives, and the destinations of its results.
 
-An engine says where registers are (`key`, `slot`, `assign`), and what only it knows: the places of functions and variables,
-special registers, windows.
+An engine supplies the registers (`key`, `slot`, `assign`), the addresses of functions and variables, special registers and
+windows.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Operands:
     # ── what an engine knows ────────────────────────────────────────────────────────────
 
     def key(self, register: Register, part: int = 0) -> Key:
-        """How a register, or an element of a vector one, is found."""
+        """The key of a register, or of an element of a vector register."""
         raise NotImplementedError
 
     def slot(self, key: Key, type: Type) -> Value:
-        """What a register holds."""
+        """The value in a register."""
         raise NotImplementedError
 
     def assign(self, key: Key, type: Type, value: Value) -> None:
@@ -56,25 +56,25 @@ class Operands:
         raise NotImplementedError
 
     def function_address(self, function: Function) -> Value:
-        """Where a function is."""
+        """The address of a function."""
         raise NotImplementedError
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
-        """Where a variable is, in its own space; parameters are at generic addresses."""
+        """The address of a variable in its own space; parameters have generic addresses."""
         raise NotImplementedError
 
     def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
-        """An address of a window as a generic one."""
+        """The generic address for an address in a window."""
         raise NotImplementedError
 
     def as_address(self, bound: Bound, value: Value) -> Value:
-        """A register as an address."""
+        """A register's value as an address."""
         return value.to(u64)
 
     # ── values ──────────────────────────────────────────────────────────────────────────
 
     def operand(self, bound: Bound, name: str) -> OperandValue:
-        """An operand as the meaning gets it: a Value, a list of them, a symbol, or None where it was left out."""
+        """An operand as a meaning receives it: a Value, a list of them, a symbol, or None where it was left out."""
         node = bound.operands.get(name)
         if node is None:
             return None
@@ -99,7 +99,7 @@ class Operands:
         return self.expression(bound, node, type)
 
     def expression(self, bound: Bound, node: tree.Operand, type: Type | None) -> Value:
-        """A register behind `!` or `-`, or before an offset, which ptxas adds to its bits; else a constant expression."""
+        """A register behind `!` or `-`, a register plus an offset, which ptxas adds to its bits, or a constant expression."""
         match node:
             case tree.Unary(op="!"):
                 return ~self.value(bound, node.operand, type)  # type: ignore[no-any-return]
@@ -112,14 +112,14 @@ class Operands:
         return self.constant(bound, node, type or u64)
 
     def argument(self, bound: Bound, node: tree.Operand) -> Register | Variable | tree.Operand:
-        """An argument of a call: the symbol of a register or `.param` variable, or a constant's node."""
+        """An argument of a call: the symbol of a register or `.param` variable, or the node of a constant."""
         symbol: Register | Variable | None = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
         if symbol is not None:
             return symbol
         return node
 
     def named(self, bound: Bound, node: tree.Name, type: Type | None) -> OperandValue:
-        """What a name stands for."""
+        """The value of a name."""
         symbol = bound.scope.find(node.text)
         if isinstance(symbol, Register):
             return self.register(symbol, node.component, type)
@@ -144,7 +144,7 @@ class Operands:
         return self.fit(self.slot(self.key(register), register.type), type)
 
     def fit(self, value: Value, type: Type | None) -> Value:
-        """A register's bits as an operand of a type: the low ones of a wider register."""
+        """A register's bits as an operand of a type: of a wider register the low bits."""
         if type is None or value.type is type or pred in (value.type, type):
             return value
         if value.type.bits != type.bits:
@@ -152,7 +152,7 @@ class Operands:
         return value.view(type)
 
     def special(self, bound: Bound, node: tree.Name, type: Type | None) -> OperandValue:
-        """A special register; the counters differ at each reading.  A vector as a whole is a list."""
+        """A special register; a counter is read anew each time.  A vector as a whole is a list."""
         found = special(node.text, node.component)
         if found is None:
             raise Unsupported(f"the special register {node.text}")
@@ -165,7 +165,7 @@ class Operands:
     # ── addresses ───────────────────────────────────────────────────────────────────────
 
     def address(self, bound: Bound, node: tree.Operand) -> Value:
-        """The address that `[…]` names, before the base of its window is added."""
+        """The address of `[…]`, before the base of its window is added."""
         offset = 0
         if isinstance(node, tree.Binary) and node.op in ("+", "-"):
             found = constants.evaluate(node.right, lambda _: None)
@@ -185,7 +185,7 @@ class Operands:
         return self.constant(bound, node, u64) + offset
 
     def in_space(self, bound: Bound, variable: Variable, offset: int) -> Value:
-        """The address of a variable as this instruction needs it: generic where it names no space."""
+        """The address of a variable for this instruction: generic where it names no space."""
         value = self.variable_address(variable, offset)
         generic = bound.summary.spaces <= {"generic"}
         if generic and variable.space in ("shared", "local") and "mem" in bound.i.of.effects:
@@ -225,7 +225,7 @@ class Operands:
                 self.write(bound, node, value)
 
     def write(self, bound: Bound, node: tree.Operand, value: OperandValue) -> None:
-        """A value to a destination."""
+        """Write a value to a destination."""
         if isinstance(node, tree.Vector):
             for item, element in zip(node.items, value if isinstance(value, list) else [value], strict=True):
                 self.write(bound, item, element)
@@ -244,7 +244,7 @@ class Operands:
 
 
 def fitting(value: Value, type: Type) -> Value:
-    """A result as the type of the register that it goes to: a wider one gets the sign of an integer, else zeros (PTX 9.4.1)."""
+    """A result as the type of its register: a wider one is filled with the sign of an integer, else with zeros (PTX 9.4.1)."""
     if value.type is pred:
         return value
     if value.type.bits != type.bits:

@@ -15,7 +15,7 @@ from ptxvm.machine.launch_options import LaunchOptions
 
 
 class Counters:
-    """What a launch did: instructions of groups, of threads, and turns of the schedule."""
+    """The counters of a launch: instructions of groups, instructions of threads, and steps of the schedule."""
 
     __slots__ = ("instructions", "thread_instructions", "turns")
 
@@ -24,7 +24,7 @@ class Counters:
 
 
 class Engine(Protocol):
-    """What runs the kernels of an image."""
+    """An engine: it runs the kernels of an image."""
 
     @property
     def image(self) -> Image:
@@ -40,7 +40,7 @@ class Engine(Protocol):
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
         given: Sequence[Allocation] = (),
     ) -> Counters:  # fmt: skip
-        """Run a grid, and those that it launches, to their end or to the limits.
+        """Run a grid and its child grids to their end, or to the limits.
 
         `parameters` is the address of the parameter bank, `given` memory that the grid will use.
         """

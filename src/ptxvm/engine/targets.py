@@ -1,4 +1,4 @@
-"""Indirect calls: the functions that a call through a pointer may enter, and why others are refused (PTX 9.7.12.5, 11.3)."""
+"""Indirect calls: the functions that a call through a pointer may enter, and reasons to refuse others (PTX 9.7.12.5, 11.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def called(image: Image, function: Function) -> Iterator[Function]:
 
 
 def callees(image: Image, bound: Bound) -> list[Function]:
-    """The functions with a body that a call may enter: the one that it names, or the targets of its pointer."""
+    """The functions with a body that a call may enter: the named function, or the targets of the pointer."""
     named = bound.callee()
     if named is None:
         return enterable(image, bound)
@@ -34,7 +34,7 @@ def callees(image: Image, bound: Bound) -> list[Function]:
 
 
 def enterable(image: Image, bound: Bound) -> list[Function]:
-    """The functions that the call may enter: of its list of targets, or of all whose address something takes."""
+    """The functions that a call may enter: its list of targets, or all functions whose address is taken."""
     named = _named(bound)
     found = named.targets if isinstance(named, Table) else image.pointed_at
     resolved = dict.fromkeys(image.resolve(function) for function in found)
@@ -42,7 +42,7 @@ def enterable(image: Image, bound: Bound) -> list[Function]:
 
 
 def refusal(image: Image, bound: Bound, address: int) -> str | None:
-    """Why the call cannot go to an address; None where it can."""
+    """The reason why a call may not enter the function at an address; None where it may."""
     function = image.function_at(address)
     if function is None:
         return f"the call goes to {address:#x}, where no function is"
@@ -50,13 +50,13 @@ def refusal(image: Image, bound: Bound, address: int) -> str | None:
 
 
 def _named(bound: Bound) -> object:
-    """The list or the prototype that the call names."""
+    """The list of targets or the prototype that the call names."""
     node = bound.operands.get("proto")
     return bound.scope.find(node.text) if isinstance(node, tree.Name) else None
 
 
 def _misfit(image: Image, named: object, function: Function) -> str | None:
-    """Why a call with a list or a prototype cannot enter a function."""
+    """The reason why a call with a list or a prototype may not enter a function."""
     if function.entry:
         return f"the call goes to the kernel '{function.name}', which is launched and not called"
     if isinstance(named, Table) and function not in map(image.resolve, named.targets):
@@ -77,7 +77,7 @@ def _alike(one: Signature, other: Signature) -> bool:
 
 
 def _passed(formal: Register | Variable) -> tuple[bool, int]:
-    """Whether it is a register, and its bits."""
+    """Is a parameter a register, and how many bits has it?"""
     if isinstance(formal, Register):
         return True, formal.type.bits * formal.count
     return False, 8 * (formal.size if formal.dimensions else formal.element_size)

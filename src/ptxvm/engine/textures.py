@@ -1,4 +1,4 @@
-"""The port `tex` for every engine: each instruction becomes a request to the texture unit of the machine."""
+"""The port `tex` for every engine: each instruction is a request to the texture unit of the machine."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ptxvm.machine.texture_surface import Place
 
 
 def alone(value: Value | None) -> list[Value] | None:
-    """A scalar operand as the list that the texture unit takes; None where the instruction does not have it."""
+    """A scalar operand as a list for the texture unit; None where the instruction does not have it."""
     return None if value is None else [value]
 
 
 class Textures:
-    """An engine says how it asks (`ask`) and over which algebra; the instructions are the same."""
+    """Texture instructions as requests; an engine supplies `ask` and the algebra."""
 
     alg: Any  # the engine's own
 
     def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
-        """What the texture unit gives for some operands."""
+        """The results of the texture unit for some operands."""
         raise NotImplementedError
 
     def fetch(
         self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Unpack[FetchOptions]
     ) -> tuple[list[Value], Value]:
-        """A look-up; here all texels are resident."""
+        """A look-up; all texels are resident."""
         what = Fetch(geometry, bool(how.get("integers")), how.get("component"))
         first, second = how.get("gradients") or (None, None)
         texel = self.ask(
@@ -41,12 +41,12 @@ class Textures:
         return texel, Value(self.alg, pred, self.alg.const(pred, x=True))
 
     def query(self, kind: str, attribute: str, handle: Value, level: Value | None = None) -> Value:
-        """An attribute."""
+        """An attribute of a texture, sampler or surface."""
         level_of = None if level is None else [level]
         return self.ask(texture_unit.query(kind, attribute), [u32], handle=[handle], level=level_of)[0]
 
     def is_a(self, kind: str, handle: Value) -> Value:
-        """What the handle is of."""
+        """Is the handle of this kind?"""
         return self.ask(texture_unit.tell_kind(kind), [pred], handle=[handle])[0]
 
     def load(

@@ -27,7 +27,7 @@ class WatchedEngine(Engine, Protocol):
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None,
         watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
-        """Run a grid to its end and tell a watcher what it does; `seed` shuffles the schedule."""
+        """Run a grid to its end, and report to a watcher; `seed` shuffles the schedule."""
         ...
 
 
@@ -38,7 +38,7 @@ class Prefilter(Protocol):
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
         limits: Limits | None, new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
-        """Run the grid: what it did and printed; None, and memory is as before, where the watcher has to look at it.
+        """Run the grid; returns its counters and output, or None, with memory restored, where the watcher must look.
 
         `new` is the memory that has no value yet.
         """
@@ -47,11 +47,11 @@ class Prefilter(Protocol):
 
 @dataclass(slots=True)
 class Watch:
-    """A watcher of a launch, the engine that reports to it, and how often the grid is run.
+    """A watcher of a launch, the engine that reports to it, and the number of runs of the grid.
 
-    The first run has the usual schedule, the others have random ones, from a seed on.
+    The first run has the usual schedule; the others have random ones, from a seed on.
 
-    `checks` is what the watcher looks for; `prefilter` may clear a kernel of at least `least` threads before it is watched.
+    `checks` names what the watcher looks for; `prefilter` may clear a kernel of at least `least` threads unwatched.
     """
 
     watcher: Watcher
@@ -64,7 +64,7 @@ class Watch:
 
     @property
     def seeds(self) -> Iterator[int | None]:
-        """The seeds of the runs; one run of a seed is that seed's."""
+        """The seeds of the runs; a single run takes the seed itself."""
         if self.schedules == 1:
             yield self.seed
             return
@@ -113,7 +113,7 @@ def rehearse(
         try:
             with nullcontext() if not number else engine.library.silent():
                 counters = engine.watched(kernel, shape, parameters, options, limits=limits, watcher=watch.watcher, seed=seed)
-        except Fault as fault:  # of which nothing can go on
+        except Fault as fault:  # the grid cannot go on after it
             if not watch.watcher.refused(fault, None, 0):
                 raise
             counters = Counters()
@@ -139,13 +139,13 @@ def shared_variables(image: Image, kernel: Function) -> tuple[tuple[int, int, st
 
 
 class Snapshot:
-    """What memory holds."""
+    """A copy of the contents of memory."""
 
     def __init__(self, allocations: Sequence[Allocation]) -> None:
         self._held = [(each, each.bytes.copy()) for each in allocations if each.writable and each.space == "global"]
 
     def restore(self) -> None:
-        """Let it hold that again."""
+        """Write the copy back."""
         for allocation, values in self._held:
             if allocation.live:
                 allocation.bytes[:] = values

@@ -1,8 +1,8 @@
-"""Stores of a lane to neighbouring elements, as to the members of a structure: written together, as rows of all lanes.
+"""Joined stores: neighbouring elements that a lane stores, as to members of a structure, are written as rows of all lanes.
 
-A store whose lanes are apart waits for those that fill the gaps.  Nothing but stores and arithmetic may come between:
-what else has an effect, and the end of the node, settle what waits.  Every store is checked in its place; where a check
-fails, those before it are written first, so that a fault leaves the memory that it would leave lane by lane.
+A store whose lanes are apart is delayed until other stores fill the gaps.  Only stores and arithmetic may come between: any
+other effect, and the end of the node, writes the delayed stores.  Every store is checked where it stands; where a check
+fails, the stores before it are written first, so that a fault leaves the memory that it would leave lane by lane.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ptxvm.engine.jit.memory import permuted_rows
 from ptxvm.engine.jit.memory.addressing import Addressing, pieces
 from ptxvm.engine.jit.node.node import NodeBuilder, Waiting
 
-MOST = 16  # stores that wait: their values take registers
+MOST = 16  # delayed stores: their values take registers
 CONCATENATED = (2, 4)  # how many neighbours `Addressing.store` takes as one vector
 
 
@@ -36,11 +36,11 @@ class Store:
 
     @property
     def offsets(self) -> list[int]:
-        """Of its elements."""
+        """The offsets of its elements."""
         return [self.offset + n * self.size for n in range(len(self.vectors))]
 
     def joins(self, other: Store) -> bool:
-        """Do lanes store a constant distance away, to other elements?"""
+        """Do lanes store to other elements, at a constant distance?"""
         alike = (self.space, self.size, self.root, self.affine.terms) == (
             other.space,
             other.size,
@@ -51,7 +51,7 @@ class Store:
 
 
 class JoinedStores:
-    """The stores of a node that wait."""
+    """The delayed stores of a node."""
 
     def __init__(self, at: NodeBuilder) -> None:
         self.at, self.code = at, at.code
@@ -59,7 +59,7 @@ class JoinedStores:
         self.waiting: list[Store] = []
 
     def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> Waiting | None:
-        """How a store waits, if it may; what it cannot be joined with is settled."""
+        """The function that delays a store, or None; writes the delayed stores that it cannot be joined with."""
         made = self._store(space, size, raw, count, weak)
         if self.waiting and (made is None or len(self.waiting) == MOST or not all(made.joins(each) for each in self.waiting)):
             self.settle()
@@ -83,14 +83,14 @@ class JoinedStores:
         self.waiting.append(store)
 
     def settle(self) -> None:
-        """Write what waits."""
+        """Write the delayed stores."""
         stores, self.waiting = sorted(self.waiting, key=lambda store: store.offset), []
         if len(stores) < 2 or not self._together(stores):
             for store in sorted(stores, key=lambda store: store.position):
                 self._alone(store)
 
     def write_aside(self) -> None:
-        """Write what waits in code that seldom runs; it waits still."""
+        """Write the delayed stores on a slow path, which may fault; on the fast path they stay delayed."""
         for store in self.waiting:
             for n, vector in enumerate(store.vectors):
                 places = self.addressing.places(store.space, store.raw, n * store.size)
@@ -102,7 +102,7 @@ class JoinedStores:
         self.addressing.store(store.space, llvm, store.size, store.raw, store.vectors, store.weak)
 
     def _together(self, stores: list[Store]) -> bool:
-        """As one store of all elements, if that is worth it."""
+        """Write stores as one store of all elements, if that is cheaper."""
         first = stores[0]
         space, size, raw, affine, width = first.space, first.size, first.raw, first.affine, self.code.width
         vectors = [vector for store in stores for vector in store.vectors]

@@ -1,9 +1,9 @@
 """Strided and shared accesses: rows of memory are loaded or stored, and shuffles permute them to or from the lanes.
 
-A constant stride of a few elements, rows that several lanes share and a few distinct places are gathers and scatters to
-the processor, which take an element at a time.  Here the memory that all lanes touch is loaded or stored in rows, and
-shuffles bring every element to or from its lane.  All lanes are active: the bytes between two of them are in pages that
-the lanes touch, so a row may be loaded that covers more than its lanes ask for.  A row that is stored has no such gap.
+A constant stride of a few elements, rows that several lanes share, and a few distinct addresses are gathers and scatters to
+the processor, which take an element at a time.  Here the accessed memory is loaded or stored in rows, and shuffles move
+each element to or from its lane.  All lanes are active, and the bytes between two of them lie in pages that the lanes touch:
+a row that is loaded may cover more than the lanes ask for.  A row that is stored has no gaps.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import REMEMBERED, Affine, Pattern, sums
 
-NATIVE = 4  # bytes of the least element that the processor gathers
-LOAD, SCALAR, SHUFFLE, STORE = 0.5, 1.5, 1.5, 1.0  # what instructions cost, roughly in cycles of one port ...
-GATHERED, SCATTERED, OUT_OF_LINE = 1.2, 2.0, 4.0  # ... and a lane of a gather, of a scatter, of either for small elements
+NATIVE = 4  # bytes of the smallest element that the processor gathers
+LOAD, SCALAR, SHUFFLE, STORE = 0.5, 1.5, 1.5, 1.0  # costs of instructions, roughly in cycles of one port ...
+GATHERED, SCATTERED, OUT_OF_LINE = 1.2, 2.0, 4.0  # ... and per lane of a gather, of a scatter, of either for small elements
 
-Place = tuple[int, int]  # of an element: a row, and which of its elements
-Element = tuple[Pattern, int]  # the factors of the scalars that are known when the code runs, and a distance in bytes
+Place = tuple[int, int]  # of an element: its row, and its index in the row
+Element = tuple[Pattern, int]  # the factors of the run-time scalars, and a distance in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Neighbouring elements: how many, how far from the base in bytes, and a lane whose scalars are added."""
+    """Neighbouring elements: their number, their distance from the base in bytes, and a lane whose scalars are added."""
 
     lane: int
     offset: int
@@ -35,14 +35,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rows of an access, and for every element of every lane (`component * width + lane`) its place in them."""
+    """The rows of an access, and the place in them of every element of every lane (`component * width + lane`)."""
 
     rows: tuple[Row, ...]
     places: tuple[Place, ...]
     each: int  # elements of a register
 
     def sources(self) -> list[list[Place]]:
-        """For each element of each row, its register among those of all lanes and components, and its index there."""
+        """For each element of each row its register, among those of all components and lanes, and its index there."""
         found: list[list[Place]] = [[(0, 0)] * row.count for row in self.rows]
         for n, (row, element) in enumerate(self.places):
             found[row][element] = divmod(n, self.each)
@@ -68,21 +68,21 @@ def kind(plan: Plan) -> str:
 
 
 def loads(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
-    """How to load elements some bytes from the address of each lane; None where a gather does as well."""
+    """A plan for loads at some offsets in bytes from the address of each lane; None where a gather is as good."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
     return _loads(*_elements(raw, offsets, width), size, len(offsets), width, register(size))
 
 
 def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
-    """How to store them; None where a scatter does as well, or where the order of lanes counts."""
+    """A plan for stores; None where a scatter is as good, or where the order of lanes matters."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
     return _stores(*_elements(raw, offsets, width), size, len(offsets), width, register(size))
 
 
 def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern, ...], Pattern]:
-    """Of every lane the factors of its scalars, and of every element of every lane its distance in bytes."""
+    """The factors of the scalars of every lane, and the distance in bytes of every element of every lane."""
     moving = [k for k, u in raw.terms if not isinstance(u, int)]
     fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
     factors = tuple(zip(*moving, strict=True)) if moving else ((),) * width
@@ -140,7 +140,7 @@ def _stores(
 def _groups(
     factors: tuple[Pattern, ...], distances: Pattern, size: int, width: int
 ) -> dict[Pattern, tuple[int, set[int]]] | None:  # fmt: skip
-    """By the factors of the scalars: a lane that has them, and all distances; None where some are not whole elements apart."""
+    """For each set of factors a lane that has them and all distances; None where some are not whole elements apart."""
     found: dict[Pattern, tuple[int, set[int]]] = {}
     for n, distance in enumerate(distances):
         found.setdefault(factors[n % width], (n % width, set()))[1].add(distance)
@@ -149,7 +149,7 @@ def _groups(
 
 
 def _runs(offsets: list[int], size: int, each: int) -> list[list[int]]:
-    """Offsets whose neighbours are less than a register apart."""
+    """Runs of offsets whose neighbours are less than a register apart."""
     runs = [[offsets[0]]]
     for offset in offsets[1:]:
         if offset - runs[-1][-1] < each * size:
@@ -160,7 +160,7 @@ def _runs(offsets: list[int], size: int, each: int) -> list[list[int]]:
 
 
 def _covers(run: list[int], size: int, each: int) -> list[tuple[int, int]]:
-    """Where rows begin that hold all of a run and nothing beyond its ends, and how many elements each has."""
+    """Rows that cover a run, and nothing beyond its ends: where each begins, and its number of elements."""
     last, covered = run[-1], run[0]
     length = min(each, 1 << ((last - run[0]) // size + 1).bit_length() - 1)
     found = []
@@ -176,7 +176,7 @@ def _covers(run: list[int], size: int, each: int) -> list[tuple[int, int]]:
 
 
 def _shuffles(plan: Plan) -> int:
-    """How many shuffles of two registers bring elements to their lanes."""
+    """How many shuffles of two registers bring the elements to their lanes."""
     parts = {plan.places[n : n + plan.each] for n in range(0, len(plan.places), plan.each)}
     return sum(max(len({row for row, _ in part}) - 1, 1) for part in parts if len({*part}) > 1)
 
@@ -188,7 +188,7 @@ class Permuter:
         self.code, self.llvm, self.each = code, llvm, each
 
     def collected(self, sources: dict[int, str], scalars: dict[int, str], wanted: Sequence[Place | None]) -> str:
-        """A register of elements of several registers, and of scalars, which are rows of their own."""
+        """One register from elements of several registers and of scalars, which are rows of one element."""
         alone = {row: n for n, place in reversed([*enumerate(wanted)]) if place is not None and (row := place[0]) in scalars}
         if len(alone) == 1 and len({*wanted}) == 1:
             return self.code.splat(self.llvm, scalars[next(iter(alone))], self.each)
@@ -205,7 +205,7 @@ class Permuter:
         return self._tree([(frozenset({row}), name) for row, name in vectors.items()], wanted)
 
     def _tree(self, made: list[tuple[frozenset[int], str]], wanted: Sequence[Place | None]) -> str:
-        """Two registers become one that has the elements of both in their lanes, until one is left."""
+        """Merge two registers into one with the elements of both in their lanes, until one is left."""
         placed: set[int] = set()
         while len(made) > 1 or not placed:
             pairs = [made[n : n + 2] for n in range(0, len(made), 2)]

@@ -1,7 +1,7 @@
-"""Affine integer arithmetic: operations whose results stay affine, by known bits of their operands.
+"""Affine integer arithmetic: operations with affine results, by the known bits of their operands.
 
-The mask of the bits that a base may have is known (`Affine.bits`).  If the offsets of the lanes have none of these bits, the
-sum of base and offset is a disjunction, so logic and shifts act on the base and on the offsets separately.
+`Affine.bits` is the mask of the bits that a base may have.  If the offsets of the lanes have none of these bits, the sum of
+base and offset is a disjunction, so logic and shifts act on the base and on the offsets separately.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Parts:
 
     @classmethod
     def of(cls, type: Type, a: Affine, width: int) -> Parts | None:
-        """None where an offset is known only at run time."""
+        """The parts of an affine value; None where an offset is known only at run time."""
         if any(not isinstance(u, int) for _, u in a.terms):
             return None
         lanes = sums(0, tuple((k, u) for k, u in a.terms if isinstance(u, int)), width)
@@ -87,19 +87,19 @@ class Parts:
 
     @property
     def most(self) -> int:
-        """The greatest number that a lane may have, if none wraps."""
+        """The greatest value of a lane, if none wraps."""
         return self.bits + max(self.lanes)
 
     @property
     def values(self) -> int:
-        """The bits that a lane may have; beyond those of the type where a lane may wrap."""
+        """The bits that a lane may have; more than the type has where a lane may wrap."""
         if min(self.lanes) < 0:
             return -1
         return self.bits | reduce(or_, self.lanes) if self.disjoint else ones(self.most.bit_length())
 
 
 def result(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
-    """A sum, a difference, a product with something uniform, logic and shifts by constants; None for what is not affine."""
+    """A sum, a difference, a product with a uniform value, logic and shifts by constants; None if the result is not affine."""
     bits = type.bits
     if op in ("add", "sub"):
         return _sum(alg, op, type, a, b)
@@ -133,7 +133,7 @@ def _sum(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affin
 
 
 def _simpler(op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
-    """The result of an operation on two uniform values, if it is one of them or zero."""
+    """The result on two uniform values that is one of them or zero; None for any other."""
     bits = possible_bits(a, type.bits)
     if op == "and" and not bits & possible_bits(b, type.bits):
         return Affine(0)
@@ -169,7 +169,7 @@ def _logic(alg: VectorAlgebra, op: str, type: Type, a: Parts, n: int) -> Affine 
         of_lanes = n if op == "and" else n & ~a.bits
         lanes = tuple(constant_folding.integer(op, type, k, of_lanes) for k in a.lanes)
         return _joined(alg, type, *_scalar_logic(alg, type, op, a, n & a.bits), lanes)
-    # the base is a multiple of 2^zeros: below, there are only the distances; above, there may be a carry
+    # the base is a multiple of 2^zeros: lower bits are those of the offsets, higher ones may have a carry
     low = ones(min(trailing_zeros(a.bits), type.bits))
     above = n & full & ~low
     own = tuple(constant_folding.integer(op, type, k & low, n & low) for k in a.lanes)
@@ -181,7 +181,7 @@ def _logic(alg: VectorAlgebra, op: str, type: Type, a: Parts, n: int) -> Affine 
 
 
 def _scalar_logic(alg: VectorAlgebra, type: Type, op: str, a: Parts, n: int) -> tuple[Scalar, int]:
-    """Of the base and a constant: the scalar, and its bits."""
+    """Logic on the base and a constant: the scalar, and its bits."""
     if op == "and" and not a.bits & n:
         return 0, 0
     if not (n if op == "xor" else a.bits & ~n):
@@ -209,7 +209,7 @@ def _shift(alg: VectorAlgebra, type: Type, a: Parts, n: int) -> Affine | None:
 
 
 def _joined(alg: VectorAlgebra, type: Type, base: Scalar, bits: int, lanes: Pattern) -> Affine | None:
-    """A sum of a base, with the bits that it may have, and the offset of each lane."""
+    """The affine value of a base, with the bits that it may have, and of an offset for each lane."""
     own = from_lanes(type, lanes)
     if not isinstance(own, Affine) or not isinstance(own.base, int):
         return None
@@ -224,7 +224,7 @@ def _joined(alg: VectorAlgebra, type: Type, base: Scalar, bits: int, lanes: Patt
 
 
 def in_range(type: Type, a: Affine, width: int) -> bool:
-    """Is it known that no lane wraps, and none is negative?"""
+    """Is it certain that no lane wraps and none is negative?"""
     found = Parts.of(type, a, width)
     return found is not None and not found.values >> (type.bits - type.is_signed)
 
@@ -236,7 +236,7 @@ def extended_bits(type: Type, a: Affine) -> int:
 
 
 def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | None:
-    """The result of a comparison with a constant in all lanes, if the known bits of the other side decide it."""
+    """The result of a comparison with a constant in all lanes, if the known bits decide it."""
     if a.constant is not None:
         a, b, op = b, a, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(op, op)
     found = Parts.of(type, a, width) if b.constant is not None else None

@@ -1,6 +1,6 @@
-"""The `.approx` functions of `approx_exact` for processors that have AVX2 and no AVX-512: the same sums of 32 bits.
+"""The `.approx` functions of `approx_exact` with AVX2 instead of AVX-512: the same sums of 32 bits.
 
-A row of the table is one gathered word of 64 bits, and the partial products of the square are added in words of 16 bits.
+One gather loads a row of the table as a word of 64 bits; the partial products of the square are added in words of 16 bits.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ptxvm.engine.jit.values.approx_exact import DOUBLES, EACH, FLOATS, WORDS, S
 NEEDS = ("avx2", "fma")
 RSQRT = Scale(approximations.RSQRT, 17, 16, swapped=True)
 SHORTS, WIDE = f"<{EACH} x i16>", f"<{EACH} x i64>"
-POWER_OF_FOUR, TO_EXPONENT = 0x0080_0000, 0x00FF_FFFF  # a fraction of zero below an even exponent, whose bias is odd
-CUT = -1 << 29  # of an f64, what an f32 has
+POWER_OF_FOUR, TO_EXPONENT = 0x0080_0000, 0x00FF_FFFF  # an even exponent, whose bias is odd, and a fraction of zero
+CUT = -1 << 29  # the bits of an f64 that an f32 has too
 
 
 @cache
 def available() -> bool:
-    """Has the processor the instructions that are used here?"""
+    """Has the processor the instructions that this module uses?"""
     return all(cpu.has(feature) for feature in NEEDS)
 
 
@@ -28,7 +28,7 @@ class Avx2Writer(Writer):
     """Writes a function for the lanes of two registers."""
 
     def short(self, name: str, a: str, b: str | int) -> str:
-        """An instruction on words of 16 bits; a number is the same in all lanes."""
+        """An instruction on words of 16 bits; a constant operand is the same in all lanes."""
         return self.op(f"{name} {SHORTS} {a}, {b if isinstance(b, str) else f'splat (i16 {b})'}")
 
     def estimate(self, name: str, a: str) -> str:

@@ -14,7 +14,7 @@ from ptxvm.machine.tensor_core import Architecture, unit_of
 
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
-    """The name of the function for a product; None where there is none."""
+    """Write the function for a product unless it is there; returns its name, or None where no writer handles it."""
     found = _writer(unit, product, architecture, fast=fast)
     if found is None:
         return None

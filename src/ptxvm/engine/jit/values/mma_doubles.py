@@ -12,13 +12,13 @@ DOUBLES, SIGNS = f"<{WARP} x double>", f"<{WARP} x i1>"
 
 
 def fused() -> bool:
-    """Has the processor a fused multiply-add?"""
+    """Has the processor fused multiply-add?"""
     machine = platform.machine()
     return cpu.has("fma") if machine in ("x86_64", "AMD64") else machine in ("aarch64", "arm64")
 
 
 class Doubles(Writer):
-    """Products rounded to nearest; the host computes those with a NaN as a result, whose bits must be exact."""
+    """Products rounded to nearest; a product with a NaN as a result is left to the host, for its bits must be exact."""
 
     kind = "rn"
 
@@ -41,5 +41,5 @@ class Doubles(Writer):
         self.give(DOUBLES, totals)
 
     def _multiplicands(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The first register of A and of B, and how many each has."""
+        """The first registers of A and of B, and the number of registers of each."""
         return (0, self.product.a.registers), (self.first_of_b, self.product.b.registers)

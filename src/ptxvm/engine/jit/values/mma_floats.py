@@ -1,10 +1,10 @@
 """Products of f16, bf16 or tf32 that are added to f32 or f16 (PTX 9.7.14).
 
-Within the bounds of the manual (`numerics="fast"`) a product is a chain of multiplications and additions in f32.  The
-bits of the tensor cores (`machine.tensor_core`) come of integers: a product of two significands is exact in f32, and so is
-its multiple by a power of two, of which the integral part is added.
+With `numerics="fast"` a product is a chain of multiplications and additions in f32, within the bounds of the manual.  The
+exact function has the bits of the tensor cores (`machine.tensor_core`), which add integers: a product of two significands
+is exact in f32, so is its multiple by a power of two, and the integral part of that is added.
 
-The exact function takes finite factors only, and bf16 and tf32 only if their products are neither too large nor too small.
+The exact function leaves infinite factors and NaN to the host, and bf16 and tf32 whose products could leave the range of f32.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXPONENT = 0x7F80_0000
 
 @dataclass(frozen=True)
 class Form:
-    """A format: the place of the biased exponent, and its range in which f32 holds all products."""
+    """A format: the position of the biased exponent, and the exponents for which f32 holds all products."""
 
     fraction: int
     bias: int
@@ -40,9 +40,9 @@ class Form:
 
 WIDE = Form(7, 127, 127 - 50, 127 + 63)  # of bf16, and of the upper halves of tf32
 FORMS = {f16: Form(10, 15, 1, 31), bf16: WIDE, tf32: WIDE}
-TF32 = 0xFFFF_E000  # the bits of a register that count
-LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, as f32 has it
-TOGETHER = 8  # products whose sum with the accumulator an i32 holds
+TF32 = 0xFFFF_E000  # the significant bits of a register
+LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, in the bits of an f32
+TOGETHER = 8  # so many products and the accumulator have a sum that an i32 holds
 
 
 class Floats(Writer):
@@ -82,7 +82,7 @@ class Floats(Writer):
         return self.code.concatenate("float", parts, 16)
 
     def _halves(self, register: str, first: int, half: int) -> str:
-        """Of 16 lanes: sorted by one permutation before they are widened."""
+        """The lower or upper f16 of 16 lanes; one permutation sorts them before they are widened."""
         emit = self.code.emit
         packed = emit(f"load <32 x half>, ptr {emit(f'getelementptr i32, ptr {register}, i64 {first}')}, align 64")
         apart = self.code.shuffle("half", 32, packed, "poison", [*range(0, 32, 2), *range(1, 32, 2)])
@@ -98,7 +98,7 @@ class Floats(Writer):
         return self.code.emit(f"bitcast {WORDS} {value} to {FLOATS}")
 
     def results(self, totals: list[str]) -> None:
-        """D, in which a NaN has one pattern."""
+        """Store D, in which every NaN has the same bits."""
         if self.product.d.type is f16:
             halves = [self._unlike_nan(each, self.narrowed(each), HALVES, "half 0xH7FFF") for each in totals]
             order = [place for lane in range(WARP) for place in (lane, WARP + lane)]
@@ -109,7 +109,7 @@ class Floats(Writer):
         self.give(FLOATS, [self._unlike_nan(each, each, FLOATS, nan) for each in totals])
 
     def narrowed(self, value: str) -> str:
-        """As f16, to nearest even."""
+        """Round to f16, to nearest even."""
         return self.code.emit(f"fptrunc {FLOATS} {value} to {HALVES}")
 
     def _unlike_nan(self, total: str, result: str, vector: str, nan: str) -> str:
@@ -118,7 +118,7 @@ class Floats(Writer):
 
 
 class Fast(Floats):
-    """A chain of multiplications and additions, each of which may round or not."""
+    """A chain of multiplications and additions; the code generator may fuse them."""
 
     kind = "fast"
 
@@ -136,7 +136,7 @@ class Fast(Floats):
 
 
 class Exact(Floats):
-    """The sums of the tensor cores: so many products at once, each truncated so many bits below the largest exponent."""
+    """The sums of the tensor cores: `length` products at once, each truncated `fraction` bits below the largest exponent."""
 
     def __init__(self, unit: Unit, product: Product, length: int, fraction: int) -> None:
         super().__init__(unit, product)
@@ -146,7 +146,7 @@ class Exact(Floats):
         self.in_f16 = product.c.type is product.d.type is f16  # the type of the accumulator
 
     def body(self) -> None:
-        """So many products at once, from the first on."""
+        """Add `length` products at a time."""
         left, right, totals = self.left(), self.right(), self.added()
         sizes = self._sizes(self.product.a, 0), self._sizes(self.product.b, self.first_of_b)
         for first in range(0, self.depth, self.length):
@@ -157,18 +157,18 @@ class Exact(Floats):
     # ── exponents ───────────────────────────────────────────────────────────────────────
 
     def _sizes(self, fragment: Fragment, first: int) -> list[str]:
-        """Exponents of A's registers, and what exponents of B's lack; their differences, not below 0, are those of products.
+        """Exponents for the registers of A, complements of exponents for B; saturating differences are exponents of products.
 
-        They are 1 for the least exponents, and 0 where a factor is zero.  Leave where an exponent does not fit.
+        The least exponent is 1, and a zero factor has 0.  Leave the product to the host if an exponent does not fit.
         """
         emit, form, found, highest = self.code.emit, self.form, [], ""
-        registers = fragment.elements // fragment.packed  # the others of a `wmma` fragment repeat them
+        registers = fragment.elements // fragment.packed  # the other registers of a `wmma` fragment repeat these
         for pair in self._upper_halves(fragment, first) if self.type is tf32 else self.loaded(PAIRS, first, registers):
             size = emit(f"and {PAIRS} {pair}, splat (i16 32767)")
             zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
             exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
             if self.type is f16:
-                exponent = self._higher(exponent, "splat (i16 1)")  # as subnormal numbers have, and zero
+                exponent = self._higher(exponent, "splat (i16 1)")  # the exponent of subnormal numbers and of zero
             above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
             if self.type is not f16:
                 above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
@@ -183,7 +183,7 @@ class Exact(Floats):
         return found
 
     def _upper_halves(self, fragment: Fragment, first: int) -> list[str]:
-        """Two registers of tf32 in one; a number with low bits only stays different from zero."""
+        """The upper halves of two tf32 registers in one; a number with only low bits stays different from zero."""
         emit, found = self.code.emit, []
         for word in self.loaded(WORDS, first, fragment.registers):
             size = emit(f"and {WORDS} {word}, splat (i32 {TF32 & 0x7FFF_FFFF})")
@@ -203,14 +203,14 @@ class Exact(Floats):
         return self.code.intrinsic(PAIRS, f"llvm.umax.v{2 * WARP}i16", (PAIRS, a), (PAIRS, b))
 
     def _in_bytes(self, sizes: str) -> str:
-        """Those of the first 16 lanes as even bytes, those of the others as odd ones."""
+        """Exponents as bytes: of the first 16 lanes in even bytes, of the others in odd ones."""
         emit, words = self.code.emit, f"<{WARP} x i16>"
         first, second = (self.code.shuffle("i16", 2 * WARP, sizes, "poison", list(range(n, n + WARP))) for n in (0, WARP))
         both = emit(f"or {words} {first}, {emit(f'shl {words} {second}, splat (i16 8)')}")
         return emit(f"bitcast {words} {both} to <{2 * WARP} x i8>")
 
     def _largest(self, left: list[str], right: list[str], depths: range) -> list[str]:
-        """For each element of D the largest exponent of a product as an f32 has it; 0 where each is zero."""
+        """For each element of D the largest exponent of a product, in the bits of an f32; 0 where every product is zero."""
         found: list[str] = []
         for n in range(0, self.count, 2):
             sums = [self._product_sizes(left, right, n, k) for k in depths]
@@ -221,7 +221,7 @@ class Exact(Floats):
         return found
 
     def _product_sizes(self, left: list[str], right: list[str], n: int, k: int) -> str:
-        """The sums of the exponents of the factors of two elements of D, at a depth."""
+        """For two elements of D, the exponents of their products at one depth."""
         pairs = [self.pairs[n], self.pairs[n + 1]]
         rows = [(row, k) for at, _ in pairs for row in self.rows[at]]
         columns = [(k, column) for _, at in pairs for column in self.columns[at]]
@@ -234,7 +234,7 @@ class Exact(Floats):
         return self.gathered("i8", sizes, [(register, 2 * (n % WARP) + n // WARP) for register, n in order], 2 * WARP)
 
     def _exponent(self, sizes: str, half: int) -> str:
-        """The exponents of one of two elements of D."""
+        """The exponents of one of the two elements of D, in the bits of an f32."""
         emit, form = self.code.emit, self.form
         small = self.code.shuffle("i8", 2 * WARP, sizes, "poison", list(range(half * WARP, (half + 1) * WARP)))
         wide = emit(f"zext <{WARP} x i8> {small} to {WORDS}")
@@ -245,7 +245,7 @@ class Exact(Floats):
     # ── sums ────────────────────────────────────────────────────────────────────────────
 
     def _sum(self, left: list[str], right: list[str], totals: list[str], largest: list[str], depths: range) -> list[str]:
-        """Add the products of some depths to the totals; the largest exponents are known."""
+        """Add the products of some depths to the totals, given the largest exponents."""
         emit = self.code.emit
         exponents = [self._accumulated(total) for total in totals]
         tops = [self._most(a, b) for a, b in zip(largest, exponents, strict=True)]
@@ -262,7 +262,7 @@ class Exact(Floats):
         return [self._unless_alone(*each) for each in zip(made, totals, largest, exponents, strict=True)]
 
     def _accumulated(self, total: str) -> str:
-        """The exponent of an accumulator as an f32 has it; 0 where it is zero."""
+        """The exponent of an accumulator in the bits of an f32; 0 where the accumulator is zero."""
         found = self.code.emit(f"and {WORDS} {self.words(total)}, splat (i32 {EXPONENT})")
         if not self.in_f16:
             return found
@@ -272,7 +272,7 @@ class Exact(Floats):
         )
 
     def _products(self, left: list[str], right: list[str], scales: list[str], k: int) -> list[tuple[str, str]]:
-        """The product of each element of D at a depth, and its scale."""
+        """For each element of D, its product at a depth, with its scale."""
         rows = [self.from_a("float", left, each, k) for each in self.rows]
         columns = [self.from_b("float", right, each, k) for each in self.columns]
         products = [self.code.emit(f"fmul {FLOATS} {rows[row]}, {columns[column]}") for row, column in self.pairs]
@@ -283,11 +283,11 @@ class Exact(Floats):
         return self.code.emit(f"add {WORDS} {total}, {cut}") if total else cut
 
     def _cut(self, value: str, scale: str) -> str:
-        """A number of units of the last significant place."""
+        """A number in units of the last kept place, truncated."""
         return self.code.emit(f"fptosi {FLOATS} {self.code.emit(f'fmul {FLOATS} {value}, {scale}')} to {WORDS}")
 
     def _rounded(self, sums: list[str], top: str) -> str:
-        """The sum as an f32 of its upper 24 bits, in units of the last significant place.
+        """The f32 with the upper 24 bits of a sum in units of the last kept place.
 
         An accumulator of f16 is rounded to nearest even: the last of the 24 bits is set first where lower ones are cut off.
         """
@@ -307,7 +307,7 @@ class Exact(Floats):
         return emit(f"fpext {HALVES} {self.narrowed(value)} to {FLOATS}") if self.in_f16 else value
 
     def _sign_and_size(self, sums: list[str]) -> tuple[str, str]:
-        """Of one sum, or of two that an i32 does not hold together: half of them has their sign."""
+        """Sign and magnitude of one sum, or of two whose sum may overflow an i32: then half of it has the sign."""
         total = half = sums[0]
         if len(sums) > 1:
             total = self.code.emit(f"add {WORDS} {sums[0]}, {sums[1]}")
@@ -318,7 +318,7 @@ class Exact(Floats):
         return negative, self.code.emit(f"select {SIGNS} {negative}, {WORDS} {negated}, {WORDS} {total}")
 
     def _unless_alone(self, made: str, total: str, largest: str, exponent: str) -> str:
-        """The total stays where each product is zero, and where it is not finite; but no sum is a negative zero."""
+        """The sum; but the total where every product is zero or the total is not finite.  A negative zero becomes positive."""
         emit = self.code.emit
         alone = emit(f"icmp eq {WORDS} {largest}, zeroinitializer")
         endless = emit(f"icmp eq {WORDS} {exponent}, splat (i32 {EXPONENT})")

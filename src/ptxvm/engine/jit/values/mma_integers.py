@@ -1,8 +1,8 @@
 """Matrix products of small integers and of bits, which are exact (PTX 9.7.14.5).
 
-A register holds neighbours along the depth, whose order does not matter if A and B are split alike.  They are split into
-pairs of signed 16-bit factors, which one instruction of x86 multiplies and adds; registers of bits are combined whole, and
-their ones counted.
+A register holds neighbours along the depth; their order does not matter if A and B are split alike.  They are split into
+pairs of signed 16-bit factors, which one instruction of x86 multiplies and adds.  Registers of bits are combined whole, and
+their ones are counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Integers(Writer):
         self.piece, self.madd = multiply_and_add()
 
     def body(self) -> None:
-        """A register of A and one of B after the other."""
+        """Multiply the registers of A and B one after the other."""
         left, right = self._apart(self.product.a, 0), self._apart(self.product.b, self.first_of_b)
         packed = self.product.a.packed
         sums = [["zeroinitializer"] * (WARP // self.piece) for _ in self.pairs]
@@ -103,7 +103,7 @@ class Bits(Integers):
         self.kind = product.operation
 
     def body(self) -> None:
-        """A register of A and one of B after the other."""
+        """Combine the registers of A and B one after the other."""
         left = self.loaded(WORDS, 0, self.product.a.registers)
         right = self.loaded(WORDS, self.first_of_b, self.product.b.registers)
         sums = ["zeroinitializer"] * self.count
@@ -118,9 +118,9 @@ class Bits(Integers):
 
 
 def multiply_and_add() -> tuple[int, str | None]:
-    """How many words the instruction takes that adds two products of 16 bits, and its name; None where there is none.
+    """The instruction that adds two products of 16 bits: its number of words, and its name; None where there is none.
 
-    With an addition it is one instruction of AVX-512 VNNI.
+    AVX-512 VNNI has one that adds to an accumulator as well.
     """
     if platform.machine() not in ("x86_64", "AMD64"):
         return WARP, None

@@ -1,10 +1,10 @@
 """The writer of functions for matrix products (mma): the layout of fragments, and the shuffles that follow from it.
 
-An element of D is a lane of one of its registers.  The factors of its sum are lanes of A and of B, which shuffles bring to
+An element of D is a lane of one of its registers.  Shuffles bring the factors of its sum, which are lanes of A and of B, to
 that lane; their order follows from the layouts of the fragments.
 
 A function takes the registers of A, B and C as `Emitter.host_call` stores them in memory, and stores D there.  It returns 0
-where it cannot compute the product; then the host does.
+where it leaves the product to the host.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.warp_matrix import where
 
-STEP = 16 * WARP  # bytes from register to register
+STEP = 16 * WARP  # bytes from one register to the next
 WORDS = f"<{WARP} x i32>"
 
 
 class Writer:
-    """Writes the function for a product; `kind` tells it from others for the same types and shape."""
+    """Writes the function for a product; `kind` distinguishes it from others for the same types and shape."""
 
     kind = ""
 
@@ -48,11 +48,11 @@ class Writer:
         return self.code.emit(f"getelementptr i8, ptr %room, i64 {STEP * number}")
 
     def loaded(self, vector: str, first: int, count: int) -> list[str]:
-        """Some registers, as vectors of a type."""
+        """Load some registers as vectors of a type."""
         return [self.code.emit(f"load {vector}, ptr {self.register(first + n)}, align 64") for n in range(count)]
 
     def give(self, vector: str, results: list[str]) -> None:
-        """The registers of D."""
+        """Store the registers of D."""
         for n, result in enumerate(results):
             self.code.run(f"store {vector} {result}, ptr {self.register(n)}, align 64")
 
@@ -67,7 +67,7 @@ class Writer:
         return self.product.a.registers + self.product.b.registers
 
     def leave(self, refused: str) -> None:
-        """Leave the product to the host where a condition holds."""
+        """Leave the product to the host if a condition holds in some lane."""
         bad, good = self.code.label(), self.code.label()
         self.code.branch(refused, bad, good, likely=False)
         self.code.block(bad)
@@ -77,11 +77,11 @@ class Writer:
     # ── shuffles ────────────────────────────────────────────────────────────────────────
 
     def from_a(self, llvm: str, elements: list[str], rows: tuple[int, ...], k: int, each: int = 1) -> str:
-        """For each lane the element of a row of A; vectors hold `each` neighbouring elements in a lane."""
+        """Elements of a row of A, one for each lane; a lane of the vectors holds `each` neighbouring elements."""
         return self._brought(llvm, self.product.a, elements, [(row, k) for row in rows], each)
 
     def from_b(self, llvm: str, elements: list[str], columns: tuple[int, ...], k: int, each: int = 1) -> str:
-        """For each lane the element of a column of B."""
+        """Elements of a column of B, one for each lane."""
         return self._brought(llvm, self.product.b, elements, [(k, column) for column in columns], each)
 
     def _brought(self, llvm: str, fragment: Fragment, elements: list[str], places: list[tuple[int, int]], each: int) -> str:
