@@ -23,7 +23,7 @@ from ptxvm.isa.targets import device_target
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
 
-MOST_SPELLED = 1 << 16  # how many variables `a<n>` spells out
+MOST_SPELLED = 1 << 16  # the most variables that `a<n>` declares
 
 
 def bind(module: tree.Module, source: Source, report: Report, target: str | None = None) -> Program:
@@ -46,7 +46,7 @@ class Binder:
         self.section_labels: set[str] = set()
 
     def module(self) -> None:
-        """Everything at module level."""
+        """Bind all directives and declarations of a module."""
         header(self.checks)
         if self.target is not None:
             compile_for(self.checks, device_target(self.target))
@@ -102,7 +102,7 @@ class Binder:
                 initialiser(self.checks, variable, scope)
 
     def enter_module(self, variable: Variable, place: Place) -> None:
-        """Keep the definition of what may be declared several times."""
+        """Keep the definition of a variable that is declared several times."""
         name, scope = variable.name, self.program.scope
         known = scope.names.get(name)
         if isinstance(known, Variable):
@@ -115,7 +115,7 @@ class Binder:
         self.program.variables[name] = variable
 
     def declare_in_module(self, symbol: Symbol) -> None:
-        """Enter a symbol of the module; what is below sees it."""
+        """Enter a symbol into the module; code below can see it."""
         scope = self.program.scope
         scope.places.setdefault(symbol.name, len(scope.places))
         scope.declare(symbol)
@@ -136,13 +136,13 @@ class Binder:
     def symbols(
         self, node: tree.Variable, declarator: tree.Declarator, scope: Scope, function: str
     ) -> Sequence[Register | Variable]:
-        """What one name of a declaration declares."""
+        """The symbols for one name of a declaration."""
         if node.space in ("reg", "sreg"):
             return [scope.new_register(declarator.name, type_of(node), node.vector or 1)]
         return list(self.variables(node, declarator, function))
 
     def enter(self, symbol: Symbol, scope: Scope, place: Place) -> None:
-        """Enter a symbol into a block, where its name is free; a label further down is then the one too many."""
+        """Enter a symbol into a block if its name is free; a later label of this name is then the duplicate."""
         known = scope.names.get(symbol.name)
         if not is_ahead(known) and (known is not None or scope.family_of(symbol.name) is not None):
             self.duplicate(symbol.name, place, scope)
@@ -199,7 +199,7 @@ class Binder:
         self.block(node.body, scope, function)
 
     def enter_function(self, function: Function) -> None:
-        """Keep the definition of a function that is declared too."""
+        """Keep the definition of a function that is also declared."""
         name, program = function.name, self.program
         linkage.reserved(self.checks, name, signatures.name_of(function.node))
         if isinstance(program.scope.names.get(name), Variable):
@@ -222,7 +222,7 @@ class Binder:
         return Signature(tuple(results), tuple(parameters), variadic)
 
     def formal(self, node: tree.Variable, scope: Scope, function: str, *, defined: bool) -> Sequence[Register | Variable]:
-        """One parameter or result; a declaration alone may have two of one name."""
+        """A parameter or result; a declaration without a body may repeat a name."""
         declarator = node.declarators[0]
         found = self.symbols(node, declarator, scope, function)
         for symbol in found:
@@ -233,10 +233,10 @@ class Binder:
     # ── bodies ──────────────────────────────────────────────────────────────────────────
 
     def block(self, block: tree.Block, scope: Scope, function: Function) -> None:
-        """The statements of a scope; labels are known before they are passed."""
+        """Bind the statements of a scope; its labels are known from the start."""
         self.labels_ahead(block, scope)
         location: tree.Location | None = None
-        passed = False  # may an instruction above have used the names that are declared here?
+        passed = False  # can an instruction above use a name that is declared here?
         used: int | None = None
         for statement in block.statements:
             if isinstance(statement, tree.Instruction):
@@ -281,7 +281,7 @@ class Binder:
                 self.directive(statement, "entry" if function.entry else "func")
 
     def labels_ahead(self, block: tree.Block, scope: Scope) -> None:
-        """Enter the labels of a block ahead of its code, but for names that stand for something else until then."""
+        """Enter the labels of a block before its code, except names that have another meaning until then."""
         for node in block.statements:
             if isinstance(node, tree.Label) and (node.name in scope.names or not stands_already(scope, node.name)):
                 if isinstance(scope.names.get(node.name), Label):
@@ -302,7 +302,7 @@ class Binder:
         return scope
 
     def labelled(self, symbol: Symbol, node: tree.Prototype | tree.Targets, scope: Scope) -> None:
-        """A list of targets or a prototype: its name is a label too."""
+        """A list of targets or a prototype: its name is also a label."""
         if symbol.name in scope.names and not is_ahead(scope.names[symbol.name]):
             self.duplicate(symbol.name, node, scope)
         scope.declare(symbol)
@@ -316,7 +316,7 @@ class Binder:
         function.variables += made
         if node.space == "param" and function.entry and self.program.version < (1, 4):  # PTX 7.1.1
             function.signature.parameters += tuple(made)
-        elif node.space == "param":  # passes arguments of calls: unlike that of a parameter, its address is not taken
+        elif node.space == "param":  # passes arguments of calls: its address, unlike a parameter's, is not taken
             for symbol in made:
                 symbol.shape = symbol.shape._replace(space="param::local")
 
@@ -332,7 +332,7 @@ class Binder:
                     self.no_target(name, table.kind, symbol, scope)
 
     def no_target(self, name: tree.Name, kind: str, symbol: Symbol, scope: Scope) -> None:
-        """A name in a table that is none of its targets."""
+        """Report a name in a table that is not one of its targets."""
         what = "label" if kind == "branchtargets" else "function"
         if symbol is None:
             self.checks.error(
@@ -364,13 +364,13 @@ class Binder:
 
 
 def stands_already(scope: Scope, name: str) -> bool:
-    """Does the name stand for something where a block begins, other than a label further down?"""
+    """Does the name have a meaning where a block begins, other than a label further down?"""
     symbol = scope.outer.look(name) if scope.outer else None
     return symbol is not None and not is_ahead(symbol)
 
 
 def is_ahead(symbol: object) -> bool:
-    """Is it a label that was not passed yet?"""
+    """Is it a label further down?"""
     return isinstance(symbol, Label) and symbol.index < 0
 
 

@@ -9,9 +9,9 @@ T = TypeVar("T", bound=Hashable)
 
 
 def callees_first(roots: Iterable[T], callees: Callable[[T], Iterable[T]]) -> list[T] | None:
-    """What can be reached from the roots, each after all that it calls; None where something calls itself.
+    """The functions that the roots reach, each after all functions that it calls; None if a function calls itself.
 
-    Depth first, with the path in a list: a program has chains of calls of any length.
+    The search is depth first, with the path in a list: a program has chains of calls of any length.
     """
     order: list[T] = []
     finished: set[T] = set()

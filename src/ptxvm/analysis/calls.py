@@ -44,7 +44,7 @@ def check_calls(function: Function, report: Report) -> None:
 
 
 def check_call(bound: Bound, caller: Function, report: Report) -> None:
-    """One call, against the signature of what it calls, or that of every function in the list of targets."""
+    """Check a call against the signature of its callee, or of each function in its list of targets."""
     callee = bound.scope.find(name.text) if isinstance(name := bound.operands.get("func"), tree.Name) else None
     if isinstance(callee, Function) and callee.entry:
         report.error(CALLED_A_KERNEL, f"'{callee.name}' is a kernel, which cannot be called", name,
@@ -57,7 +57,7 @@ def check_call(bound: Bound, caller: Function, report: Report) -> None:
 
 
 def signatures(callee: object, bound: Bound) -> list[Signature]:
-    """What is known of the functions that may be called."""
+    """The known signatures of the functions that may be called."""
     if isinstance(callee, Function):
         return [callee.signature]
     proto = bound.operands.get("proto")
@@ -92,7 +92,7 @@ def check_list(
 
 
 class Misfit(NamedTuple):
-    """Why an argument does not fit, in our words and in those of ptxas."""
+    """The reason why an argument does not fit, in our words and in those of ptxas."""
 
     message: str
     ptxas: str
@@ -101,7 +101,7 @@ class Misfit(NamedTuple):
 def misfits(
     formal: Formal, actual: tree.Operand, bound: Bound, caller: Function, *, result: bool, open: bool
 ) -> Iterator[Misfit]:
-    """Everything that is wrong with one argument; `open` is the parameter `name[]` of a variadic function."""
+    """All problems of one argument; `open` is the parameter `name[]` of a variadic function."""
     if not isinstance(actual, tree.Name):
         if not constant_fits(actual, formal):
             no_match = f"Type of argument does not match formal parameter '{formal.name}'"
@@ -120,7 +120,7 @@ def misfits(
 
 
 def mismatches(formal: Formal, symbol: Formal, caller: Function, *, open: bool) -> Iterator[Misfit]:
-    """What is wrong with a register or variable as an argument."""
+    """The problems of a register or variable as an argument."""
     if isinstance(symbol, Variable) and (wrong := misplaced(symbol, caller)):
         yield wrong
     registers = isinstance(formal, Register) or isinstance(symbol, Register)
@@ -137,7 +137,7 @@ def mismatches(formal: Formal, symbol: Formal, caller: Function, *, open: bool) 
 
 
 def misplaced(actual: Variable, caller: Function) -> Misfit | None:
-    """Is a variable where no argument is: in another space, or a parameter of the caller (PTX 5.1.6.4)?"""
+    """Is the variable in a space where arguments cannot be, or a parameter of the caller (PTX 5.1.6.4)?"""
     if actual.space != "param":
         wrong = f"Call argument '{actual.name}' has illegal state space"
         return Misfit(f"'{actual.name}' is in .{actual.space}, not in .param", wrong)
@@ -177,17 +177,17 @@ def elements(symbol: Formal) -> int:
 
 
 def size_of(symbol: Formal) -> int:
-    """Bytes in all; 0 of an array without a size."""
+    """The size in bytes; 0 for an array without a size."""
     return symbol.size if isinstance(symbol, Variable) else symbol.type.bytes * symbol.count
 
 
 def alignment_of(symbol: Formal) -> int:
-    """The alignment in bytes, which is never less than that of the type."""
+    """The alignment in bytes, at least that of the type."""
     natural = symbol.type.bytes * elements(symbol)
     return max(symbol.alignment, natural) if isinstance(symbol, Variable) else natural
 
 
-CONSTANT_BITS = 64  # of a constant, which a vector takes as bits
+CONSTANT_BITS = 64  # the type of a constant, which a vector takes as bits
 
 
 def constant_fits(node: tree.Operand, formal: Formal) -> bool:
@@ -202,7 +202,7 @@ def constant_fits(node: tree.Operand, formal: Formal) -> bool:
 
 
 def said(symbol: Formal, *, named: bool = False) -> str:
-    """`the register 'r' is of type .u32`, or what it is alone."""
+    """`the register 'r' is of type .u32`, or the kind of the operand alone."""
     if isinstance(symbol, Register):
         return f"the register '{symbol.name}' is of type {described(symbol)}" if named else "a register"
     return f"'{symbol.name}' is {described(symbol)}" if named else "an array in .param"

@@ -23,15 +23,15 @@ class Checks:
     report: Report
 
     def error(self, code: str, message: str, place: Place, **more: str) -> None:
-        """Something that makes the module invalid; `more` are label, note, help and ptxas."""
+        """Report an error, which makes the module invalid; `more` are label, note, help and ptxas."""
         self.report.error(code, message, place, **more)
 
     def warning(self, code: str, message: str, place: Place, **more: str) -> None:
-        """Something that is legal and doubtful."""
+        """Report a warning: the code is legal but doubtful."""
         self.report.warning(code, message, place, **more)
 
     def needs(self, key: str, place: Place) -> bool:
-        """Report what the version or the target lacks of a feature; tells whether they have it."""
+        """Report the version or target that a feature requires; returns whether the module has both."""
         feature, version = FEATURES[key], self.program.version
         if feature.until is not None and version >= feature.until:
             last = written(feature.until)
@@ -67,12 +67,12 @@ class Checks:
         return recent and met
 
     def lacks(self, code: str, feature: Feature, place: Place, said: str, ptxas: str, help: str = "") -> None:
-        """A feature that the module cannot use."""
+        """Report a feature that the module cannot use."""
         note = f"see PTX ISA {feature.section}"
         self.error(code, f"{feature.name} {said}", place, note=note, help=help, ptxas=ptxas)
 
     def word(self, node: tree.Node, *words: str) -> Span:
-        """Where one of some words stands in the text of a node; all of the node where none does."""
+        """The span of the first of these words in a node; the span of the node if it has none."""
         for word in words:
             at = self.report.source.text.find(word, node.start, node.end)
             if at >= 0:
@@ -80,15 +80,15 @@ class Checks:
         return Span(node.start, node.end)
 
     def line(self, node: tree.Node) -> int:
-        """The line of a node, to point at it in a help."""
+        """The line of a node, for a help."""
         return self.report.source.location(node.start)[0]
 
 
 def written(version: Version) -> str:
-    """`6.4`"""
+    """A version as `6.4`."""
     return f"{version[0]}.{version[1]}"
 
 
 def name_of(declarator: tree.Declarator) -> Span:
-    """Where the name of a declarator stands."""
+    """The span of a declarator's name."""
     return Span(declarator.start, declarator.start + len(declarator.name))

@@ -43,7 +43,7 @@ class Address:
     mask: int = 0
 
     def masked(self, address: int) -> int:
-        """The bits that are meant of the address, once it is known."""
+        """The selected bits of the address, once the address is known."""
         return extract(address, self.mask) if self.mask else address
 
 
@@ -70,7 +70,7 @@ def is_unsigned(node: tree.Operand) -> bool:
 
 
 def float_value(literal: tree.Float) -> float:
-    """The number that a literal's bits are."""
+    """The number that the bits of a literal encode."""
     number: float
     if literal.width == 32:
         (number,) = struct.unpack("<f", struct.pack("<I", literal.bits))
@@ -196,7 +196,7 @@ SHIFTS: dict[str, Callable[[int, int, bool], Int]] = {
 
 
 def _quotient(a: int, b: int) -> int:
-    """Truncated, as in C."""
+    """The quotient, truncated as in C."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -223,7 +223,7 @@ def _binary(node: tree.Binary, left: Value, right: Value) -> Value:
 
 
 def _of_integers(node: tree.Binary, left: Int, right: Int) -> Int:
-    """Where one side is unsigned, so is the other: the usual arithmetic conversions (PTX 4.5.5)."""
+    """Both sides are unsigned if one is: the usual arithmetic conversions (PTX 4.5.5)."""
     op, unsigned = node.op, left.unsigned or right.unsigned
     a, b = (left.value & BITS, right.value & BITS) if unsigned else (left.value, right.value)
     if op in ARITHMETIC:

@@ -42,7 +42,7 @@ def segments(function: Function) -> list[Segment]:
 
 
 def cut_points(function: Function) -> Iterator[int]:
-    """Where segments begin."""
+    """The instructions at which segments begin."""
     for label in labels(function):
         yield label.index
     for n, bound in enumerate(function.instructions):
@@ -80,7 +80,7 @@ def targets(bound: Bound) -> list[int]:
 
 
 def successors(function: Function, last: Bound, following: int) -> list[int]:
-    """Where control goes after a segment's last instruction."""
+    """The segments that can follow the last instruction of a segment."""
     found = targets(last) if "flow" in last.i.of.effects else []
     if not last.i.of.ends or last.node.guard is not None:
         found.append(following)
@@ -96,7 +96,7 @@ def registers_in(node: tree.Operand, bound: Bound) -> Iterator[Register]:
 
 
 def reads_and_writes(bound: Bound) -> tuple[int, int]:
-    """The registers of the function that an instruction reads, and those that it certainly writes, as bits."""
+    """The registers of the function that an instruction reads, and those that it writes in all cases, as bits."""
     if bound.reads_and_writes is None:
         bound.reads_and_writes = _reads_and_writes(bound)
     return bound.reads_and_writes
@@ -123,12 +123,12 @@ def _reads_and_writes(bound: Bound) -> tuple[int, int]:
 
 
 def bit_of(register: Register) -> int:
-    """A register as a set; one of the module is in none, for it lives as long as the thread."""
+    """A register as a set; empty for a register of the module, which lives as long as the thread."""
     return 0 if register.of_module else 1 << register.index
 
 
 def live(function: Function, found: list[Segment]) -> None:
-    """Backward data flow to a fixed point."""
+    """Live registers: a backward data-flow analysis to a fixed point."""
     gen, kill = [], []
     for segment in found:
         used = defined = 0

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import Variable
 
-# Which of several declarations of a name is meant: .visible first, .extern last (PTX 11.6).
+# the order in which declarations of a name prevail: .visible first, .extern last (PTX 11.6)
 STRENGTH = {"visible": 4, "weak": 3, "common": 2, None: 1, "extern": 0}
 
 
 def linked_variables(programs: Iterable[Program]) -> dict[str, Variable]:
-    """For every name the variable that is meant: of equals the first, of `.common` ones the largest."""
+    """The variable for each name: the first of equal declarations, the largest of `.common` ones."""
     found: dict[str, Variable] = {}
     for program in programs:
         for name, variable in program.variables.items():
@@ -22,7 +22,7 @@ def linked_variables(programs: Iterable[Program]) -> dict[str, Variable]:
 
 
 def linked_functions(programs: Iterable[Program]) -> dict[str, Function]:
-    """For every name the function that is meant: one with a body, of equals the first; an alias means its target."""
+    """The function for each name: one with a body, the first of equals; an alias stands for its target."""
     found: dict[str, Function] = {}
     strength: dict[str, tuple[bool, int]] = {}
     for program in programs:
@@ -35,7 +35,7 @@ def linked_functions(programs: Iterable[Program]) -> dict[str, Function]:
 
 
 def definition(variable: Variable, linked: dict[str, Variable]) -> Variable | None:
-    """The variable that a declaration means; None where no module defines it."""
+    """The definition of a declared variable; None if no module defines it."""
     if variable.linkage not in ("extern", "weak", "common"):
         return variable
     found = linked[variable.name]
@@ -43,13 +43,13 @@ def definition(variable: Variable, linked: dict[str, Variable]) -> Variable | No
 
 
 def linkage(symbol: Variable | Function) -> str | None:
-    """The linkage of a symbol: a `.common` variable with an initial value is a definition like a `.visible` one."""
+    """The linkage of a symbol; a `.common` variable with an initial value is a definition like a `.visible` one."""
     initialised = isinstance(symbol, Variable) and symbol.initial is not None
     return "visible" if symbol.linkage == "common" and initialised else symbol.linkage
 
 
 def _prevails(variable: Variable, other: Variable) -> bool:
-    """Does a declaration take the place of one of an earlier module?"""
+    """Does a declaration replace one of an earlier module?"""
     if linkage(variable) == linkage(other) == "common":
         return variable.size > other.size
     return STRENGTH[linkage(variable)] > STRENGTH[linkage(other)]

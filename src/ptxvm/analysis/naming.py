@@ -1,6 +1,6 @@
-"""Undefined names: the message, and the name that was probably meant.
+"""Undefined names: the message, and the name that was probably intended.
 
-Each function of `WAYS_OUT` knows one mistake, and gives the help for it, or nothing.
+Each function of `WAYS_OUT` recognises one mistake; it returns the help for it, or nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ptxvm.isa.opcodes import OPCODES
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.syntax import tree
 
-MOST_PARAMETERS = 6  # are listed in a help
+MOST_PARAMETERS = 6  # the most names in a help
 AXES = "xyz"
 
 
 class Unknown(NamedTuple):
-    """A name that stands for nothing, the instruction that has it, and the text of the module."""
+    """An undefined name, the instruction that uses it, and the text of the module."""
 
     name: tree.Name
     bound: Bound
@@ -31,12 +31,12 @@ class Unknown(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The name as it is written, with its component."""
+        """The name with its component, as written."""
         return self.name.text + (f".{self.name.component}" if self.name.component else "")
 
 
 def report_unknown(name: tree.Name, bound: Bound, report: Report) -> None:
-    """A name, or a component of one, that is not declared."""
+    """Report a name, or a component of a name, that is not declared."""
     unknown = Unknown(name, bound, report.source.text)
     help = next((said for way in WAYS_OUT if (said := way(unknown))), "")
     if name.component is None:
@@ -47,7 +47,7 @@ def report_unknown(name: tree.Name, bound: Bound, report: Report) -> None:
     report.error("P0201", said, name, help=help, ptxas=f"Unknown field '.{name.component}'")
 
 
-# ── what was probably meant ─────────────────────────────────────────────────────────────
+# ── the intended name ───────────────────────────────────────────────────────────────────
 
 
 def _declared_later(unknown: Unknown) -> str:
@@ -181,7 +181,7 @@ def _meant(name: str) -> str:
 
 
 def _goes(unknown: Unknown, mark: str) -> bool:
-    """Does the name stand where only a label, or a function, may?"""
+    """Does the name stand where only a label or a function can?"""
     place, decoded = _place(unknown), unknown.bound.decoded
     return place is not None and decoded is not None and mark == decoded.operand_type(place).type
 
@@ -192,7 +192,7 @@ def _place(unknown: Unknown) -> str | None:
 
 
 def _holder(type: Type) -> Type:
-    """The type of a register that holds values of another."""
+    """The type of a register that can hold values of another type."""
     return type if type.name in {"f32", "f64", "pred"} else type.as_bits
 
 

@@ -1,8 +1,8 @@
 """Write-only parameters: no load or atomic of the kernel uses an address that comes from them.
 
-The analysis asks for every register which parameters of 64 bits its values may come from, whatever is done with them
-and in whatever order; what is loaded from memory comes from none.  It is for choosing how to store: memory that several
-parameters reach, or that is reached by an address in memory, may be read all the same.
+For every register, the analysis finds the 64-bit parameters that its values may come from, through any operations in any order;
+a value from memory comes from none.  The result serves to choose how to store.  It is no proof: memory that several parameters
+reach, or an address in memory reaches, may be read all the same.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ptxvm.syntax import tree
 
 Parameters = frozenset[Variable]
 NONE: Parameters = frozenset()
-WORD = 8  # bytes of an address
+WORD = 8  # size of an address in bytes
 
 
 def outputs(function: Function) -> dict[Bound, Variable]:
-    """The stores whose address comes from one parameter, through which the function only writes; and that parameter."""
+    """The stores whose address comes from one parameter that the function only writes through, with that parameter."""
     known = sources(function)
     stores: dict[Bound, Variable] = {}
     read: set[Variable] = set()
@@ -36,14 +36,14 @@ def outputs(function: Function) -> dict[Bound, Variable]:
 
 
 def pointers(function: Function) -> list[Variable]:
-    """The parameters that may be pointers: one word of 64 bits."""
+    """The parameters that may be pointers: those of one 64-bit word."""
     return [each for each in function.signature.parameters if isinstance(each, Variable) and each.size == WORD]
 
 
 def sources(function: Function) -> dict[Register, Parameters]:
-    """The parameters that registers may come from."""
+    """The parameters that the value of each register may come from."""
     words, known = set(pointers(function)), dict[Register, Parameters]()
-    telling = 0  # the registers that come from any, as bits
+    telling = 0  # the registers that come from a parameter, as bits
     grows = bool(words)
     while grows:
         grows = False
@@ -60,14 +60,14 @@ def sources(function: Function) -> dict[Register, Parameters]:
 
 
 def reaches_memory(bound: Bound) -> bool:
-    """Does it, or what it calls, access memory other than parameters by an address?"""
+    """Does an instruction, or its callee, access memory other than parameters?"""
     if bound.calls:
         return True
     return "mem" in bound.i.of.effects and not bound.summary.converts_address and "param" not in bound.summary.spaces
 
 
 def only_writes(bound: Bound) -> bool:
-    """Does it store, and nothing else?"""
+    """Is every access of the instruction a write?"""
     return bool(bound.summary.accesses) and all(access.verb is Verb.WRITE for access in bound.summary.accesses)
 
 
@@ -80,7 +80,7 @@ def loaded(bound: Bound) -> set[Variable]:
 
 
 def through_registers(bound: Bound, known: dict[Register, Parameters]) -> Parameters:
-    """What an instruction makes of its sources comes from where they come from."""
+    """The parameters that the result of an instruction comes from: those of its sources."""
     if reaches_memory(bound):
         return NONE
     return NONE.union(
@@ -90,12 +90,12 @@ def through_registers(bound: Bound, known: dict[Register, Parameters]) -> Parame
 
 
 def written(bound: Bound) -> list[Register]:
-    """The registers that get a value."""
+    """The registers that an instruction writes."""
     places = [bound.operands[name] for name in bound.i.destinations() if name in bound.operands]
     return [register for node in places if not isinstance(node, tree.Address) for register in registers_in(node, bound)]
 
 
 def used(bound: Bound, known: dict[Register, Parameters]) -> Parameters:
-    """The parameters from which the addresses of an access may come, and all that is given to a function."""
+    """The parameters that the addresses of an access may come from; of a call, those of all its operands."""
     nodes = [node for node in bound.operands.values() if isinstance(node, tree.Address) or bound.calls]
     return NONE.union(*(known.get(register, NONE) for node in nodes for register in registers_in(node, bound)))

@@ -66,7 +66,7 @@ def check_parameter(symbol: Variable, bound: Bound, report: Report, *, is_own: b
 
 
 def wrong_sorts(*, is_own: bool, of_kernel: bool) -> tuple[str, ...]:
-    """The spaces in which a parameter is not; those of a function ptxas lets be accessed by either."""
+    """The spaces in which a parameter is not; ptxas allows accesses to a function's parameter by either."""
     if not is_own:
         return ("param::entry",)
     return ("param::func",) if of_kernel else ()

@@ -28,7 +28,7 @@ def passing(checks: Checks, function: Function) -> None:
 
 
 def base(bound: Bound, node: tree.Operand) -> Variable | None:
-    """The variable that an address or a bare name is about."""
+    """The variable that an address or a bare name refers to."""
     if isinstance(node, tree.Address):
         node = node.items[0]
     if isinstance(node, tree.Binary):
@@ -38,7 +38,7 @@ def base(bound: Bound, node: tree.Operand) -> Variable | None:
 
 
 def read_result(checks: Checks, symbol: Variable, place: tree.Node) -> None:
-    """A function gives its result away."""
+    """Report a function that reads its own result."""
     checks.error(
         codes.BAD_PARAMETER_USE,
         f"'{symbol.name}' is the result, which the function cannot read",
@@ -49,7 +49,7 @@ def read_result(checks: Checks, symbol: Variable, place: tree.Node) -> None:
 
 
 def no_call(checks: Checks, symbol: Variable, place: tree.Node) -> None:
-    """What no call returns cannot be loaded."""
+    """Report a load of a variable that no call returns."""
     checks.error(
         codes.BAD_PARAMETER_USE,
         f"no call gives '{symbol.name}' a value",

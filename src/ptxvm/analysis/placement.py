@@ -12,7 +12,7 @@ from ptxvm.isa.operand_types import Shape, in_words
 
 @dataclass(slots=True)
 class Placement:
-    """Which shape stands for each name of a form, where its node is, and what the operands say in the place of modifiers.
+    """The shape and the path of each named operand, and the modifiers that operands stand for.
 
     A path is the operand's number, then the number within a pair or address; `marks` binds slots that belong to operands:
     the part in `a.b0`, the sign in `-a`.
@@ -38,12 +38,12 @@ class Placement:
             self.bind(operand.name, shape, path)
 
     def bind(self, name: str, shape: Shape, path: tuple[int, ...]) -> None:
-        """One name."""
+        """Bind one name to a shape and a path."""
         self.named[name], self.at[name] = shape, path
 
 
 def place(form: Form, shapes: Sequence[Shape], line: str = "") -> Placement | Problem:
-    """Give each operand its name; the optional ones are filled from the left; `line` shows the form in a help."""
+    """Give each operand its name; optional operands are filled from the left; `line` shows the form in a help."""
     line = line or f"{form.text};"
     needed, most = form.counts
     if not needed <= len(shapes) <= most:
@@ -54,7 +54,7 @@ def place(form: Form, shapes: Sequence[Shape], line: str = "") -> Placement | Pr
     ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
     for n, (operand, shape) in enumerate(zip(chosen(form.operands, len(shapes)), shapes, strict=True)):
         if operand.address and shape.kind == "variable" and shape.detail == "element":  # `a[2]` is an address without brackets
-            shape = Shape("address", items=(shape,))  # noqa: PLW2901 - as if it had been written so
+            shape = Shape("address", items=(shape,))  # noqa: PLW2901 - the brackets are implied
         if said := misplaced(operand, shape):
             return Problem(
                 "P0303", said, operand=operand.name, help=brackets_help(form, operand, shape, line), ptxas=ptxas, number=n
@@ -64,13 +64,13 @@ def place(form: Form, shapes: Sequence[Shape], line: str = "") -> Placement | Pr
 
 
 def chosen(operands: Sequence[Operand], count: int) -> list[Operand]:
-    """The needed operands and, from the left, as many of the optional ones as were given."""
+    """The required operands and as many optional ones, from the left, as were given."""
     spare = count - sum(not o.optional for o in operands)
     return [o for o in operands if not o.optional or (spare := spare - 1) >= 0]
 
 
 def present(operand: Operand, count: int) -> list[Operand]:
-    """The parts of `[a{, b}, c]` that were given."""
+    """The given parts of `[a{, b}, c]`."""
     return chosen(operand.items, count)
 
 
@@ -82,7 +82,7 @@ def count_message(form: Form, found: int) -> str:
 
 
 def misplaced(operand: Operand, shape: Shape) -> str:
-    """Why an operand of this shape cannot stand there; empty where it can."""
+    """The reason why an operand of this shape cannot stand there; empty if it can."""
     if shape.kind == "pair":
         return "" if operand.second else "a pair of destinations stands where one is expected"
     if operand.second and not operand.second_optional:
@@ -99,7 +99,7 @@ def misplaced(operand: Operand, shape: Shape) -> str:
 
 
 def brackets_help(form: Form, operand: Operand, shape: Shape, line: str) -> str | Callable[[str], str]:
-    """The way out where brackets are missing, `[%rd1]`, or too much; else the syntax line."""
+    """The help for missing brackets, `[%rd1]`, or for brackets too many; otherwise the syntax line."""
     if operand.address and not operand.items and shape.kind in ADDRESSES:
         return "write `[{}]`".format
     if shape.kind == "address" and not any(each.address for each in form.operands):

@@ -19,10 +19,10 @@ from ptxvm.syntax.source import Source
 
 @dataclass(eq=False, slots=True)
 class Bound:
-    """One instruction of a function: what it is, where its operands stand, and the scope of their names.
+    """One instruction of a function: its form, the places of its operands, and the scope of their names.
 
     `places` gives for each name of the syntax line the path to its node: the operand's number, then the number within a
-    pair or address.  `used_bytes` is the mask of the pragma before it, which counts where it is a load (PTX 12.2).
+    pair or address.  `used_bytes` is the mask of the pragma before it; only a load uses it (PTX 12.2).
     """
 
     node: tree.Instruction
@@ -32,7 +32,7 @@ class Bound:
     location: tree.Location | None = None
     function: Function | None = None
     used_bytes: int | None = None
-    reads_and_writes: tuple[int, int] | None = None  # as `flow` has found out
+    reads_and_writes: tuple[int, int] | None = None  # from `flow`
     _operands: dict[str, tree.Operand] | None = None
 
     @property
@@ -51,7 +51,7 @@ class Bound:
 
     @property
     def summary(self) -> Summary:
-        """What the instruction does beside computing its results; of one that was not recognised, nothing."""
+        """The effects of the instruction besides computing its results; empty for an unrecognised one."""
         return COMPUTES if self.decoded is None else summary(self.decoded)
 
     @property
@@ -61,7 +61,7 @@ class Bound:
 
     @property
     def written(self) -> frozenset[str]:
-        """The operands that it writes, by name: its destinations, and those that take the results of a call."""
+        """The names of the operands that it writes: its destinations, and those that take the results of a call."""
         names = self.i.destinations()
         return frozenset((*names, "ret")) if self.calls else frozenset(names)
 
@@ -71,13 +71,13 @@ class Bound:
         return None if guard is None else (self.scope.find(guard.name.text), guard.negated)
 
     def callee(self) -> Function | None:
-        """The function that a call names; None for one through a pointer, and for what is no call."""
+        """The function that a call names; None for an indirect call, and for other instructions."""
         node = self.operands.get("func")
         symbol = self.scope.find(node.text) if isinstance(node, tree.Name) else None
         return symbol if isinstance(symbol, Function) else None
 
     def results(self) -> list[Any]:
-        """Where a call wants its results: registers or `.param` variables, None for `_` (PTX 9.7.12.5)."""
+        """The destinations of a call's results: registers or `.param` variables, None for `_` (PTX 9.7.12.5)."""
         operands = self.node.operands
         if not self.calls or not operands or not isinstance(operands[0], tree.Group):
             return []
@@ -145,5 +145,5 @@ class Program:
         return [f for f in self.functions.values() if f.entry and f.defined]
 
     def function(self, name: str) -> Function | None:
-        """The function of that name, through an alias if it is one."""
+        """The function of that name; an alias gives its target."""
         return self.functions.get(self.aliases.get(name, name))

@@ -1,12 +1,11 @@
-"""Provenance: which variable of shared or local memory an address comes from, so that an access can be held to it.
+"""Provenance: the variable of shared or local memory that an address comes from, for bounds checks of accesses.
 
-The analysis goes forward over a function.  A register holds an address of one variable; or a number; or something that was
-made of addresses and is none (LOST: a product, a difference); or, perhaps, an address of one of several objects (SEVERAL).
-An address plus or minus a number is one of the same variable; so are copies, conversions and masked bits of it: the
-meaning of an instruction tells (`isa.origins`).
-SEVERAL is what two paths or two operands bring together, what `alloca` and `malloc` give, and what comes from memory, from
-an argument or from a result, where an address may have been put there.  Of which object such a value is, only a run can
-tell: `engine.interp.provenance` follows the values.
+This is a forward data-flow analysis of a function.  A register holds an address of one variable; a number; a value that was
+made of addresses but is none (LOST: a product, a difference); or perhaps an address of one of several objects (SEVERAL).
+An address plus or minus a number is an address of the same variable; so are copies, conversions and masked bits of it:
+`isa.origins` derives this from the meaning of an instruction.
+SEVERAL is the result of joining two paths or two operands, of `alloca` and `malloc`, and of memory, arguments and results in
+which an address may have been stored.  Only a run can decide the object of such a value: `engine.interp.provenance` follows it.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from ptxvm.syntax import tree
 
 SPACES = frozenset({"shared", "local"})
 ALLOCATOR = "malloc"
-WORD = 32  # bits of the least value that is an address
+WORD = 32  # the fewest bits of a value that can be an address
 
 Origin = Variable | str
 NUMBER, LOST, SEVERAL = "a number", "lost", "several"
-Origins = dict[Register, Origin]  # of the registers that have been written
+Origins = dict[Register, Origin]  # only registers that have been written
 
 
 @dataclass
 class Left:
-    """What a program has put where other instructions find it: in memory, and in the parameters of functions."""
+    """The origins of values that a program has stored to memory, and passed in the parameters of functions."""
 
     memory: Origin = NUMBER
     parameters: Origin = NUMBER
 
     def put(self, origin: Origin, *, parameter: bool) -> None:
-        """A value is stored, or passed."""
+        """Record a value that is stored or passed."""
         kept = SEVERAL if isinstance(origin, Variable) else origin
         if parameter:
             self.parameters = together(self.parameters, kept)
@@ -48,10 +47,10 @@ class Left:
 
 @dataclass
 class Provenance:
-    """What is known of a function: the accesses that belong to one variable, and those of which a run decides.
+    """The provenance of a function: accesses to one known variable, and accesses that only a run can decide.
 
-    `followed` are the registers that hold something else than numbers somewhere; `left` is what the program has put into
-    memory, and into parameters.
+    `followed` are the registers that hold something else than numbers somewhere; `left` has the origins of values in memory and
+    in parameters.
     """
 
     certain: dict[Bound, Variable] = field(default_factory=dict)
@@ -61,12 +60,12 @@ class Provenance:
 
 
 def origins(function: Function, left: Left | None = None) -> Provenance:
-    """The provenance of the addresses of a function, where a program has left something; it learns what this one leaves."""
+    """The provenance of the addresses of a function; `left` is read, and extended with the values that this function leaves."""
     return Walk(function, segments(function), Left() if left is None else left).provenance()
 
 
 def of_program(functions: Iterable[Function]) -> dict[Function, Provenance]:
-    """The provenance of all addresses of functions that call each other."""
+    """The provenance of all addresses of functions that call each other: a fixed point over `left`."""
     every = list(dict.fromkeys(functions))
     left, before = Left(), None
     found: dict[Function, Provenance] = {}
@@ -77,27 +76,27 @@ def of_program(functions: Iterable[Function]) -> dict[Function, Provenance]:
 
 
 def together(one: Origin, other: Origin) -> Origin:
-    """What is known where two paths meet."""
+    """The join of two origins, where two paths meet."""
     if one == other:
         return one
     return LOST if {one, other} == {NUMBER, LOST} else SEVERAL
 
 
 def merge(one: Origins, other: Origins) -> Origins:
-    """The same of all registers; one that was not written on a path holds what the other path gave it."""
+    """The join of all registers; a register that was not written on one path has the origin of the other path."""
     return one | {register: together(one.get(register, origin), origin) for register, origin in other.items()}
 
 
 @dataclass
 class Walk:
-    """The walk over a function to a fixed point."""
+    """The data-flow analysis of one function."""
 
     function: Function
     segments: list[Segment]
     left: Left
 
     def provenance(self) -> Provenance:
-        """What is known of the function."""
+        """The provenance of the function."""
         found = Provenance(left=self.left)
         for segment, entry in zip(self.segments, self.entries(), strict=True):
             if entry is None:
@@ -115,7 +114,7 @@ class Walk:
         return self.function.instructions[segment.start : segment.end]
 
     def entries(self) -> list[Origins | None]:
-        """What is known where each segment begins; None where control never comes."""
+        """The origins at the beginning of each segment; None for an unreachable segment."""
         entry: list[Origins | None] = [None] * len(self.segments)
         if not entry:
             return entry
@@ -137,7 +136,7 @@ class Walk:
         return entry
 
     def access(self, bound: Bound, known: Origins, found: Provenance) -> None:
-        """To which variable an access belongs, or that only a run tells."""
+        """Record the variable of an access, or that only a run can decide it."""
         if not reaches_memory(bound):
             return
         places = [node for node in bound.operands.values() if isinstance(node, tree.Address)]
@@ -149,17 +148,17 @@ class Walk:
             found.several.append(bound)
 
     def step(self, bound: Bound, known: Origins) -> None:
-        """Past one instruction."""
+        """Apply one instruction to the origins."""
         self.leave(bound, known)
         made = self.result(bound, known)
         for register in written(bound):
             if register.of_module:
-                continue  # of which it is not known when they are written: numbers, as far as this goes
+                continue  # the times of its writes are unknown: it counts as a number here
             partly = bound.node.guard is not None or register.count > 1
             known[register] = together(known.get(register, made), made) if partly else made
 
     def leave(self, bound: Bound, known: Origins) -> None:
-        """What an instruction stores, or passes on."""
+        """Record the origins that an instruction stores or passes on."""
         if bound.calls:
             if (callee := bound.callee()) is not None and callee.name == ALLOCATOR:
                 self.left.put(SEVERAL, parameter=True)
@@ -175,7 +174,7 @@ class Walk:
                     self.left.put(known.get(each, NUMBER), parameter=True)
 
     def result(self, bound: Bound, known: Origins) -> Origin:
-        """Where the result of an instruction comes from."""
+        """The origin of the result of an instruction."""
         if bound.calls:
             return self.left.parameters
         if bound.summary.grows_stack:
@@ -198,12 +197,12 @@ class Walk:
         return given[0][1] if follows else SEVERAL
 
     def moved(self, bound: Bound, given: list[tuple[str, Origin]]) -> Origin:
-        """Where the result of an instruction with effects comes from, or of one that moves bits about."""
+        """The origin of the result of an instruction with effects, or of one that rearranges bits."""
         converts = bound.summary.converts_address and len(given) == 1
         return given[0][1] if converts else SEVERAL
 
     def loaded(self, bound: Bound) -> Origin:
-        """What is found in memory; what the host gave to a kernel are numbers."""
+        """The origin of a loaded value; the parameters of a kernel are numbers from the host."""
         if "param" not in bound.summary.spaces:
             return self.left.memory
         names = [name for node in bound.operands.values() for name in names_in(node)]
@@ -213,12 +212,12 @@ class Walk:
 
 
 def reaches_memory(bound: Bound) -> bool:
-    """Does it access memory, or may it, by an address?"""
+    """May the instruction access memory by an address?"""
     return bool(bound.i.of.effects & {"mem", "tasks"}) and not bound.summary.converts_address
 
 
 def origin_of(node: tree.Operand, bound: Bound, known: Origins) -> Origin:
-    """Where the value of an operand comes from."""
+    """The origin of an operand's value."""
     while isinstance(node, tree.Binary) and node.op in ("+", "-"):
         node = node.left
     if isinstance(node, tree.Index):
@@ -233,13 +232,13 @@ def origin_of(node: tree.Operand, bound: Bound, known: Origins) -> Origin:
 
 
 def sources(bound: Bound, known: Origins) -> list[tuple[str, Origin]]:
-    """Where the values that an instruction reads come from."""
+    """The origins of the values that an instruction reads, by operand name."""
     every = {name: node for name, node in bound.operands.items() if name in bound.i.of.sources}
     return [(name, origin_of(node, bound, known)) for name, node in every.items() if not isinstance(node, tree.Address)]
 
 
 def values(bound: Bound, known: Origins) -> list[Origin]:
-    """Where what an access may store comes from."""
+    """The origins of the values that an access may store."""
     found: list[Origin] = []
     for name, node in bound.operands.items():
         if name in bound.i.of.sources and not isinstance(node, tree.Address):

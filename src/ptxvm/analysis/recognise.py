@@ -1,7 +1,7 @@
-"""Form matching: the form that an instruction takes, or what is wrong where it takes none.
+"""Form matching: the form of an instruction, or the problems of an instruction that has none.
 
 The verdict depends on the head and on the shapes of the operands only (and on integer constants, where a rule
-asks for them), so it is remembered: a module repeats few of them.
+asks for them), so it is cached: a module repeats few of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ptxvm.isa.targets import Target, Version, gives
 Words = tuple[str, ...]
 Values = tuple[int | None, ...]
 UNFIT = frozenset({"P0302", "P0303", "P0304", "P0306", "P0307"})
-"""The codes of problems with the operands, the version and the target: what another modifier does not mend."""
+"""The codes of problems with the operands, the version and the target: another modifier does not mend them."""
 
 BANKS_SINCE, BANKS_UNTIL = (1, 5), (2, 2)
 """From the one version to before the other there were `.const[1]` to `.const[10]`, and always `.const[0]` (PTX 5.1.3)."""
@@ -28,11 +28,11 @@ BANKS_SINCE, BANKS_UNTIL = (1, 5), (2, 2)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of an instruction: its decoded form, the place of each operand in the form, and its problems.
+    """The verdict on an instruction: its decoded form, the place of each operand in the form, and its problems.
 
-    `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or
-    address.  `asked` tells that the values of constants took part,
-    `undeclared` that an operand names what is not declared, `unknown` that there is no such instruction.
+    `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or address.
+    `asked`: the verdict depends on the values of constants.  `undeclared`: an operand names something that is not declared.
+    `unknown`: there is no such instruction.
     """
 
     decoded: Decoded | None
@@ -66,7 +66,7 @@ class Recogniser:
         return verdict
 
     def judge(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
-        """The verdict, worked out."""
+        """Compute the verdict."""
         verdict = self.best(opcode, words, shapes, values)
         if any(mentions_unknown(shape) for shape in shapes):
             return replace(verdict, undeclared=True)
@@ -77,7 +77,7 @@ class Recogniser:
     def advised(
         self, decoded: Decoded, problems: tuple[Problem, ...], words: Words, shapes: tuple[Shape, ...], values: Values
     ) -> tuple[Problem, ...]:
-        """The problems of an instruction, each mistake once, with ways out."""
+        """The problems of an instruction with help; each mistake is reported once."""
 
         def accepts(other: Words, order: tuple[Shape, ...]) -> bool:
             return self.accepts(decoded.form.opcode, other, order, values)
@@ -94,7 +94,7 @@ class Recogniser:
         )
 
     def misfit(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Problem:
-        """What is wrong with modifiers that no form takes."""
+        """The problem of modifiers that no form takes."""
 
         def accepts(other: Words, order: tuple[Shape, ...]) -> bool:
             return self.accepts(opcode, other, order, values)
@@ -106,11 +106,11 @@ class Recogniser:
         return repairs.misfit(opcode, words, shapes, accepts, takes)
 
     def accepts(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> bool:
-        """Is the instruction right?"""
+        """Is there a form without problems?"""
         return any(not self.fit(decoded, shapes, values).problems for decoded in candidates(opcode, words))
 
     def best(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
-        """That of the form with the fewest problems."""
+        """The verdict for the form with the fewest problems."""
         if opcode not in ISA.by_opcode:
             return Verdict(None, problems=(repairs.unknown_opcode(opcode),), unknown=opcode not in OPCODES)
         for bank in (word for word in words if word.startswith("const[")):
@@ -129,7 +129,7 @@ class Recogniser:
         return replace(best, asked=asked)
 
     def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Verdict:
-        """How the operands fit one form."""
+        """The verdict for one form."""
         placed = place(decoded.form, shapes, repairs.written(decoded))
         if isinstance(placed, Problem):
             return Verdict(decoded, problems=(placed,))
@@ -143,7 +143,7 @@ class Recogniser:
         return Verdict(found, at, tuple(problems), judged.asked)
 
     def demands(self, decoded: Decoded) -> list[Problem]:
-        """The versions and targets that the instruction needs and the module does not have."""
+        """The problems of unmet requirements for version and target."""
         problems = []
         for name, need in decoded.unmet(self.version, self.target):
             if not gives(self.version, need.version):
@@ -159,7 +159,7 @@ class Recogniser:
 
 
 class Judged(Decoded):
-    """A decoded instruction whose operands are known, which remembers whether a rule asked for a constant."""
+    """A decoded instruction with its operands; it notes whether a rule asks for the value of a constant."""
 
     def __init__(
         self, of: object, form: Form, bound: object, shapes: dict[str, Shape], constants: dict[str, int | None]
@@ -174,7 +174,7 @@ class Judged(Decoded):
 
 
 def banks_are_gone(word: str) -> Problem:
-    """`ld.const[2]` in a module of a later version."""
+    """The problem of `ld.const[2]` in a module of version 2.2 or later."""
     said = "explicit constant banks is not part of PTX since version 2.2"
     ptxas = "Deprecated feature: 'explicit constant banks' not supported as of PTX version 2.2"
     return Problem("P0508", said, word=word, ptxas=ptxas)
@@ -186,7 +186,7 @@ def mentions_unknown(shape: Shape) -> bool:
 
 
 def weight(p: Problem) -> int:
-    """How far a problem puts a form off: a wrong operand more than a missing version."""
+    """The weight of a problem in the choice of a form: a wrong operand weighs more than a missing version."""
     return {"P0302": 1000, "P0303": 100, "P0306": 1, "P0307": 1}.get(p.code, 10)
 
 
@@ -194,7 +194,7 @@ def weight(p: Problem) -> int:
 
 
 def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:
-    """Each operand against its type."""
+    """The problems of the operands with their types."""
     problems = []
     destinations = decoded.destinations()
     for name, shape in named.items():

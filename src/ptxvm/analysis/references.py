@@ -1,4 +1,4 @@
-"""References: the functions that the code and the initial values of a module name, as far as the linker keeps them."""
+"""References: the functions that the code and the initial values of a module name and the linker keeps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ptxvm.syntax import tree
 
 
 def references(program: Program) -> dict[str, Place]:
-    """The functions that live code and initial values name, each with the first place.
+    """The functions that live code and initial values name, each with its first mention.
 
-    Kernels, functions that other modules may call, and what these name are live; ptxas drops other functions.
+    Kernels, functions that other modules may call, and the functions that these name are live; ptxas drops the others.
     """
     found: dict[str, Place] = {}
     work = [function for function in program.functions.values() if function.entry or function.linkage is not None]

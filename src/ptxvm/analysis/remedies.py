@@ -1,4 +1,4 @@
-"""Remedies of wrong operand types: the number written for that type, or the conversion."""
+"""Remedies for wrong operand types: a literal of the right type, or a conversion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Remedy = str | Callable[[str], str]
 
 
 def remedy(shape: Shape, type: Type | None) -> Remedy:
-    """The help for an operand of a shape where a type is needed; empty where none is known."""
+    """The help for an operand of this shape where a type is required; empty if none is known."""
     if shape.kind == "special":
         return lambda text: f"`mov.{shape.type.name if shape.type else 'u32'} r, {text};` reads it into a register"
     if type is None:
@@ -28,7 +28,7 @@ def remedy(shape: Shape, type: Type | None) -> Remedy:
 
 
 def integer_as_float(text: str, type: Type) -> str:
-    """`1` where a float is needed."""
+    """The help for an integer such as `1` where a float is required."""
     if type not in (f32, f64):
         return in_register(float(int(text.removesuffix("U"), 0)), type) if text.lstrip("-").isdecimal() else ""
     number = numbers.as_float(text, type.bits)
@@ -36,7 +36,7 @@ def integer_as_float(text: str, type: Type) -> str:
 
 
 def float_as(text: str, type: Type) -> str:
-    """`1.0` where an integer, or a float that has no constants, is needed."""
+    """The help for `1.0` where an integer, or a float type without constants, is required."""
     try:
         value = float(text)
     except ValueError:
@@ -58,7 +58,7 @@ def in_register(value: float, type: Type) -> str:
 
 
 def conversion(held: Type, type: Type) -> Remedy:
-    """From a register of one type to an operand of another."""
+    """The help for a register of one type where an operand of another is required."""
     if type is pred:
         return "" if held.is_float else f"`setp.ne.{held.as_bits.name} p, {{}}, 0;` makes a predicate of it".format
     if held is pred:
@@ -78,7 +78,7 @@ def conversion(held: Type, type: Type) -> Remedy:
 
 
 def numeric(type: Type, other: Type) -> Type:
-    """The type under which `cvt` takes bits: that sort of integer which the other is."""
+    """The type under which `cvt` takes a value; bits become an integer type, signed like the other type."""
     if type.kind != "b":
         return type
     return type.as_signed if other.is_signed else type.as_unsigned

@@ -1,4 +1,4 @@
-"""Scopes: from a name to the symbol that it stands for (PTX 4.4, 7.1)."""
+"""Scopes: the symbol that a name stands for (PTX 4.4, 7.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Family:
     made: dict[int, Register] = field(default_factory=dict)
 
     def has(self, digits: str) -> bool:
-        """Does the number behind the prefix name one of them?"""
+        """Does the family have a register of this number?"""
         return 0 < len(digits) <= LONGEST_NUMBER and digits.isdecimal() and int(digits) < self.count
 
 
@@ -35,10 +35,9 @@ class Family:
 class Scope:
     """The names of a block, and the block around it.
 
-    `registers` belongs to the whole function, or to the module: every register that is used, in the order of its first
-    use.  `places` counts the names of a module in the order of their first declaration, and `seen` is how many of them
-    stand above the function: what a module declares further down is out of sight.  `rest` is the block behind late
-    declarations.
+    `registers` belongs to the whole function, or to the module: every register that is used, in the order of its first use.
+    `places` numbers the names of a module by their first declaration.  `seen` is the number of these names above the function:
+    later names of the module are out of sight.  `rest` is the block behind late declarations.
     """
 
     outer: Scope | None = None
@@ -55,28 +54,28 @@ class Scope:
         return Scope(self, registers=self.registers, seen=self.seen)
 
     def split(self) -> Scope:
-        """The rest of a block, behind instructions that do not see what it goes on to declare (PTX 5.4.1)."""
+        """The rest of a block; the instructions before it do not see its declarations (PTX 5.4.1)."""
         self.rest = Scope(self.outer, dict(self.names), dict(self.families), self.registers, dict(self.places), self.seen)
         return self.rest
 
     def see(self, places: int) -> None:
-        """Let the rest of a function see what it declares for the module: `.func f();` in a body."""
+        """Let the rest of a function see its own declarations for the module: `.func f();` in a body."""
         scope: Scope | None = self
         while scope is not None and scope.outer is not None:
             scope.seen = places
             scope = scope.outer
 
     def find(self, name: str) -> Symbol:
-        """The symbol, or None where nothing of that name is declared."""
+        """The symbol of a name; None if the name is not declared."""
         symbol = self.names.get(name)
         if symbol is None:
             symbol = self.look(name)
             if symbol is not None:
-                self.names[name] = symbol  # so that the next look is one step
+                self.names[name] = symbol  # so that the next search is one step
         return symbol
 
     def look(self, name: str) -> Symbol:
-        """What `find` finds, for use while declarations are still to come: nothing is entered into this block."""
+        """Like `find`, but without entering the symbol into this block: declarations may still follow."""
         stem = len(name.rstrip(DIGITS))
         numbered = stem < len(name)
         scope: Scope | None = self
@@ -92,7 +91,7 @@ class Scope:
         return None
 
     def declares_later(self, name: str) -> bool:
-        """Is the name, which is not in sight, declared further down in a block around, or below the function?"""
+        """Is a name that is out of sight declared further down in an enclosing block, or below the function?"""
         scope: Scope | None = self
         while scope is not None:
             rest = scope.rest
@@ -128,13 +127,13 @@ class Scope:
         return symbol
 
     def new_register(self, name: str, type: Type, vector: int = 1) -> Register:
-        """A register of the function, or of the module."""
+        """A new register of the function, or of the module."""
         register = Register(name, type, vector, len(self.registers), self.of_module, register_shape(type, vector))
         self.registers.append(register)
         return register
 
     def declares(self, name: str) -> bool:
-        """Does the name stand for something here?  No register is made, as `find` may do."""
+        """Is the name declared here?  Unlike `find`, this makes no register."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names or scope.family_of(name) is not None:
@@ -159,7 +158,7 @@ class Scope:
 
 @cache
 def register_shape(type: Type, vector: int) -> Shape:
-    """The shape that all registers of a declaration share."""
+    """The common shape of all registers of a declaration."""
     return Shape("register", type, detail=vector if vector > 1 else None)
 
 

@@ -15,14 +15,14 @@ from ptxvm.isa.targets import Target
 
 
 def check_shared(program: Program, report: Report) -> None:
-    """Refuse kernels that ptxas makes no code for."""
+    """Refuse kernels for which ptxas generates no code."""
     if sum(variable.size for variable in declared(program)) > most_static(program.target):
         for kernel in program.kernels:
             check_kernel(kernel, static_shared(kernel), program.target, report)
 
 
 def check_kernel(kernel: Function, size: int, target: Target, report: Report) -> None:
-    """May a kernel declare so much shared memory?"""
+    """Check the size of a kernel's static shared memory."""
     most = most_static(target)
     if size > most:
         report.error(

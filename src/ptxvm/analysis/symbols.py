@@ -11,9 +11,9 @@ from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
 
 Symbol: TypeAlias = Any
-"""What a name stands for: a register, variable, label, table, prototype, signature or function; users ask which it is."""
+"""A register, variable, label, table, prototype, signature or function; users test for the class."""
 
-LONGEST = 48  # characters of a name that is shown as it is
+LONGEST = 48  # the most characters of a name in a message
 
 
 @dataclass(eq=False, slots=True)
@@ -54,12 +54,12 @@ class Variable:
 
     @property
     def element_size(self) -> int:
-        """Bytes of one element, vectors included."""
+        """The size of one element in bytes, vectors included."""
         return self.type.bytes * self.vector
 
     @property
     def size(self) -> int:
-        """Bytes in all; 0 where the first dimension is open."""
+        """The size in bytes; 0 if the first dimension is open."""
         return self.element_size * prod(d or 0 for d in self.dimensions)
 
     @property

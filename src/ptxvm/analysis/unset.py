@@ -1,9 +1,9 @@
 """Uninitialised registers: those that may be read before they are written, with an undefined value.
 
-A forward data-flow analysis over the segments of a function; a guarded write counts as none, so what it finds *may* be unset.
-A watched launch follows those registers, and reports which are.  A `mov` reads nothing: it passes on an undefined value,
-for compilers write one where a value does not matter; so do the loads and stores of parameters.  With `memory`
-what comes from the stack, from an argument or from a result may be unset too.
+This is a forward data-flow analysis over the segments of a function.  A guarded write counts as none, so the result *may* be
+unset; a checked launch follows these registers, and reports those that are.  A `mov` does not count as a read: it passes on an
+undefined value, for compilers write one where a value does not matter; the same holds for loads and stores of parameters.
+With `memory`, values from the stack, from arguments and from results may be unset too.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STACK = frozenset({"param", "local"})
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What an instruction does with the registers of its function: reads them, writes them, or passes them on."""
+    """The registers of its function that an instruction reads, writes, or passes on."""
 
     reads: tuple[Register, ...]
     writes: tuple[Register, ...]
     passes: tuple[Register, ...] = ()
-    guards: tuple[Register, ...] = ()  # read by all lanes, those too that do nothing else
+    guards: tuple[Register, ...] = ()  # all lanes read a guard, inactive ones too
 
 
 def use(bound: Bound) -> Use:
@@ -47,18 +47,18 @@ def use(bound: Bound) -> Use:
 
 
 def stores_parameter(bound: Bound) -> bool:
-    """Does it store an argument or a result?  The callee, or the caller, reads that."""
+    """Does the instruction store an argument or a result?  The callee or the caller will read it."""
     return any(access.window == "param" for access in bound.summary.having(Verb.WRITE))
 
 
 def passes_memory(bound: Bound) -> bool:
-    """Does it load what may have no value: from the stack, or by a generic address?  A kernel's parameters have values."""
+    """Can the instruction load an undefined value: from the stack, or by a generic address?  Kernel parameters are defined."""
     windows = {access.window for access in bound.summary.having(Verb.READ)}
     return "generic" in windows or (not windows.isdisjoint(STACK) and not kernel_parameter(bound))
 
 
 def kernel_parameter(bound: Bound) -> bool:
-    """Does it name a parameter that the host gave to a kernel?"""
+    """Does the instruction name a parameter of a kernel, which the host has set?"""
     function = bound.function
     if function is None or not function.entry:
         return False
@@ -67,12 +67,12 @@ def kernel_parameter(bound: Bound) -> bool:
 
 
 def single(register: Register) -> bool:
-    """Is it followed?  Vectors, which are written by elements, and registers of the module are not."""
+    """Is the register followed?  Vectors, written by elements, and registers of the module are not."""
     return register.count == 1 and not register.of_module
 
 
 def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = False) -> frozenset[Register]:
-    """The registers to follow; none where no instruction can read one that is unset, nor give it to another function."""
+    """The registers to follow; none if no instruction can read an unset one, or pass one to another function."""
     given = set() if memory else {each for each in function.signature.parameters if isinstance(each, Register)}
     start = frozenset(each for each in function.registers if single(each) and each not in given)
     if not start:
@@ -96,7 +96,7 @@ def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = 
 
 
 def after(function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool) -> frozenset[Register]:
-    """What may be unset at the end of a segment."""
+    """The registers that may be unset at the end of a segment."""
     left = set(unset)
     for bound in function.instructions[segment.start : segment.end]:
         step(bound, left, memory=memory)
@@ -104,10 +104,10 @@ def after(function: Function, segment: Segment, unset: frozenset[Register], *, m
 
 
 def step(bound: Bound, unset: set[Register], *, memory: bool) -> Use:
-    """Past one instruction."""
+    """Apply one instruction to the set of registers that may be unset."""
     used = use(bound)
     passed_on = any(each in unset for each in used.passes) and not bound.calls
-    partly = any(each in unset for each in used.reads)  # of which some bytes may be picked
+    partly = any(each in unset for each in used.reads)  # the instruction may use only some of the bytes
     if passed_on or (memory and (bound.calls or partly or passes_memory(bound))):
         unset.update(used.writes)
     elif bound.node.guard is None:
@@ -116,9 +116,9 @@ def step(bound: Bound, unset: set[Register], *, memory: bool) -> Use:
 
 
 def met(function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool) -> Iterator[tuple[Register, bool]]:
-    """The registers that may be unset where they are read, which is certain, or passed on; with what they become.
+    """The registers that may be unset where an instruction reads or passes them on, or after its writes; is it a certain read?
 
-    What is given to another function, as an argument or as a result, may be read there.
+    An argument or a result counts as read: the other function may read it.
     """
     left = set(unset)
     for bound in function.instructions[segment.start : segment.end]:

@@ -75,7 +75,7 @@ def check_opcode_words(node: tree.Instruction, fixed: int, report: Report) -> No
 
 
 def report_undeclared(bound: Bound, report: Report) -> None:
-    """Each name that stands for nothing, once."""
+    """Report each undeclared name once."""
     said = set()
     for operand in bound.node.operands:
         for name in names_in(operand):
@@ -85,7 +85,7 @@ def report_undeclared(bound: Bound, report: Report) -> None:
 
 
 def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Report) -> None:
-    """Turn a problem into a diagnostic at the operand or modifier that it is about."""
+    """Turn a problem into a diagnostic at its operand or modifier."""
     place = place_of(found, bound, verdict, report.source.text)
     section = f"PTX ISA {verdict.decoded.of.section}" if verdict.decoded else ""
     help = found.help
@@ -96,7 +96,7 @@ def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Repor
 
 
 def place_of(found: Problem, bound: Bound, verdict: Verdict, text: str) -> tree.Node | Span:
-    """The operand, the modifier, or else the head; of an unknown instruction its opcode."""
+    """The node of a problem: the operand, the modifier, or else the head; the opcode of an unknown instruction."""
     node = bound.node
     if found.number is not None:
         return node.operands[found.number]
@@ -108,6 +108,6 @@ def place_of(found: Problem, bound: Bound, verdict: Verdict, text: str) -> tree.
 
 
 def word_span(node: tree.Instruction, text: str, word: str) -> Span:
-    """Where a modifier stands in the head."""
+    """The span of a modifier in the head."""
     at = text.find(f".{word}", node.head_start, node.head_end)
     return Span(at, at + len(word) + 1) if at >= 0 else Span(node.head_start, node.head_end)
