@@ -1,1 +1,1 @@
-"""What every engine runs on: memory, the image of a program, launches, the functions of the device."""
+"""The machine that every engine runs on: memory, the image of a program, launches, the functions of the device."""

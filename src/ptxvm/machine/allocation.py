@@ -1,4 +1,4 @@
-"""The allocations of the machine, and the table that every access is checked against."""
+"""The allocations of the machine, and the table against which every access is checked."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ptxvm.machine.per_lane import Addresses, LaneNumbers, Lanes
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-NEAR = 64  # so close to what is allocated an access is out of its bounds, whatever host array lay there before
+NEAR = 64  # an access within this distance of an allocation is out of its bounds, whatever host array lay there before
 NULL_LIMIT = 1 << 16  # no host maps anything below
 FREED_REMEMBERED = 4096
 FAR = 1 << 62  # no address is so far from another
-CLOSE = 4096  # a distance to an allocation that explains something, however small that is
+CLOSE = 4096  # messages name an allocation within this distance, however small it is
 GRAIN = 16
 START = attrgetter("start")
 
@@ -43,12 +43,12 @@ REACHES = {
 class Allocation:
     """A range of addresses that a kernel may use.
 
-    `detail` says more than the name (`argument 2`).  Where it is cut in windows (of CTAs, of threads), `window` is the
-    size of one and `home` the offset of the window of every lane of the cohort.  `foreign` is above 0 while a grid runs that
-    the owner of the windows has launched and waits for.  `host` is the array that a 32-bit module works on a copy of.  `uses`
-    counts how often a host array was adopted; `fate` is what became of it at last; `guard` is how many bytes on both sides
-    are unused; `hidden` tells that it has been out of the table once.  `heap` is that of a block of `malloc`: as long as it
-    lives, no other than the heap gives the place of the block to another one.
+    `detail` says more than the name (`argument 2`).  Windows of CTAs or threads may divide it: `window` is the size of
+    one, and `home` the offset of each lane's window.  `foreign` is above 0 while the owner of the
+    windows waits for child grids, which run.  `host` is the array that a 32-bit module works on a copy of.  `uses` counts how
+    often a host array was adopted.  `fate` says in messages how the allocation ended.  `guard` is the number of unused bytes
+    on both sides.  `hidden` says that it has been out of the table once.  `heap` is the heap of a block of `malloc`: while it
+    lives, only the heap reuses the addresses of the block.
     """
 
     host: Bytes | None = None
@@ -78,9 +78,8 @@ class Allocation:
         self.space, self.name, self.writable, self.detail = space, name, writable, detail
         self.owners = owners if owners is not None else []
         self.fate, self.guard, self.live = fate, guard, live
-        # Where its views begin: at its start, or up to 15 bytes before.  Alignments up to 16 hold for the address
-        # itself; a larger one counts from here, for a host array is to be as good as device memory, which begins at a
-        # multiple of 256.
+        # Views begin here: at the start, or up to 15 bytes before it.  Alignments up to 16 hold for the address itself; larger
+        # ones count from here, so that a host array is as good as device memory, which begins at a multiple of 256.
         self.origin = start & -GRAIN
         self._views: dict[tuple[np.dtype[Any], int], npt.NDArray[Any]] = {}
 
@@ -91,16 +90,16 @@ class Allocation:
 
     @property
     def bytes(self) -> Bytes:
-        """Its memory."""
+        """The bytes of the allocation."""
         return bytes_at(self.start, self.size)
 
     @property
     def lasting(self) -> Bytes:
-        """Its memory, which stays as long as what is returned, even when the allocation is given back."""
+        """The bytes of the allocation, which stay alive as long as the array, even after the allocation is released."""
         return np.asarray(Held(self.start, self.size, tuple(self.owners)))
 
     def view(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
-        """Its memory from `origin` as elements, or as rows of `count` elements."""
+        """The memory from `origin` on as elements, or as rows of `count` elements."""
         found = self._views.get((dtype, count))
         if found is None:
             row = dtype.itemsize * count
@@ -110,13 +109,13 @@ class Allocation:
 
     @property
     def ghost(self) -> Allocation:
-        """What messages need of it, which keeps no memory: it may come back, or be given up without a word."""
+        """The allocation without its memory, for messages about later accesses."""
         if not self.owners:
             return self
         return Allocation(self.start, self.size, self.space, self.name, detail=self.detail, fate=self.fate, live=False)
 
     def retire(self) -> None:
-        """It is no more: keep its place for messages, let its memory go."""
+        """End the allocation: keep its addresses for messages, and drop its memory."""
         self.live = False
         self.owners.clear()
         self._views.clear()
@@ -126,7 +125,7 @@ class Allocation:
 
 
 class Held:
-    """Bytes at an address, and what keeps them there; NumPy makes an array of it."""
+    """Bytes at an address, and the objects that keep them alive; NumPy makes an array of it."""
 
     def __init__(self, start: int, size: int, owners: tuple[Any, ...]) -> None:
         self.owners = owners
@@ -153,7 +152,7 @@ class Columns:
         return np.maximum(np.searchsorted(self.start, address, "right") - 1, 0)
 
     def reached(self, space: str, *, writing: bool) -> npt.NDArray[np.bool_]:
-        """Which of them an access in a space may read, or write."""
+        """Which allocations an access in a space may read, or write."""
         found = self._reached.get((space, writing))
         if found is None:
             found = np.array([each.space in REACHES[space] and (each.writable or not writing) for each in self._items])
@@ -175,9 +174,9 @@ def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: Lane
 
 
 class AllocationTable:
-    """The live allocations in the order of their addresses, none overlapping, and the last ones that were freed.
+    """The live allocations in the order of their addresses, without overlaps, and the last ones that were freed.
 
-    The memory of most launches is never looked up: launches that are `expected` insert it when it is.
+    The memory of most launches is never looked up, so an `expected` launch inserts its memory at the first look-up.
     """
 
     def __init__(self, lock: AbstractContextManager[Any]) -> None:
@@ -190,7 +189,7 @@ class AllocationTable:
 
     @property
     def items(self) -> list[Allocation]:
-        """All of them, in their order."""
+        """All live allocations, in the order of their addresses."""
         if self._expected:
             with self._lock:
                 while self._expected:
@@ -198,13 +197,13 @@ class AllocationTable:
         return self._items
 
     def insert(self, allocation: Allocation) -> None:
-        """Add one."""
+        """Add an allocation."""
         with self._lock:
             insort(self._items, allocation, key=START)
             self._columns = None
 
     def remove(self, allocation: Allocation, *, remember: bool = True) -> None:
-        """Take one out; an access there is a use after free from now on."""
+        """Remove an allocation; an access there is a use after free from now on."""
         with self._lock:
             del self._items[bisect_left(self._items, allocation.start, key=START)]
             self._columns = None
@@ -220,12 +219,12 @@ class AllocationTable:
             self._freed.popitem(last=False)
 
     def expect(self, come: Callable[[], None]) -> None:
-        """A launch has allocations that it inserts by `come` when the table is asked."""
+        """Expect the allocations of a launch: `come` inserts them at the first look-up."""
         with self._lock:
             self._expected.append(come)
 
     def dismiss(self, come: Callable[[], None], gone: Iterable[Allocation]) -> bool:
-        """They are not needed any more, and `gone` would have been freed; false where they have come."""
+        """Stop expecting allocations, and remember `gone` as freed; false if they have been inserted."""
         with self._lock:
             if come not in self._expected:
                 return False
@@ -250,25 +249,25 @@ class AllocationTable:
         return [allocation for allocation in candidates if allocation.end > start]
 
     def freed(self, address: int, size: int) -> Allocation | None:
-        """The allocation that had these bytes, where it was freed not long ago; not of a heap that is no more itself."""
+        """The allocation that had these bytes, if it was freed recently and its heap, if any, still lives."""
         end = address + size
         found = (gone for gone in reversed(self._freed.values()) if gone.start < end and address < gone.end)
         return next((gone for gone in found if gone.heap is None or gone.heap() is not None), None)
 
     def _keeps_its_place(self, gone: Allocation, address: int) -> bool:
-        """Was a byte in a block of the heap, and is no other block there yet?  Then an access means what was freed."""
+        """Was the byte in a freed block of the heap whose addresses are not reused yet?  Then the access means that block."""
         return gone.heap is not None and gone.start <= address < gone.end and not self.overlapping(gone.start, gone.end)
 
     @property
     def columns(self) -> Columns:
-        """What many addresses at once are looked up in."""
+        """The allocations as arrays, for look-ups of many addresses."""
         items = self.items
         if self._columns is None:
             self._columns = Columns(items)
         return self._columns
 
     def check(self, address: Addresses, size: int, space: str, lanes: Lanes, *, writing: bool) -> None:
-        """Refuse the first lane whose bytes are not wholly in a fitting allocation; every lane may use another one."""
+        """Refuse the first lane whose bytes are not wholly in an allocation that it may access; lanes may use several."""
         good = self.fitting(address, size, space, lanes, writing=writing)
         if not good.all():
             lane = int(np.argmin(good))
@@ -330,7 +329,7 @@ class AllocationTable:
         return "out-of-bounds", self._neighbour(at, address, space)
 
     def _neighbour(self, at: int, address: int, space: str) -> str:
-        """How far it is to the nearest allocation of those that the access reaches, if that explains anything."""
+        """The distance to the nearest allocation that the access could mean, if it is near enough to explain the fault."""
         meant = REACHES[space] - ({"param"} if space != "param" else set())  # no address is computed from the parameter bank
         before = next((each for each in reversed(self.items[:at]) if each.space in meant), NOWHERE)
         after = next((each for each in self.items[at:] if each.space in meant), NOWHERE)

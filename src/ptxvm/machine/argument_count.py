@@ -14,7 +14,7 @@ _TUPLE = re.compile(r"UniTuple<.*, (?P<count>\d+)>")
 
 
 def kernel_name(name: str) -> str:
-    """The name of a kernel, read back where it is a long mangled one."""
+    """The name of a kernel, demangled where it is long."""
     signature = mangled.read(name) if len(name) > LONGEST else None
     return signature.name if signature is not None else name
 
@@ -36,7 +36,7 @@ def wrong_count(kernel: str, parameters: Sequence[tuple[str, str]], given: int) 
 
 
 def listed(parameters: Sequence[tuple[str, str]]) -> str:
-    """The parameters, or the first and the last where they are many."""
+    """The parameters, or of many the first and the last."""
     shown = [f"{short(name)} {type}" for name, type in parameters]
     if len(shown) > MOST:
         shown = [*shown[: MOST - 2], "…", shown[-1]]
@@ -58,7 +58,7 @@ def of_numba(kernel: str, count: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _parameters(type: str) -> int:
-    """How many parameters Numba makes of an argument: of an array its owner, parent, counts, data, shape and strides."""
+    """How many parameters Numba passes for an argument; an array has its owner, parent, counts, data, shape and strides."""
     if found := _ARRAY.fullmatch(type):
         return 5 + 2 * int(found["dimensions"])
     found = _TUPLE.fullmatch(type)

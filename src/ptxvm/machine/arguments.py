@@ -32,7 +32,7 @@ RAW = (
     ctypes.Array,
     ctypes._SimpleCData,  # noqa: SLF001 - documented as the base of c_int and the like
 )
-SWAPPED = ">" if sys.byteorder == "little" else "<"  # how the format of a buffer says that it has the other byte order
+SWAPPED = ">" if sys.byteorder == "little" else "<"  # the mark of the other byte order in the format of a buffer
 POINTED = ("global", "const", "shared", "local")  # what `.ptr` may name beside opaque types
 MANY_DIGITS = 10**40
 
@@ -51,13 +51,13 @@ class Arguments:
         return np.frombuffer(self.data, np.uint8)
 
     def release(self) -> None:
-        """Give the host arrays back: the kernel has ended."""
+        """Release the host arrays, after the kernel has ended."""
         while self.adopted:
             self.memory.release(self.adopted.pop().allocation)
 
 
 class Bank:
-    """The parameter bank of a kernel: what is declared, and where it lies."""
+    """The parameter bank of a kernel: its parameters, and their offsets."""
 
     def __init__(self, parameters: Sequence[Register | Variable], kernel: str = "the kernel") -> None:
         declared = [each for each in parameters if isinstance(each, Variable)]
@@ -98,7 +98,7 @@ def pack_arguments(
 
 
 class Slot:
-    """A parameter, and its place in the bank: `pointer_bits` is its size where it is one integer, and may hold an address."""
+    """A parameter and its offset in the bank; `pointer_bits` is its size if it is one integer, which may hold an address."""
 
     def __init__(self, number: int, parameter: Variable, offset: int) -> None:
         self.number, self.parameter = number, parameter
@@ -109,7 +109,7 @@ class Slot:
         self.space = pointer.space if pointer is not None and pointer.space in POINTED else "global"
         alignment = pointer.alignment if pointer is not None else None
         self.alignment = alignment.value if isinstance(alignment, tree.Integer) else None
-        self.name, self.detail = f"`{short(parameter.name)}`", f"argument {number}"  # what messages about its memory say
+        self.name, self.detail = f"`{short(parameter.name)}`", f"argument {number}"  # names its memory in messages
 
     def encode(self, value: object, packed: Arguments) -> bytes:
         """The bytes of an argument."""
@@ -250,12 +250,12 @@ class Slot:
 
 
 def _number_named(value: float) -> str:
-    """A number as a message has room for it."""
+    """A number, short enough for a message."""
     return str(value) if abs(value) < MANY_DIGITS else f"an integer of {int(value).bit_length()} bits"
 
 
 def _unusable(values: np.ndarray[Any, Any] | np.generic) -> str:
-    """What is wrong with values that no kernel can read, and the way out."""
+    """The message about values that no kernel can read, with the way out."""
     what = "an array" if isinstance(values, np.ndarray) else "a scalar"
     if values.dtype.hasobject:
         return f"is {what} of Python objects, which no kernel can read; convert it to a numeric dtype"
@@ -271,7 +271,7 @@ def _named(value: object) -> str:
 
 
 def _way_out(value: object) -> str:
-    """What can be passed in the place of a value."""
+    """What to pass instead of a value."""
     if hasattr(value, "__cuda_array_interface__"):
         return "it is memory of a GPU (`__cuda_array_interface__`); copy it to the host, and pass the NumPy array"
     if hasattr(value, "__array__") and not isinstance(value, type | np.generic):

@@ -1,7 +1,7 @@
-"""Atomic updates of many lanes: as if one lane came after the other, in their order (PTX 9.7.13).
+"""Atomic updates of many lanes: as if the lanes came one after the other, in their order (PTX 9.7.13).
 
-Where no two lanes meet, it is a gather, an update and a scatter.  Where they meet, the integer operations have closed
-forms over groups of equal addresses; any other goes in rounds, the k-th lane of every address in round k.
+Lanes with different addresses are a gather, an update and a scatter.  For lanes with equal addresses the integer operations
+have closed forms over groups; any other operation goes in rounds, the k-th lane of every address in round k.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONG = 24  # a group with more lanes than this is worth its own pass
 
 
 class Groups(NamedTuple):
-    """Lanes that meet: `order` sorts them by address, stably; `start` and `length` delimit the groups in that order."""
+    """Lanes with equal addresses: `order` sorts the lanes by address, stably; `start` and `length` delimit the groups."""
 
     order: npt.NDArray[np.intp]
     start: npt.NDArray[np.intp]
@@ -67,7 +67,7 @@ def _ready_made(view: Array, index: Array, operation: str, operands: list[Array]
 
 
 def meetings(index: npt.NDArray[np.int64]) -> Groups | None:
-    """The groups of lanes with one address; None where every lane has its own."""
+    """The groups of lanes with equal addresses; None where every lane has its own address."""
     count = len(index)
     if count < 2:
         return None
@@ -116,7 +116,7 @@ ACCUMULATED: dict[str, Any] = {name: UPDATES[name] for name in ("add", "and", "o
 
 # ── groups at once ──────────────────────────────────────────────────────────────────────
 #
-# From what is there, and the operands, both sorted by group: what each lane finds, and what stays in each group.
+# From the old values and the operands, both sorted by group: the value that each lane finds, and the last value of each group.
 
 Closed = Callable[[Array, list[Array], Groups], tuple[Array, Array]]
 
@@ -138,7 +138,7 @@ def _running_xor(before: Array, operands: list[Array], groups: Groups) -> tuple[
 
 
 def _exchange(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
-    """Each lane finds what the one before it left."""
+    """Each lane finds the value of the lane before it."""
     old = np.concatenate([before[:1], operands[0][:-1]])
     old[groups.start] = before[groups.start]
     return old, operands[0][groups.start + groups.length - 1]
@@ -183,7 +183,7 @@ def _compare_and_swap(before: Array, operands: list[Array], groups: Groups) -> t
 
 
 def _replay(operation: str) -> Closed:
-    """One lane after the other, in Python integers: what has no closed form."""
+    """Update lane after lane in Python integers, for operations without a closed form."""
     step = REPLAYED[operation]
 
     def run(before: Array, operands: list[Array], groups: Groups) -> tuple[Array, Array]:
@@ -221,7 +221,7 @@ CLOSED: dict[str, Closed] = {
 
 
 def _float_add(view: Array, index: Array, operands: list[Array], update: Update) -> Array:
-    """Add in order, every step rounded; ready-made where all numbers are ordinary (no NaN, no subnormal)."""
+    """Add in order, every step rounded; in closed form where all numbers are ordinary (no NaN, no subnormal)."""
     before = view.take(index)
     groups = meetings(index) or Groups(np.arange(len(index)), np.arange(len(index)), np.ones(len(index), np.intp))
     values = operands[0][groups.order]
@@ -234,7 +234,7 @@ def _float_add(view: Array, index: Array, operands: list[Array], update: Update)
 
 
 def _ordinary(values: Array) -> bool:
-    """Is nothing NaN, and nothing a subnormal f32 (the only type of which an atomic flushes some)?"""
+    """Is no number NaN, and none a subnormal f32 (the only type whose subnormals an atomic flushes)?"""
     strange = np.isnan(values)
     if values.dtype.itemsize == 4:
         size = np.abs(values)
@@ -243,7 +243,7 @@ def _ordinary(values: Array) -> bool:
 
 
 def _rounds(view: Array, index: Array, operands: list[Array], update: Update) -> Array:
-    """The first lane of every address, then the second of those that have one, and so on."""
+    """Update the first lane of every address, then the second of each address that has one, and so on."""
     before = view.take(index)
     groups = meetings(index)
     if groups is None:

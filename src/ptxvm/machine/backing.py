@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
 WORLD_START = 4096  # the first page is never mapped
-WORLD_SIZE = 1 << 48  # of the widest user space that a 64-bit Linux gives without being asked for more
+WORLD_SIZE = 1 << 48  # the widest user space of a 64-bit Linux, unless a process asks for more
 LOW_LIMIT = 1 << 32
 PAGE = 4096
 
@@ -53,7 +53,7 @@ def bytes_at(address: int, size: int, writable: bool = True) -> Bytes:  # noqa: 
 
 
 def anywhere(size: int, *, zero: bool) -> Bytes:
-    """Fresh bytes wherever the host has them."""
+    """Fresh bytes at any address."""
     return np.zeros(size, np.uint8) if zero else np.empty(size, np.uint8)
 
 
@@ -86,7 +86,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _map_low(size: int) -> int:
-    """Map `size` bytes below 4 GiB: by asking the kernel for it, or by hints that it honours where nothing is."""
+    """Map `size` bytes below 4 GiB: with MAP_32BIT, or by hints, which the kernel follows where nothing is mapped."""
     protection = mmap.PROT_READ | mmap.PROT_WRITE
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (MAP_NORESERVE if sys.platform == "linux" else 0)
     x86_linux = sys.platform == "linux" and platform.machine() in ("x86_64", "AMD64")
@@ -101,5 +101,5 @@ def _map_low(size: int) -> int:
 
 
 def _low_hints(size: int) -> Iterator[int]:
-    """Places below 4 GiB, 16 MiB apart, starting at 256 MiB."""
+    """Addresses below 4 GiB to try, 16 MiB apart, from 256 MiB on."""
     return iter(range(1 << 28, LOW_LIMIT - size, 1 << 24))

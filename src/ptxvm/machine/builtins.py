@@ -30,30 +30,30 @@ WORDS: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64
 
 
 class Coordinates(Protocol):
-    """What knows the place of a lane in the grid."""
+    """The positions of lanes in the grid."""
 
     def coordinates(self, lane: int) -> tuple[Extent, Extent]:
         """The CTA and the thread of a lane, as (x, y, z)."""
 
 
 class Cohort(Protocol):
-    """What the functions need of the cohort that calls them."""
+    """The part of a cohort that these functions use."""
 
     @property
     def layout(self) -> Coordinates:
-        """Where its lanes are."""
+        """The positions of its lanes."""
 
 
 Function = Callable[[Cohort, LaneNumbers, Sequence[Addresses]], Results]
 
 
 def to_stdout(text: str) -> None:
-    """The sink of what kernels print, unless another is given."""
+    """The sink for what kernels print, unless the caller gives another."""
     sys.stdout.write(text)
 
 
 class Library:
-    """The functions of a device, by name; `output` collects what they print, and `sink` gets it as well."""
+    """The functions of a device, by name; `output` collects what they print, and `sink` receives it as well."""
 
     def __init__(self, memory: Memory, heap: Heap | None = None, sink: Callable[[str], None] = to_stdout) -> None:
         self.memory, self.sink = memory, sink
@@ -68,7 +68,7 @@ class Library:
 
     @property
     def heap(self) -> Heap:
-        """The heap, made when it is first asked."""
+        """The heap, made when it is first used."""
         if self._heap is None:
             from ptxvm.machine.heap import Heap  # noqa: PLC0415 - few kernels ask for memory
 
@@ -76,17 +76,17 @@ class Library:
         return self._heap
 
     def get(self, name: str) -> Function | None:
-        """The function of that name."""
+        """The function of a name."""
         return self.functions.get(name)
 
     def print(self, text: str) -> None:
-        """What a kernel prints."""
+        """Record and forward text that a kernel prints."""
         self.output.append(text)
         self.sink(text)
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Meanwhile the sink gets nothing: a kernel runs that has run before."""
+        """Send nothing to the sink meanwhile, for a kernel that runs again."""
         sink = self.sink
         self.sink = lambda text: None  # noqa: ARG005
         try:
@@ -116,7 +116,7 @@ class Library:
         return taken
 
     def _string(self, address: int, lanes: LaneNumbers, position: int) -> str:
-        """The string that a lane points to; the fault is that lane's."""
+        """The string at a lane's pointer; a fault names that lane."""
         try:
             return self.memory.read_string(address, int(lanes[position]))
         except AccessFault as fault:
@@ -135,13 +135,13 @@ class Library:
         return np.array([self.heap.malloc(size) for size in arguments[0].tolist()], np.uint64)
 
     def free(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
-        """Give a block back."""
+        """Free a block."""
         for position, address in enumerate(arguments[0].tolist()):
             self.heap.free(address, position)
         return None
 
     def assertfail(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
-        """Every lane says where its assertion failed; the first one is the fault."""
+        """The fault of the first lane whose assertion failed."""
         messages, files, numbers, functions, *_ = ([int(value) for value in column] for column in arguments)
         said = []
         for lane, message, file, number, function in zip(lanes.tolist(), messages, files, numbers, functions, strict=True):

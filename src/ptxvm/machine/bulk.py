@@ -11,7 +11,7 @@ PIECE = 16  # bytes: sizes are multiples of it, and so are addresses
 
 
 def pieces(sizes: LaneNumbers) -> tuple[LaneNumbers, Addresses]:
-    """Of all pieces of the copies of some lanes, lane by lane: the position of the lane, and the offset in its copy."""
+    """The pieces of the bulk copies of some lanes, lane by lane: the position of the lane, and the offset in its copy."""
     if (sizes % PIECE).any():
         wrong = int(np.argmax(sizes % PIECE != 0))
         said = f"a bulk copy is of a multiple of {PIECE} bytes, not {sizes[wrong]}"

@@ -30,7 +30,7 @@ class DeviceArray:
             raise TypeError(f"memory is a Memory, not {memory!r}")
         self.memory = default_memory() if memory is None else memory
         self.dtype, self.shape = _on_device(np.dtype(dtype)), _sizes(shape)
-        self.given = False  # may the host, or a kernel, have given it a value?
+        self.given = False  # may the host or a kernel have written to it?
         self.allocation = self.memory.allocate(self.nbytes, name="a DeviceArray", detail=f"{self.dtype.name}{list(self.shape)}")
 
     @classmethod
@@ -43,13 +43,13 @@ class DeviceArray:
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """A view of the values, which keeps the memory; a Fault where that has been freed."""
+        """A view of the values, which keeps the memory alive; a Fault if the array has been freed."""
         self.given = True
         return self.as_is
 
     @property
     def as_is(self) -> npt.NDArray[Any]:
-        """The same view, where no values are given."""
+        """The view, without marking the array as written."""
         if not self.allocation.live:
             raise Fault("use-after-free", f"{self.allocation} has been freed", address=self.address)
         return self.allocation.lasting.view(self.dtype).reshape(self.shape)
@@ -61,17 +61,17 @@ class DeviceArray:
 
     @property
     def address(self) -> int:
-        """Where it begins: a generic address."""
+        """The generic address of the first element."""
         return self.allocation.start
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes."""
+        """The number of bytes."""
         return self.size * self.dtype.itemsize
 
     def copy_to_host(self, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
@@ -124,9 +124,9 @@ def _sizes(shape: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def is_usable(dtype: np.dtype[Any]) -> bool:
-    """Can a kernel read such values?  They are no Python objects, and have the byte order of the host.
+    """Can a kernel read such values: no Python objects, and in the byte order of the host?
 
-    NumPy's own `isnative` does not look into the arrays of a structure.
+    NumPy's own `isnative` ignores the arrays of a structure.
     """
     return dtype.isnative and not dtype.hasobject and (dtype.kind != "V" or dtype == dtype.newbyteorder("="))
 

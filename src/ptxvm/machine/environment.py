@@ -12,7 +12,7 @@ WORKSPACE = 64  # bytes; CUDA's cooperative groups count the CTAs that have come
 
 
 def allocation_unit(architecture: int) -> int:
-    """Shared memory is given to a CTA in multiples of so many bytes (PTX 10.30)."""
+    """The granularity of a CTA's shared memory in bytes (PTX 10.30)."""
     return 256 if 30 <= architecture < 80 else 128
 
 
@@ -36,7 +36,7 @@ class Environment:
         }
 
     def get(self, name: str) -> int | None:
-        """The value of a special register; None for one that is not the launch's."""
+        """The value of a special register; None for a register that is not constant in the launch."""
         match name:
             case "envreg1":
                 return self.workspace.start >> 32
@@ -46,13 +46,13 @@ class Environment:
 
     @property
     def workspace(self) -> Allocation:
-        """Memory that the CTAs of the grid share, made when it is first asked for."""
+        """Memory that the CTAs of the grid share, allocated when it is first used."""
         if self._workspace is None:
             self._workspace = self.memory.allocate(WORKSPACE, name="the workspace of the grid")
         return self._workspace
 
     def release(self) -> None:
-        """Give the workspace back: the grid has ended."""
+        """Release the workspace, after the grid has ended."""
         if self._workspace is not None:
             self.memory.release(self._workspace)
             self._workspace = None

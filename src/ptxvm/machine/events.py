@@ -1,8 +1,8 @@
-"""Events of a launch, which an engine reports to watchers, and the findings of these.
+"""Events of a launch, which an engine reports to watchers, and the findings of watchers.
 
-Threads are numbered through the whole grid: CTA by CTA, and by their linear number in it; those of a grid that a kernel
-launches have the numbers after all that were there before.  A place in memory is an
-allocation and the offset of a byte in it, counted from `Allocation.origin`.
+Threads are numbered through the whole grid: CTA by CTA, and by their linear number in the CTA.  The threads of a child grid
+have the next free numbers.  A place in memory is an allocation and the offset of a byte in it, counted from
+`Allocation.origin`.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ WARNINGS = frozenset({EQUAL_VALUES, ENDED_BEFORE, UNDEFINED_LANE})
 
 
 class Left(NamedTuple):
-    """What a store has left in memory: the bits of each element, a row for each thread, and which threads' values are there.
+    """The values in memory after a store: the bits of each element, a row for each thread, and whether they are that thread's.
 
-    They differ where several threads store to one place in one step.
+    They are another thread's where several threads store to one address in one step.
     """
 
     bits: npt.NDArray[np.unsignedinteger[Any]]
     kept: Flags
 
     def of(self, position: Positions) -> Left:
-        """That of some of the threads."""
+        """The values of some of the threads."""
         return Left(self.bits[position], self.kept[position])
 
 
 class Access(Protocol):
-    """A place in the code that touches memory: the instruction, its elements, and its order and scope."""
+    """An instruction's access to memory: its elements, its order and scope."""
 
     bound: Bound
     space: str
@@ -75,9 +75,9 @@ class Party:
     operation: str  # read, write or atomic
     place: Place
     address: int = 0
-    offset: int = 0  # of its first byte in what it touches
+    offset: int = 0  # of its first byte in the object
     size: int = 0
-    where: str = ""  # what it touches
+    where: str = ""  # the object
     strength: str = "weak"
     grid: int = 0  # the number of the launch, where it is one of several
 
@@ -103,12 +103,12 @@ class Party:
 
     @property
     def bytes(self) -> range:
-        """Which bytes of what it touches."""
+        """The range of accessed bytes in the object."""
         return range(self.offset, self.offset + self.size)
 
     @property
     def details(self) -> dict[str, Any]:
-        """All of it, for tools."""
+        """All fields, for tools."""
         place = self.place
         return {
             "operation": self.operation, "strength": self.strength, "kernel": place.kernel, "function": place.function,
@@ -173,12 +173,12 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """What `--allow` calls it: the kind, or that of a race that is a warning."""
+        """The name for `--allow`: the kind, or another for a race that is a warning."""
         return EQUAL_VALUES if self.equal_values else self.kind
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
+        """Error or warning."""
         return Severity.WARNING if self.code in WARNINGS else Severity.ERROR
 
     @property
@@ -187,7 +187,7 @@ class Finding:
         return self.accesses[-1].line if self.accesses else 0
 
     def diagnostic(self) -> Diagnostic:
-        """For the renderers: text, JSON and SARIF."""
+        """The finding for the renderers: text, JSON and SARIF."""
         last = self.accesses[-1] if self.accesses else None
         earlier = self.accesses[0] if len(self.accesses) > 1 else None
         notes = [str(each) for each in self.accesses]
@@ -202,7 +202,7 @@ class Finding:
 
     @property
     def details(self) -> dict[str, Any]:
-        """All of it, for tools."""
+        """All fields, for tools."""
         return {
             "kind": self.kind, "hazard": self.hazard, "space": self.space, "mixed_size": self.mixed_size,
             "equal_values": self.equal_values,
@@ -217,7 +217,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A grid that is watched: that of the launch, or one that a kernel launched, with a number and a first thread."""
+    """A watched grid: the grid of the launch, or a child grid with its number and first thread."""
 
     kernel: str
     shape: LaunchShape
@@ -227,12 +227,12 @@ class Scene:
     launched: Place | None = None
 
     def variable(self, offset: int) -> str:
-        """Where a byte of shared memory is, by its variable: ` ('tile' + 4)`."""
+        """A byte of shared memory by its variable: ` ('tile' + 4)`."""
         found = next(((start, name) for start, size, name in self.shared if start <= offset < start + size), None)
         return f" ('{found[1]}' + {offset - found[0]})" if found else ""
 
     def place(self, bound: Bound, thread: int) -> Place:
-        """Where an instruction stands, and which thread ran it."""
+        """The place of an instruction, and the thread that ran it."""
         cta, within = divmod(thread - self.first, self.shape.threads)
         program = bound.function.program if bound.function is not None else None
         name = bound.function.name if bound.function is not None else ""
@@ -247,13 +247,13 @@ class Scene:
 
 
 class Scenes:
-    """The grids of a run by the numbers of their threads."""
+    """The grids of a run, by the numbers of their threads."""
 
     def __init__(self, scene: Scene) -> None:
         self._all = [scene]
 
     def add(self, scene: Scene) -> None:
-        """One more."""
+        """Add a grid."""
         self._all.append(scene)
 
     def of(self, thread: int) -> Scene:
@@ -261,7 +261,7 @@ class Scenes:
         return self._all[bisect_right(self._all, thread, key=lambda scene: scene.first) - 1]
 
     def place(self, bound: Bound, thread: int) -> Place:
-        """Where an instruction stands, and which thread ran it."""
+        """The place of an instruction, and the thread that ran it."""
         return self.of(thread).place(bound, thread)
 
 
@@ -271,43 +271,43 @@ def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 class Watcher(Protocol):
-    """A watcher of a launch.  Every method is called after the fact, by threads of one or more CTAs at once."""
+    """A watcher of a launch.  Each method is called after its event, for threads of one or more CTAs at once."""
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found so far."""
+        """All findings so far."""
         ...
 
     @property
     def follows_registers(self) -> bool:
-        """Does it want to know of registers that are read and have no value?"""
+        """Does it check reads of unset registers?"""
         ...
 
     @property
     def follows_values(self) -> bool:
-        """Does it want to know what stores leave in memory?"""
+        """Does it need the values that stores leave in memory?"""
         ...
 
     @property
     def follows_variables(self) -> bool:
-        """Is an access that leaves the variable which its address comes from wrong?"""
+        """Does it refuse accesses outside the variable that their address comes from?"""
         ...
 
     def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int]) -> None:
-        """Threads have read a register, or another value, that has no value: all of it, or the bytes that are `missing`."""
+        """Threads have read an unset register or other value: all of it is unset, or the bytes in `missing`."""
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
-        """Which of so many bytes from some offsets on have no value: a row for each byte; None where all have one."""
+        """Which of `size` bytes from some offsets on are unset: a row for each byte; None where all are set."""
         ...
 
     def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
-        """Bytes from some offsets on have a value, or have none: a row for each byte tells whether it is `missing`."""
+        """Bytes from some offsets on become set or unset: a row for each byte says whether it is `missing`."""
 
     def given(self, source: Allocation, target: Allocation) -> None:
-        """A grid finds as its parameters what its parent has left in a buffer."""
+        """A child grid starts with a copy of its parent's buffer as parameters."""
 
     def launched(self, fresh: Collection[Allocation]) -> None:
-        """The launch begins; `fresh` is the memory that has no value yet."""
+        """The launch begins; `fresh` is the memory that is unset."""
 
     def begin(self, scene: Scene, schedule: int, seed: int | None) -> None:
         """A run of the grid begins."""
@@ -318,90 +318,90 @@ class Watcher(Protocol):
     def wrote(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: Left | None = None
     ) -> None:
-        """Threads have written; `left` is what is there now, where that is told."""
+        """Threads have written; `left` is the contents of memory now, where the watcher follows values."""
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads have read and written in one step, one after the other."""
+        """Threads have read and written atomically, one after the other."""
 
     def signalled(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
     ) -> None:
-        """Threads have updated mbarriers, one after the other: what was there before and after each."""
+        """Threads have updated mbarriers, one after the other; `words` are the values before and after each update."""
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have found that a phase of an mbarrier is over."""
 
     def asked(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, states: Words) -> None:
-        """Threads ask whether the phase of an mbarrier is over in which an arrival gave a state."""
+        """Threads test the phase of an mbarrier by the state that an arrival returned."""
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
-        """Threads have started an asynchronous copy: what it is going to `read` or `write`."""
+        """Threads have started an asynchronous copy, which will `read` or `write` these bytes."""
 
     def grouped(self, threads: Threads, kind: str) -> None:
-        """Threads have made groups of the copies of a kind that were in none."""
+        """Threads have committed a group of their ungrouped copies of a kind."""
 
     def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
-        """All groups of copies of some threads are done but the last so many, or have read their sources."""
+        """All groups of copies of some threads but the last `left` have ended, or have read their sources."""
 
     def posted(self, threads: Threads) -> None:
-        """The end of all copies that threads have started is going to be signalled."""
+        """An mbarrier will receive an arrival when all copies that threads have started have ended."""
 
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
 
     def met(self, first: int, ctas: int) -> None:
-        """All threads of so many CTAs, from a thread on, have met at a barrier."""
+        """All threads of `ctas` CTAs, from thread `first` on, have met at a barrier."""
 
     def arrived(self, key: BarrierKey, threads: Threads) -> None:
         """Threads have arrived at a barrier of their CTA without waiting; `key` names it."""
 
     def joined(self, key: BarrierKey, bound: Bound, threads: Threads, count: int | None) -> None:
-        """Threads come to a barrier of their CTA and expect so many there, or all."""
+        """Threads arrive at a barrier of their CTA, which expects `count` threads, or all."""
 
     def named(self, bound: Bound, threads: Threads, masks: Masks, gone: Masks) -> None:
-        """Lanes come to a collective of their warp with masks; `gone` are the lanes of each one's warp that have ended."""
+        """Lanes arrive at a collective of their warp with masks; `gone` are the lanes of each warp that have ended."""
 
     def meant(self, bound: Bound, threads: Threads, lanes: Masks, members: Masks, gone: Masks) -> None:
-        """Lanes read what some lanes of their warps gave, which take no part: `members` do, and `gone` have ended."""
+        """Lanes read the values of `lanes`, which take no part: `members` do, and `gone` have ended."""
 
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
-        """Lanes that meet at a collective gave masks that do not agree."""
+        """Lanes that meet at a collective have masks that disagree."""
 
     def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
-        """A barrier of a CTA releases its threads, by the instruction at which they wait."""
+        """A barrier of a CTA releases its threads, grouped by the instruction at which they wait."""
 
     def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, group by group."""
 
     def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
-        """All lanes of all warps of so many CTAs, from a thread on, have met, warp by warp."""
+        """All lanes of `ctas` CTAs, from thread `first` on, have met, warp by warp."""
 
     def ended(self, allocation: Allocation) -> None:
-        """The shared or local memory of some CTAs is no more."""
+        """The shared or local memory of some CTAs has been released."""
 
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
         """Threads have got blocks of the heap."""
 
     def unlaunched(self, bound: Bound, threads: Threads, buffers: Sequence[Allocation]) -> None:
-        """Threads have asked for memory for the parameters of launches, and launched nothing with it."""
+        """Threads have allocated buffers for the parameters of launches, and launched nothing with them."""
 
     def finished(self, allocations: Sequence[Allocation]) -> None:
         """The run of the grid has ended, with these allocations live."""
 
     def launches(self, grid: int, thread: int) -> None:
-        """A thread has launched a grid, whose number is given."""
+        """A thread has launched a child grid with a number."""
 
     def child_begins(self, scene: Scene, after: Sequence[int]) -> None:
-        """A grid begins that was launched, and some others come before it."""
+        """A child grid begins; the grids in `after` come before it."""
 
     def child_ends(self, grid: int) -> None:
-        """It has ended, with all that it has launched."""
+        """A child grid has ended, and all that it launched."""
 
     def waited(self, threads: Threads, grids: Sequence[int]) -> None:
-        """Threads have waited for grids, which have ended."""
+        """Threads have waited for grids, all of which have ended."""
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
-        """Something is wrong: false raises it; true goes on without the thread's access, if that is possible."""
+        """Report a fault: false raises it; true goes on without the thread's access, if that is possible."""
 
 
 __all__ = ["Access", "Finding", "Party", "Scene", "Scenes", "Watcher", "unfold"]

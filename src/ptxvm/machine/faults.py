@@ -18,16 +18,16 @@ class AccessFault(Exception):  # noqa: N818 - it becomes a `Fault`
         self.kind, self.message, self.address, self.size, self.lane_index = kind, message, address, size, lane_index
 
     def at_lane(self, lane_index: int) -> AccessFault:
-        """The same fault, of another lane; used where lanes are tested one at a time."""
+        """The same fault for another lane, for tests of one lane at a time."""
         return AccessFault(self.kind, self.message, self.address, self.size, lane_index)
 
     def placed(self, bound: Bound, lane: int) -> PlacedFault:
-        """The same fault, with the instruction and the number of the lane in the cohort."""
+        """The fault with its instruction and the number of its lane in the cohort."""
         return PlacedFault(self, bound, lane)
 
 
 class PlacedFault(AccessFault):
-    """A refused access of which the instruction and the lane are known."""
+    """A refused access whose instruction and lane are known."""
 
     def __init__(self, fault: AccessFault, bound: Bound, lane: int) -> None:
         super().__init__(fault.kind, fault.message, fault.address, fault.size, fault.lane_index)

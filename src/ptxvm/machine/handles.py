@@ -1,4 +1,4 @@
-"""The handles of textures, samplers and surfaces: 64-bit numbers that no address of a host looks like (PTX 5.3)."""
+"""The handles of textures, samplers and surfaces: 64-bit numbers that differ from all host addresses (PTX 5.3)."""
 
 from __future__ import annotations
 

@@ -15,26 +15,26 @@ from ptxvm.machine.memory import Memory
 
 DEFAULT_SIZE = 8 << 20
 ALIGNMENT = 16
-HEADER = 16  # between two blocks, so that a step over the end of one is no step into the next
+HEADER = 16  # between two blocks, so that an access just past the end of one is not in the next
 
 
 class Heap:
-    """Blocks of a fixed range of device memory; they live until they are freed, across launches.
+    """Blocks of a fixed range of device memory; they live across launches, until they are freed.
 
-    A freed block is used again as late as possible, so that a use after free is found.
+    A freed block is reused as late as possible, so that a use after free is found.
     """
 
     def __init__(self, memory: Memory, size: int = DEFAULT_SIZE) -> None:
         self.memory, self.size = memory, size
         self._arena = memory.allocate(size, 256, name="the device heap")
-        memory.table.remove(self._arena, remember=False)  # its blocks will be in the table
+        memory.table.remove(self._arena, remember=False)  # its blocks are in the table instead
         self._free = [(self._arena.start, size)]  # sorted by address
         self._resting: deque[Allocation] = deque()
         self._blocks: dict[int, Allocation] = {}
         self._gone: dict[int, Allocation] = {}
 
     def malloc(self, size: int) -> int:
-        """The address of a new block, 16-byte aligned; 0 where none is left, or none is asked for."""
+        """The address of a new block, 16-byte aligned; 0 where no block fits, or for a size of 0."""
         if not 0 < size <= self.size:
             return 0
         wanted = align(size, ALIGNMENT) + HEADER
@@ -53,7 +53,7 @@ class Heap:
         return start
 
     def free(self, address: int, lane_index: int = 0) -> None:
-        """Free a block; null is none."""
+        """Free a block; a null pointer has no effect."""
         if not address:
             return
         block = self._blocks.pop(address, None)
@@ -76,7 +76,7 @@ class Heap:
         return None
 
     def _recycle(self) -> None:
-        """Give the blocks that rest back, half of them at a time, and join what lies side by side."""
+        """Return half of the freed blocks, the oldest, to the free ranges, and join adjacent ranges."""
         ranges = self._free
         for _ in range(-(-len(self._resting) // 2)):
             block = self._resting.popleft()

@@ -1,4 +1,4 @@
-"""A program in memory: its variables laid out and initialised, its functions with addresses."""
+"""The image of a program in memory: its variables, laid out and initialised, and the addresses of its functions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Image:
     # ── places ──────────────────────────────────────────────────────────────────────────
 
     def place(self, variable: Variable, function: Function | None = None) -> tuple[str, int]:
-        """Where a variable is, as code of `function` sees it: a kind of place and an address or offset.
+        """The place of a variable for code of `function`: a kind of place, and an address or offset.
 
         The kinds are `absolute` (an address in the variable's space: generic for .global and .const, in the CTA's
         window for .shared, in the thread's for .local of a module), `parameter` (an offset in the parameter bank of the
@@ -104,7 +104,7 @@ class Image:
         return self._banks_of[kernel]
 
     def bank(self, kernel: Function) -> Bank:
-        """What packs a kernel's arguments."""
+        """The packer of a kernel's arguments."""
         if kernel not in self._packers:
             self._packers[kernel] = Bank(kernel.signature.parameters, f"kernel '{kernel.name}'")
         return self._packers[kernel]
@@ -116,7 +116,7 @@ class Image:
         return self._frames[function]
 
     def frame_size(self, function: Function, call: Bound | None = None) -> int:
-        """Bytes of local memory that the function takes, and those of the array without a size that a call passes."""
+        """Bytes of the function's frame in local memory, with the unsized array that the call passes."""
         return self.frame(function).size + (open_argument_size(function, call) if call is not None else 0)
 
     def shared_size(self, kernel: Function, dynamic: int = 0) -> int:
@@ -124,7 +124,7 @@ class Image:
         return self.shared.dynamic + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
 
     def declared_shared(self, kernel: Function) -> int:
-        """Bytes of the shared variables that a kernel uses."""
+        """Bytes of the declared shared variables that a kernel uses."""
         if kernel not in self._declared_shared:
             self._declared_shared[kernel] = static_shared(kernel, self.resolve)
         return self._declared_shared[kernel]
@@ -132,14 +132,14 @@ class Image:
     # ── functions ───────────────────────────────────────────────────────────────────────
 
     def function_address(self, function: Function | str) -> int:
-        """The address of a function: of its definition, through aliases and other modules, where there is one."""
+        """The address of a function's definition, through aliases and other modules, where there is one."""
         found = self.functions.get(function) if isinstance(function, str) else self.resolve(function)
         if found is None:
             raise InvalidPTX(f"there is no function '{function}'")
         return self._code.start + FUNCTION_SIZE * self._order[found]
 
     def function_at(self, address: int) -> Function | None:
-        """The function with that address; None where no function begins there."""
+        """The function at an address; None where no function begins there."""
         number, rest = divmod(address - self._code.start, FUNCTION_SIZE)
         return self._by_number[number] if not rest and 0 <= number < len(self._by_number) else None
 
@@ -148,12 +148,12 @@ class Image:
         return self._order[self.resolve(function)]
 
     def function_numbered(self, number: int) -> Function:
-        """The function of that number."""
+        """The function with a number."""
         return self._by_number[number]
 
     @cached_property
     def pointed_at(self) -> tuple[Function, ...]:
-        """The functions whose address something takes: an instruction, an initial value, or a list of targets."""
+        """The functions whose address is taken: by an instruction, an initial value, or a list of targets."""
         found: dict[Function, None] = {}
         for program in self.programs:
             for name in _names(program):
@@ -164,11 +164,11 @@ class Image:
 
     @property
     def addresses(self) -> list[int]:
-        """Where the functions begin, and the variables of the module, in an order that is always the same."""
+        """The addresses of the functions and of the module's variables, in a reproducible order."""
         return [self._code.start, *(allocation.start for allocation in self.allocations.values())]
 
     def address_number(self, symbol: Function | Variable) -> tuple[int, int]:
-        """The place of a symbol's address among these, and how much to add to what is there."""
+        """The index of a symbol's address in `addresses`, and the offset to add to it."""
         if isinstance(symbol, Function):
             return 0, FUNCTION_SIZE * self.number_of(symbol)
         if self._numbers is None:
@@ -177,7 +177,7 @@ class Image:
         return self._numbers[definition], 0
 
     def resolve(self, function: Function) -> Function:
-        """The definition of a function that this one stands for; itself where there is none (or the machine has it).
+        """The definition that a declaration stands for; the function itself where there is none, or the machine provides it.
 
         Another module's definition takes the place of a `.weak` one.
         """
@@ -192,7 +192,7 @@ class Image:
     # ── variables as the host sees them ─────────────────────────────────────────────────
 
     def symbol(self, name: str) -> npt.NDArray[Any]:
-        """The values of a `.global` or `.const` variable, which the host may read and write."""
+        """The values of a `.global` or `.const` variable, for the host to read and write."""
         variable = self.variables.get(name)
         if variable is None:
             raise KeyError(f"the module has no variable '{name}'; it has {', '.join(sorted(self.variables)) or 'none'}")
@@ -207,7 +207,7 @@ class Image:
         return values.reshape((*dimensions_of(variable), *vector, *more))
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         for allocation in {*self.allocations.values(), self._code}:
             if allocation.live:
                 self.memory.release(allocation)

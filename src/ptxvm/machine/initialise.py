@@ -1,4 +1,4 @@
-"""The bytes that a variable begins with (PTX 5.4.4)."""
+"""Initial values: the bytes that a variable begins with (PTX 5.4.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMATS = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
 
 
 def dimensions_of(variable: Variable) -> tuple[int, ...]:
-    """The dimensions; an open first one has as many elements as the initialiser, or none."""
+    """The dimensions; an open first dimension has the length of the initialiser, or 0."""
     count = len(variable.initial.items) if isinstance(variable.initial, tree.Vector) else 0
     return tuple(count if d is None else d for d in variable.dimensions)
 
@@ -29,7 +29,7 @@ def size_of(variable: Variable) -> int:
 
 
 def initial_bytes(variable: Variable, lookup: Lookup, address_of: AddressOf) -> bytes:
-    """Its initial value; what the initialiser leaves out is zero, and so is all without one."""
+    """The initial value of a variable; all that the initialiser leaves out is zero."""
     size = size_of(variable)
     if variable.initial is None or variable.opaque:
         return bytes(size)

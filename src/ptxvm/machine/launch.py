@@ -34,7 +34,7 @@ class LaunchShape(NamedTuple):
     def of(
         cls, grid: SupportsIndex | tuple[SupportsIndex, ...], block: SupportsIndex | tuple[SupportsIndex, ...]
     ) -> LaunchShape:
-        """From what a caller gives: integers, or tuples of up to three.  ValueError where the hardware would refuse."""
+        """The shape from integers or tuples of up to three.  ValueError where the hardware would refuse it."""
         shape = cls(_extent("grid", grid, MAX_GRID), _extent("block", block, MAX_BLOCK))
         if shape.threads > MAX_THREADS:
             raise ValueError(f"block {shape.block} has {shape.threads} threads; a CTA has at most {MAX_THREADS}")
@@ -67,12 +67,12 @@ def _known_shape(grid: int | tuple[int, ...], block: int | tuple[int, ...]) -> L
 
 
 def launch_shape(grid: Extents, block: Extents) -> LaunchShape:
-    """`LaunchShape.of`, which remembers the last ones."""
+    """`LaunchShape.of`, cached."""
     return _known_shape(extent("grid", grid), extent("block", block))
 
 
 def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
-    """Refuse what no CTA has: too many bytes of variables (ptxas makes no code for them), or with the launch's too many."""
+    """Refuse too much shared memory: of variables alone (ptxas makes no code for them), or together with the launch's."""
     if declared + dynamic <= STATIC_SHARED_BYTES:
         return
     target = kernel.program.target if kernel.program is not None else Target(0)
@@ -89,7 +89,7 @@ def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
 
 
 def _extent(what: str, given: SupportsIndex | tuple[SupportsIndex, ...], limits: Extent) -> Extent:
-    """Three sizes; those left out are 1."""
+    """Three sizes; omitted ones are 1."""
     found = extent(what, given)
     sizes = found if isinstance(found, tuple) else (found,)
     if not 1 <= len(sizes) <= len(limits):

@@ -1,4 +1,4 @@
-"""The options of a launch: what a caller asks of the grid and of the engine, checked and in one record."""
+"""The options of a launch: all that a caller asks of the grid and of the engine, checked, in one record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class LaunchOptions(NamedTuple):
-    """Everything that a launch is asked for beside its kernel, its arguments and its checks.
+    """All that a launch is asked for besides its kernel, its arguments and its checks.
 
     A named tuple, since compiled code looks for short launches by kernel and options.  `shared` counts the bytes of dynamic
     shared memory, `steps` the instructions that all threads may execute, `timeout` the seconds.  `threads` of the host run
@@ -24,7 +24,7 @@ class LaunchOptions(NamedTuple):
 
     @property
     def limited(self) -> bool:
-        """May the launch execute only so much, or run only so long?"""
+        """Is the number of instructions or the time limited?"""
         return self.steps is not None or self.timeout is not None
 
 

@@ -25,7 +25,7 @@ class Layout:
         self.size, self.alignment = size, alignment
 
     def add(self, variable: Variable, at: int | None = None) -> int:
-        """Place one more, at the end or from `at` on; returns where it ends."""
+        """Add a variable, at the end or from `at` on; returns the offset of its end."""
         start = align(self.size if at is None else at, variable.alignment)
         self.offsets[variable] = start
         self.alignment = max(self.alignment, variable.alignment)
@@ -43,7 +43,7 @@ def parameter_bank(parameters: Iterable[Register | Variable]) -> Layout:
 
 
 def frame(function: Function) -> Layout:
-    """The stack frame: `.local` and `.param` variables; those of blocks that follow one another share their place."""
+    """The stack frame: `.local` and `.param` variables; those of disjoint blocks share their bytes."""
     own = {id(v.node): v for v in function.variables if v.space in ("local", "param") and v.node is not None}
     # `a<3>` declares several variables in one node
     families: dict[int, list[Variable]] = {key: [] for key in own}
@@ -59,7 +59,7 @@ def frame(function: Function) -> Layout:
     if function.node.body is not None:
         _block(function.node.body, families, layout, at)
     layout.size = align(layout.size, layout.alignment)
-    if function.signature.variadic:  # each call says how long it is, so it comes last
+    if function.signature.variadic:  # its size depends on the call, so it comes last
         layout.offsets[function.signature.parameters[-1]] = layout.size  # type: ignore[index]
     return layout
 
@@ -76,7 +76,7 @@ def module_local(programs: Iterable[Program]) -> Layout:
 
 
 def open_argument_size(function: Function, call: Bound) -> int:
-    """Bytes that a call passes in the array without a size; 0 where it passes none (PTX 11.2.2)."""
+    """Bytes that a call passes in the unsized array; 0 where it passes none (PTX 11.2.2)."""
     group = call.operands.get("args")
     arguments = group.items if isinstance(group, tree.Group) else []
     if not function.signature.variadic or len(arguments) < len(function.signature.parameters):
@@ -112,7 +112,7 @@ class SharedLayout:
 
 
 def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> SharedLayout:
-    """Variables of modules and of `.func` come first; those of kernels share the place after them.
+    """Variables of modules and of `.func` come first; those of kernels share the bytes after them.
 
     A declaration of what another module defines lies where the definition lies; `linked` has the definition of each name.
     """

@@ -1,4 +1,4 @@
-"""Names that compilers of C++ and Numba mangle, read back: the subset of the Itanium C++ ABI (5.1) that kernels have."""
+"""Demangling of C++ and Numba names: the subset of the Itanium C++ ABI (5.1) that names of kernels use."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _DEEPEST = 64
 
 
 class _NotRead(Exception):  # noqa: N818 - it says what happened
-    """The name is of no form that is known here."""
+    """The name has no form that this module knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A name with its dots, and the types of the parameters."""
+    """A name with its dots, and the types of its parameters."""
 
     name: str
     types: tuple[str, ...]
@@ -34,7 +34,7 @@ class Signature:
 
 @lru_cache(maxsize=256)
 def read(mangled: str) -> Signature | None:
-    """What a mangled name says; None where it is none, or has what is not known here."""
+    """A mangled name, read; None for a name that is not mangled, or has an unknown form."""
     if not mangled.startswith("_Z"):
         return None
     reader = _Reader(mangled, 2)
@@ -52,7 +52,7 @@ def read(mangled: str) -> Signature | None:
 
 @dataclass(slots=True)
 class _Reader:
-    """A name, the next character to read, and the parts that later ones may stand for."""
+    """Reads a name: the next character, and the parts that substitutions may refer to."""
 
     text: str
     at: int
@@ -65,7 +65,7 @@ class _Reader:
         return self.text[self.at]
 
     def take(self, word: str) -> bool:
-        """Step over a word if it comes next."""
+        """Skip a word if it comes next."""
         if self.text.startswith(word, self.at):
             self.at += len(word)
             return True
@@ -101,11 +101,11 @@ class _Reader:
         return found
 
     def peek_is(self, character: str) -> bool:
-        """Does the character come next?"""
+        """Does this character come next?"""
         return self.at < len(self.text) and self.text[self.at] == character
 
     def source_name(self) -> str:
-        """A length and so many characters; Numba writes what is no letter as `_5b`."""
+        """A length and so many characters; Numba writes characters other than letters as `_5b`."""
         number = re.compile(r"[1-9]\d{0,4}").match(self.text, self.at)
         if number is None:
             raise _NotRead
@@ -166,7 +166,7 @@ class _Reader:
         return found
 
     def substitution(self) -> str:
-        """`S_`, `S0_`: a part that came before."""
+        """`S_`, `S0_`: an earlier part."""
         return self.known[self.number("S")]
 
     def number(self, letter: str) -> int:

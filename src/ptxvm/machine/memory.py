@@ -8,7 +8,7 @@ lie in one live allocation that the state space of the instruction reaches, at a
 from __future__ import annotations
 
 import functools
-from _thread import RLock  # `threading` takes longer to import than a kept kernel to start
+from _thread import RLock  # the import of `threading` takes longer than the start of a cached kernel
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -29,13 +29,13 @@ Array: TypeAlias = "npt.NDArray[Any]"
 Address: TypeAlias = "Addresses | np.uint64"
 
 SHIFTS = {1 << n: np.uint64(n) for n in range(8)}  # from the size of an access to that of an index
-WINDOWS = frozenset({"const", "shared", "local"})  # what is elsewhere is .global (PTX 6.4.1.1)
+WINDOWS = frozenset({"const", "shared", "local"})  # all other memory is .global (PTX 6.4.1.1)
 ADOPTED = "was an argument of a launch that has ended"
 GUARD = 256  # unused bytes on both sides of our own allocations
 
 
 class Adopted(NamedTuple):
-    """A host array as a kernel sees it: the address of its first element, and the allocation which that is in."""
+    """A host array for a kernel: the address of its first element, and the allocation that contains it."""
 
     address: int
     allocation: Allocation
@@ -81,7 +81,7 @@ class Memory:
         return allocation
 
     def adopt(self, array: Array, name: str = "", *, space: str = "global", detail: str = "") -> Adopted:
-        """Let kernels use a host array in place, until it is released; a read-only array stays so.
+        """Let kernels use a host array in place, until it is released; a read-only array stays read-only.
 
         A 32-bit module works on a copy below 4 GiB, which goes back when the array is released.  Arrays that overlap
         share one allocation.  The array must be contiguous.
@@ -116,7 +116,7 @@ class Memory:
             self._last = NOWHERE
 
     def lend(self, size: int, space: str, name: str) -> Allocation:
-        """Read-only memory for a short time: what was taken back from another, or new memory."""
+        """Read-only memory for a short time: memory that was taken back, or new memory."""
         try:
             allocation = self._lent[size, space, name].pop()
         except (KeyError, IndexError):
@@ -125,19 +125,19 @@ class Memory:
         return allocation
 
     def take_back(self, allocation: Allocation) -> None:
-        """What was lent, ready to be lent again."""
+        """Take lent memory back, for `lend` to reuse."""
         self.hide(allocation)
         self._lent.setdefault((allocation.size, allocation.space, allocation.name), []).append(allocation)
 
     def hide(self, allocation: Allocation) -> None:
-        """Take an allocation away for some time; its memory stays."""
+        """Take an allocation out of the table for some time; its memory stays."""
         with self.lock:
             self.table.remove(allocation, remember=not allocation.hidden)
             allocation.hidden = True
             self._last = NOWHERE
 
     def show(self, allocation: Allocation) -> None:
-        """Let a hidden allocation be used again."""
+        """Put a hidden allocation back into the table."""
         with self.lock:
             self.table.insert(allocation)
 
@@ -158,7 +158,7 @@ class Memory:
         return Adopted(copy.start, copy)
 
     def _join(self, allocation: Allocation, other: Allocation) -> Allocation:
-        """One that is not in the table yet, grown by one that it overlaps, which leaves the table."""
+        """A new allocation, grown by one that it overlaps, which leaves the table."""
         self.table.remove(other, remember=False)
         self._last = NOWHERE
         start = min(allocation.start, other.start)
@@ -186,7 +186,7 @@ class Memory:
         space: str = "generic",
         lanes: Lanes = None,
     ) -> PerLane:
-        """What is at the addresses; for `count` > 1 an array of `count` such results, the elements of the vectors."""
+        """The values at the addresses; for `count` > 1 an array of `count` such results, the elements of the vectors."""
         view, index = self.resolve(dtype, address, count, space, lanes, writing=False)
         return fetch(view, index, count)
 
@@ -216,7 +216,7 @@ class Memory:
         lanes: Lanes = None,
         old: bool = True,
     ) -> PerLane:
-        """Update one address after the other, in the order of the lanes; what was there, if `old`."""
+        """Update one address after the other, in the order of the lanes; returns the old values if `old`."""
         from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
 
         view, index = self.resolve(dtype, address, 1, space, lanes, writing=True)
@@ -228,7 +228,7 @@ class Memory:
         return whole[:size].tobytes()
 
     def read_string(self, address: int, lane: int | None = None) -> str:
-        """The string that begins there, up to its 0; every byte is a character."""
+        """The string at an address, up to its 0; every byte is a character."""
         rest = self._bytes_from(address, 1, lane)
         length = int(np.argmax(rest == 0))
         if rest[length]:
@@ -236,7 +236,7 @@ class Memory:
         return rest[:length].tobytes().decode("latin-1")
 
     def _bytes_from(self, address: int, size: int, lane: int | None) -> Array:
-        """The bytes from an address to the end of its allocation, or window; at least `size` of them."""
+        """The bytes from an address to the end of its allocation or window; at least `size`."""
         allocation = self.table.find(address)
         if allocation is None or allocation.space not in REACHES["generic"]:
             raise self.table.explain(address, size, "generic")
@@ -253,7 +253,7 @@ class Memory:
     def resolve(
         self, dtype: np.dtype[Any], address: Address, count: int, space: str, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, PerLane]:
-        """Check an access; a view of memory, and the index in it where each address has `count` elements of `dtype`."""
+        """Check an access; a view of memory, and the index in it for each address, which has `count` elements of `dtype`."""
         size = dtype.itemsize * count
         if not isinstance(address, np.ndarray) or not address.ndim:
             return self._resolve_one(dtype, int(address), count, space, lanes, writing=writing)
@@ -307,7 +307,7 @@ def fetch(view: Array, index: PerLane, count: int) -> PerLane:
     if isinstance(index, int):
         return view[index]
     if count == 1:
-        return view.take(index, mode="wrap")  # every index is in bounds, and "wrap" is the quickest to believe it
+        return view.take(index, mode="wrap")  # every index is in bounds, and "wrap" is the quickest mode
     rows = view.take(index, 0 if view.ndim > 1 else None, mode="wrap")
     return np.ascontiguousarray(rows.T)
 
@@ -352,5 +352,5 @@ def _at_home(offset: Address, allocation: Allocation, size: int, lanes: Lanes) -
 
 @functools.cache
 def default_memory(address_bits: int = 64) -> Memory:
-    """The memory of the device that a process has unless it makes others."""
+    """The memory of the device that a process uses by default."""
     return Memory(address_bits)
