@@ -38,11 +38,11 @@ class Left:
 
     def put(self, origin: Origin, *, parameter: bool) -> None:
         """Record a value that is stored or passed."""
-        kept = SEVERAL if isinstance(origin, Variable) else origin
+        stored = SEVERAL if isinstance(origin, Variable) else origin
         if parameter:
-            self.parameters = together(self.parameters, kept)
+            self.parameters = together(self.parameters, stored)
         else:
-            self.memory = together(self.memory, kept)
+            self.memory = together(self.memory, stored)
 
 
 @dataclass

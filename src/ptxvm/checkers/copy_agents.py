@@ -68,15 +68,15 @@ class Agents:
         """Threads have waited for all but their last `left` groups: settle these copies, or only their reads."""
         waits = np.zeros(self.grids.threads, np.bool_)
         waits[threads] = True
-        kept = []
+        remaining = []
         for each in self.begun:
             done = waits[each.threads] & (each.group < self.groups[kind][each.threads] - left)
             if each.kind == kind and done.any() and not (reading and each.writes):
                 settle(each.of(done))
                 each = each.of(~done)  # noqa: PLW2901 - the rest of it
             if len(each.threads):
-                kept.append(each)
-        self.begun = kept
+                remaining.append(each)
+        self.begun = remaining
 
     def posted(self, threads: Threads) -> None:
         """An mbarrier will signal the end of all copies so far."""

@@ -108,8 +108,8 @@ class Footprint:
         return not earlier.marks
 
     def _is_weak(self, records: Records) -> npt.NDArray[np.bool_]:
-        kept: npt.NDArray[np.bool_] = (records != 0) & (self.sites.scope[records >> SITE] == 0)
-        return kept
+        weak: npt.NDArray[np.bool_] = (records != 0) & (self.sites.scope[records >> SITE] == 0)
+        return weak
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ Report = Callable[[Clash], None]
 
 def compare_with_others(mine: Footprint, others: Sequence[StreamLaunch], report: Report) -> None:
     """Report the races of a launch with earlier launches that are not ordered before it."""
-    for turn in others:
-        if turn.number not in mine.turn.before and turn.left is not None:
-            for clash in clashes(turn.left, mine):
+    for launch in others:
+        if launch.number not in mine.turn.before and launch.left is not None:
+            for clash in clashes(launch.left, mine):
                 report(clash)

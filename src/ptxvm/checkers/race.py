@@ -112,10 +112,10 @@ class RaceDetector:
         shadow.held[cells], shadow.differ[cells] = bits, False
         shadow.differ[cells[differ]] = True
 
-    def _unordered(self, crowd: OverflowRecords, cells: Cells, threads: Threads) -> Cells:
+    def _unordered(self, overflow: OverflowRecords, cells: Cells, threads: Threads) -> Cells:
         """The cells with overflow records that the threads do not know."""
         apart = self.clocks.differing(threads, cells)
-        where, held, (which, asking) = crowd.of(cells[apart], taking=False)
+        where, held, (which, asking) = overflow.of(cells[apart], taking=False)
         others, mine = self.packing.thread_of(held[which]), threads[apart][asking]
         loose = (others != mine) & self.clocks.unknown(mine, others, self.packing.stamp_of(held[which]))
         found: Cells = where[which[loose]]
@@ -183,9 +183,9 @@ class RaceDetector:
         mine = self.packing.record(begun.site, self.clocks.now[begun.threads], begun.threads)
         cells, _, new = _cells(shadow, begun.access, begun.offsets, begun.threads, mine)
         _, _, old = _cells(shadow, begun.access, begun.offsets, begun.threads, begun.records)
-        crowd, held = (shadow.writers, shadow.wrote) if begun.writes else (shadow.readers, shadow.read)
-        if crowd is not None:
-            crowd.replace(cells, old, new)
+        overflow, held = (shadow.writers, shadow.wrote) if begun.writes else (shadow.readers, shadow.read)
+        if overflow is not None:
+            overflow.replace(cells, old, new)
         still = held[cells] == old
         held[cells[still]] = new[still]
 
@@ -264,17 +264,17 @@ class RaceDetector:
         shadow.read[cells] = 0
         unread = self._outlives(shadow, site, (cells, read, threads))
         shadow.read[cells[unread]] = read[unread]
-        for crowd in (shadow.writers, shadow.readers):
-            if crowd is not None and crowd.any_of(cells):
-                self._compare_further(shadow, crowd, site, cells, threads, writing=True)
+        for overflow in (shadow.writers, shadow.readers):
+            if overflow is not None and overflow.any_of(cells):
+                self._compare_further(shadow, overflow, site, cells, threads, writing=True)
         shadow.wrote[cells] = records
-        kept = shadow.wrote[cells]
-        lost = np.flatnonzero(kept != records)
-        stays &= (kept == records) & (last != records)
+        stored = shadow.wrote[cells]
+        lost = np.flatnonzero(stored != records)
+        stays &= (stored == records) & (last != records)
         if stays.any():  # a third access may know only one of the two, or be morally strong with only one
             shadow.further_writes().add(cells[stays], last[stays])
         if len(lost):  # several threads wrote in one step
-            self._judge(shadow, site, cells[lost], kept[lost], threads[lost])
+            self._judge(shadow, site, cells[lost], stored[lost], threads[lost])
             if not observes:
                 shadow.further_writes().add(cells[lost], records[lost])
 
@@ -343,17 +343,17 @@ class RaceDetector:
         return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.by.items())
 
     def _compare_further(
-        self, shadow: Shadow, crowd: OverflowRecords, site: int, cells: Cells, threads: Threads, *, writing: bool = False
+        self, shadow: Shadow, overflow: OverflowRecords, site: int, cells: Cells, threads: Threads, *, writing: bool = False
     ) -> None:
         """Report races with overflow records; a write removes the records that it stands for."""
         apart = self.clocks.differing(threads, cells)  # bound the pairs: many readers and many writers would make a square
         cells, threads = cells[apart], threads[apart]
-        where, held, (which, asking) = crowd.of(cells, taking=writing)
+        where, held, (which, asking) = overflow.of(cells, taking=writing)
         stays = self._outlives(shadow, site, (where[which], held[which], threads[asking]))
         if writing:
             still = np.zeros(len(where), np.bool_)
             still[which[stays]] = True
-            crowd.add(where[still], held[still])
+            overflow.add(where[still], held[still])
 
     def _outlives(
         self, shadow: Shadow, site: int, met: tuple[Cells, Records, Threads], *, observes: bool = False
@@ -377,9 +377,9 @@ class RaceDetector:
         last = shadow.read[cells] == records
         displaced = np.flatnonzero(last & (before != 0) & (before != records))
         if len(displaced):
-            kept = displaced[~self._stands_for(records[displaced], before[displaced], threads[displaced])]
-            if len(kept):
-                shadow.further_reads().add(cells[kept], before[kept])
+            overflowing = displaced[~self._stands_for(records[displaced], before[displaced], threads[displaced])]
+            if len(overflowing):
+                shadow.further_reads().add(cells[overflowing], before[overflowing])
         if not last.all():  # several threads read in one step
             shadow.further_reads().add(cells[~last], records[~last])
 

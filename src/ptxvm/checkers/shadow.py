@@ -93,9 +93,9 @@ class Shadow:
             self.shift -= 1
             self.wrote, self.read = np.repeat(self.wrote, 2), np.repeat(self.read, 2)
             self.held, self.differ = self.held.view(f"u{self.grain}"), np.repeat(self.differ, 2)
-            for crowd in (self.writers, self.readers):
-                if crowd is not None:
-                    crowd.halve()
+            for overflow in (self.writers, self.readers):
+                if overflow is not None:
+                    overflow.halve()
 
     def further_writes(self) -> OverflowRecords:
         """The overflow records of writes."""

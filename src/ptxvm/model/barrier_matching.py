@@ -36,7 +36,7 @@ def barrier_orders(execution: Execution, known: Mapping[Key, int]) -> Iterator[R
     if not used:
         yield Relation.empty(execution.count)
         return
-    ways = [list(_openings(execution, place, numbers, known)) for place, numbers in used.items()]
+    ways = [list(_openings(execution, barrier, numbers, known)) for barrier, numbers in used.items()]
     for chosen in product(*ways):
         order = Relation.of((pair for pairs in chosen for pair in pairs), execution.count)
         if (order | execution.program_order).is_acyclic:

@@ -47,12 +47,12 @@ def turns(
         written = of_atomic.get(event.key) if event.kind is Kind.READ else event
         if written is None and not chained[location].is_strong_with(path.thread, event.scope):
             continue
-        turn = Turn(finds.get(event.key), written.value if written else None)
-        mine = found.setdefault(location, [[]])
+        access = Turn(finds.get(event.key), written.value if written else None)
+        sequences = found.setdefault(location, [[]])
         if event.end >= FOREVER:
-            mine.append([turn])
+            sequences.append([access])
         else:
-            mine[0].append(turn)
+            sequences[0].append(access)
     return found
 
 

@@ -180,8 +180,8 @@ def initial_writes(test: Test, events: list[Event]) -> list[Event]:
         value = test.variables.get(variable, 0) >> 8 * at
         if size and size < test.sizes.get(variable, WHOLE):
             value &= (1 << 8 * size) - 1
-        place = Location(variable, at, size)
-        written.append(Event(Kind.WRITE, (variable, at), f"{place} = {value}", location=place, value=value))
+        location = Location(variable, at, size)
+        written.append(Event(Kind.WRITE, (variable, at), f"{location} = {value}", location=location, value=value))
     return written
 
 

@@ -49,9 +49,9 @@ class Values:
     def end(self, path: Path) -> bool:
         """Record the meetings of a complete path; returns whether this set of meetings is new."""
         known = self.met.setdefault(path.thread.name, set())
-        met = frozenset(one.encounter for one in path.exchanges)
-        is_new = met not in known
-        known.add(met)
+        meetings = frozenset(one.encounter for one in path.exchanges)
+        is_new = meetings not in known
+        known.add(meetings)
         return is_new
 
     def given(self, encounter: Encounter, thread: str) -> list[Payload | None]:

@@ -249,11 +249,11 @@ class _Inquiry:
         x = candidate.execution
         if candidate.broken is None or (self.found and not self.keeps):
             return
-        telling = (x.coherence == x.required_coherence, TELLING.index(candidate.broken.name))
+        rank = (x.coherence == x.required_coherence, TELLING.index(candidate.broken.name))
         if self.keeps:
-            self.refuse(candidate, telling)
-        if telling > self.telling and any(self.answers(state) for state in candidate.states()):
-            self.telling, self.judgement.forbidden = telling, candidate
+            self.refuse(candidate, rank)
+        if rank > self.telling and any(self.answers(state) for state in candidate.states()):
+            self.telling, self.judgement.forbidden = rank, candidate
 
     def refuse(self, candidate: Candidate, telling: tuple[bool, int]) -> None:
         """Keep the execution for each final state that it explains best."""

@@ -290,8 +290,8 @@ class KernelMachine:
             if ready:
                 left = gathering.came - ready
                 rooms = {**dict(state.rooms), room: replace(gathering, came=left)}
-                kept = tuple((each, here) for each, here in rooms.items() if here.came)
-                freed = replace(state, rooms=kept, waiting=state.waiting - ready)
+                remaining = tuple((each, here) for each, here in rooms.items() if here.came)
+                freed = replace(state, rooms=remaining, waiting=state.waiting - ready)
                 if room[2] in ("bar", "bar.warp"):
                     freed = replace(freed, memory=_known_after(state.memory, gathering.came, ready & state.waiting))
                 given = {n: state.spots[n].call for n in gathering.came & state.waiting}

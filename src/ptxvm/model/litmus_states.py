@@ -77,24 +77,24 @@ class Machine:
         if self.is_finished(state, number):
             return
         instruction = self.threads[number].code[state.at[number]]
-        turn = _Turn(self, state, number, dict(state.registers[number]))
+        step = _Turn(self, state, number, dict(state.registers[number]))
         match instruction:
             case Compute(name, register, left, right):
-                turn.registers[register] = ARITHMETIC[name](turn.value(left), turn.value(right))
-                yield turn.ended(state)
+                step.registers[register] = ARITHMETIC[name](step.value(left), step.value(right))
+                yield step.ended(state)
             case Branch(comparison, left, right, label):
-                jumps = COMPARISONS[comparison](turn.value(left), turn.value(right))
-                yield turn.ended(state, self.threads[number].labels[label] if jumps else None)
+                jumps = COMPARISONS[comparison](step.value(left), step.value(right))
+                yield step.ended(state, self.threads[number].labels[label] if jumps else None)
             case Load():
-                yield from turn.load(instruction)
+                yield from step.load(instruction)
             case Store(locations, values):
                 for location, operand in zip(locations, values, strict=True):
-                    state = self.write(state, number, location.variable, turn.value(operand), instruction.scope)
-                yield turn.ended(state)
+                    state = self.write(state, number, location.variable, step.value(operand), instruction.scope)
+                yield step.ended(state)
             case Atomic():
-                yield from turn.atomic(instruction)
+                yield from step.atomic(instruction)
             case Barrier():
-                yield from turn.barrier(instruction)
+                yield from step.barrier(instruction)
 
     def skip(self, thread: Thread, at: int) -> int:
         """The position of the next instruction that matters."""
@@ -128,9 +128,9 @@ class Machine:
         arrived = dict(state.arrived).get(place, none)
         if count is not None:
             return sum(arrived) >= count
-        turn = dict(state.passed).get(place, none)[number] + 1
+        generation = dict(state.passed).get(place, none)[number] + 1
         taking_part = (n for n in range(len(self.threads)) if self._takes_part(state, n, place, arrived))
-        return all(arrived[n] >= turn for n in taking_part)
+        return all(arrived[n] >= generation for n in taking_part)
 
     def _takes_part(self, state: State, number: int, place: Place, arrived: tuple[int, ...]) -> bool:
         """Must this thread come?  A thread whose barrier number is in a register must, until it has come to another barrier."""

@@ -344,11 +344,11 @@ class Walk:
         barrier = Barrier(
             meeting.name, meeting.number, meeting.threads, waits=waits, scope=scope, orders=orders, text=text_of(bound)
         )  # fmt: skip
-        what: dict[str, Any] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
-        self._put(Kind.ARRIVAL, bound, barrier.text, **what)
+        fields: dict[str, Any] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
+        self._put(Kind.ARRIVAL, bound, barrier.text, **fields)
         self.path.time += 1
         if waits:
-            self._put(Kind.WAIT, bound, barrier.text, **what)
+            self._put(Kind.WAIT, bound, barrier.text, **fields)
         self.path.time += 2
 
     # ── events ──────────────────────────────────────────────────────────────────────────

@@ -110,20 +110,20 @@ def table(candidate: Candidate) -> Iterator[str]:
     lines = []
     for i in number:
         event = x.events[i]
-        told = ""
+        note = ""
         if event.kind is Kind.READ:
             writes = dict.fromkeys(x.sources[i, cell] for cell in x.cells[i])
-            told = f"reads {candidate.known[event.key]} from {' and '.join(str(number[w]) for w in writes)}"
+            note = f"reads {candidate.known[event.key]} from {' and '.join(str(number[w]) for w in writes)}"
         elif event.kind is Kind.WRITE and event.thread is not None:
             value = evaluate(event.value, candidate.known)
-            told = "" if not event.atomic and value in numbers_of(event.text) else f"writes {value}"
+            note = "" if not event.atomic and value in numbers_of(event.text) else f"writes {value}"
         elif event.kind in (Kind.ARRIVAL, Kind.WAIT):
-            told = "arrives" if event.kind is Kind.ARRIVAL else "waits"
-        lines.append((number[i], event.thread.name if event.thread else "first", event.text, told))
+            note = "arrives" if event.kind is Kind.ARRIVAL else "waits"
+        lines.append((number[i], event.thread.name if event.thread else "first", event.text, note))
     names = max(len(name) for _, name, _, _ in lines)
     wide = min(max(len(text) for _, _, text, _ in lines), WIDTH - 28 - names)
-    for n, name, text, told in lines:
-        yield from columns(f"    {n:>2}  {name:<{names}}  ", text, wide, told)
+    for n, name, text, note in lines:
+        yield from columns(f"    {n:>2}  {name:<{names}}  ", text, wide, note)
     yield from related(x, number)
 
 
