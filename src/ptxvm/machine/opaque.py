@@ -11,7 +11,7 @@ from ptxvm.machine.memory import Memory
 
 
 class Opaque:
-    """What a handle stands for."""
+    """An opaque object, for which a handle stands."""
 
     kind = ""
 
@@ -22,7 +22,7 @@ class Opaque:
 
 
 class Unbound(Opaque):
-    """What an opaque variable stands for until the host binds something to it."""
+    """An opaque variable to which the host has not bound an object yet."""
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Unbound(Opaque):
 
 
 def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
-    """What a handle stands for, or the address of a variable that holds one; an AccessFault where that is not `wanted`."""
+    """The object of a handle, or of the variable at an address; an AccessFault where it is not of a `wanted` kind."""
     found: Opaque | None = HANDLES.get(handle)
     if found is None:
         try:
@@ -48,7 +48,7 @@ def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
 
 
 def is_a(memory: Memory, handle: int, kind: str) -> bool:
-    """Is it the handle of a variable or object of a kind (`istypep`)?"""
+    """Is it a handle of, or the address of a variable of, this kind (`istypep`)?"""
     try:
         return find(memory, handle).kind == kind
     except AccessFault:

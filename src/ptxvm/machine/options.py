@@ -27,7 +27,7 @@ LONGEST = 80  # characters of a value in a message
 
 
 class Count(NamedTuple):
-    """A number of something: what is said where it is none, and the least that it may be."""
+    """A number of something: the message for any other value, and the least number allowed."""
 
     said: str
     least: int | None
@@ -47,13 +47,13 @@ COUNTS = {
 
 
 def shown(value: object) -> str:
-    """A value as a message of one line has room for it."""
+    """A value, short enough for a message of one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def index(value: object) -> int | None:
-    """An integer of Python or NumPy; None for what is none: truths are not numbers here."""
+    """An integer of Python or NumPy; None for any other value: booleans are not numbers here."""
     if type(value) is int:
         return value
     try:
@@ -63,7 +63,7 @@ def index(value: object) -> int | None:
 
 
 def count(name: str, value: object) -> int:
-    """A number of something, by the name of the option."""
+    """A number for the option of a name."""
     said, least = COUNTS[name]
     found = index(value)
     if found is None:
@@ -86,7 +86,7 @@ def extent(name: str, given: object) -> int | tuple[int, ...]:
 
 
 def one_of(name: str, value: T, allowed: Sequence[str], said: str = "") -> T:
-    """A word among some."""
+    """One of some words."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is one of {', '.join(allowed)}, not {shown(value)}")
     if value not in allowed:
@@ -95,12 +95,12 @@ def one_of(name: str, value: T, allowed: Sequence[str], said: str = "") -> T:
 
 
 def count_or_none(name: str, value: object) -> int | None:
-    """The same, where the user may say nothing."""
+    """A number for the option of a name, or None."""
     return None if value is None else count(name, value)
 
 
 def seconds_or_none(name: str, value: object) -> float | None:
-    """A time above zero, where the user says one."""
+    """A time above zero, or None."""
     if value is None:
         return None
     if isinstance(value, bool | str) or not isinstance(value, SupportsFloat):
@@ -112,7 +112,7 @@ def seconds_or_none(name: str, value: object) -> float | None:
 
 
 def names(option: str, given: object, said: str) -> frozenset[str]:
-    """Some words; one may stand alone."""
+    """Some words; a single word may stand alone."""
     if type(given) is tuple and not given:  # as a rule
         return NONE
     several: object = (given,) if isinstance(given, str) else given
@@ -126,7 +126,7 @@ def names(option: str, given: object, said: str) -> frozenset[str]:
 
 
 def checks(given: object) -> frozenset[str] | None:
-    """The checks that are asked for, where anything is said of them."""
+    """The checks that the caller asks for, if any."""
     if given is None:
         return None
     found = names("check", given, f"None, or names of checks ({', '.join(CHECKS)})")
@@ -136,7 +136,7 @@ def checks(given: object) -> frozenset[str] | None:
 
 
 def refuse_clusters(cluster: object) -> None:
-    """A cluster of one CTA is none; others are not there yet."""
+    """Refuse clusters of more than one CTA, which are not supported."""
     if cluster is None:
         return
     sizes = extent("cluster", cluster)

@@ -1,4 +1,4 @@
-"""Types of per-lane data: NumPy arrays with one element per lane, and scalars for what is uniform.
+"""Types of per-lane data: NumPy arrays with one element per lane, and scalars for uniform values.
 
 NumPy types neither an operator between an array and a scalar of unknown dtype nor its result, so `PerLane` and `Guard`
 are open to the type checker; their names say what they are.

@@ -25,7 +25,7 @@ ReadString = Callable[[int], str]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a format: text as it is, or a conversion."""
+    """A part of a format: literal text, or a conversion."""
 
     text: str
     conversion: str = ""
@@ -36,7 +36,7 @@ class Piece:
 
     @property
     def sizes(self) -> list[int]:
-        """The bytes of the arguments that it takes: 4 for each `*` and `int`, 8 for the others."""
+        """The bytes of its arguments: 4 for each `*` and `int`, 8 for the others."""
         if not self.conversion:
             return []
         stars = [4] * (self.width == "*") + [4] * (self.precision == "*")
@@ -45,7 +45,7 @@ class Piece:
 
 
 def parse(text: str) -> list[Piece]:
-    """The pieces of a format; what is no conversion of C stays text."""
+    """The pieces of a format; an invalid conversion stays as text."""
     pieces: list[Piece] = []
     at = 0
     for found in SPECIFIER.finditer(text):
@@ -75,7 +75,7 @@ def render(pieces: list[Piece], arguments: Iterator[int], read_string: ReadStrin
 
 
 def _convert(piece: Piece, arguments: Iterator[int], read_string: ReadString) -> str:
-    """A conversion as text; one of more characters than there may be stays as it is written."""
+    """A conversion as text; a conversion that would be too long stays as it is written."""
     flags = piece.flags
     width = _number(piece.width, arguments)
     if width < 0:  # as a `-` flag
@@ -101,7 +101,7 @@ def _convert(piece: Piece, arguments: Iterator[int], read_string: ReadString) ->
 
 
 def _precision(written: str | None, arguments: Iterator[int]) -> int | None:
-    """A negative one counts as none."""
+    """A precision; a negative one counts as none."""
     if written is None:
         return None
     precision = _number(written, arguments)
@@ -109,7 +109,7 @@ def _precision(written: str | None, arguments: Iterator[int]) -> int | None:
 
 
 def _number(written: str, arguments: Iterator[int]) -> int:
-    """A width or precision, `*` being the next argument; more than `MOST` where it has too many digits."""
+    """A width or precision; `*` is the next argument, and a number with too many digits is more than `MOST`."""
     if written == "*":
         return _signed(next(arguments), 32)
     digits = written.lstrip("-0") or "0"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, repr=False)
 class LaunchResult:
-    """The counters and the findings of a launch that has ended well.
+    """The counters and the findings of a launch that has ended without a fault.
 
     `instructions` counts those that a group of lanes executed together, `thread_instructions` those of every thread,
     `steps` the segments that were scheduled; `output` is what the kernel printed.  `findings` is what the checks found, in

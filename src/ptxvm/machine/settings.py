@@ -16,7 +16,7 @@ TIERS = ("auto", "quick", "best")
 
 
 def check() -> None:
-    """ValueError where a variable says what cannot be, whether this launch needs it or not."""
+    """Raise ValueError for a variable with an invalid value, whether or not this launch needs it."""
     cache_folder()
     cache_size()
     threads()
@@ -24,7 +24,7 @@ def check() -> None:
 
 
 def cache_folder() -> Path | None:
-    """The folder that the user wants; None where nothing is said."""
+    """The folder of compiled kernels that the user names; None by default."""
     place = os.environ.get("PTXVM_CACHE", "")
     if not place or not cached():
         return None
@@ -40,17 +40,17 @@ def cached() -> bool:
 
 
 def cache_size() -> int:
-    """MiB of the folder."""
+    """The size limit of the folder in MiB."""
     return _number("PTXVM_CACHE_SIZE", "MiB", 0) if os.environ.get("PTXVM_CACHE_SIZE") else CACHE_SIZE
 
 
 def threads() -> int | None:
-    """Threads of the host; None where nothing is said."""
+    """The number of host threads; None by default."""
     return _number("PTXVM_THREADS", "threads", 1) if os.environ.get("PTXVM_THREADS") else None
 
 
 def tier() -> str:
-    """How good code is to be."""
+    """The tier of code that the user asks for."""
     text = os.environ.get("PTXVM_TIER", "auto")
     if text not in TIERS:
         raise ValueError(f"PTXVM_TIER is one of {', '.join(TIERS)}, not {text!r}")

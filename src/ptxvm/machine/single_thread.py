@@ -1,7 +1,7 @@
-"""The protocol of single-thread execution: a script chooses the values of the reads of one thread.
+"""The protocol of single-thread execution: a script supplies the values that one thread reads.
 
-An engine that can do so sets a `Stage`; a `Script` decides, and is told what the thread does.  The memory model explores
-kernels that way (PTX 8): it is the machine that says what an instruction does, and the model what a read may see.
+An engine sets a `Stage`; a `Script` decides, and receives the actions of the thread.  The memory model explores kernels
+that way (PTX 8): the machine executes instructions, and the model decides which writes a read may see.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ptxvm.machine.launch import LaunchShape
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An access of one thread: the elements of `size` bytes that lie one behind the other from a byte of memory on.
+    """An access of one thread: consecutive elements of `size` bytes, from a byte of memory on.
 
     A packed type has `parts` scalars in each element (PTX 8.2.5).  `offset` counts as in `machine.events`.
     """
@@ -37,7 +37,7 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What holds a value that a call hands on: a register of the function so deep in calls, or bytes of local memory."""
+    """The holder of a passed value: a register of the function at a depth of calls, or bytes of local memory."""
 
     register: Register | None = None
     depth: int = 0
@@ -47,7 +47,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What some threads of a CTA come to together, by their numbers in the CTA.
+    """A barrier or collective at which some threads of a CTA meet; threads have their numbers in the CTA.
 
     `name` says what it is (`bar` is a barrier of the CTA), `number` which of these, `threads` how many a barrier waits for.
     """
@@ -64,33 +64,33 @@ Payload = tuple[int, ...]
 
 
 class Script(Protocol):
-    """Decides what a thread reads; every other method tells what it does, in program order."""
+    """Supplies the values that a thread reads; its other methods receive the thread's actions, in program order."""
 
     def enters(self, code: Sequence[Bound], depth: int, standing: Callable[[], Hashable]) -> None:
-        """The thread begins to run these instructions, one after the other, in a function so deep in calls.
+        """The thread begins to run these consecutive instructions, in a function at a depth of calls.
 
         `standing` says before they run all on which depends what the thread will do from here on.
         """
 
     def hands_on(self, source: Holder | None, target: Holder) -> None:
-        """A call hands over an argument or a result; None is a constant."""
+        """A call passes an argument or a result from one holder to another; None is a constant."""
 
     def goes_back(self) -> None:
-        """The thread jumps back; raises `Enough` where it need not be followed further."""
+        """The thread jumps back; raises `Enough` to stop following it."""
 
     def reads(self, touch: Touch) -> Sequence[int] | None:
-        """The bits of each element; None for what memory holds."""
+        """The bits of each element; None for the contents of memory."""
         ...
 
     def writes(self, touch: Touch, values: Sequence[int]) -> None:
-        """The bits of each element."""
+        """The thread writes the bits of each element."""
 
     def updates(self, touch: Touch, modify: Callable[[int], int], compared: int | None) -> int:
-        """The bits that an atomic operation finds; `modify` says what it leaves, `compared` with what a `cas` compares."""
+        """The old bits of an atomic; `modify` gives the new ones, and `compared` is what a `cas` compares with."""
         ...
 
     def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
-        """A fence."""
+        """The thread executes a fence."""
 
     def meets(self, meeting: Meeting) -> None:
         """The thread waits for others, and has gone on."""
@@ -99,40 +99,40 @@ class Script(Protocol):
         """The thread arrives at a barrier of its CTA without waiting."""
 
     def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
-        """The thread meets the members and gives them values; what each of the others gives."""
+        """The thread meets the members and gives them values; returns the values of the others."""
         ...
 
     def learns(self, thread: int) -> None:
-        """The last instruction has used what that thread gave."""
+        """The last instruction has used a value of that thread."""
 
     def finds_over(self, order: Order, scope: Scope) -> None:
-        """What was read last said that a phase of an mbarrier is over."""
+        """The last read has found a phase of an mbarrier over."""
 
     def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
-        """An asynchronous copy of one kind begins: of what the script says, or else memory holds, and then zeros."""
+        """An asynchronous copy begins: of bytes that the script chooses or memory holds, then of zeros."""
 
     def groups(self, kind: str) -> None:
-        """What began since the last time is a group of copies."""
+        """The copies since the last group form a new one."""
 
     def awaits(self, kind: str, left: int, *, reading: bool) -> None:
-        """The thread has waited until so many groups are left, or have not read their sources."""
+        """The thread has waited until at most so many groups are left, or still have to read their sources."""
 
     def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
-        """An mbarrier is told of the end of the copies of a kind so far, or of the last only: an atomic operation."""
+        """An atomic on an mbarrier follows the copies of a kind so far, or only the last copy."""
 
 
 class Enough(Exception):  # noqa: N818 - nothing is wrong
-    """A script wants to see no more of a thread."""
+    """A script stops following a thread."""
 
 
 class Stage(Protocol):
-    """A grid whose threads can be run alone."""
+    """A grid whose threads can run alone."""
 
     kernel: Function
     shape: LaunchShape
 
     def run(self, thread: int, script: Script, keep: Sequence[str] = ()) -> Mapping[str, int] | None:
-        """Run one thread to its end; the bits of some registers there, or None where the script had enough."""
+        """Run one thread to its end; the final bits of some registers, or None where the script stopped it."""
         ...
 
 

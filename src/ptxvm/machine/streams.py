@@ -1,8 +1,8 @@
 """Streams and events: which launches are ordered (CUDA C++ programming guide, "Streams" and "Events").
 
-A launch runs when it is made, whatever stream it is on; but only what the streams, the events and the host's waiting order
-counts as ordered, so the check `race` finds launches that a device may run at once.  A launch without a stream is one of
-the legacy default stream, for which the host waits: it comes after all that is before it and before all that follows.
+A launch runs when it is made, whatever its stream is; but only streams, events and waits of the host order launches, so the
+check `race` finds launches that a device may run at once.  A launch without a stream is on the legacy default stream, and the
+host waits for it: it comes after all earlier launches and before all later ones.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ NUMBERS = count(1)
 class StreamLaunch:
     """One launch in the order of the device: its number, its kernel and stream, and the launches that come before it.
 
-    `holds` are its arguments and all images, so that their addresses stay theirs as long as others may run beside it; `left`
-    is what a checker keeps of it, to compare later launches with.
+    `holds` are its arguments and all images, which keep their addresses as long as other launches may run beside it; `left` is
+    the record of a checker, to compare later launches with.
     """
 
     number: int
@@ -34,11 +34,11 @@ class StreamLaunch:
     stream: str
     before: frozenset[int]
     holds: Sequence[Any] = ()
-    followed: bool = True  # is it on a stream, so that others may run beside it?
+    followed: bool = True  # is it on a stream, so that other launches may run beside it?
     left: Any = None
 
     def supersedes(self, earlier: StreamLaunch) -> bool:
-        """Is nothing to be remembered of an earlier launch, since this one came after it and did the same?"""
+        """Does this launch follow an earlier one and repeat its accesses, so that the earlier record is not needed?"""
         return earlier.number in self.before and bool(self.left.supersedes(earlier.left))
 
     def __str__(self) -> str:
@@ -47,38 +47,38 @@ class StreamLaunch:
 
 @dataclass(slots=True)
 class Device:
-    """The launches that later ones may run beside: those that a checker has followed, and that the host has not waited for."""
+    """The launches that may run beside later ones: followed by a checker, and not waited for by the host."""
 
     under_way: list[StreamLaunch] = field(default_factory=list)
 
     def wait_for(self, launches: frozenset[int]) -> None:
         """The host waits for some launches."""
-        self.under_way = [turn for turn in self.under_way if turn.number not in launches]
+        self.under_way = [launch for launch in self.under_way if launch.number not in launches]
 
     def freed(self, allocation: Allocation) -> None:
-        """The host frees memory of the device, for which it waits, as `cudaFree` does; what used it says so."""
-        for turn in self.under_way:
-            turn.left.freed(allocation)
+        """The host frees memory of the device after waiting, as `cudaFree` does; launches that used the memory report it."""
+        for launch in self.under_way:
+            launch.left.freed(allocation)
 
     def waited(self) -> None:
-        """A launch for which the host waits; later checks do not follow it."""
+        """A launch has run for which the host waits; later checks do not follow it."""
         self.under_way = []
         next(NUMBERS)
 
     @contextmanager
     def launched(self, kernel: str, stream: Stream | None, args: Sequence[Any]) -> Iterator[StreamLaunch]:
-        """A launch, while it runs."""
+        """The context of a launch while it runs."""
         if stream is None:
             self.under_way = []
             yield StreamLaunch(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
             return
-        stream.known &= {turn.number for turn in self.under_way}
-        turn = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
-        yield turn
-        if turn.left is not None:
-            stream.known |= {turn.number}
-            self.under_way = [each for each in self.under_way if not turn.supersedes(each)]
-            self.under_way.append(turn)
+        stream.known &= {launch.number for launch in self.under_way}
+        launch = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
+        yield launch
+        if launch.left is not None:
+            stream.known |= {launch.number}
+            self.under_way = [each for each in self.under_way if not launch.supersedes(each)]
+            self.under_way.append(launch)
 
 
 DEVICE = Device()
@@ -92,7 +92,7 @@ class Event:
         self.recorded = False
 
     def sync(self) -> None:
-        """Let the host wait until the stream has come to where it recorded the event."""
+        """Let the host wait until the stream has reached the event."""
         DEVICE.wait_for(self.known)
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class Stream:
         self.known: frozenset[int] = frozenset()
 
     def record(self, event: Event | None = None) -> Event:
-        """Let an event, a new one unless it is given, be what the stream does up to here."""
+        """Record an event, a new one by default, after the launches so far."""
         if not isinstance(event, Event | None):
             raise TypeError(f"a stream records a ptxvm.Event, not {event!r}")
         event = Event() if event is None else event
@@ -117,16 +117,16 @@ class Stream:
         return event
 
     def wait(self, other: Event | Stream) -> None:
-        """Let what follows on this stream come after an event, or after all that is on another stream now.
+        """Order later launches of this stream after an event, or after all launches so far on another stream.
 
-        An event that was never recorded is over.
+        An event that was never recorded orders nothing.
         """
         if not isinstance(other, Event | Stream):
             raise TypeError(f"a stream waits for a ptxvm.Event or ptxvm.Stream, not for {other!r}")
         self.known |= other.known
 
     def sync(self) -> None:
-        """Let the host wait for all that is on the stream."""
+        """Let the host wait for all launches on the stream."""
         DEVICE.wait_for(self.known)
 
     def __repr__(self) -> str:

@@ -110,12 +110,12 @@ def multiply(
 
 # ── floats ──────────────────────────────────────────────────────────────────────────────
 
-# How an accumulator is held, its bits, its largest number, its NaN.
+# The dtype of an accumulator, its bits, its largest number, its NaN.
 ACCUMULATORS: dict[Type, tuple[Any, Any, float, int]] = {
     f16: (np.float16, np.uint16, 65504.0, 0x7FFF),
     f32: (np.float32, np.uint32, float(np.finfo(np.float32).max), 0x7FFF_FFFF),
 }
-AT_ONCE = 1 << 15  # products: what the caches hold
+AT_ONCE = 1 << 15  # products that fit in the caches
 
 
 def floats(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
@@ -127,7 +127,7 @@ def floats(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) 
 
 
 def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
-    """The products in steps of what the unit adds at once; in f32, unless C and D are both f16."""
+    """The products, added in steps of the unit's length; in f32, unless C and D are both f16."""
     accumulated = f16 if product.c.type is product.d.type is f16 else f32
     left, right = (
         decoded(type, bits, f16 if unit.converted else type) for type, bits in ((product.a.type, a), (product.b.type, b))
@@ -146,7 +146,7 @@ def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -
 
 
 def steps(depth: int, unit: Unit) -> Iterator[Matrices | slice]:
-    """Which of the products along the depth are added at once, sum by sum."""
+    """The products along the depth that are added at once, sum by sum."""
     order = np.arange(depth)
     if unit.converted:  # a register holds four
         yield from order.reshape(-1, 2, 2).swapaxes(0, 1).reshape(2, -1)
@@ -156,7 +156,7 @@ def steps(depth: int, unit: Unit) -> Iterator[Matrices | slice]:
 
 
 def products(a: Matrices, b: Matrices) -> Matrices:
-    """Each element of a row times that of a column, the sum left to do: `(depth, n, rows, columns)`."""
+    """The products of rows and columns, before they are summed: `(depth, n, rows, columns)`."""
     return np.moveaxis(a, 2, 0)[..., None] * np.moveaxis(b, 1, 0)[:, :, None, :]
 
 
@@ -199,7 +199,7 @@ def rounded(type: Type, kept: int, value: Matrices) -> Matrices:
 
 # ── formats ─────────────────────────────────────────────────────────────────────────────
 
-# How NumPy holds numbers of small formats, and their least exponent.
+# The NumPy dtypes of small formats, and their least exponents.
 FORMATS: dict[str, tuple[Any, int]] = {
     "f16":  (np.float16, -14),
     "bf16": (ml_dtypes.bfloat16, -126),

@@ -1,4 +1,4 @@
-"""Textures, samplers and surfaces: what a host makes of arrays, and what opaque variables and handles stand for (PTX 5.3).
+"""Textures, samplers and surfaces: views of host arrays for opaque variables and handles (PTX 5.3).
 
     ptxvm.Texture(image, filter="linear", address="wrap", normalized=True, read="normalized_float")
 
@@ -68,7 +68,7 @@ class Sampling:
 
 
 class Sampler(Opaque):
-    """How textures are read, apart from any: a `.samplerref` of a module in independent mode (PTX 9.7.10.1).
+    """A sampler without a texture: a `.samplerref` of a module in independent mode (PTX 9.7.10.1).
 
     `normalized=False` is `force_unnormalized_coords`.
     """
@@ -147,7 +147,7 @@ class Level:
 
 @dataclass(slots=True)
 class Image:
-    """An array as an image: what textures and surfaces have in common."""
+    """An array as an image: the common part of textures and surfaces."""
 
     geometry: str
     level: Level
@@ -284,7 +284,7 @@ class Texture(Opaque):
 
     @property
     def is_float(self) -> bool:
-        """Is what a kernel gets a floating-point number?"""
+        """Does a kernel get floating-point numbers?"""
         return self.read == "normalized_float" or self.image.dtype.kind == "f"
 
     def query(self, what: str, level: int = 0) -> int:
@@ -316,7 +316,7 @@ def _check_level(levels: list[Level], number: int, *, volume: bool) -> None:
 
 
 def query_sampling(sampling: Sampling, what: str) -> int | None:
-    """An attribute of a sampler; None for one that is a texture's."""
+    """An attribute of a sampler; None for an attribute of a texture."""
     match what:
         case "filter_mode":
             return FILTER_MODE[sampling.filter]

@@ -22,7 +22,7 @@ from ptxvm.machine.texture import Array, Image, Level, Sampling, Texture
 
 FRACTION = 256.0  # of the weights: 8 bits behind the point
 DIRECTIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2, "2dms": 2, "a2dms": 2}
-LIMIT = float(1 << 30)  # coordinates beyond it are as far out as it is
+LIMIT = float(1 << 30)  # coordinates are clamped to it, far outside of any image
 COMPARE: dict[str, Callable[[Array, Array], Array]] = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
     "always": lambda a, b: np.ones(np.broadcast(a, b).shape, np.bool_),
@@ -41,7 +41,7 @@ class Fetch:
 
 @dataclass(slots=True)
 class Point:
-    """Where lanes look: a slice, and the coordinates in the directions of the image."""
+    """The point of a look-up in each lane: a slice, and coordinates in the directions of the image."""
 
     slice: Array
     coordinates: list[Array]  # f64
@@ -69,7 +69,7 @@ def fetch(
     compare: Array | None = None,
     reached: list[Reached] | None = None,
 ) -> Array:
-    """Four components for each lane, as u32: integers, or the bits of f32; `reached` gets the elements that count in them.
+    """Four components for each lane, as u32: integers, or the bits of f32; `reached` gets the elements that they depend on.
 
     A geometry that is not the texture's own sees the same elements: a 1d look-up the first row, a 2d one the first slice.
     """
@@ -87,7 +87,7 @@ def fetch(
 def level_of(
     what: Fetch, texture: Texture, sampling: Sampling, gradients: tuple[Sequence[Array], Sequence[Array]] | None
 ) -> Array:
-    """The level of detail of gradients: the binary logarithm of the longer one, measured in elements."""
+    """The level of detail of gradients: the binary logarithm of the longer one, in elements."""
     if gradients is None:
         raise ValueError("no gradients")
     size = texture.levels[0].size
@@ -157,7 +157,7 @@ class Reader:
     reached: list[Reached] | None
 
     def at_level(self, lod: Array) -> Array:
-        """The four components at levels of detail: of the nearest level, or between two."""
+        """The four components at levels of detail: at the nearest level, or between two."""
         last = len(self.texture.levels) - 1
         lod = np.clip(lod, 0, last)
         if self.sampling.mipmap_filter == "nearest" or self.what.integers or not last or not self.is_float:
@@ -170,7 +170,7 @@ class Reader:
 
     @property
     def is_float(self) -> bool:
-        """Are the components floating-point numbers?  What a comparison gives always is."""
+        """Are the components floating-point numbers?  The results of a comparison are."""
         return self.compare is not None or self.texture.is_float
 
     def bits(self, components: Array) -> Array:
@@ -180,7 +180,7 @@ class Reader:
         return components.astype(np.int64).astype(np.uint32)
 
     def of_levels(self, levels: Array, counts: Array | None = None) -> Array:
-        """Each lane from its level; zeros where it does not count."""
+        """Each lane's components from its level; zeros where the lane does not count."""
         result = np.zeros((4, len(levels)))
         for number in np.unique(levels):
             lanes = np.flatnonzero(levels == number if counts is None else (levels == number) & counts)
@@ -188,7 +188,7 @@ class Reader:
         return result
 
     def of_level(self, level: Level, lanes: Array) -> Array:
-        """Some lanes, from one level."""
+        """The components of some lanes from one level."""
         size = level.size
         slices = None if self.what.geometry == "3d" else np.clip(self.point.slice[lanes], 0, size[2] - 1)
         places = [self.place(n, c[lanes], size[n], self.steps[n][lanes]) for n, c in enumerate(self.point.coordinates)]
@@ -199,7 +199,7 @@ class Reader:
         return self.linear(level, lanes, slices, places)
 
     def place(self, axis: int, x: Array, size: int, step: Array) -> Array:
-        """The coordinate in elements: scaled, moved by the offset, and brought back by wrapping or mirroring."""
+        """The coordinate in elements: scaled, offset, and wrapped or mirrored."""
         normalized = (self.sampling.normalized or self.point.cube) and not self.what.integers
         u = (x * size if normalized else x) + step
         mode = self.mode(axis)
@@ -214,7 +214,7 @@ class Reader:
         return "clamp" if self.point.cube else self.sampling.address[axis]
 
     def index(self, axis: int, i: Array, size: int) -> Array:
-        """An index of an element within the image; -1 where the border is."""
+        """The index of an element in the image; -1 for the border."""
         mode = self.mode(axis)
         whole = i.astype(np.int64)
         if mode == "wrap":
@@ -257,7 +257,7 @@ class Reader:
         return list(scaled)
 
     def missing(self, channels: int, count: int) -> list[Array]:
-        """What elements do not have: 0, and 1 for alpha."""
+        """The values of components that the elements lack: 0, and 1 for alpha."""
         return [np.full(count, float(n == 3)) for n in range(channels, 4)]
 
     def footprint(self, places: Sequence[Array]) -> list[tuple[Array, Array]]:

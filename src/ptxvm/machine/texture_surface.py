@@ -24,7 +24,7 @@ OPERATIONS: dict[str, np.ufunc] = {
 
 @dataclass(frozen=True)
 class Place:
-    """What an instruction touches: its geometry, what happens outside, and how many elements of a type."""
+    """The geometry of an access, what happens outside, and the number and type of its elements."""
 
     geometry: str
     clamp: str
@@ -34,7 +34,7 @@ class Place:
 
     @property
     def bytes(self) -> int:
-        """Of an unformatted access."""
+        """The bytes of an unformatted access."""
         return self.type.bytes * self.count
 
 
@@ -49,7 +49,7 @@ class Spots:
 
 
 def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots:
-    """The places of lanes; columns are bytes, or elements where the access is formatted."""
+    """The positions of lanes; columns are bytes, or elements where the access is formatted."""
     given = [c.view(np.int32).astype(np.int64) for c in coordinates]
     layer = np.zeros(len(given[0]), np.int64)
     if place.geometry in ("a1d", "a2d"):
@@ -85,7 +85,7 @@ def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots
 
 @dataclass(slots=True)
 class Touched:
-    """What an instruction touches of an image: some lanes, with the address of each, bytes of an element, and how many."""
+    """The accessed bytes of an image: lanes, the address of each, the bytes of an element, and the number of elements."""
 
     array: Array  # the memory that they are in
     lanes: Array
@@ -95,7 +95,7 @@ class Touched:
 
 
 def touched(place: Place, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Touched:
-    """The bytes of the lanes that are inside of the surface, or are moved there."""
+    """The accessed bytes of the lanes that are inside of the surface, or are clamped to it."""
     at = spots(place, surface, coordinates)
     if writing:
         check_writable(surface)
@@ -110,7 +110,7 @@ def touched(place: Place, surface: Surface, coordinates: Sequence[Array], *, wri
 
 
 def fitting(place: Place, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Array:
-    """Which lanes an access of a surface is good for, one by one."""
+    """Which lanes can access a surface, tested one by one?"""
     good = np.zeros(len(coordinates[0]), np.bool_)
     for lane in range(len(good)):
         try:
@@ -122,7 +122,7 @@ def fitting(place: Place, surface: Surface, coordinates: Sequence[Array], *, wri
 
 
 def check_writable(surface: Surface) -> None:
-    """Refuse to write to an array of the host that may only be read."""
+    """Refuse to write to a read-only array of the host."""
     if not surface.array.flags.writeable:
         raise AccessFault("read-only", f"{surface!r} is a read-only array")
 
@@ -151,7 +151,7 @@ def load(place: Place, surface: Surface, coordinates: Sequence[Array]) -> list[A
 
 
 def store(place: Place, surface: Surface, coordinates: Sequence[Array], values: Sequence[Array]) -> None:
-    """Write elements; where lanes meet, the last one stays."""
+    """Write elements; where lanes have one address, the last lane's value stays."""
     at = spots(place, surface, coordinates)
     lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
     check_writable(surface)
@@ -168,7 +168,7 @@ def store(place: Place, surface: Surface, coordinates: Sequence[Array], values: 
 def converted(value: Array, dtype: np.dtype[Any]) -> Array:
     """32 bits as a component of the surface: of f32, u32 or s32, as its format is; integers saturate (PTX 9.7.11.2)."""
     if dtype.kind == "f":
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large for a half is infinite
+        with np.errstate(over="ignore", invalid="ignore"):  # a number too large for a half becomes infinite
             return value.view(np.float32).astype(dtype)
     info = np.iinfo(dtype)
     whole = value.view(np.int32 if dtype.kind == "i" else np.uint32)
@@ -176,7 +176,7 @@ def converted(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def reduce(operation: str, place: Place, surface: Surface, coordinates: Sequence[Array], value: Array) -> None:
-    """Apply an operation to what is there, lane after lane."""
+    """Apply an operation to the elements, lane after lane."""
     check_writable(surface)
     at = spots(place, surface, coordinates)
     lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))

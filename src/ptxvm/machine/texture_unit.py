@@ -28,7 +28,7 @@ Work = Callable[[Memory, Operands], list[Array]]
 
 @dataclass(frozen=True)
 class OnSurface:
-    """What an instruction does to a surface: it reads, writes or updates (`atomic`) the elements of a place."""
+    """An instruction on a surface: it reads, writes or updates (`atomic`) elements."""
 
     operation: str
     place: Place
@@ -36,7 +36,7 @@ class OnSurface:
     proxy = "surface"
 
     def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
-        """Do it."""
+        """Execute it."""
         return self.work(memory, operands)
 
     def touched(self, memory: Memory, operands: Operands) -> Iterator[Touched]:
@@ -49,7 +49,7 @@ class OnSurface:
                 yield replace(found, lanes=lanes[found.lanes])
 
     def good(self, memory: Memory, operands: Operands) -> Array:
-        """Which lanes of one handle could go on?"""
+        """Which lanes of one handle can execute it?"""
         surface, writing = find(memory, int(operands["handle"][0][0]), "surfref"), self.operation != "read"
         if not isinstance(surface, Surface):
             return np.zeros(len(operands["handle"][0]), np.bool_)
@@ -65,7 +65,7 @@ class LookUp:
     proxy = "texture"
 
     def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
-        """Do it."""
+        """Execute it."""
         result = np.zeros((4, len(operands["handle"][0])), np.uint32)
         for texture, lanes, given in groups(memory, operands, "texref"):
             if isinstance(texture, Texture):
@@ -74,7 +74,7 @@ class LookUp:
         return list(result)
 
     def touched(self, memory: Memory, operands: Operands) -> Iterator[Touched]:
-        """The bytes of the elements that count in what lanes get; a fault where some cannot look up anything."""
+        """The bytes of the elements that results depend on; a fault where a lane cannot look up anything."""
         for texture, lanes, given in groups(memory, operands, "texref"):
             if isinstance(texture, Texture):
                 reached: list[Reached] = []
@@ -94,7 +94,7 @@ Watched = LookUp | OnSurface
 
 
 def spared(work: Work, memory: Memory, operands: Operands, lane: int) -> Array:
-    """The lanes that can go on where one is refused: those of other handles, and those that its surface has room for."""
+    """The lanes that go on after a refusal: lanes of other handles, and lanes that the surface can serve."""
     handles = operands["handle"][0]
     mine = np.flatnonzero(handles == handles[lane])
     good: Array = handles != handles[lane]
@@ -108,7 +108,7 @@ def spared(work: Work, memory: Memory, operands: Operands, lane: int) -> Array:
 
 
 def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaque, Array, dict[str, list[Array]]]]:
-    """The lanes that share a handle: what it stands for, their numbers, and their operands."""
+    """The lanes that share a handle: its object, their numbers, and their operands."""
     handles = operands["handle"][0]
     for handle in np.unique(handles):
         lanes = np.flatnonzero(handles == handle)
@@ -120,7 +120,7 @@ def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaq
 
 @contextmanager
 def among(lanes: Array) -> Iterator[None]:
-    """A fault of one of some lanes names it by its number among all."""
+    """The fault of one of some lanes, with the lane's number among all."""
     try:
         yield
     except AccessFault as fault:
@@ -148,7 +148,7 @@ def one_texture(
 
 
 def sampling_of(opaque: Opaque) -> Sampling:
-    """The properties of a sampler; a texture has those of its own."""
+    """The properties of a sampler; a texture has its own."""
     if isinstance(opaque, Sampler | Texture):
         return opaque.sampling
     raise AccessFault("invalid-handle", f"a .{opaque.kind} is no sampler")
@@ -198,7 +198,7 @@ def attribute_of(opaque: Opaque, kind: str, attribute: str, level: int) -> int:
 
 
 def tell_kind(kind: str) -> Work:
-    """Is it a pointer to an opaque variable of the kind?"""
+    """Is it a pointer to an opaque variable of this kind?"""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
         handles = operands["handle"][0]
@@ -209,7 +209,7 @@ def tell_kind(kind: str) -> Work:
 
 
 def load(place: Place) -> OnSurface:
-    """What a surface holds."""
+    """Load elements of a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
         count = len(operands["handle"][0])
@@ -239,7 +239,7 @@ def store(place: Place) -> OnSurface:
 
 
 def reduce(operation: str, place: Place) -> OnSurface:
-    """Apply an operation to what a surface holds."""
+    """Apply an operation to elements of a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
         for surface, lanes, given in groups(memory, operands, "surfref"):

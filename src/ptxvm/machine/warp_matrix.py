@@ -43,7 +43,7 @@ def registers_of(fragment: Fragment, stack: PerLane) -> list[PerLane]:
 
 
 def split(width: int, bytes_: PerLane) -> PerLane:
-    """The elements of so many bits that lie in bytes, the lowest first."""
+    """The elements of `width` bits in some bytes, the lowest first."""
     if width == 1:
         return np.unpackbits(bytes_, axis=-1, bitorder="little")
     if width == 4:
@@ -53,7 +53,7 @@ def split(width: int, bytes_: PerLane) -> PerLane:
 
 @cache
 def where(fragment: Fragment) -> PerLane:
-    """For each element of the matrices of a warp its place among the elements that the lanes hold."""
+    """For each element of a warp's matrices, its position among the elements of the lanes."""
     table = np.full((fragment.matrices, *fragment.shape), -1)
     for lane in range(WARP):
         for element in range(fragment.elements):
@@ -64,7 +64,7 @@ def where(fragment: Fragment) -> PerLane:
 
 @cache
 def whence(fragment: Fragment) -> PerLane:
-    """For each lane and place of its registers the element of the matrices of the warp."""
+    """For each lane and position in its registers, the element of the warp's matrices."""
     rows, columns = fragment.shape
     table = np.empty((WARP, fragment.packed * fragment.registers), np.int64)
     for lane in range(WARP):

@@ -25,7 +25,7 @@ GRAIN = 256
 
 @contextmanager
 def elsewhere(windows: Iterable[Window]) -> Iterator[None]:
-    """While the grids run that a thread waits for: they have no part in the windows of the CTA that launched them."""
+    """Child grids run meanwhile: they may not access the windows of the CTA that waits for them."""
     allocations = [window.allocation for window in windows]
     for allocation in allocations:
         allocation.foreign += 1
@@ -37,7 +37,7 @@ def elsewhere(windows: Iterable[Window]) -> Iterator[None]:
 
 
 class Window:
-    """One piece of shared or local memory for each CTA or thread of a cohort; an address is an offset in one's piece.
+    """One piece of shared or local memory for each CTA or thread of a cohort; an address is an offset in the piece.
 
     `piece` is the number of the piece of every lane of the cohort.  All pieces are one allocation, so generic addresses
     work too; through them as well a lane reaches its own piece only.
@@ -67,11 +67,11 @@ class Window:
         self.allocation.bytes.fill(0)
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._memory.release(self.allocation)
 
     def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes = None) -> PerLane:
-        """As `Memory.load`; one offset for all lanes gives an array too, unless there is a single piece."""
+        """`Memory.load` for offsets; one offset for all lanes gives an array too, unless there is a single piece."""
         view, index = self.resolve(dtype, offset, count, lanes, writing=False)
         return fetch(view, index, count)
 
@@ -83,7 +83,7 @@ class Window:
         count: int = 1,
         lanes: Lanes = None,
     ) -> None:
-        """As `Memory.store`."""
+        """`Memory.store` for offsets."""
         view, index = self.resolve(dtype, offset, count, lanes, writing=True)
         put(view, index, values, count)
 
@@ -98,7 +98,7 @@ class Window:
         *,
         old: bool = True,
     ) -> PerLane:
-        """As `Memory.atomic`."""
+        """`Memory.atomic` for offsets."""
         from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
 
         view, index = self.resolve(dtype, offset, 1, lanes, writing=True)
@@ -117,7 +117,7 @@ class Window:
     def resolve(
         self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, PerLane]:
-        """As `Memory.resolve`."""
+        """`Memory.resolve` for offsets."""
         size = dtype.itemsize * count
         last, shift = self.size - size, size.bit_length() - 1
         index: PerLane
@@ -141,7 +141,7 @@ class Window:
         return view, index + (rows if lanes is None else rows[lanes])
 
     def fitting(self, offset: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
-        """Which offsets are in bounds?"""
+        """Which lanes are in bounds?"""
         good: npt.NDArray[np.bool_] = (offset % size == 0) & (offset <= max(self.size - size, 0)) & (self.size >= size)
         return good
 
