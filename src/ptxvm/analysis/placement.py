@@ -53,14 +53,19 @@ def place(form: Form, shapes: Sequence[Shape], line: str = "") -> Placement | Pr
     placement = Placement()
     ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
     for n, (operand, shape) in enumerate(zip(chosen(form.operands, len(shapes)), shapes, strict=True)):
-        if operand.address and shape.kind == "variable" and shape.detail == "element":  # `a[2]` is an address without brackets
-            shape = Shape("address", items=(shape,))  # noqa: PLW2901 - the brackets are implied
+        if operand.address and stands_without_brackets(operand, shape):
+            shape = Shape("address", items=(shape,), detail="bare")  # noqa: PLW2901 - the brackets are implied
         if said := misplaced(operand, shape):
             return Problem(
                 "P0303", said, operand=operand.name, help=brackets_help(form, operand, shape, line), ptxas=ptxas, number=n
             )
         placement.take(operand, shape, (n,))
     return placement
+
+
+def stands_without_brackets(operand: Operand, shape: Shape) -> bool:
+    """Is it an address although it has no brackets: `a[2]`, or what ptxas takes where the form says so?"""
+    return (shape.kind == "variable" and shape.detail == "element") or (operand.bare and shape.kind in BARE)
 
 
 def chosen(operands: Sequence[Operand], count: int) -> list[Operand]:
@@ -129,5 +134,8 @@ def _component(operand: Operand, shape: Shape) -> str:
 
 ADDRESSES = frozenset({"register", "special", "variable", "integer"})
 """What can stand in the brackets of an address."""
+
+BARE = frozenset({"register", "variable", "integer", "float", "not"})
+"""What ptxas takes for an address without brackets, where it does; the rules on addresses hold there too."""
 
 UNFIT = {"not": _negated, "negative": _negative, "component": _component}

@@ -144,6 +144,15 @@ def places(**spaces: str | Callable[[Any], str]) -> Trait:
     return Trait(rules=[("P1826", constant_or_foreign)])
 
 
+def mask_of_ctas(i: Any) -> Problem | None:
+    """A mask of the CTAs of a cluster that is a constant has 16 bits."""
+    mask = i.value("mask")
+    if mask is None or 0 <= mask < 2**16:
+        return None
+    return Problem("P1831", f"a mask of CTAs is 0 to 65535, not {mask}", operand="mask",
+                   ptxas=f"value '{mask}' out of range, expected to be in range [0..65535]")  # fmt: skip
+
+
 # ── order and scope ─────────────────────────────────────────────────────────────────────
 
 STRONG = ("relaxed", "acquire", "release", "acq_rel")

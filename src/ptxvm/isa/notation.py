@@ -4,7 +4,8 @@
     .ss = { .const, .global, .local, .param, .shared };
 
 A line is a form: an opcode, slots for modifiers, operands.  `{…}` is optional, `d{|p}` an optional
-second destination, `{!}c` an operand that may be negated, `[a]` an address.
+second destination, `{!}c` an operand that may be negated, `[a]` an address, `{[}a{]}` one that ptxas takes without
+brackets too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class Slot:
         """Are its choices types?  Several types of one instruction are told apart by their order."""
         return all(c in Type.named for c in self.choices)
 
+    @cached_property
+    def is_space(self) -> bool:
+        """Are its choices state spaces?  Those of one instruction are told apart by their order, as types are."""
+        return all(c.partition("::")[0] in SPACES for c in self.choices)
+
     def __str__(self) -> str:
         return f"{{.{self.name}}}" if self.optional else f".{self.name}"
 
@@ -50,6 +56,7 @@ class Operand:
     optional: bool = False
     negatable: str = ""  # "!" or "-"
     address: bool = False
+    bare: bool = False  # an address that may stand without brackets
     second: str = ""
     second_optional: bool = False
     group: bool = False
@@ -98,11 +105,11 @@ class Form:
     def match(self, words: Sequence[str]) -> Match:
         """Place each word in the first free slot that takes it.
 
-        ptxas takes modifiers in nearly any order; only types keep theirs, and the words of a long opcode.
+        ptxas takes modifiers in nearly any order; only types and state spaces keep theirs, and the words of a long opcode.
         """
         bound: dict[str, str] = {}
         extra: list[int] = []
-        type_at = -1
+        type_at = space_at = -1
         for n, word in enumerate(words):
             for at, slot in enumerate(self.slots):
                 if slot.name not in bound and word in slot.choices and (at >= self.fixed or at == n):
@@ -110,6 +117,10 @@ class Form:
                         if at < type_at:
                             continue
                         type_at = at
+                    elif slot.is_space:
+                        if at < space_at:
+                            continue
+                        space_at = at
                     bound[slot.name] = word
                     break
             else:
@@ -118,6 +129,8 @@ class Form:
         missing = tuple(s for s in self.slots if not s.optional and s.name not in bound)
         return Match(bound, tuple(extra), missing)
 
+
+SPACES = frozenset({"const", "global", "local", "param", "shared"})
 
 # Flags that ptxas lets one write twice.
 REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
@@ -217,6 +230,8 @@ class OperandReader:
             self.take()
             negatable = self.take()
             self.take("}")
+        if (self.peek(), self.peek(1), self.peek(2)) == ("{", "[", "}"):
+            return self.bare_address()
         if self.peek() in ("[", "{", "("):
             return self.bracket()
         name = self.take().replace("-", "_")
@@ -235,6 +250,15 @@ class OperandReader:
             selector = self.take()
             self.take("}")
         return Operand(name, negatable=negatable, second=second, second_optional=second_optional, selector=selector)
+
+    def bare_address(self) -> Operand:
+        """`{[}a{]}`."""
+        for token in "{[}":
+            self.take(token)
+        name = self.take()
+        for token in "{]}":
+            self.take(token)
+        return Operand(name, address=True, bare=True)
 
     def bracket(self) -> Operand:
         """`[a]`, `{a, b}` or `(a)`."""

@@ -21,7 +21,7 @@ class Shape(NamedTuple):
     `unknown`, for a name that is not declared (which is reported elsewhere).
     `type` is that of a register or variable; `items` the shapes inside; `value` an integer constant; `space` that of
     a variable; `detail` the width of a float literal, the component, the count of a vector register, `offset` for a
-    variable with one.
+    variable with one, `bare` for an address that has no brackets.
     """
 
     kind: str
@@ -248,17 +248,21 @@ def disparity(items: Sequence[Shape]) -> str:
 
 
 def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
-    """An address is a register of integers or bits, a variable, or a constant, and an offset (PTX 6.4.1)."""
+    """An address is a register of integers or bits, a variable, or a constant, and an offset (PTX 6.4.1).
+
+    Where brackets may be left out, ptxas does not look at the type of the register.
+    """
     if len(shape.items) > 1:
         return "an address of one part is needed"
     base = shape.items[0]
     if base.kind == "offset":
         base = base.items[0]
     if base.kind in ("register", "special"):
-        return "" if is_address_register(base) else f"{in_words(base)} is not an address: integer or bit types only"
+        fits = shape.detail == "bare" or is_address_register(base)
+        return "" if fits else f"{in_words(base)} is not an address: integer or bit types only"
     if base.detail == "element" and "element" not in spec.marks:
         return "an address in brackets is needed"
-    return "" if base.kind in ("variable", "integer") else f"{in_words(base)} is not an address"
+    return "" if base.kind in ("variable", "integer") or shape.detail == "bare" else f"{in_words(base)} is not an address"
 
 
 def is_address_register(shape: Shape) -> bool:

@@ -98,7 +98,7 @@ def cp_async_by_policy(i, a, b, size, policy, tasks):
 
 
 @has(ADDRESS, COPY)
-@copying(f"{HEAD}  [a], [b], size, ignore{{, policy}}; {SLOTS}")
+@copying(f"{HEAD}  [a], [b], size, {{!}}ignore{{, policy}}; {SLOTS}")
 def cp_async_ignoring(i, a, b, size, ignore, policy, tasks):
     """Start to copy 4, 8 or 16 bytes from global to shared memory; zeros where the source is to be ignored."""
     tasks.copy(a, b, size, select(ignore, size.lift(0), size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxvm.isa.access import Trait, base_of, has, policy_without_hint
+from ptxvm.isa.access import Trait, base_of, has, mask_of_ctas, policy_without_hint
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, checked, instruction
 
@@ -92,7 +92,7 @@ def cp_async_bulk_store(i, a, b, size, policy, tasks):
     tasks.copy_bulk("global", a, "shared", b, size, None, None)
 
 
-@has(BULK)
+@has(BULK, Trait(rules=[("P1831", mask_of_ctas)]))
 @checked(
     """
     cp.async.bulk.shared::cluster.global.completion.multicast{.hint}{.b128}  [a], [b], size, [bar], mask{, policy};

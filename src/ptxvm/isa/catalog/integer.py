@@ -31,7 +31,7 @@ from ptxvm.isa.model import Problem, alu
     .type = { .u16, .u32, .u64, .s16, .s32, .s64, .u16x2, .s16x2, .u8x4, .s8x4 };
     """,
     section="9.7.1.1",
-    needs={"": "PTX 1.0", ".u16x2 .s16x2": "PTX 8.0, sm_90", ".u8x4 .s8x4": "PTX 9.2, sm_107f"},
+    needs={"": "PTX 1.0", ".u16x2 .s16x2": "PTX 8.0, sm_90", ".u8x4 .s8x4": "PTX 9.2, sm_107f sm_120f"},
 )
 def add(i, a, b):
     """Add two values, element by element where they are packed; with .sat, stay within the range of the type."""
@@ -44,7 +44,7 @@ def add(i, a, b):
     .type = { .u16, .u32, .u64, .s16, .s32, .s64, .u8x4, .s8x4 };
     """,
     section="9.7.1.2",
-    needs={"": "PTX 1.0", ".u8x4 .s8x4": "PTX 9.2, sm_107f"},
+    needs={"": "PTX 1.0", ".u8x4 .s8x4": "PTX 9.2, sm_107f sm_120f"},
 )
 def sub(i, a, b):
     """Subtract one value from another; with .sat, stay within the range of the type."""
@@ -61,8 +61,8 @@ def saturates_an_unsaturable_type(i):
     return None
 
 
-@add.needs_when("PTX 9.2, sm_107f")
-@sub.needs_when("PTX 9.2, sm_107f")
+@add.needs_when("PTX 9.2, sm_107f sm_120f")
+@sub.needs_when("PTX 9.2, sm_107f sm_120f")
 def saturation_of_other_types_than_s32(i):
     return i.sat and (i.type.is_packed or i.type is u32)
 
@@ -256,7 +256,7 @@ def abs_(i, a):
     .type = { .s16, .s32, .s64, .s8x4 };
     """,
     section="9.7.1.11",
-    needs={"": "PTX 1.0", ".s8x4": "PTX 9.2, sm_107f"},
+    needs={"": "PTX 1.0", ".s8x4": "PTX 9.2, sm_107f sm_120f"},
 )
 def neg(i, a):
     """Negate a signed value."""
@@ -269,7 +269,7 @@ def neg(i, a):
     .type = { .u16, .u32, .u64, .s16, .s32, .s64, .u16x2, .s16x2, .u8x4, .s8x4 };
     """,
     section="9.7.1.12",
-    needs={"": "PTX 1.0", ".u16x2 .s16x2 .relu": "PTX 8.0, sm_90", ".u8x4 .s8x4": "PTX 9.2, sm_107f"},
+    needs={"": "PTX 1.0", ".u16x2 .s16x2 .relu": "PTX 8.0, sm_90", ".u8x4 .s8x4": "PTX 9.2, sm_107f sm_120f"},
 )
 def min_(i, a, b):
     """Take the lesser of two values, element by element where they are packed; with .relu, zero if it is negative."""
@@ -282,7 +282,7 @@ def min_(i, a, b):
     .type = { .u16, .u32, .u64, .s16, .s32, .s64, .u16x2, .s16x2, .u8x4, .s8x4 };
     """,
     section="9.7.1.13",
-    needs={"": "PTX 1.0", ".u16x2 .s16x2 .relu": "PTX 8.0, sm_90", ".u8x4 .s8x4": "PTX 9.2, sm_107f"},
+    needs={"": "PTX 1.0", ".u16x2 .s16x2 .relu": "PTX 8.0, sm_90", ".u8x4 .s8x4": "PTX 9.2, sm_107f sm_120f"},
 )
 def max_(i, a, b):
     """Take the greater of two values, element by element where they are packed; with .relu, zero if it is negative."""

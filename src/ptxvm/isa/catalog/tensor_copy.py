@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxvm.isa.access import Trait, base_of, elements, has, places, policy_without_hint
+from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, policy_without_hint
 from ptxvm.isa.model import Problem, checked
 
 IM2COL = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
@@ -62,7 +62,7 @@ NEEDS = {
     ".tile::scatter4 .im2col::w::128 .cta_group::1 .cta_group::2": BLACKWELL,
     ".multicast::cluster::16b": "PTX 9.4",
 }
-TYPES = "a bar map: u64, c: s32, offsets: u16, mask: b16 plain, policy: b64 plain"
+TYPES = "a bar map: u64, c: s32, offsets: u16, mask: b16 plain, policy: u64 plain"
 SLOTS = """
     .dim       = { .1d, .2d, .3d, .4d, .5d };
     .dst       = { .shared::cta, .shared::cluster };
@@ -72,6 +72,8 @@ SLOTS = """
     """
 TILES = ".mode = { .tile, .tile::gather4 };"
 COLUMNS = ".mode = { .im2col, .im2col::w, .im2col::w::128 };"
+# ptxas takes these two without brackets, and registers of any type, floats and predicates there.
+BARE_A, BARE_BAR = "{[}a{]}", "{[}bar{]}"
 LOAD = "cp.async.bulk.tensor.dim.dst.global{mode}.mbarrier::complete_tx::bytes"
 LOADS_TILE, LOADS_COLUMNS = LOAD.replace("{mode}", "{.mode}"), LOAD.replace("{mode}", ".mode")
 
@@ -101,7 +103,7 @@ def several_ctas_from_one(i):
 
 
 LOADS = Trait(
-    rules=[("P3405", several_ctas_from_one)],
+    rules=[("P3405", several_ctas_from_one), ("P1831", mask_of_ctas)],
     needs=[
         ("PTX 8.6, sm_100", new_mode_in_the_own_cta),
         (BLACKWELL, new_mode_in_the_cluster),
@@ -113,8 +115,8 @@ LOADS = Trait(
 @has(TENSOR, IN_SHARED, LOADS)
 @loading(
     f"""
-    {LOADS_TILE}{{.group}}{{.hint}}             [a], [map, c], [bar]{{, policy}};
-    {LOADS_TILE}.multicast{{.group}}{{.hint}}  [a], [map, c], [bar], mask{{, policy}};
+    {LOADS_TILE}{{.group}}{{.hint}}             {BARE_A}, [map, c], {BARE_BAR}{{, policy}};
+    {LOADS_TILE}.multicast{{.group}}{{.hint}}  {BARE_A}, [map, c], {BARE_BAR}, mask{{, policy}};
     {TILES} {SLOTS}
     """
 )
@@ -125,8 +127,8 @@ def cp_async_bulk_tensor(i, a, map, c, bar, mask, policy):
 @has(TENSOR, IN_SHARED, LOADS)
 @loading(
     f"""
-    {LOADS_COLUMNS}{{.group}}{{.hint}}             [a], [map, c], [bar], offsets{{, policy}};
-    {LOADS_COLUMNS}.multicast{{.group}}{{.hint}}  [a], [map, c], [bar], offsets, mask{{, policy}};
+    {LOADS_COLUMNS}{{.group}}{{.hint}}             {BARE_A}, [map, c], {BARE_BAR}, offsets{{, policy}};
+    {LOADS_COLUMNS}.multicast{{.group}}{{.hint}}  {BARE_A}, [map, c], {BARE_BAR}, offsets, mask{{, policy}};
     {COLUMNS} {SLOTS}
     """
 )
@@ -139,7 +141,10 @@ STORED = ".mode = { .tile, .im2col_no_offs, .tile::scatter4 };"
 
 @has(TENSOR, IN_SHARED)
 @checked(
-    f"cp.async.bulk.tensor.dim.global.shared::cta{{.mode}}.bulk_group{{.hint}}  [map, c], [a]{{, policy}}; {STORED} {SLOTS}",
+    f"""
+    cp.async.bulk.tensor.dim.global.shared::cta{{.mode}}.bulk_group{{.hint}}  [map, c], {BARE_A}{{, policy}};
+    {STORED} {SLOTS}
+    """,
     section="9.7.9.25.5.2",
     types=TYPES,
     needs=NEEDS,
@@ -152,7 +157,7 @@ def cp_async_bulk_tensor_store(i, map, c, a, policy):
 @has(TENSOR, IN_SHARED)
 @checked(
     f"""
-    cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{{.mode}}.bulk_group{{.hint}}  [map, c], [a]{{, policy}};
+    cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{{.mode}}.bulk_group{{.hint}}  [map, c], {BARE_A}{{, policy}};
     .op = {{ .add, .min, .max, .inc, .dec, .and, .or, .xor }};
     {STORED} {SLOTS}
     """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxvm.isa.access import Trait, base_of, elements, has, places, vector_of_sinks
+from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, vector_of_sinks
 from ptxvm.isa.model import Problem, checked
 
 NEEDS = {"": "PTX 8.6, sm_100f sm_110f"}
@@ -232,7 +232,7 @@ def tcgen05_fence(i):
     """Order asynchronous work on tensor memory before, or after, the next synchronisation of threads."""
 
 
-@has(places(bar="shared"))
+@has(places(bar="shared"), Trait(rules=[("P1831", mask_of_ctas)]))
 @checked(
     f"""
     tcgen05.commit.group.mbarrier::arrive::one{{.ss}}.b64            [bar];
