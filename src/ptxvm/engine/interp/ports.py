@@ -20,6 +20,7 @@ from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.symbols import Label, Prototype, Table
 from ptxvm.engine import textures
 from ptxvm.engine.argument_words import Argument
+from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
@@ -436,17 +437,5 @@ class Textures(Port, textures.Textures):
         return [self.value(type, f"{whole}[{n}]") for n, type in enumerate(types)]
 
 
-class ConditionCode(Port):
-    """`cc`: the carry flag is a register of the cohort's frame."""
-
-    read: Callable[[], Value]
-    write: Callable[[Value], None]
-
-    @property
-    def carry(self) -> Value:
-        """The flag."""
-        return self.read()
-
-    @carry.setter
-    def carry(self, value: Value) -> None:
-        self.write(value)
+class ConditionCode(CarryFlag, Port):
+    """`cc`: a register of the cohort's frame."""

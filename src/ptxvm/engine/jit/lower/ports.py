@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Label, Prototype, Table, Variable
+from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, from_lanes, scalar_type
 from ptxvm.engine.jit.lower import barriers
@@ -197,17 +198,5 @@ class Clock(Port):
             self.code.run("store i32 1, ptr %ticks, align 4")
 
 
-class ConditionCode(Port):
-    """The port `cc`: the carry flag is a register of the node."""
-
-    read: Callable[[], Value]
-    write: Callable[[Value], None]
-
-    @property
-    def carry(self) -> Value:
-        """The flag."""
-        return self.read()
-
-    @carry.setter
-    def carry(self, value: Value) -> None:
-        self.write(value)
+class ConditionCode(CarryFlag, Port):
+    """The port `cc`: a register of the node."""
