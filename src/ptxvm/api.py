@@ -15,7 +15,7 @@ from ptxvm.analysis.linking import linked_functions
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import spelling
 from ptxvm.diagnostics import KINDS, Diagnostic, Severity, did_you_mean
-from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
+from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options, settings
 from ptxvm.machine.launch_options import LaunchOptions
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Text = str | bytes | os.PathLike[str]
 WORTH_A_LOOK = 1 << 16  # threads from which on it pays to compile what looks for them whether a checker is needed
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
-LACKING = "P0309"  # the code of an instruction that ptxvm lacks
 
 
 def check(source: Text, target: str | None = None) -> list[Diagnostic]:
@@ -55,8 +54,7 @@ def load(source: Text, target: str | None = None) -> Module:
     """A module ready to launch, from a path, a text or bytes.
 
     A string with a line break or a semicolon is a text, and so is one that is blank or begins with `.version` or a
-    comment; any other is a path.  Raises `InvalidPTX`, whose
-    `.diagnostics` has every finding, and `Unsupported` where only instructions that ptxvm lacks stand in the way.
+    comment; any other is a path.  Raises `InvalidPTX`, whose `.diagnostics` has every finding.
     """
     program, report = analyse(read(source), wanted_target(target))
     if report.has_errors:
@@ -100,9 +98,6 @@ def wanted_target(target: str | None) -> str | None:
 def refuse(source: Source, diagnostics: list[Diagnostic]) -> None:
     """Raise what fits the errors of a source."""
     errors = [d for d in diagnostics if d.severity is Severity.ERROR]
-    if all(d.code == LACKING for d in errors):
-        first = errors[0]
-        raise Unsupported(first.message.removesuffix(" is not supported yet"), f"{source.name}:{first.line}")
     more = f"\n... and {len(errors) - 10} more errors" if len(errors) > 10 else ""
     shown = render([(source, errors[:10])])
     raise InvalidPTX(f"{summary(errors)} in {source.name}\n{shown.rstrip()}{more}", diagnostics)

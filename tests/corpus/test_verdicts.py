@@ -21,14 +21,6 @@ REFUSED = {
     "tinygrad/cudaptx75_E_5_2_4_5510d3.ptx",
     "tinygrad/cudaptx80_E_5_2_4_8d75c0.ptx",
 }
-LATER = frozenset(
-    (
-        "tcgen05 wgmma cp barrier setmaxnreg mma mapa getctarank multimem st clusterlaunchcontrol mbarrier fence tensormap "
-        "isspacep griddepcontrol red elect"
-    ).split()
-)
-"""Opcodes whose forms from after PTX 6.4 may still be lacking."""
-NOT_SUPPORTED = "P0309"
 
 
 def accepted(entry: dict[str, Any]) -> bool:
@@ -42,10 +34,6 @@ def accepted(entry: dict[str, Any]) -> bool:
 def disagreement(source: Source, entry: dict[str, Any]) -> str:
     """How our verdict differs; empty where it does not."""
     errors = [d for d in ptxvm.check(source.text) if d.severity == "error"]
-    lacking = [d for d in errors if d.code == NOT_SUPPORTED]
-    if lacking and lacking == errors:
-        opcodes = {d.message.split("'")[1].partition(".")[0] for d in lacking}
-        return "" if opcodes <= LATER else f"{entry['file']} lacks {sorted(opcodes - LATER)}"
     if accepted(entry) == (not errors):
         return ""
     return f"{entry['file']} is {'accepted' if accepted(entry) else 'refused'} by ptxas, and here: {errors[:1]}"

@@ -73,13 +73,6 @@ _PAGES = {
             add.u32 %r1, %r2, %r3;         // right
         """,
     ),
-    "P0309": (
-        "not supported yet",
-        """
-        PTX has the instruction, and ptxvm lacks it so far.  Nothing is skipped or guessed: a module with it can be
-        checked no further there, and is not run.
-        """,
-    ),
     "P0310": (
         "guard that is no predicate",
         """

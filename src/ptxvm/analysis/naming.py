@@ -14,7 +14,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import DIGITS, special
 from ptxvm.diagnostics import did_you_mean, habits
-from ptxvm.isa.opcodes import OPCODES
+from ptxvm.isa.model import ISA
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.syntax import tree
 
@@ -140,7 +140,7 @@ def _function(unknown: Unknown) -> str:
 def _opcode(unknown: Unknown) -> str:
     """The next instruction, behind a forgotten `;`."""
     before = unknown.text[unknown.bound.node.start : unknown.name.start].rstrip(" \t")
-    known = unknown.name.text.partition(".")[0] in OPCODES
+    known = unknown.name.text.partition(".")[0] in ISA.by_opcode
     return "is a `;` missing at the end of the line above?" if known and before.endswith("\n") else ""
 
 

@@ -13,7 +13,6 @@ from ptxvm.analysis.placement import place
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
-from ptxvm.isa.opcodes import OPCODES
 from ptxvm.isa.operand_types import Shape, problem
 from ptxvm.isa.targets import Target, Version, gives
 
@@ -112,7 +111,7 @@ class Recogniser:
     def best(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """The verdict for the form with the fewest problems."""
         if opcode not in ISA.by_opcode:
-            return Verdict(None, problems=(repairs.unknown_opcode(opcode),), unknown=opcode not in OPCODES)
+            return Verdict(None, problems=(repairs.unknown_opcode(opcode),), unknown=True)
         for bank in (word for word in words if word.startswith("const[")):
             if self.version >= BANKS_UNTIL:
                 return Verdict(None, problems=(banks_are_gone(bank),))

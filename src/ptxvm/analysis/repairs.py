@@ -14,7 +14,6 @@ from ptxvm.algebra.types import Type
 from ptxvm.diagnostics import closest, did_you_mean, habits, listed, slips
 from ptxvm.isa.model import ISA, Decoded, Problem
 from ptxvm.isa.notation import Form, Match, Slot
-from ptxvm.isa.opcodes import LACKING, OPCODES
 from ptxvm.isa.operand_types import Shape
 
 Words = tuple[str, ...]
@@ -28,9 +27,7 @@ DIRECTIVES = frozenset("reg global const shared local param entry func visible e
 
 
 def unknown_opcode(opcode: str) -> Problem:
-    """No such instruction: misspelt, or one that PTX has and we lack."""
-    if opcode in OPCODES:
-        return Problem("P0309", f"'{opcode}' is not supported yet", help="ptxvm lacks this instruction of PTX")
+    """PTX has no such instruction: say which was probably meant."""
     return Problem("P0301", f"unknown instruction '{opcode}'", help=opcode_help(opcode),
                    ptxas=f"Not a name of any known instruction: '{opcode}'")  # fmt: skip
 
@@ -43,7 +40,7 @@ def opcode_help(opcode: str) -> str:
         return f"a directive starts with a dot: `.{opcode.lower()}`"
     if said := habits.in_ptx(opcode):
         return said
-    if opcode.lower() in OPCODES:
+    if opcode.lower() in ISA.by_opcode:
         return f"did you mean `{opcode.lower()}`? Opcodes are in lower case"
     return glued(opcode) or did_you_mean(opcode, ISA.by_opcode)
 
@@ -65,9 +62,6 @@ def glued(opcode: str) -> str:
 
 def misfit(opcode: str, words: Words, shapes: tuple[Shape, ...], accepts: Accepts, takes: Accepts) -> Problem:
     """No form takes these modifiers: say which is too much, or which is missing."""
-    for word in words:
-        if word in LACKING.get(opcode, ()):
-            return Problem("P0309", f"'{opcode}.{word}' is not supported yet", word=word, help="ptxvm lacks this form of PTX")
     matches = [(form, form.match(words)) for _, form in ISA.by_opcode[opcode]]
     least = min(distance(match) for _, match in matches)
     nearest = [(form, match) for form, match in matches if distance(match) == least]

@@ -10,7 +10,7 @@ from rich.text import Text
 from ptxvm.cli.failures import FINDINGS, say
 from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.diagnostics import did_you_mean
-from ptxvm.reference.page import Page, find, is_planned, opcodes, pages
+from ptxvm.reference.page import Page, find, opcodes, pages
 
 NAME, SECTION = 18, 11
 MOST = 36  # characters of a longer name that the list shows
@@ -31,9 +31,7 @@ def isa(opcode: str | None) -> int:
 
 
 def unknown(command: str, opcode: str) -> int:
-    """Say that there is no such instruction: misspelt, or not yet here."""
-    if is_planned(opcode):
-        return say(f"ptxvm {command}: '{opcode}' is not supported yet", FINDINGS)
+    """Say that there is no such instruction, and which was probably meant."""
     guess = did_you_mean(opcode.partition(".")[0], opcodes())
     return say(f"ptxvm {command}: no instruction is called '{opcode}'{f'; {guess}' if guess else ''}", FINDINGS)
 

@@ -12,7 +12,6 @@ from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import ISA, Instruction, OperandType
 from ptxvm.isa.notation import Slot
-from ptxvm.isa.opcodes import OPCODES
 
 EFFECTS = {
     "cc": "reads or writes the carry flag CC.CF",
@@ -170,11 +169,6 @@ def _fitting(name: str, pages: list[Page]) -> list[Page]:
     """The pages that have a form with these modifiers, or with all that they name."""
     words = name.split(".")[1:]
     return [p for p in pages if any(not form.match(words).extra for form in p.of.forms)]
-
-
-def is_planned(name: str) -> bool:
-    """Is it an opcode of PTX that ptxvm lacks yet?"""
-    return name.partition(".")[0] in OPCODES
 
 
 def opcodes() -> Iterator[str]:

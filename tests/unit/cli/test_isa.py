@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ptxvm.cli.isa import brief, hanging
-from ptxvm.reference import page
 from ptxvm.reference.page import opcodes
 
 
@@ -71,11 +70,6 @@ def test_unknown_instructions(ptxvm):
     done = ptxvm("isa", "prmtt")
     assert (done.code, done.out) == (1, "")
     assert done.err == "ptxvm isa: no instruction is called 'prmtt'; did you mean `prmt`?\n"
-
-
-def test_what_is_not_there_yet_is_told_from_what_nobody_knows(ptxvm, monkeypatch):
-    monkeypatch.setattr(page, "OPCODES", {"later"})
-    assert ptxvm("isa", "later.sync").err == "ptxvm isa: 'later.sync' is not supported yet\n"
 
 
 def test_long_syntax_lines_are_broken_between_modifiers():
