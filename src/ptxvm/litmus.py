@@ -53,7 +53,7 @@ def read_module(module: Module) -> list[KernelTest]:
     return read_kernels(module.programs[0], module.image, explore)
 
 
-class Silent(Checker):
+class NullChecker(Checker):
     """Checks nothing, so that a schedule may be random and a fault stays a fault."""
 
     def __init__(self) -> None:
@@ -78,11 +78,11 @@ class Machine:
         """
         one_of("engine", engine, ("interp", "jit"))
         seed = count_or_none("seed", seed)
-        how, places = self.test.launch, [place for place in self.test.places if place.cta is None]
+        how, places = self.test.launch, [place for place in self.test.named_variables if place.cta is None]
         for place in places:
-            place.held[:] = np.frombuffer(place.first, np.uint8)
+            place.memory[:] = np.frombuffer(place.initial, np.uint8)
         interprets = engine == "interp"
-        watch = Watch(Silent(), self.module.interpreter, 1, seed) if interprets else None
+        watch = Watch(NullChecker(), self.module.interpreter, 1, seed) if interprets else None
         chosen = self.module.interpreter if interprets else self.module.jit
         try:
             launch(chosen, how.kernel, LaunchOptions(how.grid, how.block, how.shared, STEPS), how.args, watch)
@@ -90,7 +90,7 @@ class Machine:
             if fault.kind in ("deadlock", "step-budget"):
                 return None
             raise
-        return {place.name: place.held.tobytes() for place in places}
+        return {place.name: place.memory.tobytes() for place in places}
 
     def memory(self, held: Mapping[str, bytes]) -> dict[str, int]:
         """Memory, as the test names it."""

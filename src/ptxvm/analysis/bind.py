@@ -14,7 +14,7 @@ from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Family, Scope
-from ptxvm.analysis.spaces import Where, bank_of, size_of
+from ptxvm.analysis.spaces import DeclarationContext, bank_of, size_of
 from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Symbol, Table, Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import OPAQUE
@@ -89,7 +89,7 @@ class Binder:
     def module_variables(self, node: tree.Variable) -> None:
         """`.global`, `.const`, `.shared` … of the module."""
         scope = self.program.scope
-        declaration(self.checks, node, Where.MODULE)
+        declaration(self.checks, node, DeclarationContext.MODULE)
         if node.space == "reg":
             for declarator in node.declarators:
                 scope.places.setdefault(declarator.name, len(scope.places))
@@ -309,7 +309,7 @@ class Binder:
 
     def local_variables(self, node: tree.Variable, scope: Scope, function: Function) -> None:
         """Registers and variables of a function."""
-        declaration(self.checks, node, Where.BODY, in_kernel=function.entry)
+        declaration(self.checks, node, DeclarationContext.BODY, in_kernel=function.entry)
         made = [s for s in self.declare(node, scope, function.name) if isinstance(s, Variable)]
         for symbol in made:
             initialiser(self.checks, symbol, scope)
@@ -365,7 +365,7 @@ class Binder:
 
 def stands_already(scope: Scope, name: str) -> bool:
     """Does the name have a meaning where a block begins, other than a label further down?"""
-    symbol = scope.outer.look(name) if scope.outer else None
+    symbol = scope.outer.peek(name) if scope.outer else None
     return symbol is not None and not is_ahead(symbol)
 
 

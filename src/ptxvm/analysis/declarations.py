@@ -5,14 +5,14 @@ from __future__ import annotations
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks, name_of
-from ptxvm.analysis.spaces import PARAMETERS, Where, first_name, is_open, size_of, space
+from ptxvm.analysis.spaces import PARAMETERS, DeclarationContext, first_name, is_open, size_of, space
 from ptxvm.isa.directives import INITIALISABLE, OPAQUE, WIDEST_PARAMETER_ALIGNMENT, WIDEST_VECTOR
 from ptxvm.syntax import tree
 
 OVERFLOW = 1 << 32
 
 
-def declaration(checks: Checks, node: tree.Variable, where: Where, *, in_kernel: bool = False) -> None:
+def declaration(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_kernel: bool = False) -> None:
     """All of a declaration but its names and its initial values."""
     if node.declarators:
         space(checks, node, where, in_kernel=in_kernel)
@@ -24,7 +24,7 @@ def declaration(checks: Checks, node: tree.Variable, where: Where, *, in_kernel:
     linkage(checks, node)
     for declarator in node.declarators:
         dimensions(checks, node, declarator, where)
-        if where is not Where.PROTOTYPE:
+        if where is not DeclarationContext.PROTOTYPE:
             allocation(checks, node, declarator, where)
         initial(checks, node, declarator)
 
@@ -63,7 +63,7 @@ def vector(checks: Checks, node: tree.Variable) -> None:
         )
 
 
-def dimensions(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: Where) -> None:
+def dimensions(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: DeclarationContext) -> None:
     """Has each dimension a size that it can have?"""
     place = name_of(declarator)
     name = declarator.name
@@ -87,7 +87,7 @@ def sized_by(initial: tree.Operand | None) -> bool:
     return isinstance(initial, tree.Vector) and bool(initial.items)
 
 
-def allocation(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: Where) -> None:
+def allocation(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: DeclarationContext) -> None:
     """Can the state space hold a variable of this type?"""
     name, place = declarator.name, name_of(declarator)
     if node.type == "pred":
@@ -137,7 +137,7 @@ def predicate(checks: Checks, node: tree.Variable, declarator: tree.Declarator) 
         )
 
 
-def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: Where) -> None:
+def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: DeclarationContext) -> None:
     """Textures, samplers and surfaces (PTX 5.3); arrays of them ptxas refuses in bodies and registers alone."""
     name, place = declarator.name, name_of(declarator)
     if wrong := misplaced_opaque(node, declarator, where):
@@ -155,18 +155,18 @@ def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, whe
         )
 
 
-def misplaced_opaque(node: tree.Variable, declarator: tree.Declarator, where: Where) -> tuple[str, str] | None:
+def misplaced_opaque(node: tree.Variable, declarator: tree.Declarator, where: DeclarationContext) -> tuple[str, str] | None:
     """Why an opaque variable cannot stand where it does: in our words, and in those of ptxas."""
     name, kind = declarator.name, f"a .{node.type}"
-    if where is Where.BODY:
+    if where is DeclarationContext.BODY:
         said = f"is {kind}, which is declared at module level, or as a parameter of a kernel"
         return said, "Texture/surface variable must be at module or entry parameter scope"
     if node.space == "reg":
         return f"is {kind}, which is no register", f"Variable '{name}' cannot be allocated into a register"
-    if where is Where.MODULE and node.space != "global" and not declarator.dimensions:
+    if where is DeclarationContext.MODULE and node.space != "global" and not declarator.dimensions:
         said = f"is {kind} in .{node.space}, and only .global holds those"
         return said, "Texture and surface variables must be declared in .global space"
-    if where is Where.FUNCTION and not declarator.dimensions:
+    if where is DeclarationContext.FUNCTION and not declarator.dimensions:
         said = f"is {kind}, which is a parameter of kernels only"
         return said, f"Variable '{name}' cannot be allocated in .param state space"
     return None
@@ -175,7 +175,7 @@ def misplaced_opaque(node: tree.Variable, declarator: tree.Declarator, where: Wh
 # ── alignments, attributes, linkage, initial values ─────────────────────────────────────
 
 
-def alignment(checks: Checks, node: tree.Variable, where: Where) -> None:
+def alignment(checks: Checks, node: tree.Variable, where: DeclarationContext) -> None:
     """A power of two; `.param` of functions and bodies has a limit (PTX 5.4.5, 5.1.6.4)."""
     pointed = node.pointer.alignment if node.pointer else None
     for asked in (node.alignment, pointed):
@@ -189,7 +189,11 @@ def alignment(checks: Checks, node: tree.Variable, where: Where) -> None:
             )
             return
     value = size_of(node.alignment) or 1
-    if value > WIDEST_PARAMETER_ALIGNMENT and node.space == "param" and where in (Where.FUNCTION, Where.BODY):
+    if (
+        value > WIDEST_PARAMETER_ALIGNMENT
+        and node.space == "param"
+        and where in (DeclarationContext.FUNCTION, DeclarationContext.BODY)
+    ):
         checks.error(
             codes.BAD_ALIGNMENT,
             f"parameters of functions are aligned to {WIDEST_PARAMETER_ALIGNMENT} bytes at most",

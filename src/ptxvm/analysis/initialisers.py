@@ -107,7 +107,7 @@ def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope)
             ptxas=f"Invalid initial value symbol '{unknown.text}'",
         )
     else:
-        value = value_of(checks, node, scope.look)
+        value = value_of(checks, node, scope.peek)
         if isinstance(value, Address):
             address(checks, node, value, variable)
         elif isinstance(value, float) and not (type in (f32, f64) or type.kind == "b"):
@@ -131,7 +131,7 @@ def symbol_of(node: tree.Operand, scope: Scope) -> tree.Name | None:
                 node = node.left
             case _:
                 return None
-    if node.text == "WARP_SZ" or isinstance(scope.look(node.text), Variable | Function):
+    if node.text == "WARP_SZ" or isinstance(scope.peek(node.text), Variable | Function):
         return None
     return node
 

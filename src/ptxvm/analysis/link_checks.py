@@ -28,7 +28,7 @@ Findings = list[tuple[Source, list[Diagnostic]]]
 
 def check_link(programs: Sequence[Program]) -> Findings:
     """What keeps modules from being linked, by source; empty where nothing does."""
-    link = Link([Linked(program, report) for program, report in zip(programs, _reports(programs), strict=True)])
+    link = Linker([LinkedModule(program, report) for program, report in zip(programs, _reports(programs), strict=True)])
     link.fit_together()
     link.merge()
     if not link.has_errors:
@@ -49,7 +49,7 @@ def _reports(programs: Sequence[Program]) -> Iterator[Report]:
 
 
 @dataclass(slots=True)
-class Linked:
+class LinkedModule:
     """A module of the link, and what was found in it."""
 
     program: Program
@@ -64,7 +64,7 @@ class Linked:
 class Symbol:
     """A name that modules share, as one of them declares it."""
 
-    module: Linked
+    module: LinkedModule
     name: str
     meant: Variable | Function  # the target of an alias
     declared: Variable | Function
@@ -112,10 +112,10 @@ KERNEL = "a kernel"
 LONGEST_QUOTE = 100
 
 
-class Link:
+class Linker:
     """The modules, and what each name means so far."""
 
-    def __init__(self, modules: Sequence[Linked]) -> None:
+    def __init__(self, modules: Sequence[LinkedModule]) -> None:
         self.modules = modules
         self.known: dict[str, Symbol] = {}
         self.declarations: dict[str, list[Symbol]] = {}  # of functions that are .extern, until all modules were merged
@@ -336,7 +336,7 @@ class Link:
 # ── what a module shares ────────────────────────────────────────────────────────────────
 
 
-def _symbols(module: Linked) -> Iterator[Symbol]:
+def _symbols(module: LinkedModule) -> Iterator[Symbol]:
     """The names that a module shares with others: a declaration of a function that its code does not name is none."""
     program = module.program
     for name, variable in program.variables.items():

@@ -110,7 +110,7 @@ def alias(checks: Checks, node: tree.Directive) -> None:
 
 def aliased(checks: Checks, name: tree.Name) -> Function | None:
     """The function that a name in `.alias` stands for."""
-    symbol = checks.program.scope.look(name.text)
+    symbol = checks.program.scope.peek(name.text)
     if isinstance(symbol, Function):
         return symbol
     if isinstance(symbol, Variable):

@@ -30,7 +30,7 @@ Origins = dict[Register, Origin]  # only registers that have been written
 
 
 @dataclass
-class Left:
+class EscapedOrigins:
     """The origins of values that a program has stored to memory, and passed in the parameters of functions."""
 
     memory: Origin = NUMBER
@@ -56,21 +56,21 @@ class Provenance:
     certain: dict[Bound, Variable] = field(default_factory=dict)
     several: list[Bound] = field(default_factory=list)
     followed: set[Register] = field(default_factory=set)
-    left: Left = field(default_factory=Left)
+    escaped: EscapedOrigins = field(default_factory=EscapedOrigins)
 
 
-def origins(function: Function, left: Left | None = None) -> Provenance:
+def origins(function: Function, left: EscapedOrigins | None = None) -> Provenance:
     """The provenance of the addresses of a function; `left` is read, and extended with the values that this function leaves."""
-    return Walk(function, segments(function), Left() if left is None else left).provenance()
+    return ProvenanceAnalysis(function, segments(function), EscapedOrigins() if left is None else left).provenance()
 
 
 def of_program(functions: Iterable[Function]) -> dict[Function, Provenance]:
     """The provenance of all addresses of functions that call each other: a fixed point over `left`."""
     every = list(dict.fromkeys(functions))
-    left, before = Left(), None
+    left, before = EscapedOrigins(), None
     found: dict[Function, Provenance] = {}
     while before != left:
-        before = Left(left.memory, left.parameters)
+        before = EscapedOrigins(left.memory, left.parameters)
         found = {function: origins(function, left) for function in every}
     return found
 
@@ -88,16 +88,16 @@ def merge(one: Origins, other: Origins) -> Origins:
 
 
 @dataclass
-class Walk:
+class ProvenanceAnalysis:
     """The data-flow analysis of one function."""
 
     function: Function
     segments: list[Segment]
-    left: Left
+    escaped: EscapedOrigins
 
     def provenance(self) -> Provenance:
         """The provenance of the function."""
-        found = Provenance(left=self.left)
+        found = Provenance(escaped=self.escaped)
         for segment, entry in zip(self.segments, self.entries(), strict=True):
             if entry is None:
                 continue
@@ -120,7 +120,7 @@ class Walk:
             return entry
         formals = () if self.function.entry else self.function.signature.parameters
         given: Origins = {each: NUMBER for each in self.function.registers if each.of_module}
-        entry[0] = given | {each: self.left.parameters for each in formals if isinstance(each, Register)}
+        entry[0] = given | {each: self.escaped.parameters for each in formals if isinstance(each, Register)}
         work = [0]
         while work:
             n = work.pop()
@@ -161,22 +161,22 @@ class Walk:
         """Record the origins that an instruction stores or passes on."""
         if bound.calls:
             if (callee := bound.callee()) is not None and callee.name == ALLOCATOR:
-                self.left.put(SEVERAL, parameter=True)
+                self.escaped.put(SEVERAL, parameter=True)
             for register in (r for node in bound.operands.values() for r in registers_in(node, bound)):
-                self.left.put(known.get(register, NUMBER), parameter=True)
+                self.escaped.put(known.get(register, NUMBER), parameter=True)
             return
         if reaches_memory(bound):
             for origin in values(bound, known):
-                self.left.put(origin, parameter="param" in bound.summary.spaces)
+                self.escaped.put(origin, parameter="param" in bound.summary.spaces)
         if bound.i.of.ends:
             for each in self.function.signature.results:
                 if isinstance(each, Register):
-                    self.left.put(known.get(each, NUMBER), parameter=True)
+                    self.escaped.put(known.get(each, NUMBER), parameter=True)
 
     def result(self, bound: Bound, known: Origins) -> Origin:
         """The origin of the result of an instruction."""
         if bound.calls:
-            return self.left.parameters
+            return self.escaped.parameters
         if bound.summary.grows_stack:
             return SEVERAL
         if reaches_memory(bound):
@@ -204,11 +204,11 @@ class Walk:
     def loaded(self, bound: Bound) -> Origin:
         """The origin of a loaded value; the parameters of a kernel are numbers from the host."""
         if "param" not in bound.summary.spaces:
-            return self.left.memory
+            return self.escaped.memory
         names = [name for node in bound.operands.values() for name in names_in(node)]
         symbols = {bound.scope.find(name.text) for name in names}
         host = self.function.entry and not symbols.isdisjoint(self.function.signature.parameters)
-        return NUMBER if host else self.left.parameters
+        return NUMBER if host else self.escaped.parameters
 
 
 def reaches_memory(bound: Bound) -> bool:

@@ -37,7 +37,7 @@ class Verdict:
     decoded: Decoded | None
     at: dict[str, tuple[int, ...]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    asked: bool = False
+    asks_for_value: bool = False
     undeclared: bool = False
     unknown: bool = False
 
@@ -56,9 +56,9 @@ class Recogniser:
         verdict = self.known.get(key)
         if verdict is None:
             verdict = self.known[key] = self.judge(opcode, words, shapes, values)
-            if verdict.asked:
+            if verdict.asks_for_value:
                 self.known[key, values] = verdict
-        elif verdict.asked:
+        elif verdict.asks_for_value:
             verdict = self.known.get((key, values))
             if verdict is None:
                 verdict = self.known[key, values] = self.judge(opcode, words, shapes, values)
@@ -123,9 +123,9 @@ class Recogniser:
         if not fitting:
             return Verdict(None, problems=(self.misfit(opcode, words, shapes, values),))
         verdicts = [self.fit(decoded, shapes, values) for decoded in fitting]
-        asked = any(v.asked for v in verdicts)
+        asked = any(v.asks_for_value for v in verdicts)
         best = min(verdicts, key=lambda v: sum(weight(p) for p in v.problems))
-        return replace(best, asked=asked)
+        return replace(best, asks_for_value=asked)
 
     def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """The verdict for one form."""
@@ -135,11 +135,11 @@ class Recogniser:
         named, at = placed.named, placed.at
         bound = {**decoded.bound, **placed.marks}
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
-        judged = Judged(decoded.of, decoded.form, bound, named, constants)
+        judged = CheckedInstruction(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target, judged.options = self.version, self.target, self.options
         problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
-        return Verdict(found, at, tuple(problems), judged.asked)
+        return Verdict(found, at, tuple(problems), judged.asks_for_value)
 
     def demands(self, decoded: Decoded) -> list[Problem]:
         """The problems of unmet requirements for version and target."""
@@ -157,18 +157,18 @@ class Recogniser:
         return problems
 
 
-class Judged(Decoded):
+class CheckedInstruction(Decoded):
     """A decoded instruction with its operands; it notes whether a rule asks for the value of a constant."""
 
     def __init__(
         self, of: object, form: Form, bound: object, shapes: dict[str, Shape], constants: dict[str, int | None]
     ) -> None:
         super().__init__(of, form, bound, shapes)  # type: ignore[arg-type]
-        self.constants, self.asked = constants, False
+        self.constants, self.asks_for_value = constants, False
 
     def value(self, operand: str) -> int | None:
         """The value of an operand that is an integer constant."""
-        self.asked = True
+        self.asks_for_value = True
         return self.constants.get(operand)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import permutations
 
 from ptxvm.algebra.types import Type
-from ptxvm.diagnostics import closest, did_you_mean, habits, listed, slips
+from ptxvm.diagnostics import closest, did_you_mean, edit_distance, habits, listed
 from ptxvm.isa.model import ISA, Decoded, Problem
 from ptxvm.isa.notation import Form, Match, Slot
 from ptxvm.isa.operand_types import Shape
@@ -108,11 +108,11 @@ def alike(word: str, choices: list[str]) -> list[str]:
 
 
 def nearest_of(word: str, choices: Sequence[str]) -> list[str]:
-    """The choices that are fewest slips away, few enough to be meant."""
+    """The choices that are nearest by edit distance, near enough to be meant."""
     if not closest(word, choices):
         return []
-    least = min(slips(word, c) for c in choices)
-    return [c for c in choices if slips(word, c) == least][:MOST]
+    least = min(edit_distance(word, c) for c in choices)
+    return [c for c in choices if edit_distance(word, c) == least][:MOST]
 
 
 @cache
@@ -142,7 +142,7 @@ def missing(
     """A modifier that has to be there: all that could be, and those that fit the operands."""
     choices = dict.fromkeys(f".{c}" for _, match in nearest for c in match.missing[0].order)
     heads = dict.fromkeys(head for form, match in nearest for head in completed(form, match, match.missing[0]))
-    fitting = sorted((head for head in heads if takes(head, shapes)), key=strangeness)
+    fitting = sorted((head for head in heads if takes(head, shapes)), key=unlikelihood)
     if len(fitting) <= MOST:  # of many, which obey no rule either, those that do are no better
         fitting = [head for head in fitting if accepts(head, shapes)] or fitting
     one_of = "one of " if len(choices) > 1 else ""
@@ -152,7 +152,7 @@ def missing(
                    ptxas=missed_by_ptxas(opcode, match.missing[0]))  # fmt: skip
 
 
-def strangeness(head: Words) -> int:
+def unlikelihood(head: Words) -> int:
     """Integers are meant more often than floats, and those more often than packed values."""
     types = [Type.named[word] for word in head if word in Type.named]
     return max((2 * t.is_packed + t.is_float for t in types), default=0)

@@ -24,7 +24,7 @@ class Family:
     count: int
     vector: int = 1
     used: bool = False
-    made: dict[int, Register] = field(default_factory=dict)
+    registers: dict[int, Register] = field(default_factory=dict)
 
     def has(self, digits: str) -> bool:
         """Does the family have a register of this number?"""
@@ -69,12 +69,12 @@ class Scope:
         """The symbol of a name; None if the name is not declared."""
         symbol = self.names.get(name)
         if symbol is None:
-            symbol = self.look(name)
+            symbol = self.peek(name)
             if symbol is not None:
                 self.names[name] = symbol  # so that the next search is one step
         return symbol
 
-    def look(self, name: str) -> Symbol:
+    def peek(self, name: str) -> Symbol:
         """Like `find`, but without entering the symbol into this block: declarations may still follow."""
         stem = len(name.rstrip(DIGITS))
         numbered = stem < len(name)
@@ -114,10 +114,10 @@ class Scope:
         """One register of a family."""
         family.used = True
         number = int(name[len(family.prefix) :])
-        register = family.made.get(number)
+        register = family.registers.get(number)
         if register is None:
             register = self.new_register(f"{family.prefix}{number}", family.type, family.vector)
-            family.made[number] = register
+            family.registers[number] = register
         self.names[name] = register
         return register
 

@@ -8,7 +8,7 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.analysis.declarations import attributes, declaration
 from ptxvm.analysis.program import Function
-from ptxvm.analysis.spaces import Where, is_open
+from ptxvm.analysis.spaces import DeclarationContext, is_open
 from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.diagnostics import Span
 from ptxvm.isa.directives import MOST_PARAMETER_BYTES, OPAQUE, PARAMETER_BYTES
@@ -35,7 +35,7 @@ def function_head(checks: Checks, node: tree.Function) -> None:
     if kernel and node.parameters:
         checks.needs("kernel parameters", node.parameters[0])
     attributes(checks, node)
-    where = Where.KERNEL if kernel else Where.FUNCTION
+    where = DeclarationContext.KERNEL if kernel else DeclarationContext.FUNCTION
     formals(checks, node.results, node.parameters, where)
     if not kernel:
         for formal in (*node.results, *node.parameters):
@@ -52,7 +52,7 @@ def function_head(checks: Checks, node: tree.Function) -> None:
 def prototype(checks: Checks, node: tree.Prototype) -> None:
     """A `.callprototype` (PTX 11.3.3)."""
     checks.needs(".callprototype", checks.word(node, ".callprototype"))
-    formals(checks, node.results, node.parameters, Where.PROTOTYPE)
+    formals(checks, node.results, node.parameters, DeclarationContext.PROTOTYPE)
     noreturn(checks, node.results, node.directives, "protoype with return parameters")  # so ptxas spells it
 
 
@@ -71,7 +71,9 @@ def noreturn(checks: Checks, results: Sequence[tree.Variable], directives: Seque
 # ── parameters and results ──────────────────────────────────────────────────────────────
 
 
-def formals(checks: Checks, results: Sequence[tree.Variable], parameters: Sequence[tree.Variable], where: Where) -> None:
+def formals(
+    checks: Checks, results: Sequence[tree.Variable], parameters: Sequence[tree.Variable], where: DeclarationContext
+) -> None:
     """Each parameter and result, and what they are together."""
     for node in (*results, *parameters):
         declaration(checks, node, where)
@@ -79,7 +81,7 @@ def formals(checks: Checks, results: Sequence[tree.Variable], parameters: Sequen
             checks.needs(".ptr", node.pointer)
             if node.pointer.space in OPAQUE:
                 checks.needs(".ptr to opaque", node.pointer)
-        if where is Where.FUNCTION:
+        if where is DeclarationContext.FUNCTION:
             no_kernel_attributes(checks, node)
     if len(results) > 1 and any(r.space != "reg" for r in results):
         place = next(r for r in results if r.space != "reg")
@@ -96,7 +98,7 @@ def formals(checks: Checks, results: Sequence[tree.Variable], parameters: Sequen
     open_parameters(checks, parameters, where)
 
 
-def open_parameters(checks: Checks, parameters: Sequence[tree.Variable], where: Where) -> None:
+def open_parameters(checks: Checks, parameters: Sequence[tree.Variable], where: DeclarationContext) -> None:
     """An array without a size is the last parameter of a variadic function (PTX 7.2)."""
     for place, node in enumerate(parameters, start=1):
         if not is_open(node.declarators[0]):
@@ -108,7 +110,7 @@ def open_parameters(checks: Checks, parameters: Sequence[tree.Variable], where: 
                 node,
                 ptxas="Only the last input parameter can be an incomplete array.",
             )
-        if where is Where.KERNEL:
+        if where is DeclarationContext.KERNEL:
             checks.error(
                 codes.INCOMPLETE,
                 "a parameter of a kernel has a size",

@@ -12,7 +12,7 @@ from ptxvm.syntax import tree
 from ptxvm.syntax.lexer import integer
 
 
-class Where(Enum):
+class DeclarationContext(Enum):
     """Where a declaration stands."""
 
     MODULE = "at module level"
@@ -22,7 +22,7 @@ class Where(Enum):
     PROTOTYPE = "in a prototype"
 
 
-PARAMETERS = (Where.KERNEL, Where.FUNCTION, Where.PROTOTYPE)
+PARAMETERS = (DeclarationContext.KERNEL, DeclarationContext.FUNCTION, DeclarationContext.PROTOTYPE)
 
 
 def size_of(node: tree.Operand | None) -> int | None:
@@ -48,13 +48,13 @@ def bank_of(space: str) -> int:
     return literal[0] if literal else 0
 
 
-def space(checks: Checks, node: tree.Variable, where: Where, *, in_kernel: bool) -> None:
+def space(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_kernel: bool) -> None:
     """May it be declared here, in this version?"""
     name, _, bank = node.space.partition("[")
     place = checks.word(node, f".{name}")
     if where in PARAMETERS:
         parameter_space(checks, node, where)
-    elif name == "param" and where is Where.MODULE:
+    elif name == "param" and where is DeclarationContext.MODULE:
         checks.error(
             codes.WRONG_SPACE,
             "parameters are declared with their function, not at module level",
@@ -63,7 +63,7 @@ def space(checks: Checks, node: tree.Variable, where: Where, *, in_kernel: bool)
         )
     elif name == "param":
         body_parameter(checks, node, in_kernel=in_kernel)
-    elif name in ("reg", "local") and where is Where.MODULE:
+    elif name in ("reg", "local") and where is DeclarationContext.MODULE:
         module_registers(checks, node, name)
     elif name == "tex":
         texture_space(checks, node, where)
@@ -73,10 +73,10 @@ def space(checks: Checks, node: tree.Variable, where: Where, *, in_kernel: bool)
         checks.needs("extern const[]", node)
 
 
-def parameter_space(checks: Checks, node: tree.Variable, where: Where) -> None:
+def parameter_space(checks: Checks, node: tree.Variable, where: DeclarationContext) -> None:
     """`.param` for kernels, `.param` or `.reg` for functions."""
     name = first_name(node)
-    if where is Where.KERNEL:
+    if where is DeclarationContext.KERNEL:
         if node.space != "param":
             found = f"in .{node.space}" if node.space else "in no state space"
             checks.error(
@@ -123,10 +123,10 @@ def module_registers(checks: Checks, node: tree.Variable, name: str) -> None:
     )
 
 
-def texture_space(checks: Checks, node: tree.Variable, where: Where) -> None:
+def texture_space(checks: Checks, node: tree.Variable, where: DeclarationContext) -> None:
     """`.tex .u32 t;` (PTX 5.1.8)"""
     checks.needs(".tex", node)
-    if where is Where.BODY:
+    if where is DeclarationContext.BODY:
         checks.error(
             codes.WRONG_SPACE,
             "textures are declared at module level",

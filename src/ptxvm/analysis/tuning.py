@@ -21,7 +21,7 @@ def tuning(checks: Checks, directives: Sequence[tree.Directive]) -> None:
             continue
         checks.needs(f".{node.name}", node)
         numbers(checks, node)
-        company(checks, node, given)
+        excluded_or_missing(checks, node, given)
 
 
 def numbers(checks: Checks, node: tree.Directive) -> None:
@@ -46,7 +46,7 @@ def numbers(checks: Checks, node: tree.Directive) -> None:
             )
 
 
-def company(checks: Checks, node: tree.Directive, given: set[str]) -> None:
+def excluded_or_missing(checks: Checks, node: tree.Directive, given: set[str]) -> None:
     """What excludes a directive, and what it needs beside it."""
     for pair in EXCLUSIVE:
         if node.name == pair[1] and pair[0] in given:

@@ -22,7 +22,7 @@ STACK = frozenset({"param", "local"})
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class RegisterUse:
     """The registers of its function that an instruction reads, writes, or passes on."""
 
     reads: tuple[Register, ...]
@@ -31,7 +31,7 @@ class Use:
     guards: tuple[Register, ...] = ()  # all lanes read a guard, inactive ones too
 
 
-def use(bound: Bound) -> Use:
+def use(bound: Bound) -> RegisterUse:
     """The registers of an instruction."""
     reads: list[Register] = []
     writes: list[Register] = []
@@ -42,8 +42,8 @@ def use(bound: Bound) -> Use:
     guard = bound.guard()
     guards = (guard[0],) if guard is not None and single(guard[0]) else ()
     if bound.i.of.copies or bound.calls or stores_parameter(bound):
-        return Use((), tuple(writes), tuple(reads), guards)
-    return Use(tuple(reads), tuple(writes), (), guards)
+        return RegisterUse((), tuple(writes), tuple(reads), guards)
+    return RegisterUse(tuple(reads), tuple(writes), (), guards)
 
 
 def stores_parameter(bound: Bound) -> bool:
@@ -89,7 +89,7 @@ def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = 
                 seen.add(successor)
                 entry[successor] |= leaving
                 work.append(successor)
-    found = [each for n in seen for each in met(function, segments[n], entry[n], memory=memory)]
+    found = [each for n in seen for each in uses_of_unset(function, segments[n], entry[n], memory=memory)]
     if not any(certain for _, certain in found):
         return frozenset()
     return frozenset(register for register, _ in found)
@@ -103,7 +103,7 @@ def after(function: Function, segment: Segment, unset: frozenset[Register], *, m
     return frozenset(left)
 
 
-def step(bound: Bound, unset: set[Register], *, memory: bool) -> Use:
+def step(bound: Bound, unset: set[Register], *, memory: bool) -> RegisterUse:
     """Apply one instruction to the set of registers that may be unset."""
     used = use(bound)
     passed_on = any(each in unset for each in used.passes) and not bound.calls
@@ -115,7 +115,9 @@ def step(bound: Bound, unset: set[Register], *, memory: bool) -> Use:
     return used
 
 
-def met(function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool) -> Iterator[tuple[Register, bool]]:
+def uses_of_unset(
+    function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool
+) -> Iterator[tuple[Register, bool]]:
     """The registers that may be unset where an instruction reads or passes them on, or after its writes; is it a certain read?
 
     An argument or a result counts as read: the other function may read it.

@@ -11,7 +11,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.initialised import InitialisedBytes
-from ptxvm.checkers.launches import Clash, Footprint, Marks, compare_with_others
+from ptxvm.checkers.launches import ByteAccesses, Footprint, LaunchRace, compare_with_others
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarrier_misuse import Mbarriers
 from ptxvm.checkers.race import RaceDetector
@@ -30,12 +30,12 @@ from ptxvm.machine.events import (
     BarrierKey,
     Bits,
     Finding,
-    Left,
     Masks,
     Offsets,
     Party,
     Scene,
     Scenes,
+    StoredValues,
     Threads,
     Words,
 )
@@ -103,10 +103,10 @@ class Checker:
         if self._init is not None:
             self._init.lost(allocation, offsets, missing)
 
-    def given(self, source: Allocation, target: Allocation) -> None:
+    def parameters_passed(self, source: Allocation, target: Allocation) -> None:
         """A grid takes its parameters from a buffer that its parent has filled."""
         if self._init is not None:
-            self._init.given(source, target)
+            self._init.parameters_passed(source, target)
 
     def launched(self, fresh: Collection[Allocation]) -> None:
         """The launch begins; `fresh` is memory without a value."""
@@ -141,7 +141,7 @@ class Checker:
             self._footprint.note(access, threads, allocation, offsets, "read")
 
     def wrote(
-        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: Left | None = None
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: StoredValues | None = None
     ) -> None:
         """Threads have written."""
         if self._mbarriers is not None:
@@ -215,10 +215,10 @@ class Checker:
         if self._race is not None:
             self._race.fenced(threads, order, scope)
 
-    def met(self, first: int, ctas: int) -> None:
+    def ctas_synchronized(self, first: int, ctas: int) -> None:
         """All threads of some CTAs have met at a barrier."""
         if self._race is not None:
-            self._race.met(first, ctas)
+            self._race.ctas_synchronized(first, ctas)
 
     def arrived(self, key: BarrierKey, threads: Threads) -> None:
         """Threads have arrived at a barrier."""
@@ -274,15 +274,15 @@ class Checker:
         if "sync" in self.checks:
             self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
-    def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, in groups."""
         if self._race is not None:
-            self._race.warps_met(mnemonic, groups)
+            self._race.warps_synchronized(mnemonic, groups)
 
-    def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
         """All lanes of all warps of some CTAs have met at a collective."""
         if self._race is not None:
-            self._race.all_warps_met(mnemonic, first, ctas)
+            self._race.all_warps_synchronized(mnemonic, first, ctas)
 
     def ended(self, allocation: Allocation) -> None:
         """The shared or local memory of some CTAs has ended."""
@@ -357,7 +357,7 @@ class Checker:
         elif not any(each.kind == fault.kind and each.span == fault.place.span for each in self.findings):
             scene = self._running[-1]
             place = replace(fault.place, grid=scene.grid, launched=scene.launched)
-            self._keep((fault.kind, place.span), Finding(
+            self._record((fault.kind, place.span), Finding(
                 fault.kind, fault.message, (Party(fault.kind, place, fault.address or 0),), span=place.span,
             ))  # fmt: skip
         return True
@@ -390,9 +390,9 @@ class Checker:
             key = (*key, EQUAL_VALUES)
         elif (milder := self._equal.pop(key, None)) is not None:  # in another step the values differ
             self.findings = [each for each in self.findings if each.message != milder.message]
-        self._keep(key, finding, bounds)
+        self._record(key, finding, bounds)
 
-    def _freed_in_use(self, marks: Marks, site: Site, thread: int, address: int) -> None:
+    def _freed_in_use(self, marks: ByteAccesses, site: Site, thread: int, address: int) -> None:
         """The host frees memory that the launch may still use."""
         place = self.scenes.place(site.bound, thread)
         offset = address - marks.allocation.start
@@ -403,16 +403,16 @@ class Checker:
         )
         self._add("freed-in-use", said, site.bound, party, "global")
 
-    def _clashed(self, clash: Clash) -> None:
+    def _clashed(self, clash: LaunchRace) -> None:
         """Two launches race."""
         earlier, later = (
             Party(
-                site.described, footprint.scenes.place(site.bound, thread), clash.address, clash.address - clash.marks.start,
-                site.size, clash.marks.where, site.strength, footprint.turn.number,
+                site.described, footprint.scenes.place(site.bound, thread), clash.address, clash.address - clash.accesses.start,
+                site.size, clash.accesses.where, site.strength, footprint.launch.number,
             )
             for site, thread, footprint in zip(clash.sites, clash.threads, clash.footprints, strict=True)
         )  # fmt: skip
-        first, second = (footprint.turn for footprint in clash.footprints)
+        first, second = (footprint.launch for footprint in clash.footprints)
         hazard = HAZARDS[clash.sites[0].writes, clash.sites[1].writes]
         said = (
             f"{hazard} race on .global memory: {second} and {first} are not ordered, "
@@ -421,7 +421,7 @@ class Checker:
         missing = f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both"
         ours = clash.sites[1].bound
         same = earlier.place.file == later.place.file
-        self._keep(("launches", id(clash.sites[0].bound), id(ours)), Finding(
+        self._record(("launches", id(clash.sites[0].bound), id(ours)), Finding(
             "race", said, (earlier, later), hazard, "global", missing, clash.sites[0].size != clash.sites[1].size,
             span=span(ours), related=span(clash.sites[0].bound) if same else Span(0, 0),
             column=column(ours),
@@ -445,9 +445,9 @@ class Checker:
 
     def _add(self, kind: str, said: str, bound: Bound, party: Party, space: str = "") -> None:
         finding = Finding(kind, said, (party,), space=space, span=span(bound), column=column(bound))
-        self._keep((kind, id(bound)), finding, [bound])
+        self._record((kind, id(bound)), finding, [bound])
 
-    def _keep(self, key: tuple[Any, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:
+    def _record(self, key: tuple[Any, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:
         """Keep one finding for each key; drop it if its code is allowed, by the caller or by a comment at an instruction."""
         if key not in self._seen:
             self._seen.add(key)

@@ -31,7 +31,7 @@ class Communication:
 
     def fence(self, thread: int, order: Order, scope: Scope) -> None:
         """A thread has executed a fence."""
-        self.patterns.take_in(thread, order, scope)
+        self.patterns.acquire_collected(thread, order, scope)
         if order is Order.SC:
             self.fence_order.fence(thread, scope)
         self.patterns.fence(thread, order, scope)

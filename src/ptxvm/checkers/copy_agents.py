@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class Begun:
+class PendingCopies:
     """The accesses of copies under way; the arrays have an element for each thread."""
 
     shadow: Shadow
@@ -37,9 +37,9 @@ class Begun:
     group: Ints
     kind: str = "copies"
 
-    def of(self, some: Mask) -> Begun:
+    def of(self, some: Mask) -> PendingCopies:
         """The accesses of some threads."""
-        return Begun(
+        return PendingCopies(
             self.shadow, self.access, self.site, self.writes, self.threads[some], self.offsets[some], self.records[some],
             self.group[some], self.kind,
         )  # fmt: skip
@@ -52,7 +52,7 @@ class Agents:
         self.clocks, self.grids = clocks, clocks.grids
         self.now = np.ones(0, np.int64)
         self.groups = {kind: np.zeros(0, np.int64) for kind in ("copies", "bulk", "mbarrier")}
-        self.begun: list[Begun] = []
+        self.begun: list[PendingCopies] = []
         self._posted: dict[int, deque[int]] = defaultdict(deque)
         self.grow()
 
@@ -64,7 +64,9 @@ class Agents:
         self.now = np.concatenate([self.now, more + 1])
         self.groups = {kind: np.concatenate([held, more]) for kind, held in self.groups.items()}
 
-    def awaited(self, threads: Threads, left: int, kind: str, settle: Callable[[Begun], None], *, reading: bool) -> None:
+    def awaited(
+        self, threads: Threads, left: int, kind: str, settle: Callable[[PendingCopies], None], *, reading: bool
+    ) -> None:
         """Threads have waited for all but their last `left` groups: settle these copies, or only their reads."""
         waits = np.zeros(self.grids.threads, np.bool_)
         waits[threads] = True
@@ -84,7 +86,7 @@ class Agents:
             self._posted[thread].append(int(self.now[thread]))
         self.now[threads] += 1
 
-    def told(self, threads: Threads) -> Knowledge:
+    def signalled(self, threads: Threads) -> Knowledge:
         """The knowledge that an mbarrier signals: the copies up to the oldest post of each thread."""
         stamps = np.array([self._posted[thread].popleft() for thread in threads.tolist()], np.int64)
         return self.clocks.row(threads + self.grids.agents, stamps)

@@ -64,7 +64,7 @@ class InitialisedBytes:
         for n, row in enumerate(missing if written is not None else ()):
             written[offsets + n] = ~row  # type: ignore[index]
 
-    def given(self, source: Allocation, target: Allocation) -> None:
+    def parameters_passed(self, source: Allocation, target: Allocation) -> None:
         """A grid takes its parameters from a buffer that its parent has filled."""
         written = self._of(source)
         if written is not None:

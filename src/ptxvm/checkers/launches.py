@@ -24,7 +24,7 @@ SITE = 40  # the first bit of the site in a record; the thread is below
 
 
 @dataclass(slots=True)
-class Marks:
+class ByteAccesses:
     """The accesses of a launch to the bytes of an allocation: one write and one read of each byte, 0 for none."""
 
     allocation: Allocation
@@ -56,16 +56,16 @@ class Marks:
 class Footprint:
     """The accesses of a launch to global memory."""
 
-    turn: StreamLaunch
+    launch: StreamLaunch
     scenes: Scenes
     sites: Sites = field(default_factory=Sites)
-    marks: dict[int, Marks] = field(default_factory=dict)
-    report: Callable[[Marks, Site, int, int], None] = field(default=lambda *_: None)
+    accesses: dict[int, ByteAccesses] = field(default_factory=dict)
+    report: Callable[[ByteAccesses, Site, int, int], None] = field(default=lambda *_: None)
     """Called when memory is freed that the launch may still use: with one access, its thread and its address."""
 
     def freed(self, allocation: Allocation) -> None:
         """The host frees an allocation: later, its addresses belong to other allocations."""
-        marks = self.marks.pop(allocation.origin, None)
+        marks = self.accesses.pop(allocation.origin, None)
         if marks is None:
             return
         for held in (marks.wrote, marks.read):
@@ -78,10 +78,12 @@ class Footprint:
         """Threads have accessed global memory."""
         if allocation.space != "global":
             return
-        marks = self.marks.get(allocation.origin)
+        marks = self.accesses.get(allocation.origin)
         size = allocation.end - allocation.origin
         if marks is None or len(marks.wrote) < size:
-            marks = self.marks[allocation.origin] = Marks(allocation, np.zeros(size, np.int64), np.zeros(size, np.int64))
+            marks = self.accesses[allocation.origin] = ByteAccesses(
+                allocation, np.zeros(size, np.int64), np.zeros(size, np.int64)
+            )
         site = self.sites.number(access, operation)
         records = threads | site << SITE
         weak = not self.sites.scope[site]
@@ -97,15 +99,15 @@ class Footprint:
         if it races with one: a repeated access is by the same instruction to the same byte.
         """
         alike = self.sites.numbers_of(earlier.sites)
-        for theirs in earlier.marks.values():
-            for mine in self.marks.values():
+        for theirs in earlier.accesses.values():
+            for mine in self.accesses.values():
                 start, end = max(mine.start, theirs.start), min(mine.end, theirs.end)
                 if start < end:
                     for kind in ("wrote", "read"):
                         then, now = (getattr(each, kind)[start - each.start : end - each.start] for each in (theirs, mine))
                         then[alike[then >> SITE] == now >> SITE] = 0
-        earlier.marks = {at: marks for at, marks in earlier.marks.items() if marks.wrote.any() or marks.read.any()}
-        return not earlier.marks
+        earlier.accesses = {at: marks for at, marks in earlier.accesses.items() if marks.wrote.any() or marks.read.any()}
+        return not earlier.accesses
 
     def _is_weak(self, records: Records) -> npt.NDArray[np.bool_]:
         weak: npt.NDArray[np.bool_] = (records != 0) & (self.sites.scope[records >> SITE] == 0)
@@ -113,20 +115,20 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class LaunchRace:
     """Two racing accesses: one of the earlier launch and one of the later launch."""
 
     footprints: tuple[Footprint, Footprint]
     sites: tuple[Site, Site]
     threads: tuple[int, int]
     address: int
-    marks: Marks
+    accesses: ByteAccesses
 
 
-def clashes(earlier: Footprint, later: Footprint) -> Iterator[Clash]:
+def clashes(earlier: Footprint, later: Footprint) -> Iterator[LaunchRace]:
     """The races of two launches, one for each pair of instructions."""
     seen: set[tuple[Site, Site]] = set()
-    for mine, theirs in product(later.marks.values(), earlier.marks.values()):
+    for mine, theirs in product(later.accesses.values(), earlier.accesses.values()):
         if not (mine.gone or theirs.gone):
             start, end = max(mine.start, theirs.start), min(mine.end, theirs.end)
             for kinds in (("wrote", "wrote"), ("wrote", "read"), ("read", "wrote")):
@@ -137,8 +139,12 @@ def clashes(earlier: Footprint, later: Footprint) -> Iterator[Clash]:
 
 
 def compared(
-    earlier: Footprint, later: Footprint, marks: tuple[Marks, Marks], part: tuple[int, int], kinds: tuple[str, str]
-) -> Iterator[Clash]:
+    earlier: Footprint,
+    later: Footprint,
+    marks: tuple[ByteAccesses, ByteAccesses],
+    part: tuple[int, int],
+    kinds: tuple[str, str],
+) -> Iterator[LaunchRace]:
     """The races of one kind in a range of addresses: the first byte of each pair of sites."""
     if part[0] >= part[1]:
         return
@@ -150,7 +156,7 @@ def compared(
         sites = earlier.sites[int(one[n]) >> SITE], later.sites[int(other[n]) >> SITE]
         if not strong_together(*sites):
             threads = int(one[n]) & (1 << SITE) - 1, int(other[n]) & (1 << SITE) - 1
-            yield Clash((earlier, later), sites, threads, part[0] + int(both[n]), marks[1])
+            yield LaunchRace((earlier, later), sites, threads, part[0] + int(both[n]), marks[1])
 
 
 def strong_together(one: Site, other: Site) -> bool:
@@ -158,12 +164,12 @@ def strong_together(one: Site, other: Site) -> bool:
     return one.size == other.size and one.scope >= WIDE and other.scope >= WIDE
 
 
-Report = Callable[[Clash], None]
+Report = Callable[[LaunchRace], None]
 
 
 def compare_with_others(mine: Footprint, others: Sequence[StreamLaunch], report: Report) -> None:
     """Report the races of a launch with earlier launches that are not ordered before it."""
     for launch in others:
-        if launch.number not in mine.turn.before and launch.left is not None:
+        if launch.number not in mine.launch.before and launch.left is not None:
             for clash in clashes(launch.left, mine):
                 report(clash)

@@ -25,12 +25,12 @@ class Phases:
         self._current.pop(location, None)
         self._over.pop(location, None)
 
-    def tell(self, location: Location, knowledge: Knowledge | None) -> None:
+    def arrive(self, location: Location, knowledge: Knowledge | None) -> None:
         """A thread arrives, with its knowledge."""
         if knowledge is not None:
             self._current[location] = joined(self._current.get(location), knowledge)
 
-    def turn(self, location: Location) -> None:
+    def complete(self, location: Location) -> None:
         """The current phase is over."""
         self._over[location] = self._current.pop(location, {})
 

@@ -21,11 +21,11 @@ Location = tuple[int, int]  # a shadow and the offset of an element
 Heads = dict[tuple[int, int], Knowledge]  # by thread and scope: a later head includes the earlier ones
 
 
-class Observed(NamedTuple):
+class Observers(NamedTuple):
     """The threads that have observed a write, with their clocks at that time."""
 
     record: int
-    by: dict[int, int]
+    clocks: dict[int, int]
 
 
 class Patterns:
@@ -34,14 +34,14 @@ class Patterns:
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
         self.active = False  # has any thread released?
-        self.observed: dict[Location, Observed] = {}
+        self.observed: dict[Location, Observers] = {}
         self._published: dict[Location, tuple[int, Heads]] = {}
         self._fenced: dict[int, Heads] = defaultdict(dict)
         self._released: dict[tuple[int, Location], Heads] = defaultdict(dict)
         self._pending: dict[int, Heads] = defaultdict(dict)
         self._pending_at: dict[tuple[int, Location], Heads] = defaultdict(dict)
 
-    def take_in(self, thread: int, order: Order, scope: Scope) -> None:
+    def acquire_collected(self, thread: int, order: Order, scope: Scope) -> None:
         """An acquiring fence learns the heads that its thread has collected."""
         if order.acquires and thread in self._pending:
             self._take_in(thread, scope.rank, self._pending[thread])
@@ -53,7 +53,7 @@ class Patterns:
             self._fenced[thread][thread, scope.rank] = self.clocks.snapshot(np.array([thread]))
             self.clocks.tick(thread)
 
-    def told_by_fences(self, threads: Threads) -> Knowledge | None:
+    def fence_knowledge(self, threads: Threads) -> Knowledge | None:
         """The knowledge that threads pass on by a relaxed arrival in their CTA: that of their last releasing fence."""
         found: Knowledge | None = None
         for thread in threads.tolist():
@@ -108,8 +108,8 @@ class Patterns:
         """Record that a strong read observes a morally strong write."""
         found = self.observed.get(location)
         if found is None or found.record != record:
-            found = self.observed[location] = Observed(record, {})
-        found.by.setdefault(thread, int(self.clocks.now[thread]))
+            found = self.observed[location] = Observers(record, {})
+        found.clocks.setdefault(thread, int(self.clocks.now[thread]))
 
     def _take_in(self, thread: int, rank: int, heads: Heads) -> None:
         cta = self.clocks.home(thread)

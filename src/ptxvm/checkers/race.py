@@ -16,7 +16,7 @@ from ptxvm.algebra.memory_order import FenceKind, Order, ProxyFence, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.communication import Communication, elements
-from ptxvm.checkers.copy_agents import Agents, Begun
+from ptxvm.checkers.copy_agents import Agents, PendingCopies
 from ptxvm.checkers.grid_order import GridOrder
 from ptxvm.checkers.mbarrier_phases import Phases, phases
 from ptxvm.checkers.overflow_records import OverflowRecords
@@ -26,7 +26,7 @@ from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
 from ptxvm.checkers.strength import Sites
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Access, BarrierKey, Left, Offsets, Scene, Threads, Words
+from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
 
 PRIVATE = frozenset({"local", "param", "const"})
 ORDERING = "bar.warp.sync"
@@ -77,7 +77,7 @@ class RaceDetector:
         self._record_reads(shadow, cells, every, wide)
 
     def wrote(
-        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: Left | None = None
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: StoredValues | None = None
     ) -> None:
         """Threads have written."""
         if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
@@ -94,7 +94,7 @@ class RaceDetector:
         if self.sites.scope[site]:
             self.communication.publish(shadow, site, *elements(access, threads, offsets, records))
 
-    def _note_values(self, shadow: Shadow, cells: Cells, threads: Threads, left: Left | None) -> None:
+    def _note_values(self, shadow: Shadow, cells: Cells, threads: Threads, left: StoredValues | None) -> None:
         """Mark the cells in which unordered writes have stored different values."""
         last = shadow.wrote[cells]
         other = last != 0
@@ -108,7 +108,7 @@ class RaceDetector:
             return
         bits = left.bits.view(shadow.held.dtype).ravel()
         same = (shadow.held[cells] == bits) & self.sites.plain[self.packing.site_of(last)]
-        differ = other & (shadow.differ[cells] | ~same) | ~np.repeat(left.kept, len(cells) // len(left.kept))
+        differ = other & (shadow.differ[cells] | ~same) | ~np.repeat(left.own, len(cells) // len(left.own))
         shadow.held[cells], shadow.differ[cells] = bits, False
         shadow.differ[cells[differ]] = True
 
@@ -158,7 +158,9 @@ class RaceDetector:
             self._compare(shadow, site, cells, shadow.wrote[cells], wide)
             self._record_reads(shadow, cells, every, wide)
         agents.begun.append(
-            Begun(shadow, access, site, operation == "write", threads, offsets, records, agents.groups[kind][threads], kind)
+            PendingCopies(
+                shadow, access, site, operation == "write", threads, offsets, records, agents.groups[kind][threads], kind
+            )
         )
 
     def _compare_proxies(self, shadow: Shadow, site: int, cells: Cells, threads: Threads) -> None:
@@ -177,7 +179,7 @@ class RaceDetector:
         """Threads have waited for copies; from now on the copies count as their own accesses."""
         self.agents.awaited(threads, left, kind, self._settle, reading=reading)
 
-    def _settle(self, begun: Begun) -> None:
+    def _settle(self, begun: PendingCopies) -> None:
         """Make the records of ended copies records of their threads."""
         shadow = begun.shadow
         mine = self.packing.record(begun.site, self.clocks.now[begun.threads], begun.threads)
@@ -207,18 +209,18 @@ class RaceDetector:
             mine = np.flatnonzero(offsets == offset)
             location = (shadow.number, offset)
             for part, over in phases((words[0][mine], words[1][mine])):
-                self.phases.tell(location, self._told(access, threads[mine[part]]))
+                self.phases.arrive(location, self._with_mbarrier(access, threads[mine[part]]))
                 if over:
-                    self.phases.turn(location)
+                    self.phases.complete(location)
 
-    def _told(self, access: Access, threads: Threads) -> Knowledge | None:
+    def _with_mbarrier(self, access: Access, threads: Threads) -> Knowledge | None:
         """The knowledge that arrivals pass on: that of the threads, or the end of their copies."""
         if access.attributes.get("asynchronous"):
-            return self.agents.told(threads)
+            return self.agents.signalled(threads)
         if access.attributes["mbarrier"] not in ("arrive", "drop"):
             return None
         if access.attributes["order"] is Order.RELAXED:
-            return self.patterns.told_by_fences(threads)
+            return self.patterns.fence_knowledge(threads)
         told = self.clocks.snapshot(threads)
         self.clocks.tick(threads)
         return told
@@ -340,7 +342,7 @@ class RaceDetector:
         found = self.patterns.observed.get((shadow.number, int(cell) << shadow.shift & -size))
         if found is None or found.record != record:
             return False
-        return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.by.items())
+        return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.clocks.items())
 
     def _compare_further(
         self, shadow: Shadow, overflow: OverflowRecords, site: int, cells: Cells, threads: Threads, *, writing: bool = False
@@ -420,7 +422,7 @@ class RaceDetector:
 
     # ── barriers ────────────────────────────────────────────────────────────────────────
 
-    def met(self, first: int, ctas: int) -> None:
+    def ctas_synchronized(self, first: int, ctas: int) -> None:
         """All threads of some CTAs have met; `first` is the first of these threads."""
         self.clocks.meet_ctas(first, ctas)
 
@@ -441,13 +443,13 @@ class RaceDetector:
         else:
             self.clocks.meet(threads, more)
 
-    def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """`bar.warp.sync` orders the accesses of its lanes; the other collectives do not (PTX 9.7.13.2)."""
         if mnemonic == ORDERING:
             for threads in groups:
                 self.clocks.meet(threads)
 
-    def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
         """The same for all warps of some CTAs."""
         if mnemonic == ORDERING:
             self.clocks.meet_warps(first, ctas)

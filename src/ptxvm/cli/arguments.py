@@ -145,7 +145,7 @@ def described(values: NDArray[Any]) -> str:
     return f"{names.get(values.dtype, values.dtype.name)}[{','.join(map(str, values.shape))}]"
 
 
-def glimpse(values: NDArray[Any], columns: int = 24) -> str:
+def preview(values: NDArray[Any], columns: int = 24) -> str:
     """The first values and the last one, as many as fit."""
     flat = values.reshape(-1)
     every = [text(x) for x in (flat if flat.size <= 8 else [*flat[:6], flat[-1]])]

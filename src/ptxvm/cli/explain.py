@@ -302,7 +302,7 @@ def print_truth_table(table: int) -> None:
 def print_bytes(reading: Reading, control: int, given: Mapping[str, int]) -> None:
     """Where each byte of the result comes from, the highest first."""
     out, operands = console(), reading.bound.operands
-    picked = permutation.picks(control, reading.decoded.mode)[::-1]
+    picked = permutation.byte_selections(control, reading.decoded.mode)[::-1]
     texts = {name: print_operand(operands[name]) for name in "ab"}
     bits = {name: constants_of(reading).get(name, given.get(texts[name])) for name in "ab"}
     rows: Rows = [

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ptxvm.cli.standard_streams import OutputLost, complain
+from ptxvm.cli.standard_streams import OutputLost, write_error
 from ptxvm.diagnostics import Diagnostic, Severity, Span, render, summary
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, Unsupported
 from ptxvm.syntax.source import Source
@@ -34,18 +34,18 @@ def report(wrong: Exception, words: Sequence[str], *, traceback: bool = False) -
         return say(f"{command}: {one_line(str(wrong))}", WRONG_CALL)
     if format_message := getattr(wrong, "format_message", None):  # the command line library's
         known = command if type(wrong).__name__ != "UsageError" else "ptxvm"
-        return say(f"{known}: {tidy(format_message())}; see '{known} --help'", WRONG_CALL)
+        return say(f"{known}: {normalised(format_message())}; see '{known} --help'", WRONG_CALL)
     if isinstance(wrong, OutputLost):
         return FINDINGS if wrong.quiet else say(f"{command}: {wrong}", WRONG_CALL)
     if isinstance(wrong, InFile):
-        complain(rendered(wrong.source, wrong.cause))
+        write_error(rendered(wrong.source, wrong.cause))
         return FINDINGS
     if isinstance(wrong, Unsupported):
         return say(f"{command}: {one_line(str(wrong))}", FINDINGS)
     if traceback:
         import traceback as tracebacks
 
-        complain("".join(tracebacks.format_exception(wrong)))
+        write_error("".join(tracebacks.format_exception(wrong)))
     how = "" if traceback else "; PTXVM_TRACEBACK=1 shows where"
     kind = type(wrong).__name__
     said = one_line(str(wrong)) if kind == "Crash" else f"{kind}: {one_line(str(wrong))}".rstrip(": ")
@@ -56,7 +56,7 @@ def say(line: str, code: int) -> int:
     """One line on stderr; gives the exit code back."""
     with suppress(OutputLost):
         sys.stdout.flush()
-    complain(f"{line}\n")
+    write_error(f"{line}\n")
     return code
 
 
@@ -65,7 +65,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def tidy(message: str) -> str:
+def normalised(message: str) -> str:
     """A message of the command line library in our way: no full stop, no capital."""
     message = one_line(message).removesuffix(".")
     return message[:1].lower() + message[1:]

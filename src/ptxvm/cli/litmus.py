@@ -15,7 +15,7 @@ from ptxvm.diagnostics.errors import Fault, InvalidPTX
 from ptxvm.litmus import State, machines, observe, read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
 from ptxvm.model.conditions import CannotSolve, place_of
-from ptxvm.model.deadline import OutOfTime, patience
+from ptxvm.model.deadline import OutOfTime, time_limit
 from ptxvm.model.graph import svg
 from ptxvm.model.judge import SOLVERS, SolverMissing
 from ptxvm.model.report import report, shown as states
@@ -44,7 +44,7 @@ def litmus(
     if solver not in SOLVERS:
         raise WrongCall(f"--solver is {', '.join(SOLVERS[:-1])} or {SOLVERS[-1]}, not '{solver}'")
     for name, test in [(file, test) for file in files for test in tests_of(file)]:
-        with patience(limit):
+        with time_limit(limit):
             judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
         shown = seen(judgement, name, runs) if runs else None
         if form == "json":
@@ -70,14 +70,14 @@ def judged(file: str, test: Test, model: str, solver: str, *, witnesses: bool) -
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedOutcomes:
     """What so many runs of the interpreter showed, part by part of the outcomes that they can tell apart."""
 
     runs: int
     times: Mapping[State | None, int]
     """Of each final state, and of not coming to an end."""
     allowed: frozenset[State]
-    untold: str = ""
+    not_expressible: str = ""
     """Why no kernel can say the test."""
 
     @property
@@ -88,8 +88,8 @@ class Seen:
     def lines(self) -> Iterator[str]:
         """A table."""
         yield ""
-        if self.untold:
-            yield f"  no kernel can say this test: {self.untold}"
+        if self.not_expressible:
+            yield f"  no kernel can say this test: {self.not_expressible}"
             return
         yield f"  seen in {self.runs} runs of the interpreter"
         for state, times in self.sorted:
@@ -100,8 +100,8 @@ class Seen:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; the state of a run that does not end is null."""
-        if self.untold:
-            return {"runs": 0, "untold": self.untold}
+        if self.not_expressible:
+            return {"runs": 0, "untold": self.not_expressible}
         unseen = [(state, 0) for state in sorted(self.allowed - self.times.keys())]
         return {
             "runs": self.runs,
@@ -116,19 +116,19 @@ class Seen:
         }
 
 
-def seen(judgement: Judgement, file: str, runs: int) -> Seen:
+def seen(judgement: Judgement, file: str, runs: int) -> ObservedOutcomes:
     """Run the interpreter in so many random schedules."""
     try:
         shown = observe(machines(judgement.test, file), runs)
     except Untranslatable as why:
-        return Seen(runs, {}, frozenset(), str(why))
+        return ObservedOutcomes(runs, {}, frozenset(), str(why))
     known = {name for state in shown if state is not None for name, _ in state}
     allowed = frozenset(tuple(pair for pair in state if pair[0] in known) for state in judgement.outcomes)
     named = {name for state in allowed for name, _ in state}
     counts = Counter[State | None]()
     for state, times in shown.items():
         counts[None if state is None else tuple(pair for pair in state if pair[0] in named)] += times
-    return Seen(runs, counts, allowed)
+    return ObservedOutcomes(runs, counts, allowed)
 
 
 def tests_of(file: str) -> list[Test]:

@@ -212,7 +212,7 @@ def print_arrays(kernel: ptxvm.Kernel, args: Sequence[Any]) -> None:
                     str(number),
                     short_name(kernel, number),
                     arguments.described(value),
-                    arguments.glimpse(value),
+                    arguments.preview(value),
                     *arguments.statistics(value),
                 )
             )

@@ -69,7 +69,7 @@ def watched() -> Iterator[None]:
         yield
 
 
-def complain(text: str) -> None:
+def write_error(text: str) -> None:
     """Write on stderr; where that cannot be done, the exit code has to do."""
     with suppress(OutputLost):
         sys.stderr.write(text)

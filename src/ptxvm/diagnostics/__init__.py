@@ -10,7 +10,7 @@ from ptxvm.diagnostics.codes import all_codes, explain, register, register_looku
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity, Span
 from ptxvm.diagnostics.kinds import KINDS
 from ptxvm.diagnostics.render import FORMATS, render, summary
-from ptxvm.diagnostics.suggest import closest, did_you_mean, listed, slips
+from ptxvm.diagnostics.suggest import closest, did_you_mean, edit_distance, listed
 
 __all__ = [
     "FORMATS",
@@ -22,11 +22,11 @@ __all__ = [
     "all_codes",
     "closest",
     "did_you_mean",
+    "edit_distance",
     "explain",
     "listed",
     "register",
     "register_lookup",
     "render",
-    "slips",
     "summary",
 ]

@@ -8,7 +8,7 @@ _LONGEST = 64
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """The known word that is fewest slips of the keyboard away from `word`; empty where none is near.
+    """The known word that is the smallest edit distance from `word`; empty where none is near.
 
     A slip leaves out, adds or changes a character, or swaps two; there may be one for every three characters.
     Of two as near, the one with the same letters is meant.
@@ -22,7 +22,7 @@ def closest(word: str, known: Iterable[str]) -> str:
         other = candidate.lower()
         if abs(len(other) - len(word)) > limit or len(letters.symmetric_difference(other)) > 2 * limit:
             continue
-        rank = _slips(folded, other), letters != set(other), other[0] != folded[0]
+        rank = _edit_distance(folded, other), letters != set(other), other[0] != folded[0]
         if rank < fewest:
             best, fewest = candidate, rank
     return best
@@ -34,7 +34,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean `{guess}`?" if guess else ""
 
 
-def _slips(one: str, other: str) -> int:
+def _edit_distance(one: str, other: str) -> int:
     """The distance of Damerau and Levenshtein, where a swapped pair is not changed again."""
     before: list[int] = []
     last = list(range(len(other) + 1))
@@ -49,9 +49,9 @@ def _slips(one: str, other: str) -> int:
     return last[-1]
 
 
-def slips(one: str, other: str) -> int:
-    """How many slips of the keyboard lie between two words, in either case of their letters."""
-    return _slips(one.lower(), other.lower())
+def edit_distance(one: str, other: str) -> int:
+    """The edit distance of two words, in either case of their letters; a transposition counts once."""
+    return _edit_distance(one.lower(), other.lower())
 
 
 def listed(words: Sequence[str], last: str = "or") -> str:

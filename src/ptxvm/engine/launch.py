@@ -66,7 +66,7 @@ def _launch(
             counters = engine.launch(kernel, shape, bank.start, options, limits=limits, given=packed.allocations)
         seconds = time.perf_counter() - began
     finally:
-        hand_over(args)
+        mark_written(args)
         if bank is not None:
             memory.take_back(bank)
         packed.release()
@@ -107,7 +107,7 @@ def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) ->
     return LaunchResult(shape.grid, shape.block, schedules=watch.schedules, findings=watch.watcher.findings)
 
 
-def hand_over(args: Sequence[Any]) -> None:
+def mark_written(args: Sequence[Any]) -> None:
     """Mark the device arrays of the arguments, and the sources of all surfaces, as written."""
     for each in args:
         if isinstance(each, DeviceArray):

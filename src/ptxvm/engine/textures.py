@@ -10,10 +10,10 @@ from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.machine import texture_unit
 from ptxvm.machine.texture_sampling import Fetch
-from ptxvm.machine.texture_surface import Place
+from ptxvm.machine.texture_surface import SurfaceAccess
 
 
-def alone(value: Value | None) -> list[Value] | None:
+def as_list(value: Value | None) -> list[Value] | None:
     """A scalar operand as a list for the texture unit; None where the instruction does not have it."""
     return None if value is None else [value]
 
@@ -35,8 +35,8 @@ class Textures:
         first, second = how.get("gradients") or (None, None)
         texel = self.ask(
             texture_unit.LookUp(what), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
-            offset=how.get("offset"), sampler=alone(how.get("sampler")), lod=alone(how.get("lod")),
-            compare=alone(how.get("compare")),
+            offset=how.get("offset"), sampler=as_list(how.get("sampler")), lod=as_list(how.get("lod")),
+            compare=as_list(how.get("compare")),
         )  # fmt: skip
         return texel, Value(self.alg, pred, self.alg.const(pred, x=True))
 
@@ -53,7 +53,7 @@ class Textures:
         self, geometry: str, type: Type, count: int, handle: Value, coordinates: Sequence[Value], *, clamp: str
     ) -> list[Value]:
         """A gather from a surface."""
-        work = texture_unit.load(Place(geometry, clamp, type, count))
+        work = texture_unit.load(SurfaceAccess(geometry, clamp, type, count))
         found = self.ask(work, [type.as_unsigned] * count, handle=[handle], coordinates=coordinates)
         return [value.view(type) for value in found]
 
@@ -62,7 +62,7 @@ class Textures:
         clamp: str, formatted: bool = False,
     ) -> None:  # fmt: skip
         """A scatter to a surface."""
-        work = texture_unit.store(Place(geometry, clamp, type, len(values), formatted))
+        work = texture_unit.store(SurfaceAccess(geometry, clamp, type, len(values), formatted))
         self.ask(work, [], handle=[handle], coordinates=coordinates, values=values)
 
     def reduce(
@@ -70,5 +70,5 @@ class Textures:
         clamp: str, formatted: bool = False,
     ) -> None:  # fmt: skip
         """An update of a surface."""
-        work = texture_unit.reduce(operation, Place(geometry, clamp, type, 1, formatted))
+        work = texture_unit.reduce(operation, SurfaceAccess(geometry, clamp, type, 1, formatted))
         self.ask(work, [], handle=[handle], coordinates=coordinates, values=[value])

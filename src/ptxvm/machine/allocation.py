@@ -96,7 +96,7 @@ class Allocation:
     @property
     def lasting(self) -> Bytes:
         """The bytes of the allocation, which stay alive as long as the array, even after the allocation is released."""
-        return np.asarray(Held(self.start, self.size, tuple(self.owners)))
+        return np.asarray(ByteArray(self.start, self.size, tuple(self.owners)))
 
     def view(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
         """The memory from `origin` on as elements, or as rows of `count` elements."""
@@ -124,7 +124,7 @@ class Allocation:
         return f"{self.name or 'an allocation'} ({', '.join(filter(None, [plural(self.size), self.detail]))})"
 
 
-class Held:
+class ByteArray:
     """Bytes at an address, and the objects that keep them alive; NumPy makes an array of it."""
 
     def __init__(self, start: int, size: int, owners: tuple[Any, ...]) -> None:

@@ -44,18 +44,18 @@ WARNINGS = frozenset({EQUAL_VALUES, ENDED_BEFORE, UNDEFINED_LANE})
 """The codes of findings that may be meant."""
 
 
-class Left(NamedTuple):
+class StoredValues(NamedTuple):
     """The values in memory after a store: the bits of each element, a row for each thread, and whether they are that thread's.
 
     They are another thread's where several threads store to one address in one step.
     """
 
     bits: npt.NDArray[np.unsignedinteger[Any]]
-    kept: Flags
+    own: Flags
 
-    def of(self, position: Positions) -> Left:
+    def of(self, position: Positions) -> StoredValues:
         """The values of some of the threads."""
-        return Left(self.bits[position], self.kept[position])
+        return StoredValues(self.bits[position], self.own[position])
 
 
 class Access(Protocol):
@@ -303,7 +303,7 @@ class Watcher(Protocol):
     def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
         """Bytes from some offsets on become set or unset: a row for each byte says whether it is `missing`."""
 
-    def given(self, source: Allocation, target: Allocation) -> None:
+    def parameters_passed(self, source: Allocation, target: Allocation) -> None:
         """A child grid starts with a copy of its parent's buffer as parameters."""
 
     def launched(self, fresh: Collection[Allocation]) -> None:
@@ -316,7 +316,7 @@ class Watcher(Protocol):
         """Threads have read."""
 
     def wrote(
-        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: Left | None = None
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: StoredValues | None = None
     ) -> None:
         """Threads have written; `left` is the contents of memory now, where the watcher follows values."""
 
@@ -349,7 +349,7 @@ class Watcher(Protocol):
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
 
-    def met(self, first: int, ctas: int) -> None:
+    def ctas_synchronized(self, first: int, ctas: int) -> None:
         """All threads of `ctas` CTAs, from thread `first` on, have met at a barrier."""
 
     def arrived(self, key: BarrierKey, threads: Threads) -> None:
@@ -370,10 +370,10 @@ class Watcher(Protocol):
     def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier of a CTA releases its threads, grouped by the instruction at which they wait."""
 
-    def warps_met(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, group by group."""
 
-    def all_warps_met(self, mnemonic: str, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
         """All lanes of `ctas` CTAs, from thread `first` on, have met, warp by warp."""
 
     def ended(self, allocation: Allocation) -> None:

@@ -24,7 +24,7 @@ ReadString = Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FormatPart:
     """A part of a format: literal text, or a conversion."""
 
     text: str
@@ -44,22 +44,22 @@ class Piece:
         return [*stars, 8 if wide else 4]
 
 
-def parse(text: str) -> list[Piece]:
+def parse(text: str) -> list[FormatPart]:
     """The pieces of a format; an invalid conversion stays as text."""
-    pieces: list[Piece] = []
+    pieces: list[FormatPart] = []
     at = 0
     for found in SPECIFIER.finditer(text):
-        pieces.append(Piece(text[at : found.start()]))
+        pieces.append(FormatPart(text[at : found.start()]))
         at = found.end()
         if found["conversion"] in INTEGERS + FLOATS + WORDS:
             width, length = found["width"] or "", found["length"] or ""
-            pieces.append(Piece(found[0], found["conversion"], found["flags"], width, found["precision"], length))
+            pieces.append(FormatPart(found[0], found["conversion"], found["flags"], width, found["precision"], length))
         else:
-            pieces.append(Piece("%" if found[0] == "%%" else found[0]))
-    return [*pieces, Piece(text[at:])]
+            pieces.append(FormatPart("%" if found[0] == "%%" else found[0]))
+    return [*pieces, FormatPart(text[at:])]
 
 
-def layout(pieces: list[Piece]) -> list[tuple[int, int]]:
+def layout(pieces: list[FormatPart]) -> list[tuple[int, int]]:
     """Offset and size of every argument in the buffer: 4 or 8 bytes, at a multiple of its size."""
     places, at = [], 0
     for size in (size for piece in pieces for size in piece.sizes):
@@ -69,12 +69,12 @@ def layout(pieces: list[Piece]) -> list[tuple[int, int]]:
     return places
 
 
-def render(pieces: list[Piece], arguments: Iterator[int], read_string: ReadString) -> str:
+def render(pieces: list[FormatPart], arguments: Iterator[int], read_string: ReadString) -> str:
     """The text, from the bits of the arguments."""
     return "".join(_convert(piece, arguments, read_string) if piece.conversion else piece.text for piece in pieces)
 
 
-def _convert(piece: Piece, arguments: Iterator[int], read_string: ReadString) -> str:
+def _convert(piece: FormatPart, arguments: Iterator[int], read_string: ReadString) -> str:
     """A conversion as text; a conversion that would be too long stays as it is written."""
     flags = piece.flags
     width = _number(piece.width, arguments)

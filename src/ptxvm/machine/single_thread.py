@@ -18,7 +18,7 @@ from ptxvm.machine.launch import LaunchShape
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class ThreadAccess:
     """An access of one thread: consecutive elements of `size` bytes, from a byte of memory on.
 
     A packed type has `parts` scalars in each element (PTX 8.2.5).  `offset` counts as in `machine.events`.
@@ -46,7 +46,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Rendezvous:
     """A barrier or collective at which some threads of a CTA meet; threads have their numbers in the CTA.
 
     `name` says what it is (`bar` is a barrier of the CTA), `number` which of these, `threads` how many a barrier waits for.
@@ -72,43 +72,43 @@ class Script(Protocol):
         `standing` says before they run all on which depends what the thread will do from here on.
         """
 
-    def hands_on(self, source: Holder | None, target: Holder) -> None:
+    def passes(self, source: Holder | None, target: Holder) -> None:
         """A call passes an argument or a result from one holder to another; None is a constant."""
 
-    def goes_back(self) -> None:
+    def jumps_back(self) -> None:
         """The thread jumps back; raises `Enough` to stop following it."""
 
-    def reads(self, touch: Touch) -> Sequence[int] | None:
+    def reads(self, touch: ThreadAccess) -> Sequence[int] | None:
         """The bits of each element; None for the contents of memory."""
         ...
 
-    def writes(self, touch: Touch, values: Sequence[int]) -> None:
+    def writes(self, touch: ThreadAccess, values: Sequence[int]) -> None:
         """The thread writes the bits of each element."""
 
-    def updates(self, touch: Touch, modify: Callable[[int], int], compared: int | None) -> int:
+    def updates(self, touch: ThreadAccess, modify: Callable[[int], int], compared: int | None) -> int:
         """The old bits of an atomic; `modify` gives the new ones, and `compared` is what a `cas` compares with."""
         ...
 
     def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
         """The thread executes a fence."""
 
-    def meets(self, meeting: Meeting) -> None:
+    def synchronizes(self, meeting: Rendezvous) -> None:
         """The thread waits for others, and has gone on."""
 
-    def arrives(self, meeting: Meeting) -> None:
+    def arrives(self, meeting: Rendezvous) -> None:
         """The thread arrives at a barrier of its CTA without waiting."""
 
-    def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
+    def exchanges(self, meeting: Rendezvous, given: Payload) -> Mapping[int, Payload]:
         """The thread meets the members and gives them values; returns the values of the others."""
         ...
 
     def learns(self, thread: int) -> None:
         """The last instruction has used a value of that thread."""
 
-    def finds_over(self, order: Order, scope: Scope) -> None:
+    def observes_phase(self, order: Order, scope: Scope) -> None:
         """The last read has found a phase of an mbarrier over."""
 
-    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
+    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess) -> None:
         """An asynchronous copy begins: of bytes that the script chooses or memory holds, then of zeros."""
 
     def groups(self, kind: str) -> None:
@@ -117,11 +117,11 @@ class Script(Protocol):
     def awaits(self, kind: str, left: int, *, reading: bool) -> None:
         """The thread has waited until at most so many groups are left, or still have to read their sources."""
 
-    def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+    def signals(self, touch: ThreadAccess, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
         """An atomic on an mbarrier follows the copies of a kind so far, or only the last copy."""
 
 
-class Enough(Exception):  # noqa: N818 - nothing is wrong
+class StopThread(Exception):  # noqa: N818 - nothing is wrong
     """A script stops following a thread."""
 
 
@@ -136,4 +136,4 @@ class Stage(Protocol):
         ...
 
 
-__all__ = ["Enough", "Holder", "Meeting", "Payload", "Script", "Stage", "Touch"]
+__all__ = ["Holder", "Payload", "Rendezvous", "Script", "Stage", "StopThread", "ThreadAccess"]

@@ -49,7 +49,7 @@ class Point:
 
 
 @dataclass(slots=True)
-class Reached:
+class AccessedTexels:
     """Elements of a level that lanes read: slices, rows and columns."""
 
     level: Level
@@ -67,7 +67,7 @@ def fetch(
     gradients: tuple[Sequence[Array], Sequence[Array]] | None = None,
     offset: Sequence[Array] | None = None,
     compare: Array | None = None,
-    reached: list[Reached] | None = None,
+    reached: list[AccessedTexels] | None = None,
 ) -> Array:
     """Four components for each lane, as u32: integers, or the bits of f32; `reached` gets the elements that they depend on.
 
@@ -154,7 +154,7 @@ class Reader:
     point: Point
     steps: Sequence[Array]
     compare: Array | None
-    reached: list[Reached] | None
+    reached: list[AccessedTexels] | None
 
     def at_level(self, lod: Array) -> Array:
         """The four components at levels of detail: at the nearest level, or between two."""
@@ -235,7 +235,7 @@ class Reader:
         place = (z if slices is None else slices, y, x)
         if self.reached is not None:
             some = np.flatnonzero(~outside if counts is None else ~outside & counts)
-            self.reached.append(Reached(level, lanes[some], (place[0][some], y[some], x[some])))
+            self.reached.append(AccessedTexels(level, lanes[some], (place[0][some], y[some], x[some])))
         found = level.texels[place]
         components = [*self.numbers(found), *self.missing(found.shape[1], len(lanes))]
         result = np.stack(components).astype(np.float64)

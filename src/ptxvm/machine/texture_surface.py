@@ -23,7 +23,7 @@ OPERATIONS: dict[str, np.ufunc] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class SurfaceAccess:
     """The geometry of an access, what happens outside, and the number and type of its elements."""
 
     geometry: str
@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Spots:
+class SurfaceCoordinates:
     """Where lanes access a surface: slice, row and column, and which lanes are inside."""
 
     z: Array
@@ -48,7 +48,7 @@ class Spots:
     inside: Array
 
 
-def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots:
+def spots(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array]) -> SurfaceCoordinates:
     """The positions of lanes; columns are bytes, or elements where the access is formatted."""
     given = [c.view(np.int32).astype(np.int64) for c in coordinates]
     layer = np.zeros(len(given[0]), np.int64)
@@ -64,7 +64,7 @@ def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots
     if not place.formatted:
         _aligned(place, x)
         last = width * surface.image.channels * surface.array.itemsize - place.bytes
-    found = Spots(z, y, x, np.ones(len(x), np.bool_))
+    found = SurfaceCoordinates(z, y, x, np.ones(len(x), np.bool_))
     for axis, most in (("x", last), ("y", height - 1), ("z", slices - 1)):
         at = getattr(found, axis)
         found.inside &= (at >= 0) & (at <= most)
@@ -84,7 +84,7 @@ def spots(place: Place, surface: Surface, coordinates: Sequence[Array]) -> Spots
 
 
 @dataclass(slots=True)
-class Touched:
+class AccessedBytes:
     """The accessed bytes of an image: lanes, the address of each, the bytes of an element, and the number of elements."""
 
     array: Array  # the memory that they are in
@@ -94,7 +94,7 @@ class Touched:
     count: int
 
 
-def touched(place: Place, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Touched:
+def touched(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> AccessedBytes:
     """The accessed bytes of the lanes that are inside of the surface, or are clamped to it."""
     at = spots(place, surface, coordinates)
     if writing:
@@ -105,11 +105,11 @@ def touched(place: Place, surface: Surface, coordinates: Sequence[Array], *, wri
     row = (at.z[lanes] * height + at.y[lanes]) * (width * texel)
     addresses = address_of(surface.array) + row + at.x[lanes] * (texel if place.formatted else 1)
     if place.formatted:
-        return Touched(surface.array, lanes, addresses, surface.array.itemsize, min(place.count, surface.image.channels))
-    return Touched(surface.array, lanes, addresses, place.type.bytes, place.count)
+        return AccessedBytes(surface.array, lanes, addresses, surface.array.itemsize, min(place.count, surface.image.channels))
+    return AccessedBytes(surface.array, lanes, addresses, place.type.bytes, place.count)
 
 
-def fitting(place: Place, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Array:
+def fitting(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Array:
     """Which lanes can access a surface, tested one by one?"""
     good = np.zeros(len(coordinates[0]), np.bool_)
     for lane in range(len(good)):
@@ -127,7 +127,7 @@ def check_writable(surface: Surface) -> None:
         raise AccessFault("read-only", f"{surface!r} is a read-only array")
 
 
-def _aligned(place: Place, x: Array) -> None:
+def _aligned(place: SurfaceAccess, x: Array) -> None:
     wrong = x % place.bytes != 0
     if wrong.any():
         lane = int(np.argmax(wrong))
@@ -139,7 +139,7 @@ def _aligned(place: Place, x: Array) -> None:
         )
 
 
-def load(place: Place, surface: Surface, coordinates: Sequence[Array]) -> list[Array]:
+def load(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array]) -> list[Array]:
     """The elements, as unsigned integers of their size."""
     at = spots(place, surface, coordinates)
     columns = at.x[:, None] + np.arange(place.bytes)
@@ -150,7 +150,7 @@ def load(place: Place, surface: Surface, coordinates: Sequence[Array]) -> list[A
     return [np.ascontiguousarray(values[:, n]) for n in range(place.count)]
 
 
-def store(place: Place, surface: Surface, coordinates: Sequence[Array], values: Sequence[Array]) -> None:
+def store(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], values: Sequence[Array]) -> None:
     """Write elements; where lanes have one address, the last lane's value stays."""
     at = spots(place, surface, coordinates)
     lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
@@ -175,7 +175,7 @@ def converted(value: Array, dtype: np.dtype[Any]) -> Array:
     return np.clip(whole, info.min, info.max).astype(dtype)
 
 
-def reduce(operation: str, place: Place, surface: Surface, coordinates: Sequence[Array], value: Array) -> None:
+def reduce(operation: str, place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], value: Array) -> None:
     """Apply an operation to the elements, lane after lane."""
     check_writable(surface)
     at = spots(place, surface, coordinates)

@@ -18,8 +18,8 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.opaque import Opaque, find, is_a
 from ptxvm.machine.texture import Array, Sampler, Sampling, Surface, Texture, query_sampling
-from ptxvm.machine.texture_sampling import Fetch, Reached, fetch
-from ptxvm.machine.texture_surface import Place, Touched
+from ptxvm.machine.texture_sampling import AccessedTexels, Fetch, fetch
+from ptxvm.machine.texture_surface import AccessedBytes, SurfaceAccess
 
 Operands = Mapping[str, Sequence[Array]]
 Work = Callable[[Memory, Operands], list[Array]]
@@ -31,7 +31,7 @@ class OnSurface:
     """An instruction on a surface: it reads, writes or updates (`atomic`) elements."""
 
     operation: str
-    place: Place
+    access: SurfaceAccess
     work: Work
     proxy = "surface"
 
@@ -39,13 +39,13 @@ class OnSurface:
         """Execute it."""
         return self.work(memory, operands)
 
-    def touched(self, memory: Memory, operands: Operands) -> Iterator[Touched]:
+    def touched(self, memory: Memory, operands: Operands) -> Iterator[AccessedBytes]:
         """The bytes that lanes access, surface by surface; a fault where some cannot."""
         writing = self.operation != "read"
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    found = texture_surface.touched(self.place, surface, given["coordinates"], writing=writing)
+                    found = texture_surface.touched(self.access, surface, given["coordinates"], writing=writing)
                 yield replace(found, lanes=lanes[found.lanes])
 
     def good(self, memory: Memory, operands: Operands) -> Array:
@@ -53,7 +53,7 @@ class OnSurface:
         surface, writing = find(memory, int(operands["handle"][0][0]), "surfref"), self.operation != "read"
         if not isinstance(surface, Surface):
             return np.zeros(len(operands["handle"][0]), np.bool_)
-        return texture_surface.fitting(self.place, surface, operands["coordinates"], writing=writing)
+        return texture_surface.fitting(self.access, surface, operands["coordinates"], writing=writing)
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class LookUp:
                     result[:, lanes] = one_texture(self.what, memory, texture, given)
         return list(result)
 
-    def touched(self, memory: Memory, operands: Operands) -> Iterator[Touched]:
+    def touched(self, memory: Memory, operands: Operands) -> Iterator[AccessedBytes]:
         """The bytes of the elements that results depend on; a fault where a lane cannot look up anything."""
         for texture, lanes, given in groups(memory, operands, "texref"):
             if isinstance(texture, Texture):
-                reached: list[Reached] = []
+                reached: list[AccessedTexels] = []
                 with among(lanes):
                     one_texture(self.what, memory, texture, given, reached)
                 for each in reached:
@@ -86,7 +86,7 @@ class LookUp:
                     places: Array = address_of(texels) + z * slice + y * row + x * column
                     together = texels.shape[3] if step == size else 1
                     for channel in range(0, texels.shape[3], together):
-                        yield Touched(texels, lanes[each.lanes], places + channel * step, size, together)
+                        yield AccessedBytes(texels, lanes[each.lanes], places + channel * step, size, together)
 
 
 Watched = LookUp | OnSurface
@@ -128,7 +128,7 @@ def among(lanes: Array) -> Iterator[None]:
 
 
 def one_texture(
-    what: Fetch, memory: Memory, texture: Texture, given: dict[str, list[Array]], reached: list[Reached] | None = None
+    what: Fetch, memory: Memory, texture: Texture, given: dict[str, list[Array]], reached: list[AccessedTexels] | None = None
 ) -> Array:
     """The look-up of lanes that share a texture; lanes may have samplers of their own."""
     samplers = given.pop("sampler", None)
@@ -139,11 +139,11 @@ def one_texture(
         lanes = np.flatnonzero(samplers[0] == number)
         with among(lanes):
             sampling = sampling_of(find(memory, int(number)))
-        mine: list[Reached] | None = None if reached is None else []
+        mine: list[AccessedTexels] | None = None if reached is None else []
         some = {name: [array[lanes] for array in arrays] for name, arrays in given.items()}
         result[:, lanes] = sampled(what, texture, sampling, some, mine)
         if reached is not None and mine is not None:
-            reached += [Reached(each.level, lanes[each.lanes], each.indexes) for each in mine]
+            reached += [AccessedTexels(each.level, lanes[each.lanes], each.indexes) for each in mine]
     return result
 
 
@@ -155,7 +155,11 @@ def sampling_of(opaque: Opaque) -> Sampling:
 
 
 def sampled(
-    what: Fetch, texture: Texture, sampling: Sampling, given: dict[str, list[Array]], reached: list[Reached] | None = None
+    what: Fetch,
+    texture: Texture,
+    sampling: Sampling,
+    given: dict[str, list[Array]],
+    reached: list[AccessedTexels] | None = None,
 ) -> Array:
     """The look-up with one texture and one sampler."""
     gradients = (given["dPdx"], given["dPdy"]) if "dPdx" in given else None
@@ -208,7 +212,7 @@ def tell_kind(kind: str) -> Work:
     return work
 
 
-def load(place: Place) -> OnSurface:
+def load(place: SurfaceAccess) -> OnSurface:
     """Load elements of a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
@@ -225,7 +229,7 @@ def load(place: Place) -> OnSurface:
     return OnSurface("read", place, work)
 
 
-def store(place: Place) -> OnSurface:
+def store(place: SurfaceAccess) -> OnSurface:
     """Write to a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
@@ -238,7 +242,7 @@ def store(place: Place) -> OnSurface:
     return OnSurface("write", place, work)
 
 
-def reduce(operation: str, place: Place) -> OnSurface:
+def reduce(operation: str, place: SurfaceAccess) -> OnSurface:
     """Apply an operation to elements of a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:

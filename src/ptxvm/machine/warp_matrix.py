@@ -38,7 +38,7 @@ def matrices(fragment: Fragment, registers: Registers) -> PerLane:
 def registers_of(fragment: Fragment, stack: PerLane) -> list[PerLane]:
     """The registers of the lanes that hold a stack of matrices of the bits of elements."""
     flat = stack.reshape(-1, fragment.matrices * fragment.shape[0] * fragment.shape[1])
-    lanes = np.ascontiguousarray(flat[:, whence(fragment)]).view(f"u{fragment.register // 8}")
+    lanes = np.ascontiguousarray(flat[:, element_positions(fragment)]).view(f"u{fragment.register // 8}")
     return [np.ascontiguousarray(lanes[..., n]).reshape(-1) for n in range(fragment.registers)]
 
 
@@ -63,7 +63,7 @@ def where(fragment: Fragment) -> PerLane:
 
 
 @cache
-def whence(fragment: Fragment) -> PerLane:
+def element_positions(fragment: Fragment) -> PerLane:
     """For each lane and position in its registers, the element of the warp's matrices."""
     rows, columns = fragment.shape
     table = np.empty((WARP, fragment.packed * fragment.registers), np.int64)

@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.machine.single_thread import Enough, Holder, Meeting, Payload, Script, Stage, Touch
+from ptxvm.machine.single_thread import Holder, Payload, Rendezvous, Script, Stage, StopThread, ThreadAccess
 from ptxvm.model.path_run import Locate
 from ptxvm.model.program import Thread
 
 TURNS = 10_000
 """The most backward jumps without a question; a loop that goes on longer does not end."""
 
-EFFECTS = {"writes", "meets", "arrives", "copies", "groups", "awaits", "tells"}
+EFFECTS = {"writes", "synchronizes", "arrives", "copies", "groups", "awaits", "signals"}
 """The calls that another thread can observe."""
 Answer = Hashable
 Answered: TypeAlias = Any
@@ -34,12 +34,12 @@ class Call:
     """One call on a script: the method and its arguments."""
 
     name: str
-    given: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
 
     def to(self, script: Script) -> Answered:
         """Make the call on a script."""
-        return getattr(script, self.name)(*self.given, **self.named)
+        return getattr(script, self.name)(*self.arguments, **self.named)
 
     @property
     def has_effect(self) -> bool:
@@ -50,41 +50,41 @@ class Call:
         """Does the call change memory or exchange values, given this answer?  A `cas` whose comparison fails does not."""
         if self.name != "updates":
             return self.name == "exchanges"
-        compared = self.given[2]
+        compared = self.arguments[2]
         return compared is None or compared == answer
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class AutomatonState:
     """A state of the automaton: the question at which the thread stops, or how it ended."""
 
     history: tuple[Answer, ...]
     question: Call | None = None
     registers: Mapping[str, int] = field(default_factory=dict)
     fault: Fault | None = None
-    circles: bool = False
+    loops_silently: bool = False
     """Does the thread loop without asking anything?"""
-    steps: dict[Answer, Step] = field(default_factory=dict)
+    steps: dict[Answer, Transition] = field(default_factory=dict)
 
 
 @dataclass(eq=False, frozen=True, slots=True)
-class Step:
+class Transition:
     """A transition: the calls that the thread makes before it reaches the next state."""
 
-    said: tuple[Call, ...]
-    to: Place
+    calls: tuple[Call, ...]
+    target: AutomatonState
 
 
 class Automaton:
     """The automaton of one thread of a stage."""
 
-    def __init__(self, stage: Stage, number: int, is_shared: Callable[[Touch], bool], keep: Sequence[str]) -> None:
+    def __init__(self, stage: Stage, number: int, is_shared: Callable[[ThreadAccess], bool], keep: Sequence[str]) -> None:
         self.stage, self.number, self.is_shared, self.keep = stage, number, is_shared, keep
-        self.places: dict[Hashable, Place] = {}
+        self.places: dict[Hashable, AutomatonState] = {}
         self.effort = 0
         self.first = self._run(())
 
-    def after(self, place: Place, answer: Answer) -> Step:
+    def after(self, place: AutomatonState, answer: Answer) -> Transition:
         """The transition for an answer."""
         if answer not in place.steps:
             place.steps[answer] = self._run((*place.history, answer))
@@ -96,17 +96,17 @@ class Automaton:
         Returns the final registers, or None if the path stops early.  A path stops when it returns to a state after reads
         alone: every outcome that is allowed with these reads is allowed without them.
         """
-        step, seen = self.first, set[Place]()
+        step, seen = self.first, set[AutomatonState]()
         try:
             while True:
-                for call in step.said:
+                for call in step.calls:
                     call.to(script)
-                place = step.to
+                place = step.target
                 if place.fault is not None:
                     raise place.fault
                 if place.question is None:
-                    return None if place.circles else place.registers
-                if any(call.has_effect for call in step.said):
+                    return None if place.loops_silently else place.registers
+                if any(call.has_effect for call in step.calls):
                     seen.clear()
                 if place in seen:
                     return None
@@ -115,30 +115,30 @@ class Automaton:
                 if place.question.changes(answer):
                     seen.clear()
                 step = self.after(place, answer)
-        except Enough:
+        except StopThread:
             return None
 
-    def _run(self, history: tuple[Answer, ...]) -> Step:
+    def _run(self, history: tuple[Answer, ...]) -> Transition:
         """Run the thread up to its first question without a recorded answer."""
         self.effort += 1 + len(history)
         recorder = Recorder(history, self.is_shared)
-        place = Place(history)
+        place = AutomatonState(history)
         try:
             registers = self.stage.run(self.number, recorder, self.keep)
         except Fault as fault:
             place.fault, registers = fault, {}
         if registers is not None:
             place.registers = registers
-            return Step(tuple(recorder.said), place)
-        place.question, place.circles = recorder.question, recorder.question is None
+            return Transition(tuple(recorder.calls), place)
+        place.question, place.loops_silently = recorder.question, recorder.question is None
         known = self.places.setdefault(recorder.stands(), place)
-        return Step(tuple(recorder.said), known)
+        return Transition(tuple(recorder.calls), known)
 
 
 def automata(stage: Stage, threads: Sequence[Thread], locate: Locate, keep: Mapping[str, Sequence[str]]) -> list[Automaton]:
     """One automaton for each thread of a stage; `keep` names the registers that each thread reports at its end."""
 
-    def is_shared(thread: Thread, touch: Touch) -> bool:
+    def is_shared(thread: Thread, touch: ThreadAccess) -> bool:
         return locate(touch, thread) is not None
 
     return [Automaton(stage, n, partial(is_shared, thread), keep.get(thread.name, ())) for n, thread in enumerate(threads)]
@@ -154,13 +154,13 @@ def answered(answer: Answered) -> Answer:
 class Recorder:
     """A script that replays recorded answers, records the calls after the last one, and stops at the first new question."""
 
-    def __init__(self, history: tuple[Answer, ...], is_shared: Callable[[Touch], bool]) -> None:
+    def __init__(self, history: tuple[Answer, ...], is_shared: Callable[[ThreadAccess], bool]) -> None:
         self.left, self.is_shared = list(history), is_shared
-        self.said: list[Call] = []
+        self.calls: list[Call] = []
         self.question: Call | None = None
         self.standing: Callable[[], Hashable] = lambda: None
         self.since: list[Answer] = []
-        self.turns = 0
+        self.repetitions = 0
 
     def stands(self) -> Hashable:
         """The state of the thread: does it ask nothing, where did its run of instructions begin, and the answers since then."""
@@ -169,31 +169,31 @@ class Recorder:
     def _ask(self, call: Call) -> Answered:
         if not self.left:
             self.question = call
-            raise Enough
+            raise StopThread
         answer = self.left.pop(0)
         self.since.append(answer)
-        self.said.clear()
-        self.turns = 0
+        self.calls.clear()
+        self.repetitions = 0
         return answer
 
-    def _say(self, name: str, *given: object, **named: object) -> None:
-        self.said.append(Call(name, given, named))
+    def _record(self, name: str, *given: object, **named: object) -> None:
+        self.calls.append(Call(name, given, named))
 
     # ── questions ───────────────────────────────────────────────────────────────────────
 
-    def reads(self, touch: Touch) -> Sequence[int] | None:
+    def reads(self, touch: ThreadAccess) -> Sequence[int] | None:
         """Ask for the values of memory that other threads may write; record other reads."""
         if self.is_shared(touch):
             found: Sequence[int] = self._ask(Call("reads", (touch,)))
             return found
-        self._say("reads", touch)
+        self._record("reads", touch)
         return None
 
-    def updates(self, touch: Touch, modify: Callable[[int], int], compared: int | None) -> int:
+    def updates(self, touch: ThreadAccess, modify: Callable[[int], int], compared: int | None) -> int:
         """Ask which value the atomic operation finds."""
         return int(self._ask(Call("updates", (touch, modify, compared))))
 
-    def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
+    def exchanges(self, meeting: Rendezvous, given: Payload) -> Mapping[int, Payload]:
         """Ask which values the other threads give."""
         return dict(self._ask(Call("exchanges", (meeting, given))))
 
@@ -203,55 +203,55 @@ class Recorder:
         """Record the call, and where this run of instructions begins."""
         self.standing = standing
         self.since.clear()
-        self._say("enters", code, depth, standing)
+        self._record("enters", code, depth, standing)
 
-    def goes_back(self) -> None:
+    def jumps_back(self) -> None:
         """Record a backward jump; stop the thread after `TURNS` of them without a question."""
-        self.turns += 1
-        if self.turns > TURNS:
-            raise Enough
-        self._say("goes_back")
+        self.repetitions += 1
+        if self.repetitions > TURNS:
+            raise StopThread
+        self._record("jumps_back")
 
-    def hands_on(self, source: Holder | None, target: Holder) -> None:
+    def passes(self, source: Holder | None, target: Holder) -> None:
         """Record that a call passes an argument or a result."""
-        self._say("hands_on", source, target)
+        self._record("passes", source, target)
 
-    def writes(self, touch: Touch, values: Sequence[int]) -> None:
+    def writes(self, touch: ThreadAccess, values: Sequence[int]) -> None:
         """Record a write."""
-        self._say("writes", touch, values)
+        self._record("writes", touch, values)
 
     def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
         """Record a fence."""
-        self._say("fences", bound, order, scope)
+        self._record("fences", bound, order, scope)
 
-    def meets(self, meeting: Meeting) -> None:
+    def synchronizes(self, meeting: Rendezvous) -> None:
         """Record that the thread waits at a barrier."""
-        self._say("meets", meeting)
+        self._record("synchronizes", meeting)
 
-    def arrives(self, meeting: Meeting) -> None:
+    def arrives(self, meeting: Rendezvous) -> None:
         """Record an arrival without a wait."""
-        self._say("arrives", meeting)
+        self._record("arrives", meeting)
 
     def learns(self, thread: int) -> None:
         """Record that the thread uses a value of another thread."""
-        self._say("learns", thread)
+        self._record("learns", thread)
 
-    def finds_over(self, order: Order, scope: Scope) -> None:
+    def observes_phase(self, order: Order, scope: Scope) -> None:
         """Record that a test found the phase of an mbarrier over."""
-        self._say("finds_over", order, scope)
+        self._record("observes_phase", order, scope)
 
-    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
+    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess) -> None:
         """Record an asynchronous copy."""
-        self._say("copies", bound, kind, sources, target)
+        self._record("copies", bound, kind, sources, target)
 
     def groups(self, kind: str) -> None:
         """Record that a group of copies is complete."""
-        self._say("groups", kind)
+        self._record("groups", kind)
 
     def awaits(self, kind: str, left: int, *, reading: bool) -> None:
         """Record a wait for groups of copies."""
-        self._say("awaits", kind, left, reading=reading)
+        self._record("awaits", kind, left, reading=reading)
 
-    def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+    def signals(self, touch: ThreadAccess, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
         """Record that copies signal an mbarrier when they end."""
-        self._say("tells", touch, kind, modify, last=last)
+        self._record("signals", touch, kind, modify, last=last)

@@ -21,7 +21,7 @@ from ptxvm.model.search import flattened
 OF_THE_CTA = -1
 """The warp of a barrier of the whole CTA."""
 
-Place = tuple[tuple[int, int, int], int, str, int]
+BarrierKey = tuple[tuple[int, int, int], int, str, int]
 """The CTA, the warp, the kind, and the number; the number of a warp barrier is its member mask."""
 Queue = Sequence[int]
 """The arrivals of one thread at one barrier, in order."""
@@ -32,7 +32,7 @@ Pairs = list[tuple[int, int]]
 
 def phase_orders(x: Execution) -> Iterator[Relation]:
     """Every way in which the barriers of an execution can open, from arrivals to waits; none if it cannot end."""
-    places: dict[Place, dict[str, list[int]]] = {}
+    places: dict[BarrierKey, dict[str, list[int]]] = {}
     for i, event in enumerate(x.events):
         if event.kind is Kind.ARRIVAL and event.thread:
             places.setdefault(_place(x, event), {}).setdefault(event.thread.name, []).append(i)
@@ -44,7 +44,7 @@ def phase_orders(x: Execution) -> Iterator[Relation]:
             yield order
 
 
-def _place(x: Execution, event: Event) -> Place:
+def _place(x: Execution, event: Event) -> BarrierKey:
     assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `phase_orders` has checked
     kind = event.barrier.name
     warp = number_in_cta(x, event.thread) // WARP if event.barrier.scope == "warp" else OF_THE_CTA
@@ -57,7 +57,7 @@ def number_in_cta(x: Execution, thread: Thread) -> int:
 
 
 def _openings(
-    x: Execution, place: Place, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int]
+    x: Execution, place: BarrierKey, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[Pairs, Pairs]]:
     """The ways in which one barrier opens: pairs of arrival and wait, and waits of ended threads with the waits after them."""
     count = next((x.events[i].count for queue in queues.values() for i in queue if x.events[i].count is not None), None)
@@ -80,7 +80,7 @@ def _openings(
         yield opened, left
 
 
-def _is_awaited(x: Execution, thread: Thread, place: Place) -> bool:
+def _is_awaited(x: Execution, thread: Thread, place: BarrierKey) -> bool:
     cta, warp, _, members = place
     if thread.cta != cta:
         return False

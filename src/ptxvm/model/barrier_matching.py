@@ -18,7 +18,7 @@ from ptxvm.model.program import DEPTH, Barrier, Thread
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import Key, evaluate
 
-Place = tuple[tuple[int, ...], str, int]
+BarrierKey = tuple[tuple[int, ...], str, int]
 """A barrier: its position in the hierarchy of scopes, its name, and its number."""
 
 Pairs = list[tuple[int, int]]
@@ -29,7 +29,7 @@ def barrier_orders(execution: Execution, known: Mapping[Key, int]) -> Iterator[R
     if execution.test.cta_threads:
         yield from phase_orders(execution)
         return
-    used: dict[Place, list[int]] = {}
+    used: dict[BarrierKey, list[int]] = {}
     for i, event in enumerate(execution.events):
         if event.barrier and event.thread:
             used.setdefault(_place(event, known), []).append(i)
@@ -43,13 +43,13 @@ def barrier_orders(execution: Execution, known: Mapping[Key, int]) -> Iterator[R
             yield order
 
 
-def _place(event: Event, known: Mapping[Key, int]) -> Place:
+def _place(event: Event, known: Mapping[Key, int]) -> BarrierKey:
     assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `barrier_orders` has checked
     depth = DEPTH[event.barrier.scope]
     return event.thread.cta[:depth], event.barrier.name, evaluate(event.identity, known) or 0
 
 
-def _openings(execution: Execution, place: Place, numbers: list[int], known: Mapping[Key, int]) -> Iterator[Pairs]:
+def _openings(execution: Execution, place: BarrierKey, numbers: list[int], known: Mapping[Key, int]) -> Iterator[Pairs]:
     """The ways in which one barrier opens: pairs of an arrival and a wait."""
     events = execution.events
     arrivals = [i for i in numbers if events[i].kind is Kind.ARRIVAL]
@@ -71,7 +71,7 @@ def _openings(execution: Execution, place: Place, numbers: list[int], known: Map
         ]
 
 
-def _comes(thread: Thread, place: Place, events: list[Event]) -> bool:
+def _comes(thread: Thread, place: BarrierKey, events: list[Event]) -> bool:
     """Does the thread take part in the barrier?  A barrier number in a register is known only from the events."""
     within, name, number = place
     named = any(

@@ -15,7 +15,7 @@ from ptxvm.model.program import Location
 from ptxvm.model.search import flattened
 from ptxvm.model.values import Key, Read, Value
 
-Held = tuple[Location, Value]
+LocatedValue = tuple[Location, Value]
 """A value at a location."""
 Offer = tuple[Encounter, str]
 """A meeting, and a thread that gives a value there."""
@@ -27,18 +27,18 @@ def overlap(a: Location, b: Location) -> bool:
     return a.variable == b.variable and a.offset < b.offset + b.size and b.offset < a.offset + a.size
 
 
-class Turn(NamedTuple):
+class CoherentAccess(NamedTuple):
     """An access to a location whose writes have one order: a strong read, a write, or both."""
 
-    finds: Value | None
-    leaves: Value | None
+    read: Value | None
+    written: Value | None
 
 
-def turns(
+def coherent_accesses(
     path: Path, finds: Mapping[Key, Value], chained: Mapping[Location, History]
-) -> Mapping[Location, Sequence[Sequence[Turn]]]:
+) -> Mapping[Location, Sequence[Sequence[CoherentAccess]]]:
     """The accesses of a path to the locations in `chained`; reads that are not morally strong with the writes are left out."""
-    found: dict[Location, list[list[Turn]]] = {}
+    found: dict[Location, list[list[CoherentAccess]]] = {}
     of_atomic = {e.atomic: e for e in path.events if e.kind is Kind.WRITE and e.atomic}
     for event in path.events:
         location = event.location
@@ -47,7 +47,7 @@ def turns(
         written = of_atomic.get(event.key) if event.kind is Kind.READ else event
         if written is None and not chained[location].is_strong_with(path.thread, event.scope):
             continue
-        access = Turn(finds.get(event.key), written.value if written else None)
+        access = CoherentAccess(finds.get(event.key), written.value if written else None)
         sequences = found.setdefault(location, [[]])
         if event.end >= FOREVER:
             sequences.append([access])
@@ -57,31 +57,31 @@ def turns(
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class PathSummary:
     """A complete path, the values that its reads need from others, and the values that its writes give."""
 
     path: Path
-    needs: frozenset[Held]
-    gives: frozenset[Held]
-    at: Mapping[Location, Sequence[Sequence[Turn]]]
+    needs: frozenset[LocatedValue]
+    provides: frozenset[LocatedValue]
+    accesses: Mapping[Location, Sequence[Sequence[CoherentAccess]]]
     """Its accesses to each location, in order; each asynchronous access is a sequence of its own."""
-    given: Mapping[Offer, Payload]
+    offered: Mapping[Offer, Payload]
     taken: Mapping[Offer, Payload | None]
     """The values that it gives to the threads that it meets, and takes from them."""
 
     @classmethod
-    def of(cls, path: Path, initial: Initial, chained: Mapping[Location, History]) -> End:
+    def of(cls, path: Path, initial: Initial, chained: Mapping[Location, History]) -> PathSummary:
         """Summarise a path."""
-        finds = {one.left.event: one.right for one in path.taken if isinstance(one.left, Read)}
+        finds = {one.left.event: one.right for one in path.conditions if isinstance(one.left, Read)}
         reads = [(e.location, finds[e.key]) for e in path.events if e.kind is Kind.READ and e.location]
         writes = [e for e in path.events if e.kind is Kind.WRITE and e.location]
-        offers = {(one.encounter, one.thread): one.given for one in path.exchanges}
-        taken = {(one.encounter, other): payload for one in path.exchanges for other, payload in one.taken.items()}
+        offers = {(one.encounter, one.thread): one.offered for one in path.exchanges}
+        taken = {(one.encounter, other): payload for one in path.exchanges for other, payload in one.received.items()}
         return cls(
             path,
             frozenset((location, value) for location, value in reads if value != initial(location)),
             frozenset((e.location, e.value) for e in writes if e.location),
-            turns(path, finds, chained),
+            coherent_accesses(path, finds, chained),
             offers,
             taken,
         )
@@ -91,16 +91,16 @@ def together(
     ways: Sequence[Sequence[Path]], initial: Initial, chained: Mapping[Location, History]
 ) -> Iterator[tuple[Path, ...]]:
     """The combinations of one path for each thread in which writes feed all reads; most combinations are dropped."""
-    ends = [[End.of(path, initial, chained) for path in paths] for paths in ways]
-    for chosen in met(ends):
+    ends = [[PathSummary.of(path, initial, chained) for path in paths] for paths in ways]
+    for chosen in matching_exchanges(ends):
         seconds_left()
-        if are_fed(chosen) and all(has_a_history(location, chosen, initial(location)) for location in chained):
+        if reads_have_writes(chosen) and all(has_a_history(location, chosen, initial(location)) for location in chained):
             yield with_others([end.path for end in chosen])
 
 
-def are_fed(chosen: Sequence[End]) -> bool:
+def reads_have_writes(chosen: Sequence[PathSummary]) -> bool:
     """Is there a write for each value that these paths read?"""
-    gives = frozenset[Held]().union(*(end.gives for end in chosen))
+    gives = frozenset[LocatedValue]().union(*(end.provides for end in chosen))
     return all(
         any(other != location and overlap(other, location) for other, _ in gives)
         for end in chosen
@@ -108,13 +108,13 @@ def are_fed(chosen: Sequence[End]) -> bool:
     )
 
 
-def has_a_history(location: Location, chosen: Sequence[End], initial: int) -> bool:
+def has_a_history(location: Location, chosen: Sequence[PathSummary], initial: int) -> bool:
     """Can the accesses to a location be interleaved so that each strong read finds the last write?
 
     All writes to the location have one order.  This is coherence, and the atomicity of atomic operations, for strong accesses
     in scope of each other.
     """
-    threads = [turns for end in chosen for turns in end.at.get(location, ())]
+    threads = [coherent_accesses for end in chosen for coherent_accesses in end.accesses.get(location, ())]
     seen = set[tuple[Value, ...]]()
     left: list[tuple[Value, tuple[int, ...]]] = [(initial, (0,) * len(threads))]
     while left:
@@ -122,27 +122,27 @@ def has_a_history(location: Location, chosen: Sequence[End], initial: int) -> bo
         if (value, *done) in seen:
             continue
         seen.add((value, *done))
-        if all(n == len(turns) for n, turns in zip(done, threads, strict=True)):
+        if all(n == len(coherent_accesses) for n, coherent_accesses in zip(done, threads, strict=True)):
             return True
-        for n, turns in enumerate(threads):
-            if done[n] < len(turns) and turns[done[n]].finds in (None, value):
-                new = turns[done[n]].leaves
+        for n, coherent_accesses in enumerate(threads):
+            if done[n] < len(coherent_accesses) and coherent_accesses[done[n]].read in (None, value):
+                new = coherent_accesses[done[n]].written
                 left.append((value if new is None else new, (*done[:n], done[n] + 1, *done[n + 1 :])))
     return False
 
 
-def met(ends: Sequence[Sequence[End]]) -> Iterator[tuple[End, ...]]:
+def matching_exchanges(ends: Sequence[Sequence[PathSummary]]) -> Iterator[tuple[PathSummary, ...]]:
     """The combinations of one path for each thread in which each thread takes what the others give."""
 
-    def further(before: tuple[End, ...], said: Mapping[Offer, Payload | None], given: int) -> Iterator[Any]:
+    def further(before: tuple[PathSummary, ...], said: Mapping[Offer, Payload | None], given: int) -> Iterator[Any]:
         if len(before) == len(ends):
             if given == len(said) - list(said.values()).count(None):  # every thread that another one meets has come
                 yield before
             return
         for end in ends[len(before)]:
-            if all(said.get(one, payload) == payload for one, payload in (*end.given.items(), *end.taken.items())):
-                more = {**said, **end.given, **end.taken} if end.given else said
-                yield further((*before, end), more, given + len(end.given))
+            if all(said.get(one, payload) == payload for one, payload in (*end.offered.items(), *end.taken.items())):
+                more = {**said, **end.offered, **end.taken} if end.offered else said
+                yield further((*before, end), more, given + len(end.offered))
 
     return flattened(further((), {}, 0))
 

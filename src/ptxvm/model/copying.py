@@ -11,7 +11,7 @@ from ptxvm.model.values import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingCopy:
     """A copy: its kind, the number of earlier groups of that kind, and its events."""
 
     kind: str
@@ -24,13 +24,13 @@ class Copying:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.begun: list[Begun] = []
+        self.begun: list[PendingCopy] = []
         self.groups = Counter[str]()
         self.told = Counter[str]()
 
     def began(self, kind: str, first: int) -> None:
         """Record a copy; its events are those from `first` on."""
-        self.begun.append(Begun(kind, self.groups[kind], range(first, len(self.path.events))))
+        self.begun.append(PendingCopy(kind, self.groups[kind], range(first, len(self.path.events))))
 
     def group(self, kind: str) -> None:
         """Complete a group of the copies since the last group."""

@@ -16,7 +16,7 @@ class OutOfTime(Exception):  # noqa: N818 - running out of time is no error
 
 
 @contextmanager
-def patience(seconds: float | None) -> Iterator[None]:
+def time_limit(seconds: float | None) -> Iterator[None]:
     """Set a limit in seconds for the work inside the context; None is no limit."""
     before = _deadline.set(None if seconds is None else (time.monotonic() + seconds, seconds))
     try:

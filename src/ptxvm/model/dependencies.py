@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ptxvm.analysis.flow import registers_in
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
-from ptxvm.machine.single_thread import Holder, Touch
+from ptxvm.machine.single_thread import Holder, ThreadAccess
 from ptxvm.model.values import Key
 from ptxvm.syntax import tree
 
@@ -52,16 +52,16 @@ class Dependencies:
         """Record a read of the instruction."""
         self.found.append(frozenset({key}))
 
-    def read_own(self, touch: Touch) -> None:
+    def read_own(self, touch: ThreadAccess) -> None:
         """Record a read of the thread's own memory."""
         self.found += [self._of_bytes(touch.offset + n * touch.size, touch.size) for n in range(touch.count)]
 
-    def wrote_own(self, touch: Touch) -> None:
+    def wrote_own(self, touch: ThreadAccess) -> None:
         """Record a write to the thread's own memory."""
         for n in range(touch.count):
             self._hold(touch.offset + n * touch.size, touch.size, self.of_element("b", n, touch.count))
 
-    def hand_on(self, source: Holder | None, target: Holder) -> None:
+    def pass_value(self, source: Holder | None, target: Holder) -> None:
         """A call passes an argument or a result: the target takes over the dependencies of the source; a constant has none."""
         self.enter((), self.depth)
         keys = NONE

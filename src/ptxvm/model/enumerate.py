@@ -18,7 +18,7 @@ from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import WHOLE, Cell, Execution
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names
-from ptxvm.model.paths import Path, Taken, paths
+from ptxvm.model.paths import Path, PathCondition, paths
 from ptxvm.model.program import Location
 from ptxvm.model.relations import Relation
 from ptxvm.model.search import flattened
@@ -92,7 +92,7 @@ class Search:
         start = self.model(self.test, [*initial_writes(self.test, events), *events])
         for name in self.model.known_from_the_start:
             getattr(start, name)
-        taken = [one for path in chosen for one in path.taken]
+        taken = [one for path in chosen for one in path.conditions]
         for sources, known in reads(start, taken, self.takes):
             registers = {name: 0 for thread in self.test.threads for name in register_names(thread)} | {
                 f"{path.thread.name}:{register}": evaluate(value, known) or 0
@@ -100,7 +100,7 @@ class Search:
                 for register, value in path.registers.items()
                 if not register.startswith("#")
             }
-            reading = start.given(sources=sources)
+            reading = start.with_decisions(sources=sources)
             yield from self.synchronized(Candidate(reading, known, registers))
 
     def synchronized(self, candidate: Candidate) -> Iterator[Candidate]:
@@ -112,7 +112,7 @@ class Search:
             self.on_stuck(candidate)
         for barriers in orders:
             for fence_sc in fence_sc_orders(reading):
-                x = reading.given(barriers=barriers, fence_sc=fence_sc)
+                x = reading.with_decisions(barriers=barriers, fence_sc=fence_sc)
                 _ = x.causality
                 x.__dict__["coherence"] = x.required_coherence
                 now = Candidate(x, candidate.known, candidate.registers)
@@ -133,7 +133,7 @@ class Search:
             return
         a, b = undecided[0]
         for first, second in ((a, b), (b, a)):
-            ordered = without_coherence(x).given(coherence=order.joined(first, second))
+            ordered = without_coherence(x).with_decisions(coherence=order.joined(first, second))
             yield self.coherent(Candidate(ordered, candidate.known, candidate.registers), undecided[1:])
 
     def breaks(self, candidate: Candidate, axioms: tuple[Axiom, ...]) -> bool:
@@ -154,7 +154,7 @@ FROM_COHERENCE = frozenset(
 
 def without_coherence(x: PTX64) -> PTX64:
     """A copy of the execution without the relations that depend on coherence order."""
-    fresh = x.given()
+    fresh = x.with_decisions()
     for name in FROM_COHERENCE:
         fresh.__dict__.pop(name, None)
     return fresh
@@ -185,7 +185,9 @@ def initial_writes(test: Test, events: list[Event]) -> list[Event]:
     return written
 
 
-def reads(x: PTX64, taken: list[Taken], takes: Callable[[PTX64, int, int], bool]) -> Iterator[tuple[Sources, dict[Key, int]]]:
+def reads(
+    x: PTX64, taken: list[PathCondition], takes: Callable[[PTX64, int, int], bool]
+) -> Iterator[tuple[Sources, dict[Key, int]]]:
     """Every choice of a write for each cell of each read with which the branches go as the paths require."""
     slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is Kind.READ for cell in x.cells[i]]
     choices = {slot: [w for w in x.memory[slot[1]] if takes(x, slot[0], w)] for slot in slots}
@@ -205,7 +207,7 @@ def reads(x: PTX64, taken: list[Taken], takes: Callable[[PTX64, int, int], bool]
     return flattened(choose(0, {}, {}))
 
 
-def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[Taken]) -> Iterator[Any]:
+def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[PathCondition]) -> Iterator[Any]:
     """The values of all reads; a read that depends on itself may have any consistent value that the question names.
 
     No Thin Air forbids every execution with such a read; the search enumerates them so that the axiom can refuse them.
@@ -222,7 +224,7 @@ def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: l
             yield _out_of_thin_air(x, sources, values, taken)
 
 
-def _as_taken(one: Taken, known: Mapping[Key, int]) -> bool:
+def _as_taken(one: PathCondition, known: Mapping[Key, int]) -> bool:
     left, right = evaluate(one.left, known), evaluate(one.right, known)
     return left is None or right is None or COMPARISONS[one.comparison](left, right) is one.outcome
 

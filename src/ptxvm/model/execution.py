@@ -39,7 +39,7 @@ class Execution:
     def __init__(self, test: Test, events: Sequence[Event]) -> None:
         self.test, self.events, self.count = test, tuple(events), len(events)
 
-    def given(self, **decided: object) -> Self:
+    def with_decisions(self, **decided: object) -> Self:
         """A copy of this execution with further decisions."""
         more = object.__new__(type(self))
         more.__dict__.update(self.__dict__, **decided)

@@ -17,7 +17,7 @@ from ptxvm.model.automaton import automata
 from ptxvm.model.combinations import overlap, together
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.histories import History
-from ptxvm.model.path_run import Before, Chain, Locate, Walk, Written
+from ptxvm.model.path_run import Chain, EarlierAccesses, Locate, PathRun, PathWrite
 from ptxvm.model.paths import Encounter, Path
 from ptxvm.model.program import Location, Thread
 
@@ -34,13 +34,13 @@ class Values:
     def __init__(self, first: Mapping[str, int]) -> None:
         self.first = first
         self.written: dict[Location, dict[int, tuple[Chain, ...]]] = {}
-        self.gave: dict[tuple[Encounter, str], list[Payload]] = {}
-        self.met: dict[str, set[frozenset[Encounter]]] = {}
+        self.offered: dict[tuple[Encounter, str], list[Payload]] = {}
+        self.meetings: dict[str, set[frozenset[Encounter]]] = {}
         self.histories: dict[Location, History] = {}
 
-    def give(self, encounter: Encounter, thread: str, payload: Payload) -> bool:
+    def offer(self, encounter: Encounter, thread: str, payload: Payload) -> bool:
         """Record values that a thread gives at a meeting; returns whether they are new."""
-        known = self.gave.setdefault((encounter, thread), [])
+        known = self.offered.setdefault((encounter, thread), [])
         if payload in known:
             return False
         known.append(payload)
@@ -48,25 +48,25 @@ class Values:
 
     def end(self, path: Path) -> bool:
         """Record the meetings of a complete path; returns whether this set of meetings is new."""
-        known = self.met.setdefault(path.thread.name, set())
+        known = self.meetings.setdefault(path.thread.name, set())
         meetings = frozenset(one.encounter for one in path.exchanges)
         is_new = meetings not in known
         known.add(meetings)
         return is_new
 
-    def given(self, encounter: Encounter, thread: str) -> list[Payload | None]:
+    def offers(self, encounter: Encounter, thread: str) -> list[Payload | None]:
         """The values that a thread may give at a meeting; None if it may end before: a meeting waits for live threads only."""
-        stays_away = any(encounter not in met for met in self.met.get(thread, ()))
-        return [*self.gave.get((encounter, thread), []), *([None] if stays_away else [])]
+        stays_away = any(encounter not in met for met in self.meetings.get(thread, ()))
+        return [*self.offered.get((encounter, thread), []), *([None] if stays_away else [])]
 
-    def write(self, written: Written) -> bool:
+    def write(self, written: PathWrite) -> bool:
         """Record a write of a path; returns whether it is new."""
         known, value = self.written.setdefault(written.location, {}), written.value
         before = known.get(value, ())
         known[value] = shortest({*before, *written.chains})
         return self.histories.setdefault(written.location, History()).add(written) or known[value] != before
 
-    def behind(self, location: Location, value: int) -> tuple[Chain, ...]:
+    def chains_behind(self, location: Location, value: int) -> tuple[Chain, ...]:
         """The chains of writes through which a read of the location may find the value."""
         if value == self.initial(location) or any(o != location and overlap(o, location) for o in self.written):
             return UNKNOWN
@@ -81,7 +81,7 @@ class Values:
         """The bytes of the location in the initial value of its variable."""
         return part(self.first.get(location.variable, 0), location.offset, location.size)
 
-    def at(self, location: Location, before: Before) -> list[int]:
+    def at(self, location: Location, before: EarlierAccesses) -> list[int]:
         """The values that a read of the location may find: each run of bytes is initial or from any write that covers it."""
         over = [other for other in self.written if overlap(other, location)]
         if over == [location] and (found := self.histories[location].after(before, self.initial(location))) is not None:
@@ -132,28 +132,28 @@ class Explorer:
 
         While a thread has no path to its end, the bound of backward jumps is doubled, up to `TURNS`.
         """
-        ways = self.every_way(jumps_back)
+        ways = self.all_paths(jumps_back)
         while jumps_back < TURNS and any(cut and not paths for paths, cut in zip(ways, self.was_cut, strict=True)):
             jumps_back *= 2
-            ways = self.every_way(jumps_back)
+            ways = self.all_paths(jumps_back)
         return together(ways, self.values.initial, self.values.chained())
 
-    def every_way(self, jumps_back: int) -> list[list[Path]]:
+    def all_paths(self, jumps_back: int) -> list[list[Path]]:
         """All paths of all threads; repeats until no value is new, or no value can pass through more writes."""
         for passed_on in count():
             self.new, self.most = False, dict.fromkeys((thread.name for thread in self.threads), 0)
-            ways = [list(self.ways(number, jumps_back)) for number in range(len(self.threads))]
+            ways = [list(self.paths(number, jumps_back)) for number in range(len(self.threads))]
             if not self.new or passed_on > sum(self.most.values()):
                 break
         return ways
 
-    def ways(self, number: int, jumps_back: int) -> Iterator[Path]:
+    def paths(self, number: int, jumps_back: int) -> Iterator[Path]:
         """All paths of one thread."""
         thread, self.was_cut[number] = self.threads[number], False
         left: list[list[Any]] = [[]]
         while left:
             seconds_left()
-            walk = Walk(thread, self.cta_threads, self.locate, self.values, left.pop(), jumps_back)
+            walk = PathRun(thread, self.cta_threads, self.locate, self.values, left.pop(), jumps_back)
             try:
                 registers = self.automata[number].walk(walk)
             except Fault as fault:
@@ -162,9 +162,9 @@ class Explorer:
             self.was_cut[number] |= walk.was_cut
             for written in walk.written:
                 self.new |= self.values.write(written)
-            for gave in walk.gave:
-                self.new |= self.values.give(*gave)
-            self.most[thread.name] = max(self.most[thread.name], len(walk.written) + len(walk.gave))
+            for gave in walk.offered:
+                self.new |= self.values.offer(*gave)
+            self.most[thread.name] = max(self.most[thread.name], len(walk.written) + len(walk.offered))
             if registers is not None:
                 walk.path.registers.update(registers)
                 self.new |= self.values.end(walk.path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxvm.model.path_run import Before, Link, Written
+from ptxvm.model.path_run import EarlierAccesses, PathWrite, WriteInstance
 from ptxvm.model.program import Thread
 
 MANY = 500
@@ -24,24 +24,24 @@ class History:
     threads: dict[str, Thread] = field(default_factory=dict)
     scopes: set[tuple[str, str]] = field(default_factory=set)
     """Pairs of a thread and the scope of one of its writes."""
-    steps: dict[int, set[tuple[Link, int]]] = field(default_factory=dict)
+    steps: dict[int, set[tuple[WriteInstance, int]]] = field(default_factory=dict)
     """For each value, the atomic operations that find it, and the values that they leave."""
-    stores: set[tuple[str, int, Link]] = field(default_factory=set)
-    made: set[Link] = field(default_factory=set)
+    stores: set[tuple[str, int, WriteInstance]] = field(default_factory=set)
+    made: set[WriteInstance] = field(default_factory=set)
     """The stores that initialise an mbarrier: every access that finds one comes after it."""
 
-    def add(self, written: Written) -> bool:
+    def add(self, written: PathWrite) -> bool:
         """Record a write; returns whether it is new."""
         name, size = written.thread.name, self._size
         self.threads[name] = written.thread
-        if written.makes:
-            self.made.add(written.link)
+        if written.initialises:
+            self.made.add(written.instance)
         else:
             self.scopes.add((name, written.scope))
         if written.found is None:
-            self.stores.add((name, written.value, written.link))
+            self.stores.add((name, written.value, written.instance))
         else:
-            self.steps.setdefault(written.found, set()).add((written.link, written.value))
+            self.steps.setdefault(written.found, set()).add((written.instance, written.value))
         return self._size != size
 
     @property
@@ -60,7 +60,7 @@ class History:
             for name, wide in self.scopes
         )
 
-    def after(self, before: Before, initial: int) -> set[int] | None:
+    def after(self, before: EarlierAccesses, initial: int) -> set[int] | None:
         """The values that the thread may find next; None if the history rules out nothing."""
         if not all(self.is_strong_with(before.thread, scope) for scope in before.scopes):
             return None
@@ -72,8 +72,8 @@ class History:
 
     def _onward(self, found: set[int], name: str) -> set[int]:
         """The values that atomic operations of other threads make of some values; each operation is used at most once."""
-        seen: set[tuple[int, frozenset[Link]]] = set()
-        left = [(value, frozenset[Link]()) for value in found]
+        seen: set[tuple[int, frozenset[WriteInstance]]] = set()
+        left = [(value, frozenset[WriteInstance]()) for value in found]
         while left:
             value, used = state = left.pop()
             if state in seen:

@@ -15,7 +15,7 @@ from ptxvm.machine import options
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
 from ptxvm.model.conditions import CannotSolve, Truth, both, negated
-from ptxvm.model.deadline import OutOfTime, patience, seconds_left
+from ptxvm.model.deadline import OutOfTime, seconds_left, time_limit
 from ptxvm.model.ending import Ending
 from ptxvm.model.enumerate import LOOPS, Candidate, Search, may_take
 from ptxvm.model.events import Event
@@ -127,7 +127,7 @@ def judge(
         inquiry, axioms, bound, must=solver == "z3"
     ):
         for candidate in Search(test, axioms, bound, on_broken=inquiry.broken, on_stuck=inquiry.stuck).run():
-            inquiry.kept(candidate)
+            inquiry.record(candidate)
     inquiry.close()
     explain(inquiry, axioms, bound)
     ending = termination(test) if test.ways is None else inquiry.ends()
@@ -144,7 +144,7 @@ def explain(inquiry: _Inquiry, axioms: type[PTX64], bound: int) -> None:
     judgement, left = inquiry.judgement, seconds_left()
     inquiry.explains = not inquiry.found and choices(judgement.test) <= MANY
     try:
-        with patience(EXPLAINING if left is None else min(left, EXPLAINING)):
+        with time_limit(EXPLAINING if left is None else min(left, EXPLAINING)):
             for takes in (may_take, any_write):
                 if inquiry.explains and judgement.forbidden is None:
                     for candidate in Search(judgement.test, axioms, bound, on_broken=inquiry.broken, takes=takes).run():
@@ -212,7 +212,7 @@ class _Inquiry:
         wanted = negated(asked) if self.test.quantifier == "forall" else asked
         return both([self.test.filter.holds(state) if self.test.filter else True, wanted])
 
-    def kept(self, candidate: Candidate) -> None:
+    def record(self, candidate: Candidate) -> None:
         """Record an execution that keeps all axioms."""
         x = candidate.execution
         self.touch(x.events)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from ptxvm.isa.special_registers import WARP
-from ptxvm.machine.single_thread import Meeting, Stage, Touch
-from ptxvm.model.automaton import Answer, Automaton, Call, Place, Step, automata
+from ptxvm.machine.single_thread import Rendezvous, Stage, ThreadAccess
+from ptxvm.model.automaton import Answer, Automaton, AutomatonState, Call, Transition, automata
 from ptxvm.model.ending import Ending
 from ptxvm.model.litmus_states import remains
 from ptxvm.model.liveness import decided
@@ -27,19 +27,19 @@ EFFORT = 5_000
 
 Cell = tuple[str, int, int]
 """Bytes of a variable that are always accessed together: the variable, the first byte, and the byte after the last."""
-Room = tuple[int, int, str, int]
+BarrierKey = tuple[int, int, str, int]
 """A barrier: the CTA, the warp (-1 for the whole CTA), the kind, and the number."""
 WHOLE_CTA = -1
-Held = tuple[int, int, str, frozenset[int]]
+ReadableValue = tuple[int, int, str, frozenset[int]]
 """A readable value: its writer (-1: initial), the scope of the write, and the threads that are ordered after the write."""
-ACTS = {"writes", "meets", "arrives", "copies", "tells"}
+ACTS = {"writes", "synchronizes", "arrives", "copies", "signals"}
 
 
-class TooMuch(Exception):  # noqa: N818 - nothing is wrong
+class LimitExceeded(Exception):  # noqa: N818 - nothing is wrong
     """The exploration exceeds its limit."""
 
 
-class Cut(Exception):  # noqa: N818 - the exploration starts again with smaller cells
+class PartialAccess(Exception):  # noqa: N818 - the exploration starts again with smaller cells
     """An access touches only a part of a cell."""
 
     def __init__(self, location: Location) -> None:
@@ -48,40 +48,40 @@ class Cut(Exception):  # noqa: N818 - the exploration starts again with smaller 
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ThreadState:
     """The state of a thread: at a state of its automaton, or before a call on the way there."""
 
-    step: Step | None
+    transition: Transition | None
     done: int
-    place: Place
+    state: AutomatonState
 
     @property
     def call(self) -> Call | None:
         """The next call or question; None at the end of the thread."""
-        return self.step.said[self.done] if self.step is not None else self.place.question
+        return self.transition.calls[self.done] if self.transition is not None else self.state.question
 
     @property
     def has_ended(self) -> bool:
         """Has the thread nothing left to do?"""
-        return self.call is None and not self.place.circles
+        return self.call is None and not self.state.loops_silently
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering:
+class Arrivals:
     """The threads that have come to a barrier, and the count that it expects, if it has one."""
 
-    came: frozenset[int]
+    arrived: frozenset[int]
     count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class KernelState:
     """A state of the kernel: the state of each thread, the readable values of memory, and the threads that wait at barriers."""
 
-    spots: tuple[Spot, ...]
-    memory: tuple[tuple[Cell, frozenset[Held]], ...]
+    threads: tuple[ThreadState, ...]
+    memory: tuple[tuple[Cell, frozenset[ReadableValue]], ...]
     waiting: frozenset[int] = frozenset()
-    rooms: tuple[tuple[Room, Gathering], ...] = ()
+    barriers: tuple[tuple[BarrierKey, Arrivals], ...] = ()
 
 
 def ends(stage: Stage, threads: Sequence[Thread], locate: Locate, initial: Callable[[Location], int]) -> Ending:
@@ -90,9 +90,9 @@ def ends(stage: Stage, threads: Sequence[Thread], locate: Locate, initial: Calla
     while True:
         try:
             return decided(machine, STATES)
-        except Cut as cut:
+        except PartialAccess as cut:
             machine.cut(cut.location)
-        except TooMuch as why:
+        except LimitExceeded as why:
             return Ending("unknown", (str(why),))
 
 
@@ -107,48 +107,48 @@ class KernelMachine:
         self.locate, self.initial = locate, initial
         self.cuts: dict[str, set[int]] = {}
 
-    def start(self) -> Turn:
+    def start(self) -> KernelState:
         """The state before any thread has begun."""
         cells = [cell for variable, cuts in sorted(self.cuts.items()) for cell in _between(variable, sorted(cuts))]
         memory = tuple((cell, frozenset({(self.initial(_location(cell)), -1, "", frozenset[int]())})) for cell in cells)
-        return self._settled(Turn(tuple(_spot(automaton.first, 0) for automaton in self.automata), memory))
+        return self._settled(KernelState(tuple(_spot(automaton.first, 0) for automaton in self.automata), memory))
 
     def cut(self, location: Location) -> None:
         """Begin new cells at both ends of this location."""
         self.cuts.setdefault(location.variable, set()).update((location.offset, location.offset + location.size))
 
-    def is_finished(self, state: Turn, number: int) -> bool:
+    def is_finished(self, state: KernelState, number: int) -> bool:
         """Has this thread ended?"""
-        return state.spots[number].has_ended
+        return state.threads[number].has_ended
 
-    def looks(self, state: Turn, number: int) -> bool:
+    def looks(self, state: KernelState, number: int) -> bool:
         """Does the thread read memory there, or wait for others?"""
-        call = state.spots[number].call
-        return call is not None and call.name not in ("writes", "copies", "tells", "arrives")
+        call = state.threads[number].call
+        return call is not None and call.name not in ("writes", "copies", "signals", "arrives")
 
-    def where(self, state: Turn, number: int) -> str:
+    def where(self, state: KernelState, number: int) -> str:
         """The instruction at which a thread stands, as the kernel writes it."""
-        call = state.spots[number].call
+        call = state.threads[number].call
         if call is None:
             return "a loop that does nothing else"
-        given = call.given[0]
-        if isinstance(given, Touch):
+        given = call.arguments[0]
+        if isinstance(given, ThreadAccess):
             return self._told(given, number)
-        return f"`{text_of(given.bound if isinstance(given, Meeting) else given)}`"
+        return f"`{text_of(given.bound if isinstance(given, Rendezvous) else given)}`"
 
-    def _told(self, touch: Touch, number: int) -> str:
+    def _told(self, touch: ThreadAccess, number: int) -> str:
         start = self.locate(touch, self.threads[number])
         return f"`{describe(touch.bound, Location(*start, touch.size) if start else None)}`"
 
-    def moves(self, state: Turn, known: Collection[Turn]) -> dict[int, list[Turn]]:
+    def moves(self, state: KernelState, known: Collection[KernelState]) -> dict[int, list[KernelState]]:
         """The states after the next step of each thread that can run.
 
         A thread that comes to a barrier of all threads changes nothing for the others, so it moves first.
         """
         if sum(automaton.effort for automaton in self.automata) > EFFORT:
-            raise TooMuch("its threads come to ever new states")
-        able = [n for n, spot in enumerate(state.spots) if n not in state.waiting and not spot.has_ended]
-        first = next((n for n in able if self._only_comes(state.spots[n])), None)
+            raise LimitExceeded("its threads come to ever new states")
+        able = [n for n, spot in enumerate(state.threads) if n not in state.waiting and not spot.has_ended]
+        first = next((n for n in able if self._only_comes(state.threads[n])), None)
         if first is not None:
             (after,) = self.steps(state, first)
             if after not in known:
@@ -156,64 +156,64 @@ class KernelMachine:
         return {n: list(dict.fromkeys(self.steps(state, n))) for n in able}
 
     @staticmethod
-    def _only_comes(spot: Spot) -> bool:
+    def _only_comes(spot: ThreadState) -> bool:
         call = spot.call
-        return call is not None and call.name in ("meets", "exchanges") and call.given[0].threads is None
+        return call is not None and call.name in ("synchronizes", "exchanges") and call.arguments[0].threads is None
 
-    def steps(self, state: Turn, number: int) -> Iterator[Turn]:
+    def steps(self, state: KernelState, number: int) -> Iterator[KernelState]:
         """The states after the next step of one thread."""
-        spot = state.spots[number]
+        spot = state.threads[number]
         call = spot.call
         if call is None:
             yield state  # an endless loop
             return
-        if call.name in ("meets", "arrives", "exchanges"):
-            yield self._came(state, number, call.given[0], waits=call.name != "arrives")
-        elif call is spot.place.question:
+        if call.name in ("synchronizes", "arrives", "exchanges"):
+            yield self._came(state, number, call.arguments[0], waits=call.name != "arrives")
+        elif call is spot.state.question:
             yield from self._asked(state, number, call)
         else:
             yield from (self._went_on(after, number) for after in self._done(state, number, call))
 
-    def _asked(self, state: Turn, number: int, call: Call) -> Iterator[Turn]:
+    def _asked(self, state: KernelState, number: int, call: Call) -> Iterator[KernelState]:
         """The states after a read or an atomic operation: one for each value that it may find."""
         match call.name:
             case "reads":
-                touch = call.given[0]
+                touch = call.arguments[0]
                 for values in product(*(self._held(state, place) for place in self._places(touch, number))):
                     yield self._answered(state, number, values)
             case "updates":
-                touch, modify, compared = call.given
+                touch, modify, compared = call.arguments
                 for old in self._values(state, touch, number):
                     wrote = state if compared not in (None, old) else self._wrote(state, number, touch, modify(old))
                     yield self._answered(wrote, number, old)
 
-    def _done(self, state: Turn, number: int, call: Call) -> Iterator[Turn]:
+    def _done(self, state: KernelState, number: int, call: Call) -> Iterator[KernelState]:
         """The states after a write, a copy, or the end of a copy."""
         match call.name:
             case "writes":
-                yield self._write(state, number, *call.given)
+                yield self._write(state, number, *call.arguments)
             case "copies":
-                yield from self._copied(state, number, *call.given[2:])
-            case "tells":
-                touch, _, modify = call.given
+                yield from self._copied(state, number, *call.arguments[2:])
+            case "signals":
+                touch, _, modify = call.arguments
                 yield from (self._wrote(state, number, touch, modify(old)) for old in self._values(state, touch, number))
 
     # ── where threads stand ─────────────────────────────────────────────────────────────
 
-    def _answered(self, state: Turn, number: int, answer: Answer) -> Turn:
-        return self._at(state, number, _spot(self.automata[number].after(state.spots[number].place, answer), 0))
+    def _answered(self, state: KernelState, number: int, answer: Answer) -> KernelState:
+        return self._at(state, number, _spot(self.automata[number].after(state.threads[number].state, answer), 0))
 
-    def _went_on(self, state: Turn, number: int) -> Turn:
-        spot = state.spots[number]
-        return self._at(state, number, _spot(spot.step, spot.done + 1)) if spot.step else state
+    def _went_on(self, state: KernelState, number: int) -> KernelState:
+        spot = state.threads[number]
+        return self._at(state, number, _spot(spot.transition, spot.done + 1)) if spot.transition else state
 
-    def _at(self, state: Turn, number: int, spot: Spot) -> Turn:
-        moved = replace(state, spots=(*state.spots[:number], spot, *state.spots[number + 1 :]))
-        return self._settled(moved) if spot.has_ended and moved.rooms else moved
+    def _at(self, state: KernelState, number: int, spot: ThreadState) -> KernelState:
+        moved = replace(state, threads=(*state.threads[:number], spot, *state.threads[number + 1 :]))
+        return self._settled(moved) if spot.has_ended and moved.barriers else moved
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
-    def _places(self, touch: Touch, number: int) -> list[Location]:
+    def _places(self, touch: ThreadAccess, number: int) -> list[Location]:
         """The locations of the scalars of an access; none in memory that no other thread writes."""
         start = self.locate(touch, self.threads[number])
         if start is None:
@@ -223,10 +223,10 @@ class KernelMachine:
     def _cells(self, location: Location) -> list[Cell]:
         cuts, end = self.cuts.get(location.variable, set()), location.offset + location.size
         if location.offset not in cuts or end not in cuts:
-            raise Cut(location)
+            raise PartialAccess(location)
         return list(_between(location.variable, sorted(cut for cut in cuts if location.offset <= cut <= end)))
 
-    def _held(self, state: Turn, location: Location) -> list[int]:
+    def _held(self, state: KernelState, location: Location) -> list[int]:
         """The values that a read of a location may find."""
         memory, cells = dict(state.memory), self._cells(location)
         found = {0}
@@ -235,15 +235,15 @@ class KernelMachine:
             found = {low | value << shift for low in found for value, *_ in memory[cell]}
         return sorted(found)
 
-    def _values(self, state: Turn, touch: Touch, number: int) -> list[int]:
+    def _values(self, state: KernelState, touch: ThreadAccess, number: int) -> list[int]:
         """The values that an atomic operation may find; a packed operand is one location."""
         (place,) = self._places(touch, number)
         return self._held(state, place)
 
-    def _wrote(self, state: Turn, number: int, touch: Touch, value: int) -> Turn:
+    def _wrote(self, state: KernelState, number: int, touch: ThreadAccess, value: int) -> KernelState:
         return self._write(state, number, touch, [value])
 
-    def _write(self, state: Turn, number: int, touch: Touch, values: Sequence[int]) -> Turn:
+    def _write(self, state: KernelState, number: int, touch: ThreadAccess, values: Sequence[int]) -> KernelState:
         """The state after a write; it replaces initial values, morally strong writes, and writes ordered before it."""
         memory = dict(state.memory)
         scope = touch.scope if touch.order.strong else ""
@@ -254,7 +254,9 @@ class KernelMachine:
                 memory[cell] = frozenset({*stays, (part, number, scope, frozenset({number}))})
         return replace(state, memory=tuple((cell, memory[cell]) for cell, _ in state.memory))
 
-    def _copied(self, state: Turn, number: int, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> Iterator[Turn]:
+    def _copied(
+        self, state: KernelState, number: int, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess
+    ) -> Iterator[KernelState]:
         """The states after a copy: one for each combination of values that it may read."""
         pieces: list[list[bytes]] = []
         for touch, held in sources:
@@ -268,92 +270,92 @@ class KernelMachine:
 
     # ── barriers ────────────────────────────────────────────────────────────────────────
 
-    def _came(self, state: Turn, number: int, meeting: Meeting, *, waits: bool) -> Turn:
+    def _came(self, state: KernelState, number: int, meeting: Rendezvous, *, waits: bool) -> KernelState:
         """The state after a thread comes to a barrier; it stays there if it waits."""
-        room, rooms = self._room(number, meeting), dict(state.rooms)
-        before = rooms.get(room, Gathering(frozenset()))
-        rooms[room] = Gathering(before.came | {number}, before.count if meeting.threads is None else meeting.threads)
-        came = replace(state, rooms=tuple(sorted(rooms.items(), key=lambda item: item[0])))
+        room, rooms = self._room(number, meeting), dict(state.barriers)
+        before = rooms.get(room, Arrivals(frozenset()))
+        rooms[room] = Arrivals(before.arrived | {number}, before.count if meeting.threads is None else meeting.threads)
+        came = replace(state, barriers=tuple(sorted(rooms.items(), key=lambda item: item[0])))
         came = replace(came, waiting=came.waiting | {number}) if waits else self._went_on(came, number)
         return self._settled(came)
 
-    def _room(self, number: int, meeting: Meeting) -> Room:
+    def _room(self, number: int, meeting: Rendezvous) -> BarrierKey:
         cta, thread = divmod(number, self.cta_threads)
         if meeting.name == "bar":
             return cta, WHOLE_CTA, "bar", meeting.number
         return cta, thread // WARP, meeting.name, 0
 
-    def _settled(self, state: Turn) -> Turn:
+    def _settled(self, state: KernelState) -> KernelState:
         """Release the threads at barriers that are complete."""
-        for room, gathering in state.rooms:
+        for room, gathering in state.barriers:
             ready = self._ready(state, room, gathering)
             if ready:
-                left = gathering.came - ready
-                rooms = {**dict(state.rooms), room: replace(gathering, came=left)}
-                remaining = tuple((each, here) for each, here in rooms.items() if here.came)
-                freed = replace(state, rooms=remaining, waiting=state.waiting - ready)
+                left = gathering.arrived - ready
+                rooms = {**dict(state.barriers), room: replace(gathering, arrived=left)}
+                remaining = tuple((each, here) for each, here in rooms.items() if here.arrived)
+                freed = replace(state, barriers=remaining, waiting=state.waiting - ready)
                 if room[2] in ("bar", "bar.warp"):
-                    freed = replace(freed, memory=_known_after(state.memory, gathering.came, ready & state.waiting))
-                given = {n: state.spots[n].call for n in gathering.came & state.waiting}
+                    freed = replace(freed, memory=_known_after(state.memory, gathering.arrived, ready & state.waiting))
+                given = {n: state.threads[n].call for n in gathering.arrived & state.waiting}
                 for number in sorted(ready & state.waiting):
                     freed = self._released(freed, number, given)
                 return self._settled(freed)
         return state
 
-    def _released(self, state: Turn, number: int, given: Mapping[int, Call | None]) -> Turn:
+    def _released(self, state: KernelState, number: int, given: Mapping[int, Call | None]) -> KernelState:
         """Let a thread continue with the values that the others gave."""
         call = given[number]
         if call is None or call.name != "exchanges":
             return self._went_on(state, number)
         first, mine = number - number % self.cta_threads, number % self.cta_threads
-        others = {member: given.get(first + member) for member in call.given[0].members if member != mine}
-        taken = tuple((member, other.given[1]) for member, other in sorted(others.items()) if other is not None)
+        others = {member: given.get(first + member) for member in call.arguments[0].members if member != mine}
+        taken = tuple((member, other.arguments[1]) for member, other in sorted(others.items()) if other is not None)
         return self._answered(state, number, taken)
 
-    def _ready(self, state: Turn, room: Room, gathering: Gathering) -> frozenset[int]:
+    def _ready(self, state: KernelState, room: BarrierKey, gathering: Arrivals) -> frozenset[int]:
         """The threads at a barrier that need not wait any longer."""
         cta, warp, _, _ = room
         first = cta * self.cta_threads
-        alive = {n for n in range(first, first + self.cta_threads) if not state.spots[n].has_ended}
+        alive = {n for n in range(first, first + self.cta_threads) if not state.threads[n].has_ended}
         if warp == WHOLE_CTA:
-            return gathering.came if self._is_complete(first, alive, gathering) else frozenset()
-        wanted = {n: self._members(state, n) & alive for n in gathering.came}
-        return frozenset(n for n, members in wanted.items() if members <= gathering.came)
+            return gathering.arrived if self._is_complete(first, alive, gathering) else frozenset()
+        wanted = {n: self._members(state, n) & alive for n in gathering.arrived}
+        return frozenset(n for n, members in wanted.items() if members <= gathering.arrived)
 
-    def _members(self, state: Turn, number: int) -> set[int]:
-        call = state.spots[number].call
+    def _members(self, state: KernelState, number: int) -> set[int]:
+        call = state.threads[number].call
         first = number - number % self.cta_threads
-        return {first + member for member in call.given[0].members} if call is not None else set()
+        return {first + member for member in call.arguments[0].members} if call is not None else set()
 
-    def _is_complete(self, first: int, alive: set[int], gathering: Gathering) -> bool:
+    def _is_complete(self, first: int, alive: set[int], gathering: Arrivals) -> bool:
         """Have enough threads come?  A warp whose threads have all come or ended counts as whole."""
         if gathering.count is None:
-            return alive <= gathering.came
+            return alive <= gathering.arrived
         counted = 0
         for start in range(first, first + self.cta_threads, WARP):
             warp = set(range(start, min(start + WARP, first + self.cta_threads)))
-            here = warp & gathering.came
+            here = warp & gathering.arrived
             counted += WARP if here and warp & alive <= here else len(here)
         return counted >= gathering.count
 
 
 def _known_after(
-    memory: tuple[tuple[Cell, frozenset[Held]], ...], came: frozenset[int], waited: frozenset[int]
-) -> tuple[tuple[Cell, frozenset[Held]], ...]:
+    memory: tuple[tuple[Cell, frozenset[ReadableValue]], ...], came: frozenset[int], waited: frozenset[int]
+) -> tuple[tuple[Cell, frozenset[ReadableValue]], ...]:
     """Order the threads that waited at a barrier after every write that a thread at the barrier is ordered after."""
 
-    def known(held: Held) -> Held:
+    def known(held: ReadableValue) -> ReadableValue:
         value, thread, scope, after = held
         return value, thread, scope, after | waited if after & came else after
 
     return tuple((cell, frozenset(map(known, held))) for cell, held in memory)
 
 
-def _spot(step: Step, done: int) -> Spot:
+def _spot(step: Transition, done: int) -> ThreadState:
     """The next call of a step that other threads can notice, or the state to which the step leads."""
-    while done < len(step.said) and step.said[done].name not in ACTS:
+    while done < len(step.calls) and step.calls[done].name not in ACTS:
         done += 1
-    return Spot(step, done, step.to) if done < len(step.said) else Spot(None, 0, step.to)
+    return ThreadState(step, done, step.target) if done < len(step.calls) else ThreadState(None, 0, step.target)
 
 
 def _between(variable: str, cuts: Sequence[int]) -> Iterator[Cell]:

@@ -26,7 +26,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
-from ptxvm.machine.single_thread import Stage, Touch
+from ptxvm.machine.single_thread import Stage, ThreadAccess
 from ptxvm.model.conditions import Condition, NotALitmusTest, condition
 from ptxvm.model.ending import Ending
 from ptxvm.model.explore import Explorer, Values
@@ -63,25 +63,25 @@ class Launch:
 
 
 @dataclass
-class Place:
+class NamedVariable:
     """A variable that a question may name: its start, its initial bytes, and how it is shown."""
 
     name: str
     start: int
-    held: Bytes
+    memory: Bytes
     """The memory that holds it."""
     elements: Elements
     cta: int | None = None
     """Of shared memory: the CTA; `start` is then an offset in the shared memory."""
-    first: bytes = b""
+    initial: bytes = b""
 
     def __post_init__(self) -> None:
-        self.first = self.held.tobytes()
+        self.initial = self.memory.tobytes()
 
     @property
     def end(self) -> int:
         """The byte after its last one."""
-        return self.start + len(self.first)
+        return self.start + len(self.initial)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class KernelTest(Test):
     """A litmus test that is a kernel."""
 
     launch: Launch = field(kw_only=True, compare=False)
-    places: list[Place] = field(kw_only=True, compare=False)
+    named_variables: list[NamedVariable] = field(kw_only=True, compare=False)
 
     __test__ = False
 
@@ -133,7 +133,7 @@ class _Reader:
         question, only = condition(asked), condition(filtered) if filtered else None
         threads, places = self.threads(), list(self.places())
         keep = self.registers(threads, places, [question, *([only] if only else [])])
-        first = {place.name: int.from_bytes(place.first, "little") for place in places}
+        first = {place.name: int.from_bytes(place.initial, "little") for place in places}
 
         def ways(jumps_back: int) -> Iterator[tuple[Path, ...]]:
             found: list[tuple[Path, ...]] = []
@@ -155,12 +155,12 @@ class _Reader:
 
         return KernelTest(
             self.name, threads, first, {}, quantifier, question, only,
-            sizes={place.name: len(place.first) for place in places},
+            sizes={place.name: len(place.initial) for place in places},
             elements={place.name: place.elements for place in places},
             ways=ways,
             cta_threads=self.launch.shape.threads,
             launch=self.launch,
-            places=places,
+            named_variables=places,
             ending=ending,
             loops=self.loops(),
         )  # fmt: skip
@@ -226,34 +226,38 @@ class _Reader:
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[NamedVariable]:
         """Every variable that a question may name."""
         for name, (array, elements) in self.memory.items():
-            yield Place(name, address_of(array), array, elements)
+            yield NamedVariable(name, address_of(array), array, elements)
         for variable, allocation in self.image.allocations.items():
             if variable.space == "global" and not variable.opaque and allocation.size:
                 elements = self.elements(variable.type, allocation.size)
-                yield Place(variable.name, allocation.start, allocation.bytes, elements)
+                yield NamedVariable(variable.name, allocation.start, allocation.bytes, elements)
         for cta in range(self.launch.shape.ctas):
             yield from self.shared(cta)
 
-    def shared(self, cta: int) -> Iterator[Place]:
+    def shared(self, cta: int) -> Iterator[NamedVariable]:
         """The shared memory of a CTA: its variables, and what the launch adds."""
         suffix = f"@{cta}" if self.launch.shape.ctas > 1 else ""
         for variable, offset in self.image.shared.offsets.items():
             if variable.size and variable.function in ("", self.launch.kernel.name):
                 elements = self.elements(variable.type, variable.size)
-                yield Place(variable.name + suffix, offset, np.zeros(variable.size, np.uint8), elements, cta)
+                yield NamedVariable(variable.name + suffix, offset, np.zeros(variable.size, np.uint8), elements, cta)
         if self.launch.shared:
             elements = Elements(self.launch.shared // 4, 4)
-            yield Place(f"shared{suffix}", self.image.shared.dynamic, np.zeros(elements.count * 4, np.uint8), elements, cta)
+            yield NamedVariable(
+                f"shared{suffix}", self.image.shared.dynamic, np.zeros(elements.count * 4, np.uint8), elements, cta
+            )
 
     @staticmethod
     def elements(type: Type, size: int) -> Elements:
         """How a variable of this type and size is shown."""
         return Elements(max(size // type.bytes, 1), type.bytes, type.is_signed)
 
-    def registers(self, threads: Sequence[Thread], places: Sequence[Place], asked: Sequence[Condition]) -> dict[str, list[str]]:
+    def registers(
+        self, threads: Sequence[Thread], places: Sequence[NamedVariable], asked: Sequence[Condition]
+    ) -> dict[str, list[str]]:
         """The registers that the questions name, by thread."""
         known = {register.name for register in self.launch.kernel.registers}
         shown = {name for place in places for name in place.elements.named(place.name, 0)}
@@ -271,10 +275,10 @@ class _Reader:
 class Locator:
     """Finds the variable of an access."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[NamedVariable]) -> None:
         self.places = places
 
-    def __call__(self, touch: Touch, thread: Thread) -> tuple[str, int] | None:
+    def __call__(self, touch: ThreadAccess, thread: Thread) -> tuple[str, int] | None:
         """The name of the variable and the byte in it; None for memory that no other thread writes."""
         allocation = touch.allocation
         if allocation.space == "local" or not allocation.writable:

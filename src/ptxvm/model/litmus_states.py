@@ -19,7 +19,7 @@ T = TypeVar("T")
 Registers = tuple[tuple[str, int], ...]
 Written = tuple[int, int, str]
 """A value, the number of its writer (-1: initial), and the scope of a strong write."""
-Place = tuple[tuple[int, ...], str, int]
+BarrierKey = tuple[tuple[int, ...], str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class State:
     at: tuple[int, ...]
     registers: tuple[Registers, ...]
     memory: tuple[tuple[str, frozenset[Written]], ...]
-    arrived: tuple[tuple[Place, tuple[int, ...]], ...] = ()
+    arrived: tuple[tuple[BarrierKey, tuple[int, ...]], ...] = ()
     """The number of arrivals of each thread at each barrier."""
-    passed: tuple[tuple[Place, tuple[int, ...]], ...] = ()
+    passed: tuple[tuple[BarrierKey, tuple[int, ...]], ...] = ()
     """The number of completed waits of each thread at each barrier."""
     waiting: frozenset[int] = frozenset()
     """The threads that have arrived at a barrier, and wait there."""
@@ -77,7 +77,7 @@ class Machine:
         if self.is_finished(state, number):
             return
         instruction = self.threads[number].code[state.at[number]]
-        step = _Turn(self, state, number, dict(state.registers[number]))
+        step = _ThreadStep(self, state, number, dict(state.registers[number]))
         match instruction:
             case Compute(name, register, left, right):
                 step.registers[register] = ARITHMETIC[name](step.value(left), step.value(right))
@@ -122,7 +122,7 @@ class Machine:
         memory[name] = frozenset({*stays, (value, number, scope)})
         return replace(state, memory=tuple(sorted(memory.items())))
 
-    def is_open(self, state: State, number: int, place: Place, count: int | None) -> bool:
+    def is_open(self, state: State, number: int, place: BarrierKey, count: int | None) -> bool:
         """May the thread pass the barrier?"""
         none = (0,) * len(self.threads)
         arrived = dict(state.arrived).get(place, none)
@@ -132,7 +132,7 @@ class Machine:
         taking_part = (n for n in range(len(self.threads)) if self._takes_part(state, n, place, arrived))
         return all(arrived[n] >= generation for n in taking_part)
 
-    def _takes_part(self, state: State, number: int, place: Place, arrived: tuple[int, ...]) -> bool:
+    def _takes_part(self, state: State, number: int, place: BarrierKey, arrived: tuple[int, ...]) -> bool:
         """Must this thread come?  A thread whose barrier number is in a register must, until it has come to another barrier."""
         thread, (prefix, name, identity) = self.threads[number], place
         if thread.cta[: len(prefix)] != prefix:
@@ -154,7 +154,7 @@ def remains(threads: Sequence[Thread], number: int, scope: str, old: Written) ->
 
 
 @dataclass
-class _Turn:
+class _ThreadStep:
     """One step of one thread: the state before it, and a copy of its registers, which the step may change."""
 
     machine: Machine
@@ -173,20 +173,20 @@ class _Turn:
         registers = _with(state.registers, self.number, tuple(sorted(self.registers.items())))
         return replace(state, at=_with(state.at, self.number, following), registers=registers)
 
-    def held(self, variable: str) -> list[Written]:
+    def readable(self, variable: str) -> list[Written]:
         """The writes that a read of a variable may find."""
         return sorted(dict(self.before.memory)[self.machine.test.physical(variable)])
 
     def load(self, load: Load) -> Iterator[State]:
         """The states after a load: one for each choice of values."""
-        for chosen in product(*(self.held(place.variable) for place in load.locations)):
+        for chosen in product(*(self.readable(place.variable) for place in load.locations)):
             self.registers.update((name, value) for name, (value, _, _) in zip(load.registers, chosen, strict=True))
             yield self.ended(self.before)
 
     def atomic(self, atom: Atomic) -> Iterator[State]:
         """The states after an atomic operation: one for each value that it may find."""
         operands = [self.value(operand) for operand in atom.operands]
-        for old, _, _ in self.held(atom.location.variable):
+        for old, _, _ in self.readable(atom.location.variable):
             if atom.register:
                 self.registers[atom.register] = old
             new = _modified(atom, old, operands)
@@ -247,8 +247,8 @@ def _with(row: tuple[T, ...], number: int, value: T) -> tuple[T, ...]:
 
 
 def _counted(
-    counts: tuple[tuple[Place, tuple[int, ...]], ...], place: Place, number: int, threads: int
-) -> tuple[tuple[Place, tuple[int, ...]], ...]:
+    counts: tuple[tuple[BarrierKey, tuple[int, ...]], ...], place: BarrierKey, number: int, threads: int
+) -> tuple[tuple[BarrierKey, tuple[int, ...]], ...]:
     """The counts of all barriers, with one more for this thread at this barrier."""
     known = dict(counts)
     old = known.get(place, (0,) * threads)

@@ -32,5 +32,5 @@ def overruled(candidate: Candidate, variables: Collection[str], *, initial: bool
         ]
         if any(pair[::-1] in x.required_coherence for pair in against):
             order = (x.coherence | Relation.of(against, x.count)).transitive
-            refused = without_coherence(x).given(coherence=order)
+            refused = without_coherence(x).with_decisions(coherence=order)
             yield Candidate(refused, candidate.known, candidate.registers, COHERENCE, last)

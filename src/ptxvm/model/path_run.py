@@ -13,11 +13,11 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.fences import proxy_of_fence
-from ptxvm.machine.single_thread import Enough, Holder, Meeting, Payload, Touch
+from ptxvm.machine.single_thread import Holder, Payload, Rendezvous, StopThread, ThreadAccess
 from ptxvm.model.copying import Copying
 from ptxvm.model.dependencies import NONE, Dependencies
 from ptxvm.model.events import Event, Kind
-from ptxvm.model.paths import FOREVER, Encounter, Exchange, Path, Taken
+from ptxvm.model.paths import FOREVER, Encounter, Exchange, Path, PathCondition
 from ptxvm.model.program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Read
 from ptxvm.syntax import tree
@@ -31,25 +31,25 @@ EventField: TypeAlias = Any
 MANY = 64
 """The most chains of writes that are followed behind one value."""
 
-Locate = Callable[[Touch, Thread], "tuple[str, int] | None"]
+Locate = Callable[[ThreadAccess, Thread], "tuple[str, int] | None"]
 """The variable and the byte in it at which an access begins; None for memory that no other thread writes."""
 
 
-class Link(NamedTuple):
+class WriteInstance(NamedTuple):
     """A write that a value depends on: its thread, the instruction, the iteration, and the element."""
 
     thread: str
     instruction: int
-    turn: int
+    iteration: int
     element: int
 
 
-Chain = frozenset[Link]
+Chain = frozenset[WriteInstance]
 FROM_OTHERS: tuple[Chain, ...] = (frozenset(),)
 """The chains behind a value that another thread gave: they are not followed."""
 
 
-class Written(NamedTuple):
+class PathWrite(NamedTuple):
     """A write of a path: its location, its value and the chains behind it; of an atomic operation also the value that it found.
 
     The scope of a weak write is empty.  `makes` marks a write that initialises an mbarrier.
@@ -59,14 +59,14 @@ class Written(NamedTuple):
     value: int
     chains: tuple[Chain, ...]
     thread: Thread
-    link: Link
+    instance: WriteInstance
     scope: str
     found: int | None
-    makes: bool
+    initialises: bool
 
 
 @dataclass(slots=True)
-class Before:
+class EarlierAccesses:
     """The earlier accesses of a thread to a location: the last value that it read or wrote, and the scopes of all accesses."""
 
     thread: Thread
@@ -77,20 +77,20 @@ class Before:
 class Choices(Protocol):
     """The values that reads may find."""
 
-    def at(self, location: Location, before: Before) -> Sequence[int]:
+    def at(self, location: Location, before: EarlierAccesses) -> Sequence[int]:
         """The values that a read of a location may find, given the earlier accesses of its thread there."""
         ...
 
-    def behind(self, location: Location, value: int) -> tuple[Chain, ...]:
+    def chains_behind(self, location: Location, value: int) -> tuple[Chain, ...]:
         """The chains of writes through which the value may have come."""
         ...
 
-    def given(self, encounter: Encounter, thread: str) -> Sequence[Payload | None]:
+    def offers(self, encounter: Encounter, thread: str) -> Sequence[Payload | None]:
         """The values that a thread may give at a meeting; None if it may end before."""
         ...
 
 
-class Walk:
+class PathRun:
     """A script that follows the choices in `chosen`, then takes the first choice; `others` collects the alternatives."""
 
     def __init__(
@@ -102,15 +102,15 @@ class Walk:
         self.others: list[list[Any]] = []
         self.reads_so_far = self.reads_before = 0
         self.was_cut = False
-        self.written: list[Written] = []
-        self.before: dict[Location, Before] = {}
-        self.gave: list[tuple[Encounter, str, Payload]] = []
-        self.met = Counter[Encounter]()
+        self.written: list[PathWrite] = []
+        self.before: dict[Location, EarlierAccesses] = {}
+        self.offered: list[tuple[Encounter, str, Payload]] = []
+        self.meetings = Counter[Encounter]()
         self.copying = Copying(self.path)
-        self.turns = Counter[int]()
+        self.iterations = Counter[int]()
         self.found: int | None = None
         self.running = self.elements = self.learned = 0
-        self.behind: dict[Key, tuple[Chain, ...]] = {}
+        self.chains_behind: dict[Key, tuple[Chain, ...]] = {}
         self.flow = Dependencies()
 
     # ── control ─────────────────────────────────────────────────────────────────────────
@@ -120,23 +120,23 @@ class Walk:
         del standing  # not needed: a walk records all its events
         self.flow.enter(code, depth)
 
-    def hands_on(self, source: Holder | None, target: Holder) -> None:
+    def passes(self, source: Holder | None, target: Holder) -> None:
         """The target takes over the dependencies of the source."""
-        self.flow.hand_on(source, target)
+        self.flow.pass_value(source, target)
 
-    def goes_back(self) -> None:
+    def jumps_back(self) -> None:
         """Count a backward jump, and stop the path at the limit; an iteration without a choice is not counted."""
         self.left -= self.reads_so_far > self.reads_before
         self.reads_before = self.reads_so_far
         if self.left < 0:
             self.was_cut = True
-            raise Enough
+            raise StopThread
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
-    def reads(self, touch: Touch) -> Sequence[int] | None:
+    def reads(self, touch: ThreadAccess) -> Sequence[int] | None:
         """Choose a value for each element."""
-        self._comes_to(touch.bound)
+        self._encounter(touch.bound)
         start = self.locate(touch, self.path.thread)
         if start is None:
             self.flow.read_own(touch)
@@ -150,9 +150,9 @@ class Walk:
         self.path.time += 2
         return values
 
-    def writes(self, touch: Touch, values: Sequence[int]) -> None:
+    def writes(self, touch: ThreadAccess, values: Sequence[int]) -> None:
         """Add a write for each element."""
-        self._comes_to(touch.bound)
+        self._encounter(touch.bound)
         start = self.locate(touch, self.path.thread)
         if start is None:
             self.flow.wrote_own(touch)
@@ -162,9 +162,9 @@ class Walk:
             self._add(Kind.WRITE, touch, location, value=value, data=self.flow.of_element("b", n, touch.count))
         self.path.time += 2
 
-    def updates(self, touch: Touch, modify: Callable[[int], int], compared: int | None) -> int:
+    def updates(self, touch: ThreadAccess, modify: Callable[[int], int], compared: int | None) -> int:
         """Add a read and a write of each scalar; a `cas` whose comparison fails is only a read (PTX 8.4)."""
-        self._comes_to(touch.bound)
+        self._encounter(touch.bound)
         start = self.locate(touch, self.path.thread)
         if start is None:
             raise Unsupported(f"'{touch.bound.i.mnemonic}' on memory of one thread, in a litmus kernel")
@@ -196,8 +196,8 @@ class Walk:
         before = self._before(location)
         value: int = self._one_of(self.choices.at(location, before))
         before.value = value
-        self.behind[key] = self.choices.behind(location, value)
-        self.path.taken.append(Taken("==", Read(key), value, outcome=True))
+        self.chains_behind[key] = self.choices.chains_behind(location, value)
+        self.path.conditions.append(PathCondition("==", Read(key), value, outcome=True))
         return value
 
     def _one_of(self, choices: Sequence[C]) -> C:
@@ -210,15 +210,15 @@ class Walk:
         chosen: C = self.chosen[self.reads_so_far - 1]
         return chosen
 
-    def finds_over(self, order: Order, scope: Scope) -> None:
+    def observes_phase(self, order: Order, scope: Scope) -> None:
         """The test found the phase over: its read has the order of the instruction.  Any other test acquires nothing."""
         self.path.events[-1] = replace(self.path.events[-1], order=order, scope=scope)
 
     # ── asynchronous copies ─────────────────────────────────────────────────────────────
 
-    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[Touch, bytes]], target: Touch) -> None:
+    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess) -> None:
         """Add reads and writes that begin now, and end when the thread waits for them."""
-        self._comes_to(bound)
+        self._encounter(bound)
         first, found, keys = len(self.path.events), b"", NONE
         for touch, held in sources:
             start = self.locate(touch, self.path.thread)
@@ -234,7 +234,7 @@ class Walk:
         self.copying.began(kind, first)
         self.path.time += 2
 
-    def _write_copy(self, target: Touch, found: bytes, keys: frozenset[Key]) -> None:
+    def _write_copy(self, target: ThreadAccess, found: bytes, keys: frozenset[Key]) -> None:
         start = self.locate(target, self.path.thread)
         if start is None:
             raise Unsupported(f"'{target.bound.i.mnemonic}' to memory of one thread, in a litmus kernel")
@@ -263,9 +263,9 @@ class Walk:
         self.path.time += 2
         return key
 
-    def tells(self, touch: Touch, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+    def signals(self, touch: ThreadAccess, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
         """Add an atomic operation that is ordered after the copies, and before no later operation of the thread."""
-        self._comes_to(touch.bound)
+        self._encounter(touch.bound)
         self.path.done += 1
         start = self.locate(touch, self.path.thread)
         if start is None:
@@ -286,34 +286,34 @@ class Walk:
 
     def fences(self, bound: Bound, order: FenceKind, scope: Scope) -> None:
         """Add a fence, or a proxy fence where the instruction is one."""
-        self._comes_to(bound)
+        self._encounter(bound)
         proxy = proxy_of_fence(bound.i)
         kind = Kind.FENCE if proxy is None else Kind.PROXY_FENCE
         ordered = order if isinstance(order, Order) else Order.WEAK  # the proxy of a proxy fence determines what it orders
         self._put(kind, bound, bound.node.head, order=ordered, scope=scope, proxy=proxy or "generic")
         self.path.time += 2
 
-    def meets(self, meeting: Meeting) -> None:
+    def synchronizes(self, meeting: Rendezvous) -> None:
         """Arrive at a barrier, then wait."""
         self._barrier(meeting, waits=True)
 
-    def arrives(self, meeting: Meeting) -> None:
+    def arrives(self, meeting: Rendezvous) -> None:
         """Arrive at a barrier without a wait."""
         self._barrier(meeting, waits=False)
 
-    def exchanges(self, meeting: Meeting, given: Payload) -> Mapping[int, Payload]:
+    def exchanges(self, meeting: Rendezvous, given: Payload) -> Mapping[int, Payload]:
         """Choose the values that the other threads give; the path stops while one of them is not known to come."""
         names = {member: f"P{self.first + member}" for member in meeting.members}
         encounter = (meeting.name, meeting.number, tuple(names.values()), 0)
-        encounter = (*encounter[:3], self.met[encounter])
-        self.met[*encounter[:3], 0] += 1
+        encounter = (*encounter[:3], self.meetings[encounter])
+        self.meetings[*encounter[:3], 0] += 1
         own = self.path.thread.name
         self._barrier(meeting, waits=True)
-        self.gave.append((encounter, own, given))
+        self.offered.append((encounter, own, given))
         others = {member: name for member, name in names.items() if name != own}
-        known = [self.choices.given(encounter, name) for name in others.values()]
+        known = [self.choices.offers(encounter, name) for name in others.values()]
         if not all(known):
-            raise Enough
+            raise StopThread
         taken = dict(zip(others, self._one_of(list(product(*known))), strict=True))
         by_name = {others[member]: payload for member, payload in taken.items()}
         comes_from = self.flow.of_sources() | self.flow.control
@@ -323,11 +323,11 @@ class Walk:
     def learns(self, thread: int) -> None:
         """The thread uses the value of another thread: a new key stands for it."""
         name, exchange = f"P{self.first + thread}", self.path.exchanges[-1]
-        if exchange.taken.get(name) is not None and name not in exchange.keys.values():
+        if exchange.received.get(name) is not None and name not in exchange.keys.values():
             self.learned += 1
             key = (self.path.thread.name, -self.learned)
             self.path.exchanges[-1] = replace(exchange, keys={**exchange.keys, key: name})
-            self.behind[key] = FROM_OTHERS
+            self.chains_behind[key] = FROM_OTHERS
             self.flow.read(key)
 
     @property
@@ -335,10 +335,10 @@ class Walk:
         """The number of the first thread of the CTA in the grid."""
         return self.path.thread.cta[2] * self.cta_threads
 
-    def _barrier(self, meeting: Meeting, *, waits: bool) -> None:
+    def _barrier(self, meeting: Rendezvous, *, waits: bool) -> None:
         """Add the events of a barrier; only barriers of the CTA and `bar.warp.sync` order memory."""
         bound = meeting.bound
-        self._comes_to(bound)
+        self._encounter(bound)
         of_cta = meeting.name == "bar"
         scope, orders = "cta" if of_cta else "warp", of_cta or meeting.name == "bar.warp"
         barrier = Barrier(
@@ -357,13 +357,13 @@ class Walk:
     def _key(self) -> Key:
         return self.path.thread.name, len(self.path.events)
 
-    def _comes_to(self, bound: Bound) -> None:
+    def _encounter(self, bound: Bound) -> None:
         if self.flow.comes_to(bound):
             self.path.done += 1
             self.running, self.elements = bound.node.start, 0
-            self.turns[self.running] += 1
+            self.iterations[self.running] += 1
 
-    def _add(self, kind: Kind, touch: Touch, location: Location, **what: EventField) -> Key:
+    def _add(self, kind: Kind, touch: ThreadAccess, location: Location, **what: EventField) -> Key:
         what.setdefault("order", STRONG.get(touch.order, touch.order))
         scope = touch.scope if what["order"] is not Order.WEAK else ""
         what.setdefault("proxy", touch.proxy)
@@ -382,31 +382,31 @@ class Walk:
             if not makes:
                 before.scopes.add(event.scope if end == time + 1 else "")
         if kind is Kind.WRITE and event.location is not None and isinstance(event.value, int):
-            link = self._link()
-            self.written.append(Written(
+            link = self._instance()
+            self.written.append(PathWrite(
                 event.location, event.value, self._chains(event, link), self.path.thread, link, event.scope, self.found, makes
             ))  # fmt: skip
             before.value = event.value
         return key
 
-    def _before(self, location: Location) -> Before:
-        return self.before.setdefault(location, Before(self.path.thread))
+    def _before(self, location: Location) -> EarlierAccesses:
+        return self.before.setdefault(location, EarlierAccesses(self.path.thread))
 
-    def _chains(self, event: Event, link: Link) -> tuple[Chain, ...]:
+    def _chains(self, event: Event, link: WriteInstance) -> tuple[Chain, ...]:
         """The chains of writes behind this write; a chain through the write itself is dropped."""
         chains = {frozenset({link})}
         for read in event.data | event.control:
-            behind = self.behind[read]
+            behind = self.chains_behind[read]
             if len(chains) * len(behind) < MANY:
                 chains = {chain | more for chain in chains for more in behind if link not in more}
         if not chains:
-            raise Enough
+            raise StopThread
         return tuple(chains)
 
-    def _link(self) -> Link:
+    def _instance(self) -> WriteInstance:
         """The link for the next write of the running instruction."""
         self.elements += 1
-        return Link(self.path.thread.name, self.running, self.turns[self.running], self.elements)
+        return WriteInstance(self.path.thread.name, self.running, self.iterations[self.running], self.elements)
 
 
 def _replaces(bound: Bound) -> bool:

@@ -25,7 +25,7 @@ from ptxvm.model.values import COMPARISONS, Key, Read, Value, operation, reads_i
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class PathCondition:
     """A comparison whose outcome the path requires."""
 
     comparison: str
@@ -44,10 +44,10 @@ class Exchange:
 
     encounter: Encounter
     thread: str
-    given: tuple[int, ...]
+    offered: tuple[int, ...]
     comes_from: frozenset[Key]
     """The reads on which the given values depend; a key with a negative number stands for a value from another thread."""
-    taken: Mapping[str, tuple[int, ...] | None]
+    received: Mapping[str, tuple[int, ...] | None]
     """None for a thread that ended before the meeting."""
     keys: Mapping[Key, str]
     """For each key, the thread whose value it stands for."""
@@ -60,7 +60,7 @@ class Path:
     thread: Thread
     at: int = 0
     events: list[Event] = field(default_factory=list)
-    taken: list[Taken] = field(default_factory=list)
+    conditions: list[PathCondition] = field(default_factory=list)
     registers: dict[str, Value] = field(default_factory=dict)
     control: frozenset[Key] = frozenset()
     jumps_back: int = 0
@@ -73,7 +73,7 @@ class Path:
 
     def fork(self) -> Path:
         """A copy of the path, to continue along another branch."""
-        return replace(self, events=[*self.events], taken=[*self.taken], registers={**self.registers})
+        return replace(self, events=[*self.events], conditions=[*self.conditions], registers={**self.registers})
 
     def value(self, operand: Operand) -> Value:
         """The value of an operand at this point."""
@@ -115,10 +115,10 @@ def _walk(path: Path, bound: int) -> Iterator[Path]:
                 left, right = path.value(branch.left), path.value(branch.right)
                 known = _known(branch, left, right)
                 if known is not False:
-                    yield from _jump(path, branch, Taken(branch.comparison, left, right, outcome=True), bound)
+                    yield from _jump(path, branch, PathCondition(branch.comparison, left, right, outcome=True), bound)
                 if known is True:
                     return
-                path.taken.append(Taken(branch.comparison, left, right, outcome=False))
+                path.conditions.append(PathCondition(branch.comparison, left, right, outcome=False))
                 path.control |= reads_in(left) | reads_in(right)
             case Atomic(operation="cas") as atom:
                 failed = path.fork()
@@ -142,13 +142,13 @@ def _known(branch: Branch, left: Value, right: Value) -> bool | None:
     return None
 
 
-def _jump(path: Path, branch: Branch, taken: Taken, bound: int) -> Iterator[Path]:
+def _jump(path: Path, branch: Branch, taken: PathCondition, bound: int) -> Iterator[Path]:
     """The path that takes the branch, unless it has too many backward jumps."""
     goal = path.thread.labels[branch.label]
     back = path.jumps_back + (goal <= path.at)
     if back <= bound:
         jumped = path.fork()
-        jumped.taken.append(taken)
+        jumped.conditions.append(taken)
         jumped.control |= reads_in(taken.left) | reads_in(taken.right)
         jumped.at, jumped.jumps_back = goal, back
         yield jumped
@@ -226,7 +226,7 @@ def _swap(path: Path, atom: Atomic) -> None:
     """A `cas` whose comparison holds: it writes."""
     compared, new = (path.value(operand) for operand in atom.operands)
     read = _atomic_read(path, atom)
-    path.taken.append(Taken("==", read, compared, outcome=True))
+    path.conditions.append(PathCondition("==", read, compared, outcome=True))
     _atomic_write(path, atom, new)
     written = path.events[-1]  # the write happens because of the value that was read
     path.events[-1] = replace(written, data=written.data | {read.event} | reads_in(compared))
@@ -237,5 +237,5 @@ def _fail(path: Path, atom: Atomic) -> None:
     """A `cas` whose comparison fails: a read without a write (PTX 8.4)."""
     compared = path.value(atom.operands[0])
     read = _atomic_read(path, atom)
-    path.taken.append(Taken("==", read, compared, outcome=False))
+    path.conditions.append(PathCondition("==", read, compared, outcome=False))
     path.time += 2

@@ -121,7 +121,7 @@ class Question:
 
     def execution(self) -> Axioms:
         """The execution with conditions for its pairs; the properties of the model work on it."""
-        x = self.start.given()
+        x = self.start.with_decisions()
         x.__dict__.update({name: Symbolic.of(held) for name, held in x.__dict__.items() if isinstance(held, Relation)})
         rf: dict[int, dict[int, Truth]] = {}
         fr: dict[int, dict[int, Truth]] = {}
@@ -132,7 +132,7 @@ class Question:
                 row = fr.setdefault(read, {})
                 row[later] = z3.Or(row[later], way) if later in row else way
         count = self.start.count
-        return x.given(
+        return x.with_decisions(
             reads_from=Symbolic(rf, count), from_reads=Symbolic(fr, count), coherence=self.co,
             fence_sc=self.sc, barriers=Symbolic.of(self.barriers),
         )  # fmt: skip
@@ -149,7 +149,7 @@ class Question:
         for axiom in (*BEFORE_COHERENCE, *WITH_COHERENCE):
             self.keep(axiom)
         for path in self.chosen:
-            for one in path.taken:
+            for one in path.conditions:
                 held = COMPARISONS[one.comparison](self.value(one.left), self.value(one.right))
                 self.solver.add(held if one.outcome else z3.Not(held))
 
@@ -259,7 +259,7 @@ class Question:
         sources = {
             (read, self.start.cells[read][0]): write for (write, read), taken in self.takes.items() if is_so(found, taken)
         }
-        x = self.start.given(
+        x = self.start.with_decisions(
             sources=sources, barriers=self.barriers, fence_sc=chosen(self.sc), coherence=chosen(self.co)
         )  # fmt: skip
         known: Mapping[Key, int] = {key: number(found, value) for key, value in self.values.items()}

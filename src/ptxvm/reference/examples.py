@@ -33,7 +33,7 @@ ABSENT = np.uint64(0xAAAA_AAAA_AAAA_AAAA)  # stays where a lane writes nothing
 
 
 @dataclass(frozen=True)
-class Worked:
+class WorkedExample:
     """An example with its result: the text, the head of a table, and its rows."""
 
     text: str
@@ -48,13 +48,13 @@ class Computation:
     text: str
     values: tuple[tuple[str, str], ...]
 
-    def work(self) -> Worked:
+    def work(self) -> WorkedExample:
         """The operands that went in, and those that came out."""
         reading = read(self.text)
         types = wanted(reading)
         result = compute(reading, {name: bits_of(value, types[name]) for name, value in self.values})
         rows = [*(("in", q) for q in result.inputs), *(("out", q) for q in result.outputs)]
-        return Worked(
+        return WorkedExample(
             self.text,
             ("", "operand", "type", "bits", "value"),
             tuple((way, q.text, f".{q.type.name}", hexadecimal(q), number(q)) for way, q in rows),
@@ -108,7 +108,7 @@ class Run:
                 type, name = "b32", "%r14"
             yield f"st.global.{type} [%at+{8 * n}], {name};"
 
-    def work(self) -> Worked:
+    def work(self) -> WorkedExample:
         """The registers of the first lanes, once the kernel has ended."""
         out = np.full((self.threads, len(self.registers)), ABSENT)
         texture = Texture(np.arange(16, dtype=np.float32).reshape(4, 4), "linear", "clamp")
@@ -118,7 +118,7 @@ class Run:
         columns = [_shown(out[: self.shown, n], register) for n, register in enumerate(self.registers)]
         head = ("register", *(f"thread {lane}" for lane in range(self.shown)))
         rows = zip(self.registers, columns, strict=True)
-        return Worked(self.text, head, tuple((register, *column) for register, column in rows))
+        return WorkedExample(self.text, head, tuple((register, *column) for register, column in rows))
 
 
 Example = Computation | Run

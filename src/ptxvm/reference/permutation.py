@@ -8,7 +8,7 @@ from ptxvm.isa.catalog.logic import PERMUTATIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class ByteSelection:
     """One byte of the result: byte `byte` of operand `operand` (`a` or `b`), or eight times its sign."""
 
     operand: str
@@ -21,7 +21,7 @@ class Pick:
         return value >> 7 and 0xFF if self.sign else value
 
 
-def picks(control: int, mode: str | None = None) -> tuple[Pick, Pick, Pick, Pick]:
+def byte_selections(control: int, mode: str | None = None) -> tuple[ByteSelection, ByteSelection, ByteSelection, ByteSelection]:
     """The four bytes of the result, the lowest first, for the operand `c` and the mode."""
     if mode:
         control = PERMUTATIONS[mode][control & 3]
@@ -29,6 +29,6 @@ def picks(control: int, mode: str | None = None) -> tuple[Pick, Pick, Pick, Pick
     return first, second, third, fourth
 
 
-def _pick(selector: int) -> Pick:
+def _pick(selector: int) -> ByteSelection:
     """Four bits of the control word: a byte of `b` above `a`, and the sign bit."""
-    return Pick("ab"[selector >> 2 & 1], selector & 3, sign=bool(selector & 8))
+    return ByteSelection("ab"[selector >> 2 & 1], selector & 3, sign=bool(selector & 8))

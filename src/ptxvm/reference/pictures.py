@@ -14,7 +14,7 @@ from html import escape
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.reference import boolean
-from ptxvm.reference.permutation import picks
+from ptxvm.reference.permutation import byte_selections
 
 FONT = "font-family='ui-monospace, SFMono-Regular, Menlo, monospace'"
 
@@ -83,7 +83,7 @@ def bytes_of_prmt(control: int, mode: str | None = None) -> str:
             box(at(number), top, cell, 28, color(number / 8)),
             label(at(number) + cell / 2, top + 14, f"{number}: {name}"),
         ]
-    for number, pick in enumerate(picks(control, mode)):
+    for number, pick in enumerate(byte_selections(control, mode)):
         source = pick.byte + (4 if pick.operand == "b" else 0)
         middle = of_result(number) + cell / 2
         parts += [

@@ -21,7 +21,7 @@ from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
 from ptxvm.reference.codes import every_code, page_of
-from ptxvm.reference.examples import Run, Worked, example_of
+from ptxvm.reference.examples import Run, WorkedExample, example_of
 from ptxvm.reference.page import Page, pages
 
 Files = dict[str, str]
@@ -161,7 +161,7 @@ def _example(instruction: Instruction) -> Iterator[str]:
     example = example_of(instruction)
     if example is None:
         return
-    worked: Worked = example.work()
+    worked: WorkedExample = example.work()
     said = _circumstances(example) if isinstance(example, Run) else ""
     yield from (f"**Example.** {said}".strip(), "", "```{code-block} ptx", ":force:", "", *worked.text.splitlines(), "```", "")
     yield from (*_table(worked.head, [tuple(_code(cell) for cell in row) for row in worked.rows]), "")

@@ -161,10 +161,10 @@ class Trace:
         kind = self.random.choice(("cta", "cta", "warp", "some"))
         if kind == "cta":
             threads = range(cta * BLOCK, (cta + 1) * BLOCK)
-            self.detector.met(cta * BLOCK, 1)
+            self.detector.ctas_synchronized(cta * BLOCK, 1)
         elif kind == "warp":
             threads = range(warp, warp + 32)
-            self.detector.warps_met("bar.warp.sync", [np.array(threads)])
+            self.detector.warps_synchronized("bar.warp.sync", [np.array(threads)])
         else:
             threads = [cta * BLOCK + n for n in sorted(self.random.sample(ACTIVE, 3))]
             self.detector.opened("1", [(None, np.array(threads))])

@@ -301,7 +301,7 @@ def test_bf16_is_saved_as_its_bits(tmp_path):
     ],
 )
 def test_a_glimpse_of_an_array(values, shown):
-    assert arguments.glimpse(values) == shown
+    assert arguments.preview(values) == shown
 
 
 def test_sums_of_integers_are_exact():

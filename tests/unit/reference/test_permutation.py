@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxvm.reference.permutation import Pick, picks
+from ptxvm.reference.permutation import ByteSelection, byte_selections
 
 # mode: for c[1:0] = 0 to 3, the sources of d.b3 d.b2 d.b1 d.b0, where 0 to 3 are bytes of a and 4 to 7 of b
 TABLE = {
@@ -20,13 +20,18 @@ TABLE = {
 @pytest.mark.parametrize("mode", TABLE)
 @pytest.mark.parametrize("control", range(4))
 def test_a_mode(mode, control):
-    found = picks(control | 0xFFF0, mode)  # only c[1:0] counts
+    found = byte_selections(control | 0xFFF0, mode)  # only c[1:0] counts
     assert [(p.operand, p.byte) for p in reversed(found)] == [("ab"[n // 4], n % 4) for n in TABLE[mode][control]]
     assert not any(p.sign for p in found)
 
 
 def test_the_generic_form_takes_a_byte_or_its_sign():
-    assert picks(0xF470) == (Pick("a", 0), Pick("b", 3), Pick("b", 0), Pick("b", 3, sign=True))
-    assert Pick("a", 1).of(0x8899AABB, 0) == 0xAA
-    assert Pick("b", 3, sign=True).of(0, 0x80000000) == 0xFF
-    assert Pick("b", 3, sign=True).of(0, 0x7F000000) == 0
+    assert byte_selections(0xF470) == (
+        ByteSelection("a", 0),
+        ByteSelection("b", 3),
+        ByteSelection("b", 0),
+        ByteSelection("b", 3, sign=True),
+    )
+    assert ByteSelection("a", 1).of(0x8899AABB, 0) == 0xAA
+    assert ByteSelection("b", 3, sign=True).of(0, 0x80000000) == 0xFF
+    assert ByteSelection("b", 3, sign=True).of(0, 0x7F000000) == 0

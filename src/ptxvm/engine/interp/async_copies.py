@@ -175,7 +175,7 @@ class Copies:
 
     # ── what the machine does ───────────────────────────────────────────────────────────
 
-    def go_on(self, share: Guard = None) -> None:
+    def complete(self, share: Guard = None) -> None:
         """End the copies of the lanes for which a predicate holds (None: of all), and signal their mbarriers."""
         kept: list[Copy | Arrival] = []
         busy = np.zeros(self.cohort.size, np.bool_)

@@ -106,7 +106,7 @@ class WarpWaits:
         self.pools[mnemonic] = left
         self.cohort.lanes_missed(mnemonic, np.flatnonzero(ready & (wanted != self.cohort.members)))
         self.cohort.members[ready] = wanted[ready]
-        self.cohort.warps_met(mnemonic, np.flatnonzero(ready))
+        self.cohort.warps_synchronized(mnemonic, np.flatnonzero(ready))
         return [Waiting(key, together(parts)) for key, parts in released.items()]
 
     def __bool__(self) -> bool:
@@ -190,7 +190,7 @@ def together(parts: list[LaneNumbers]) -> LaneNumbers:
 def release_whole(cohort: Cohort, votes: PerLane) -> None:
     """All threads of all CTAs are at one barrier: release them, and count their votes."""
     layout = cohort.layout
-    cohort.all_met()
+    cohort.ctas_synchronized()
     cohort.voters[...] = layout.threads
     if votes is not None:
         ballots = np.broadcast_to(votes, cohort.size).reshape(-1, layout.threads).sum(axis=1)

@@ -23,7 +23,7 @@ from ptxvm.engine.interp.lanes import at
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import put
-from ptxvm.engine.interp.shadow import Place
+from ptxvm.engine.interp.shadow import ArgumentSlot
 from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 from ptxvm.machine.window import Window
@@ -131,11 +131,11 @@ class Calls:
             if isinstance(actual, Variable):  # its value is gone after this call (PTX 7.1)
                 cohort.shadow.stale(lanes, upper + np.uint64(self.offset(actual, above)), actual.size)
 
-    def place(self, symbol: Argument, routine: Routine, file: RegisterFile, frame: PerLane) -> Place | None:
+    def place(self, symbol: Argument, routine: Routine, file: RegisterFile, frame: PerLane) -> ArgumentSlot | None:
         """The location of an argument or a result; None for a constant."""
         if isinstance(symbol, Variable):
-            return Place(symbol, routine, file, frame + np.uint64(self.offset(symbol, routine)))
-        return Place(symbol, routine, file) if isinstance(symbol, Register) else None
+            return ArgumentSlot(symbol, routine, file, frame + np.uint64(self.offset(symbol, routine)))
+        return ArgumentSlot(symbol, routine, file) if isinstance(symbol, Register) else None
 
     def grow(self, routine: Routine, depth: int, lanes: Lanes, bound: Bound) -> PerLane:
         """Allocate a frame for the callee; returns its offset, or None where the stack overflows."""
@@ -206,13 +206,13 @@ class Calls:
         for site in np.unique(sites):
             some = self.schedule.where(lanes, sites, site)
             number, segment = divmod(int(site), SITE)
-            self.hand_back(routine, self.code.routines[number], segment, depth, some)
+            self.return_results(routine, self.code.routines[number], segment, depth, some)
             if self.cohort.shadow is not None:
                 self.cohort.shadow.returned(depth, some)
             found.append(((-(depth - 1), number, segment + 1), some))
         return found
 
-    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
+    def return_results(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
         """Copy the results to the destinations of the call."""
         bound = caller.function.instructions[caller.segments[segment].end - 1]
         wanted = bound.results()

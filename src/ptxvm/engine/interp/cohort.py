@@ -49,7 +49,7 @@ class Cohort:
         self.members = np.zeros(self.size, np.uint32)
         self.votes_for = np.zeros(self.size, np.uint32)
         self.voters = np.zeros(self.size, np.uint32)
-        self.gives_way = False
+        self.yields = False
         self.arrivals: list[tuple[Bound, Any, Any, Any]] = []
         self.calling: Bound | None = None  # the last call of a function of the device
         self.copies = Copies(self)
@@ -244,7 +244,7 @@ class Cohort:
     def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
         """A fence; the accesses of one lane are in order without it."""
 
-    def all_met(self) -> None:
+    def ctas_synchronized(self) -> None:
         """All lanes have met at the barriers of their CTAs."""
 
     def allocated(self, bound: Bound, lanes: LaneNumbers, addresses: PerLane) -> None:
@@ -265,7 +265,7 @@ class Cohort:
     def barrier_opened(self, cta: int, number: int, waiting: Sequence[PerLane]) -> None:
         """A barrier releases the threads that wait at it."""
 
-    def warps_met(self, mnemonic: str, lanes: Lanes) -> None:
+    def warps_synchronized(self, mnemonic: str, lanes: Lanes) -> None:
         """Lanes have met at a collective with the lanes that `members` names; None for all lanes."""
 
     # ── special registers ───────────────────────────────────────────────────────────────
@@ -282,9 +282,9 @@ class Cohort:
             return np.uint64(known)
         return at(value, lanes)
 
-    def give_way(self) -> None:
+    def yield_slice(self) -> None:
         """Let other groups and cohorts run."""
-        self.gives_way = True
+        self.yields = True
 
 
 def _cycles() -> int:

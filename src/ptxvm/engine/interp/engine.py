@@ -19,7 +19,7 @@ from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.random_schedule import RandomSchedule
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.watched_cohort import WatchedCohort, Watching
+from ptxvm.engine.interp.watched_cohort import WatchedCohort, WatchState
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import shared_variables
@@ -89,7 +89,7 @@ class Interpreter:
         images = Images(self.image.memory)
         variables = watcher.follows_variables
         code = self.following(registers=watcher.follows_registers, variables=variables)
-        following = Watching(watcher, images, Objects(self.image), self.executable.provenance if variables else {})
+        following = WatchState(watcher, images, Objects(self.image), self.executable.provenance if variables else {})
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             begin = partial(begin_watched, following, family.scene, seed)
@@ -157,7 +157,7 @@ def begin(inputs: CohortInputs, code: Executable, routine: Routine) -> Schedule:
 
 
 def begin_watched(
-    watching: Watching,
+    watching: WatchState,
     scene: Scene,
     seed: int | None,
     inputs: CohortInputs,
@@ -196,9 +196,9 @@ def run_all(waiting: Iterator[Schedule], limits: Limits | None) -> Counters:
             if not running:
                 return counters
             schedule = running[0]
-            before = schedule.turn
+            before = schedule.steps
             finished = schedule.run(TURNS)
-            counters.turns += schedule.turn - before
+            counters.turns += schedule.steps - before
             if finished:
                 running.popleft()
                 counters.instructions += schedule.instructions

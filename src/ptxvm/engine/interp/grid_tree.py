@@ -25,13 +25,13 @@ Variables = Callable[[Function], tuple[tuple[int, int, str], ...]]
 
 
 @dataclass(eq=False, slots=True)
-class Known:
+class LaunchedGrid:
     """A launched grid: its number, the place of its launch, its parent, and the grid before it in its stream."""
 
     grid: int
     launched: Place
     parent: int
-    before: int
+    predecessor: int
     tail: bool
 
 
@@ -42,7 +42,7 @@ class GridTree:
         self.watcher, self.variables = watcher, variables
         self._running = [scene]
         self._threads = scene.shape.ctas * scene.shape.threads
-        self._known: dict[Child, Known] = {}
+        self._known: dict[Child, LaunchedGrid] = {}
         self._last: dict[Hashable, int] = {}  # by stream
         self._ended: set[int] = set()
         self._launched: dict[tuple[int, Extent], list[int]] = {}  # by CTA
@@ -71,7 +71,9 @@ class GridTree:
         cohort, grid = call.cohort, len(self._known) + 1
         thread, bound = int(cohort.threads[call.lane]), cohort.calling
         key = self._stream(call, stream)
-        known = Known(grid, cohort.scene.place(bound, thread), cohort.scene.grid, self._last.get(key, 0), stream == TAIL_LAUNCH)
+        known = LaunchedGrid(
+            grid, cohort.scene.place(bound, thread), cohort.scene.grid, self._last.get(key, 0), stream == TAIL_LAUNCH
+        )
         self._known[child] = known
         if stream != FIRE_AND_FORGET:
             self._last[key] = grid
@@ -86,9 +88,9 @@ class GridTree:
 
     def begins(self, child: Child, parameters: Allocation) -> None:
         """A child grid begins, with its parameters."""
-        self.watcher.given(child.buffer, parameters)
+        self.watcher.parameters_passed(child.buffer, parameters)
         known = self._known[child]
-        after = [known.before] if known.before in self._ended else []
+        after = [known.predecessor] if known.predecessor in self._ended else []
         after += [known.parent] if known.tail else []
         scene = Scene(child.kernel.name, child.shape, self.variables(child.kernel), known.grid, self._threads, known.launched)
         self._threads += child.shape.ctas * child.shape.threads

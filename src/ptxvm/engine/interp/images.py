@@ -11,7 +11,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.memory import Memory
-from ptxvm.machine.texture_surface import Touched
+from ptxvm.machine.texture_surface import AccessedBytes
 
 Ints = npt.NDArray[np.int64]
 
@@ -23,7 +23,7 @@ class Images:
         self.memory = memory
         self._arrays: dict[tuple[int, int], Allocation] = {}
 
-    def parts(self, touched: Touched) -> Iterator[tuple[Allocation, Ints, Ints]]:
+    def parts(self, touched: AccessedBytes) -> Iterator[tuple[Allocation, Ints, Ints]]:
         """The accessed bytes by allocation: the lanes that touch it, and their offsets in it."""
         table, addresses = self.memory.table, touched.addresses.astype(np.uint64)
         if not len(addresses):

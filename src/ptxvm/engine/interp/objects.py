@@ -37,12 +37,12 @@ class Extent:
 
 
 @dataclass(eq=False, slots=True)
-class Known:
+class NamedObject:
     """An object of shared or local memory: its name, its fate in messages, and a function for its extent."""
 
     name: str
     space: str
-    fate: str
+    end_of_life: str
     extent: Callable[[Cohort, LaneNumbers, PerLane], Extent | None]  # of a cohort, lanes, and counts of calls
 
 
@@ -70,7 +70,7 @@ class Objects:
 
     def __init__(self, image: Image) -> None:
         self.image = image
-        self._known: list[Known | None] = [None]
+        self._known: list[NamedObject | None] = [None]
         self._variables: dict[tuple[Variable, int], int] = {}
         self._start, self._end = np.zeros(ROOM, np.uint64), np.zeros(ROOM, np.uint64)
         self._blocks: list[Allocation] = []
@@ -86,13 +86,13 @@ class Objects:
             self._variables[key] = len(self._known)
             extent = FrameVariable(variable, begin, depth) if own else WindowVariable(variable, begin)
             fate = f"a variable of a call of '{function.name}' that has returned"
-            self._known.append(Known(f"'{variable.name}'", variable.space, fate, extent))
+            self._known.append(NamedObject(f"'{variable.name}'", variable.space, fate, extent))
         return self._variables[key], own
 
     def stack_block(self, block: Block) -> int:
         """The number of a block of `alloca`."""
         fate = "which stackrestore, or the end of its function, has freed"
-        self._known.append(Known("a block of alloca", "local", fate, block.extent))
+        self._known.append(NamedObject("a block of alloca", "local", fate, block.extent))
         return len(self._known) - 1
 
     def heap_block(self, block: Allocation) -> int:
@@ -138,7 +138,7 @@ class Objects:
         return known.extent(cohort, lanes, tags >> CALLS)
 
     def _offsets(
-        self, cohort: Cohort, access: Access, known: Known | None, lanes: LaneNumbers, address: PerLane
+        self, cohort: Cohort, access: Access, known: NamedObject | None, lanes: LaneNumbers, address: PerLane
     ) -> tuple[PerLane, PerLane]:
         """The offsets of addresses in the window, and whether they are in the window of the lane."""
         window = cohort.mem.shared if known is not None and known.space == "shared" else cohort.mem.local
@@ -164,7 +164,7 @@ class Objects:
             raise ValueError(f"there is no object {number}")
         at = int((self._offsets(cohort, access, known, lanes, places)[0] - found.begin)[0])
         if not found.live.all():
-            return AccessFault("use-after-free", f"{verb} {at} of {known.name}, {known.fate}", at, size)
+            return AccessFault("use-after-free", f"{verb} {at} of {known.name}, {known.end_of_life}", at, size)
         return AccessFault("out-of-bounds", f"{verb} {at} of {known.name}, which has {plural(int(found.size[0]))}", at, size)
 
 

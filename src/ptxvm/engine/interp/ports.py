@@ -406,7 +406,7 @@ class Clock(Port):
 
     def sleep(self, nanoseconds: Value) -> None:
         """Give way at the end of the segment, so that other cohorts run."""
-        self.code.run("C.give_way()")
+        self.code.run("C.yield_slice()")
 
 
 @dataclass(eq=False, slots=True)

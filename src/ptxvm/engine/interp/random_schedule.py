@@ -30,7 +30,7 @@ class RandomSchedule(Schedule):
         ready = list(self.ready)
         return ready[int(self.random.integers(len(ready)))]
 
-    def go_on_with_copies(self) -> None:
+    def complete_copies(self) -> None:
         """Sometimes end the copies of random lanes, or of all."""
         kind = self.random.random()
         if kind < 0.3:

@@ -9,7 +9,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import NUMBER, Provenance
 from ptxvm.analysis.unset import may_be_unset
 from ptxvm.engine.interp.segment import Compiled, Slots, Tracer, trace
-from ptxvm.engine.interp.tracked import Following, Planes, TrackedTracer
+from ptxvm.engine.interp.tracked import Planes, TrackedTracer, TrackedValues
 from ptxvm.machine.image import Image
 from ptxvm.machine.per_lane import PerLane
 
@@ -30,12 +30,12 @@ class Routine:
         self.at = {segment.start: n for n, segment in enumerate(self.segments)}
         self.end = len(self.segments)
         self.lengths = [segment.end - segment.start for segment in self.segments]
-        following = Following(
+        following = TrackedValues(
             may_be_unset(function, self.segments, memory=True) if registers else frozenset(),
             frozenset(provenance.followed) if provenance is not None else frozenset(),
             frozenset(provenance.several) if provenance is not None else frozenset(),
-            provenance is not None and provenance.left.memory != NUMBER,
-            provenance is not None and provenance.left.parameters != NUMBER,
+            provenance is not None and provenance.escaped.memory != NUMBER,
+            provenance is not None and provenance.escaped.parameters != NUMBER,
             registers,
         )
         self.planes = None if following.nothing else Planes(self.slots, following)

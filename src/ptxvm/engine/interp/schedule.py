@@ -43,7 +43,7 @@ class Schedule:
         self.barriers = CtaBarriers(cohort)
         self.calls = Calls(self)
         self.limits: Limits | None = None
-        self.turn = 0
+        self.steps = 0
         self.instructions = 0
         self.thread_instructions = 0
 
@@ -51,15 +51,15 @@ class Schedule:
 
     def run(self, turns: int) -> bool:
         """Run for so many steps; true when all lanes have ended."""
-        last = self.turn + turns
+        last = self.steps + turns
         cohort = self.cohort
-        while self.ready or self.go_on_stuck():
-            if self.turn >= last or cohort.gives_way:
-                cohort.gives_way = False
+        while self.ready or self.release_stuck():
+            if self.steps >= last or cohort.yields:
+                cohort.yields = False
                 return False
-            self.turn += 1
+            self.steps += 1
             if cohort.copies.under_way:
-                self.go_on_with_copies()
+                self.complete_copies()
             key = self.choose()
             lanes = self.take(key)
             self.step(key, lanes)
@@ -83,21 +83,21 @@ class Schedule:
         if limits.late:
             raise limits.timed_out(self.place(routine.function.instructions[segment.start], first(lanes)))
 
-    def go_on_stuck(self) -> bool:
+    def release_stuck(self) -> bool:
         """No group can run: release lanes with different masks, which PTX leaves open.  Is any group ready now?"""
         if self.warps:
             self.resume(self.warps.settle_stuck())
         return bool(self.ready)
 
-    def go_on_with_copies(self) -> None:
+    def complete_copies(self) -> None:
         """End the asynchronous copies at intervals: late, but without a thread that waits for them."""
-        if self.turn % FAIR == 0:
+        if self.steps % FAIR == 0:
             self.end_copies()
 
     def end_copies(self, share: Guard = None) -> None:
         """End the copies of the lanes for which a predicate holds (None: of all)."""
         try:
-            self.cohort.copies.go_on(share)
+            self.cohort.copies.complete(share)
         except PlacedFault as fault:
             raise self.fault(fault) from None
 
@@ -105,13 +105,13 @@ class Schedule:
         """The group that runs next."""
         if len(self.ready) == 1:
             return next(iter(self.ready))
-        if self.turn % FAIR == 0:
+        if self.steps % FAIR == 0:
             return min(self.ready, key=lambda k: self.since.get(k, 0))
         return min(self.ready)
 
     def take(self, key: Key) -> Lanes:
         """The lanes of a group, in order; None for all lanes of the cohort."""
-        self.since[key] = self.turn
+        self.since[key] = self.steps
         parts = self.ready.pop(key)
         if len(parts) == 1:
             only: Lanes = parts[0]
@@ -278,7 +278,7 @@ class Schedule:
             lanes = cohort.layout.numbers
         if lanes is None:
             cohort.members = raws[0] & cohort.layout.warp_bits(cohort.alive, None)
-            cohort.warps_met(self.last(key).i.mnemonic, None)
+            cohort.warps_synchronized(self.last(key).i.mnemonic, None)
             self.resume_one(key, None)
             return
         if not cohort.members.ndim:

@@ -22,7 +22,7 @@ from ptxvm.isa.mbarrier import VALID
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, Lanes, PerLane
-from ptxvm.machine.single_thread import Meeting, Script, Touch
+from ptxvm.machine.single_thread import Rendezvous, Script, ThreadAccess
 
 PACKED: dict[Type, int] = {f16x2: 2, bf16x2: 2}
 
@@ -79,7 +79,7 @@ class ScriptedMemory(LaneMemory):
         self.keep_to_mbarriers(access, lanes, old)
         return raw(access, old)
 
-    def touch(self, access: Access, lanes: Lanes, address: PerLane) -> Touch:
+    def touch(self, access: Access, lanes: Lanes, address: PerLane) -> ThreadAccess:
         """The bytes of an access, which is in bounds."""
         if access.type.bits > 64:
             raise Unsupported(f"'{access.bound.i.mnemonic}' in a litmus kernel: a scalar has up to 64 bits (PTX 8.2.4)")
@@ -88,7 +88,7 @@ class ScriptedMemory(LaneMemory):
         scope: Scope | Literal[""] = "" if order is Order.WEAK else access.attributes.get("scope") or Scope.SYS
         size, parts = access.type.bytes, PACKED.get(access.type, 1)
         proxy = access.attributes.get("proxy") or "generic"
-        return Touch(access.bound, allocation, int(np.ravel(offsets)[0]), size, access.count, parts, order, scope, proxy)
+        return ThreadAccess(access.bound, allocation, int(np.ravel(offsets)[0]), size, access.count, parts, order, scope, proxy)
 
     def keep_to_mbarriers(self, access: Access, lanes: Lanes, word: int) -> None:
         """Refuse an operation on a word that is no mbarrier, which is undefined (PTX 9.7.13.15.9)."""
@@ -127,12 +127,12 @@ class ScriptedCohort(Cohort):
         """Report the end of an mbarrier phase, where the lane has found it."""
         if not self._stays(guard) and np.all(over):
             order, scope = access.attributes.get("order"), access.attributes.get("scope")
-            self.script.finds_over(Order(order or "acquire"), Scope(scope or "cta"))
+            self.script.observes_phase(Order(order or "acquire"), Scope(scope or "cta"))
 
     def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
         """Report an arrival at a barrier."""
         if not self._stays(guard):
-            self.script.arrives(Meeting(bound, "bar", int(np.ravel(number)[0]), int(np.ravel(threads)[0])))
+            self.script.arrives(Rendezvous(bound, "bar", int(np.ravel(number)[0]), int(np.ravel(threads)[0])))
 
     # ── the values of others ────────────────────────────────────────────────────────────
 
@@ -202,7 +202,7 @@ class ScriptedCopies(Copies):
             touch = cohort.mem.touch(copying.told, begun.lanes[:1], begun.told[:1])
             touch = replace(touch, order=Order.RELEASE, scope=Scope.CLUSTER)  # PTX 9.7.9.25.4.1
             amount = begun.amount[:1].astype(np.uint64)
-            cohort.script.tells(touch, copying.kind, modification(copying.told, copying.update, [amount]), last=True)
+            cohort.script.signals(touch, copying.kind, modification(copying.told, copying.update, [amount]), last=True)
 
     def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
         """Report a new group of copies."""
@@ -218,4 +218,4 @@ class ScriptedCopies(Copies):
         """Report an arrival that follows the copies."""
         if len(self._named(lanes, guard)[0]):
             touch = self.cohort.mem.touch(access, lanes, np.ravel(address)[:1])
-            self.cohort.script.tells(touch, "copies", modification(access, update, []), last=False)
+            self.cohort.script.signals(touch, "copies", modification(access, update, []), last=False)

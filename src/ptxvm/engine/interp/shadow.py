@@ -32,7 +32,7 @@ BITS = np.arange(16, dtype=np.uint32)[:, None]
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class ArgumentSlot:
     """The location of an argument: a register in a file, or a `.param` variable in a frame."""
 
     symbol: Register | Variable
@@ -325,7 +325,7 @@ class Shadow:
 
     # ── arguments and results ───────────────────────────────────────────────────────────
 
-    def passed(self, source: Place | None, target: Place, lanes: Lanes) -> None:
+    def passed(self, source: ArgumentSlot | None, target: ArgumentSlot, lanes: Lanes) -> None:
         """Copy the shadows of a passed value; without a source the value is a constant."""
         numbers = self.cohort.layout.numbers if lanes is None else lanes
         unsized = source is not None and isinstance(target.symbol, Variable) and target.symbol.is_unsized
@@ -336,7 +336,7 @@ class Shadow:
             self._take(source, numbers, tags, missing)
         self._give(target, numbers, tags, missing)
 
-    def _take(self, source: Place, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
+    def _take(self, source: ArgumentSlot, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
         if isinstance(source.symbol, Variable):
             window = self.cohort.mem.local
             offsets = window.home[lanes] + np.asarray(source.offset).astype(np.int64)
@@ -353,7 +353,7 @@ class Shadow:
             else:
                 missing[:] = shadow >> BITS[: len(missing)] & np.uint32(1)
 
-    def _give(self, target: Place, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
+    def _give(self, target: ArgumentSlot, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
         if isinstance(target.symbol, Variable):
             window = self.cohort.mem.local
             offsets = window.home[lanes] + np.asarray(target.offset).astype(np.int64)
@@ -368,7 +368,7 @@ class Shadow:
                 shadow = (missing.astype(np.uint32) << BITS[: len(missing)]).sum(0, dtype=np.uint32)
             self._set(target.file, place, lanes, shadow)
 
-    def demand(self, source: Place, name: str, bound: Bound, lanes: Lanes) -> None:
+    def demand(self, source: ArgumentSlot, name: str, bound: Bound, lanes: Lanes) -> None:
         """A function of the device reads an argument: report unset bytes, and record the tag."""
         numbers = self.cohort.layout.numbers if lanes is None else lanes
         size = size_of(source.symbol)
@@ -381,7 +381,7 @@ class Shadow:
             which = [] if missing[:, first].all() else np.flatnonzero(missing[:, first]).tolist()
             self.watcher.unset(bound, self.cohort.mem.threads[numbers[first:]], name, which)
 
-    def heap_results(self, target: Place, lanes: LaneNumbers, blocks: Sequence[Allocation | None]) -> None:
+    def heap_results(self, target: ArgumentSlot, lanes: LaneNumbers, blocks: Sequence[Allocation | None]) -> None:
         """Tag the results of `malloc` with their blocks."""
         tags = np.array([0 if block is None else self.objects.heap_block(block) for block in blocks], np.int64)
         size = size_of(target.symbol)
@@ -405,7 +405,7 @@ def size_of(symbol: Register | Variable) -> int:
     return max(symbol.type.bits // 8, 1)
 
 
-def planes_of(place: Place) -> list[tuple[int, int]]:
+def planes_of(place: ArgumentSlot) -> list[tuple[int, int]]:
     """The planes of a register, and their slots in its file."""
     slot, planes = place.routine.slots.of(place.symbol), place.routine.planes  # type: ignore[arg-type]
     if slot < 0 or planes is None:

@@ -30,7 +30,7 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
-from ptxvm.machine.single_thread import Enough, Holder, Meeting, Script, Stage
+from ptxvm.machine.single_thread import Holder, Rendezvous, Script, Stage, StopThread
 
 TURNS = 100_000  # steps of the schedule at a time
 
@@ -95,11 +95,11 @@ class InterpretedStage:
         cohort = ScriptedCohort(inputs, script)
         wanted = [register for register in self.kernel.registers if register.name in keep and register.count == 1]
         schedule = ScriptedSchedule(cohort, self.code, self.routine, lane, script)
-        schedule.kept = [self.routine.slots.of(register) for register in wanted]
+        schedule.requested = [self.routine.slots.of(register) for register in wanted]
         try:
             while not schedule.run(TURNS):
                 pass
-        except Enough:
+        except StopThread:
             return None
         finally:
             cohort.release()
@@ -110,12 +110,12 @@ class InterpretedStage:
 class ScriptedSchedule(Schedule):
     """The schedule of a single lane."""
 
-    kept: Sequence[int] = ()
+    requested: Sequence[int] = ()
     """The registers of the kernel that are asked for in the end."""
 
     def __init__(self, cohort: ScriptedCohort, code: Executable, kernel: Routine, lane: int, script: Script) -> None:
         super().__init__(cohort, code, kernel)
-        self.script, self.here, self.lone = script, (0, 0, -1), cohort
+        self.script, self.here, self.scripted = script, (0, 0, -1), cohort
         self.calls = ScriptedCalls(self)
         self.ready = {(0, kernel.number, 0): [np.array([lane])]} if kernel.end else {}
 
@@ -130,11 +130,11 @@ class ScriptedSchedule(Schedule):
 
     def standpoint(self, key: Key, lane: int) -> Hashable:
         """All state that decides how the lane goes on: its live registers, the frames below, its local memory."""
-        routine, depth, cohort = self.code.routines[key[1]], -key[0], self.lone
+        routine, depth, cohort = self.code.routines[key[1]], -key[0], self.scripted
         live = routine.segments[key[2]].live_in
         file, slots = self.file(routine, depth), routine.slots
         mine = [slots.of(r) + n for r in routine.function.registers if live >> r.index & 1 for n in range(r.count)]
-        kept = [self.file(self.kernel, 0)[slot] for slot in self.kept]
+        kept = [self.file(self.kernel, 0)[slot] for slot in self.requested]
         files = [cohort.own, kept, *(each for (_, at_depth), each in sorted(self.files.items()) if at_depth < depth)]
         frames = [each[: depth + 1] for each in (cohort.frames, cohort.ends, self.calls.sites)] + files
         mine_only = np.array([lane])
@@ -144,7 +144,7 @@ class ScriptedSchedule(Schedule):
     def push(self, key: Key, lanes: Lanes) -> None:
         """Report a jump back."""
         if (lanes is None or len(lanes)) and key[:2] == self.here[:2] and key[2] <= self.here[2]:
-            self.script.goes_back()
+            self.script.jumps_back()
         super().push(key, lanes)
 
     # ── meeting others ──────────────────────────────────────────────────────────────────
@@ -154,33 +154,33 @@ class ScriptedSchedule(Schedule):
         number, threads, votes = raws
         if np.max(number) >= 16:
             super().arrive_cta(key, lanes, raws)  # raises the fault
-        count, size = None if threads is None else int(np.ravel(threads)[0]), self.lone.size
-        meeting = Meeting(self.last(key), "bar", int(np.ravel(number)[0]), count, tuple(range(size)))
+        count, size = None if threads is None else int(np.ravel(threads)[0]), self.scripted.size
+        meeting = Rendezvous(self.last(key), "bar", int(np.ravel(number)[0]), count, tuple(range(size)))
         if votes is None:
-            self.script.meets(meeting)
+            self.script.synchronizes(meeting)
         else:
             self.vote(meeting, int(np.ravel(votes)[0]))
         self.resume_one(key, lanes)
 
-    def vote(self, meeting: Meeting, own: int) -> None:
+    def vote(self, meeting: Rendezvous, own: int) -> None:
         """Count the votes of all threads of the CTA."""
-        if meeting.threads is not None and meeting.threads < self.lone.size:
+        if meeting.threads is not None and meeting.threads < self.scripted.size:
             raise Unsupported(f"'{meeting.bound.i.mnemonic}' for some threads of a CTA, in a litmus kernel")
         others = self.script.exchanges(meeting, (own,))
         for other in meeting.members:
             self.script.learns(other)
-        self.lone.votes_for[...] = own + sum(vote for (vote,) in others.values())
-        self.lone.voters[...] = 1 + len(others)
+        self.scripted.votes_for[...] = own + sum(vote for (vote,) in others.values())
+        self.scripted.voters[...] = 1 + len(others)
 
     def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
         """Exchange values with the lanes of the warp that the mask names and the launch has."""
-        cohort, bound, mask = self.lone, self.last(key), int(np.ravel(raws[0])[0])
+        cohort, bound, mask = self.scripted, self.last(key), int(np.ravel(raws[0])[0])
         lane_here = first(lanes)
         base = int(cohort.layout.warp_start[lane_here])
         members = [lane for lane in members_of(mask) if base + lane < cohort.size]
         has_result = bool(bound.i.destinations())
         name = bound.i.mnemonic if has_result else "bar.warp"
-        meeting = Meeting(bound, name, mask, None, tuple(base + lane for lane in members))
+        meeting = Rendezvous(bound, name, mask, None, tuple(base + lane for lane in members))
         if has_result:
             held = [value.dtype for value in raws[1:]]
             own = tuple(bits(np.ravel(value)[0]) for value in raws[1:])
@@ -189,44 +189,44 @@ class ScriptedSchedule(Schedule):
                 cohort.receive(lane, list(zip(held, given, strict=True)))
             cohort.members = np.full(cohort.size, sum(1 << lane - base for lane in all_given), np.uint32)
         else:
-            self.script.meets(meeting)
+            self.script.synchronizes(meeting)
         self.resume_one(key, lanes)
 
 
 class ScriptedCalls(Calls):
     """The calls of a lane; passed values are reported to the script."""
 
-    handed: list[Holder | None]
-    to = 0
+    passed: list[Holder | None]
+    destination = 0
 
     def enter(self, function: Function, action: Action, key: Key, lanes: Lanes, bound: Bound) -> None:
         """Enter a function; its arguments are reported."""
-        self.handed, self.to = [], 1 - key[0]
+        self.passed, self.destination = [], 1 - key[0]
         super().enter(function, action, key, lanes, bound)
 
     def actual(
         self, node: Argument, bound: Bound, formal: Formal, depth: int, routine: Routine, file: RegisterFile, lanes: Lanes
     ) -> PerLane:
         """Record the holder of an argument."""
-        self.handed.append(self.holder(node, depth, routine, lanes))
+        self.passed.append(self.holder(node, depth, routine, lanes))
         return super().actual(node, bound, formal, depth, routine, file, lanes)
 
     def pass_on(
         self, value: PerLane, formal: Formal, routine: Routine, file: RegisterFile, frame: PerLane, lanes: Lanes
     ) -> None:
         """Report the holders of a passed value."""
-        target = self.holder(formal, self.to, routine, lanes)
+        target = self.holder(formal, self.destination, routine, lanes)
         if target is not None:
-            self.lone.script.hands_on(self.handed.pop(0), target)
+            self.scripted_cohort.script.passes(self.passed.pop(0), target)
         super().pass_on(value, formal, routine, file, frame, lanes)
 
-    def hand_back(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
+    def return_results(self, routine: Routine, caller: Routine, segment: int, depth: int, lanes: Lanes) -> None:
         """Record the holders of the results that the call uses."""
         wanted = caller.function.instructions[caller.segments[segment].end - 1].results()
         both = zip(routine.function.signature.results, wanted, strict=False)
-        self.handed = [self.holder(formal, depth, routine, lanes) for formal, target in both if target is not None]
-        self.to = depth - 1
-        super().hand_back(routine, caller, segment, depth, lanes)
+        self.passed = [self.holder(formal, depth, routine, lanes) for formal, target in both if target is not None]
+        self.destination = depth - 1
+        super().return_results(routine, caller, segment, depth, lanes)
 
     def library(
         self, function: Function, arguments: list[Argument], results: list[Argument], key: Key, lanes: Lanes, bound: Bound
@@ -235,7 +235,7 @@ class ScriptedCalls(Calls):
         raise Unsupported(f"a call of '{function.name}' in a litmus kernel")
 
     @property
-    def lone(self) -> ScriptedCohort:
+    def scripted_cohort(self) -> ScriptedCohort:
         """The cohort of the calls."""
         assert isinstance(self.cohort, ScriptedCohort)  # noqa: S101 - for mypy; `ScriptedSchedule` has no other
         return self.cohort

@@ -28,7 +28,7 @@ TAGS, UNSET = 1, 2  # planes
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class TrackedValues:
     """The values that are followed in a function: registers that may be unset, and registers that may hold addresses.
 
     Accesses in `several` are checked against the object that their address comes from.  `memory` and `parameters` say that
@@ -55,7 +55,7 @@ class Following:
 class Planes:
     """The planes of a register file: the slots of the shadows."""
 
-    def __init__(self, slots: Slots, following: Following) -> None:
+    def __init__(self, slots: Slots, following: TrackedValues) -> None:
         self.following, self.size = following, len(slots.types)
         self.register = dict(slots.slots(following.unset | following.tagged))
 
@@ -110,7 +110,7 @@ class TrackedTracer(Tracer):
         self.alg = ShadowAlgebra(self.code, self.consumed)
 
     @property
-    def following(self) -> Following:
+    def following(self) -> TrackedValues:
         """The values that are followed."""
         return self.planes.following
 
@@ -368,4 +368,4 @@ TRACKED: dict[str, Callable[[TrackedTracer, Bound], ports.Port]] = {
     "warp": TrackedWarp,
 }
 
-__all__ = ["Following", "Planes", "TrackedTracer"]
+__all__ = ["Planes", "TrackedTracer", "TrackedValues"]

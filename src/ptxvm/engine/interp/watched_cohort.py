@@ -23,21 +23,21 @@ from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.ports import Access, Copying, TextureAccess
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.shadow import Place, Shadow
+from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
 from ptxvm.engine.interp.watched_memory import WatchedMemory
 from ptxvm.machine import texture_unit
 from ptxvm.machine.builtins import Cohort as Caller, Function
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
-from ptxvm.machine.texture_surface import Touched
+from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
 
 AT_ONCE = frozenset({"malloc", "__assertfail"})  # these refuse no lane, or stop all
 PATIENCE = 500  # failed polls
 
 
-class Watching:
+class WatchState:
     """The state that all watched cohorts of a launch share: the watcher, the objects, the provenance of addresses."""
 
     def __init__(self, watcher: Watcher, images: Images, objects: Objects, provenance: dict[PtxFunction, Provenance]) -> None:
@@ -55,7 +55,7 @@ class WatchedCohort(Cohort):
     def __init__(self, inputs: CohortInputs) -> None:
         super().__init__(inputs, WatchedMemory)
 
-    def watch(self, watching: Watching, schedule: Schedule, scene: Scene) -> None:
+    def watch(self, watching: WatchState, schedule: Schedule, scene: Scene) -> None:
         """Report to a watcher from now on."""
         self.watcher, self.images = watching.watcher, watching.images
         self.schedule, self.scene = schedule, scene
@@ -92,10 +92,10 @@ class WatchedCohort(Cohort):
                 break
         if work is not None:
             for each in touched:
-                self.tell_image(access, work, every[positions], each)
+                self.report_image(access, work, every[positions], each)
         return found
 
-    def tell_image(self, access: TextureAccess, work: Watched, lanes: LaneNumbers, touched: Touched) -> None:
+    def report_image(self, access: TextureAccess, work: Watched, lanes: LaneNumbers, touched: AccessedBytes) -> None:
         """Report the accessed bytes of an image."""
         how = self.on_images.get((access, touched.element, touched.count))
         if how is None:
@@ -141,7 +141,7 @@ class WatchedCohort(Cohort):
         self.mem.polling.lanes[every[found]] = False
         self.mem.polling.fruitless += 1
         if self.mem.polling.fruitless > PATIENCE and self.stuck():
-            raise self.schedule.refuse("deadlock", self.hopeless(), access.bound, every[asked])
+            raise self.schedule.refuse("deadlock", self.deadlock_message(), access.bound, every[asked])
         if len(found):
             self.mem.polling.fruitless = 0
             for allocation, those, offsets in self.mem.touched(access, every[found], spread(address, found)):
@@ -163,7 +163,7 @@ class WatchedCohort(Cohort):
             waits[waiting.lanes] = True
         return bool(waits.all()) and not self.copies.under_way
 
-    def hopeless(self) -> str:
+    def deadlock_message(self) -> str:
         """The message for threads that wait for a phase that cannot end."""
         count = int(np.count_nonzero(self.mem.polling.lanes & self.alive))
         return f"no thread can go on: {plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
@@ -184,7 +184,7 @@ class WatchedCohort(Cohort):
             self.shadow.restored(lanes, self.stack_pointer(lanes))
         return old
 
-    def answered(self, name: str, target: Place, lanes: Lanes, answer: PerLane) -> None:
+    def answered(self, name: str, target: ArgumentSlot, lanes: Lanes, answer: PerLane) -> None:
         """A function of the device has written its result: it is set, and `malloc`'s is tagged."""
         self.shadow.passed(None, target, lanes)
         if name == "malloc":
@@ -201,9 +201,9 @@ class WatchedCohort(Cohort):
                 return
         self.watcher.fenced(self.mem.threads_of(lanes), order, scope)
 
-    def all_met(self) -> None:
+    def ctas_synchronized(self) -> None:
         """Report that all lanes have met at the barriers of their CTAs."""
-        self.watcher.met(self.first, len(self.layout.ctas))
+        self.watcher.ctas_synchronized(self.first, len(self.layout.ctas))
 
     def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
         """Report `bar.arrive`, barrier by barrier."""
@@ -294,22 +294,22 @@ class WatchedCohort(Cohort):
             gone = self.layout.warp_bits(~self.alive, lanes)
             self.watcher.named(self.came[mnemonic], self.threads[lanes], self.members[lanes], gone)
 
-    def warps_met(self, mnemonic: str, lanes: Lanes) -> None:
+    def warps_synchronized(self, mnemonic: str, lanes: Lanes) -> None:
         """Report the lanes that have met, in groups of equal masks."""
         members, layout = at(self.members, lanes), self.layout
         if lanes is None and bool((members == layout.warp_bits(self.alive, None)).all()):
-            self.watcher.all_warps_met(mnemonic, self.first, len(layout.ctas))
+            self.watcher.all_warps_synchronized(mnemonic, self.first, len(layout.ctas))
             return
         lanes = layout.numbers if lanes is None else lanes
         members = np.broadcast_to(members, len(lanes))
         keys = layout.warp[lanes].astype(np.int64) << 32 | members
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         groups = [lanes[which == n] for n in range(int(which.max()) + 1)]
-        self.watcher.warps_met(mnemonic, [self.threads[group] for group in groups])
+        self.watcher.warps_synchronized(mnemonic, [self.threads[group] for group in groups])
         for group, mask in zip(groups, members[first].tolist(), strict=True):
             if mask.bit_count() != len(group):
                 said = f"lanes of a warp meet here and name different lanes: not all of {listed(mask)} name these"
                 self.watcher.disagreed(self.came[mnemonic], int(self.threads[group[0]]), said)
 
 
-__all__ = ["WatchedCohort", "Watching"]
+__all__ = ["WatchState", "WatchedCohort"]

@@ -17,7 +17,7 @@ from ptxvm.engine.interp.lane_memory import LaneMemory, located, offset
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.ports import Access, Update
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.machine.events import Left, Watcher
+from ptxvm.machine.events import StoredValues, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 
@@ -93,13 +93,13 @@ class WatchedMemory(LaneMemory):
         for position, (allocation, threads, offsets) in self.touched_by_lane(access, lanes, address):
             self.watcher.wrote(access, threads, allocation, offsets, left and left.of(position))
 
-    def left(self, access: Access, lanes: Lanes, address: PerLane, values: Sequence[PerLane]) -> Left:
+    def left(self, access: Access, lanes: Lanes, address: PerLane, values: Sequence[PerLane]) -> StoredValues:
         """The values in memory after a store: of several lanes at one address, the last one's."""
         shape = access.count, self.layout.count(lanes)
         held = np.reshape(super().gather(access, lanes, address), (access.count, -1))
         bits = bit_patterns(np.broadcast_to(held, shape))
         stored = [np.broadcast_to(np.asarray(value).astype(access.held, copy=False), shape[1:]) for value in values]
-        return Left(np.ascontiguousarray(bits.T), (bits == bit_patterns(np.stack(stored))).all(axis=0))
+        return StoredValues(np.ascontiguousarray(bits.T), (bits == bit_patterns(np.stack(stored))).all(axis=0))
 
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
         """Update, and report it; a refused lane gets 0."""

@@ -21,7 +21,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.memory import Array, Memory
-from ptxvm.machine.texture_surface import Touched
+from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import LookUp, Operands, Work
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Tags:
         self._fill(allocation)
         return self._start + self._begins[allocation] - (allocation.origin << self._shift(allocation))
 
-    def read(self, touched: Touched) -> None:
+    def read(self, touched: AccessedBytes) -> None:
         """Tag texture reads; reading bytes that the grid has written, or uninitialised ones, is suspicious (PTX 2.3)."""
         table = self._memory.table
         every = (touched.addresses[:, None] + np.arange(touched.element * touched.count)).ravel().astype(np.uint64)

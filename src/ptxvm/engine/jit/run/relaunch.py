@@ -18,7 +18,7 @@ from ptxvm.engine.jit.run.cta_distribution import PIECE
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.engine.jit.run.signals import Signals
-from ptxvm.engine.launch import hand_over
+from ptxvm.engine.launch import mark_written
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.arguments import Arguments, Bank, Slot
 from ptxvm.machine.device_array import DeviceArray, is_usable
@@ -149,7 +149,7 @@ class Relaunch:
         finally:
             if not table.dismiss(self._come, [each for each in given if not each.live]):
                 self._disappear()
-            hand_over([array for _, array in self._given])
+            mark_written([array for _, array in self._given])
         seconds = time.perf_counter() - began
         if launch.raised is not None:
             self.launch = Launch(launch.image, self.facts, self.shape, None)
