@@ -63,12 +63,6 @@ def evaluate(node: tree.Operand, lookup: Lookup = lambda _: None) -> int | float
     return value.value if isinstance(value, Int) else value
 
 
-def is_unsigned(node: tree.Operand) -> bool:
-    """Is it an integer expression of type `.u64`?"""
-    value = _evaluate(node, lambda _: None)
-    return isinstance(value, Int) and value.unsigned
-
-
 def float_value(literal: tree.Float) -> float:
     """The number that the bits of a literal encode."""
     number: float

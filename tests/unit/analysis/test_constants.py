@@ -5,7 +5,7 @@ from math import inf, isnan
 
 import pytest
 
-from ptxvm.analysis.constants import Address, ConstantError, evaluate, is_unsigned
+from ptxvm.analysis.constants import Address, ConstantError, evaluate
 from ptxvm.syntax import tree
 
 S64_MIN, U64 = -(1 << 63), 1 << 64
@@ -49,7 +49,8 @@ HALF, ONE_F, ZERO_F = real(0x3FE0 << 48), real(0x3FF0 << 48), real(0)
     ids=repr,
 )
 def test_which_integers_are_unsigned(literal, unsigned):
-    assert is_unsigned(literal) is unsigned
+    """-1 is less than what is signed and not negative; beside what is unsigned it is 2^64-1 (PTX 4.5.6)."""
+    assert evaluate(tree.Binary("<", MINUS_ONE, literal)) == (not unsigned)
 
 
 @pytest.mark.parametrize(

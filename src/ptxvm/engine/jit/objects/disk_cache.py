@@ -194,13 +194,6 @@ def from_environment() -> DiskCache | None:
     return DiskCache(settings.cache_folder() or _usual_place(), settings.cache_size() << 20)
 
 
-def _expanded(place: str) -> Path:
-    try:
-        return Path(place).expanduser()
-    except RuntimeError:
-        raise ValueError(f"PTXVM_CACHE is a folder, and there is no home directory for {place!r}") from None
-
-
 def _usual_place() -> Path:
     from platformdirs import user_cache_path  # noqa: PLC0415 - it takes as long to import as a kernel to load
 

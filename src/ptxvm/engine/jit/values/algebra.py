@@ -40,7 +40,6 @@ from ptxvm.engine.jit.values import (
 from ptxvm.engine.jit.values.vector_algebra import Extremes, VectorAlgebra
 
 INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
-RELATIONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 BITS = {"popc": "ctpop", "clz": "ctlz", "reverse": "bitreverse"}
 
 
