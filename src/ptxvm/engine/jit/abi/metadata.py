@@ -48,11 +48,12 @@ class SuspendedLayout(NamedTuple):
 
     `waits` maps each node at which lanes wait to its instruction, and says whether that is a barrier.  `masks` is the
     offset, in the record of a warp, of the member masks of collectives.  At most `most_resident` CTAs run at once; each
-    has a spill stack of `saved` bytes.
+    has a spill stack of `saved` bytes.  `states` is the offset of the states of warps from the number of the CTA, which
+    comes after the records of its warps; 0 where only one CTA runs.
     """
 
     threads: int
-    partial_barriers: bool
+    states: int
     cta_size: int
     most_resident: int
     saved: int

@@ -30,7 +30,7 @@ def grid_function(kernel: KernelContext) -> str:
         cta_barriers_size=cta_barriers.size,
         last_warp=warps - 1,
         last_lanes=(1 << (kernel.threads - (warps - 1) * WARP)) - 1,
-        clear="\n".join(_clear(kernel)),
+        clear="\n".join(cleared_windows(kernel)),
         fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
         fence="\n".join(streaming_stores.fence(kernel)),
         cta_size=kernel.cta_size,
@@ -46,7 +46,7 @@ def grid_function(kernel: KernelContext) -> str:
     )
 
 
-def _clear(kernel: KernelContext) -> Iterator[str]:
+def cleared_windows(kernel: KernelContext) -> Iterator[str]:
     """Lines that clear the memory of the CTA that begins in a slot."""
     windows = [("shared", kernel.shared_stride, kernel.shared_size)] if kernel.shared_size else []
     if kernel.uses_local:

@@ -48,14 +48,14 @@ def _cta_body(kernel: KernelContext) -> str:
     """Run the warps of a CTA, in rounds from barrier to barrier where there are any."""
     waits = any(node.waits for node in kernel.nodes)
     if kernel.straight:
-        return grid_whole_warps.rounds(kernel, _release(kernel) if waits else "")
+        return grid_whole_warps.rounds(kernel, release_barrier(kernel) if waits else "")
     if not waits:
         return runtime("masked_warps", warps=kernel.warps)
     sizes = {"record_size": kernel.record_size, "states_size": 4 * kernel.warps}
-    return runtime("masked_warps_with_barriers", warps=kernel.warps, release=_release(kernel), **sizes)
+    return runtime("masked_warps_with_barriers", warps=kernel.warps, release=release_barrier(kernel), **sizes)
 
 
-def _release(kernel: KernelContext) -> str:
+def release_barrier(kernel: KernelContext) -> str:
     """Release the barrier at which all live warps wait; several barriers are a deadlock."""
     fields = {field: offset(field) for field in ("ayes", "ayes_then", "voters", "voters_then", "rounds")}
     opens = "\n".join(barrier_epochs.barrier_opens(kernel))

@@ -216,6 +216,10 @@ class LaneScheduler:
         self._move(save=False)
         if not kernel.partial_barriers:  # whose barriers are for the whole CTA: all go on
             freed = self._standing([node for node in self.waits if node.barrier_wait])
+            if kernel.fair:  # a warp that has yielded leaves its lanes at the barrier
+                yielded = code.emit(f"and i32 %state, {RUNNABLE}", pure=False)
+                opened = code.emit(f"icmp eq i32 {yielded}, 0", pure=False)
+                freed = code.emit(f"select i1 {opened}, i32 {freed}, i32 0", pure=False)
             code.run(f"store i32 {freed}, ptr %released, align 4")
         if not kernel.fair:
             code.jump("dispatch")

@@ -6,7 +6,7 @@ from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import ARGUMENTS, GENERAL, MASKED, PARAMETERS, PARTED, RESUME, RUNNABLE, SHAPELESS, STRAIGHT
 from ptxvm.engine.jit.cfg.nodes import Node
-from ptxvm.engine.jit.functions import deoptimise, float_environment, grid_interleaved, grid_sequential
+from ptxvm.engine.jit.functions import deoptimise, float_environment, grid_interleaved, grid_resident, grid_sequential
 from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
 from ptxvm.engine.jit.ir.builder import PIECES, Code
 from ptxvm.engine.jit.ir.runtime import runtime
@@ -26,7 +26,7 @@ def module(kernel: KernelContext) -> str:
     unit = kernel.unit
     grid = _barrier_functions(kernel) if kernel.partial_barriers else ""
     if kernel.main:
-        grid += grid_interleaved.grid_function(kernel) if kernel.partial_barriers else grid_sequential.grid_function(kernel)
+        grid += _grid_function(kernel)
         grid += "\n" + float_environment.grid(unit)
     unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
     return "\n".join(
@@ -44,6 +44,13 @@ def module(kernel: KernelContext) -> str:
             "",
         ]
     )
+
+
+def _grid_function(kernel: KernelContext) -> str:
+    """The function that runs CTAs: interleaved, beside those that they wait for, or one after the other."""
+    if kernel.partial_barriers:
+        return grid_interleaved.grid_function(kernel)
+    return grid_resident.grid_function(kernel) if kernel.fair else grid_sequential.grid_function(kernel)
 
 
 def _barrier_functions(kernel: KernelContext) -> str:
@@ -111,7 +118,7 @@ def _nodes(kernel: KernelContext) -> list[str]:
         if not full:
             bodies += _masked_head(kernel, node)
         bodies += written.lines
-        if written.leaves:
+        if written.leaves or (full and number in kernel.spin_exits):
             bodies += deoptimise.leave(kernel, node, full=full)
         if number in kernel.parting:
             bodies += deoptimise.part(kernel, node)
@@ -161,6 +168,8 @@ def _entry(kernel: KernelContext) -> list[str]:
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
     lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.time_slice}, ptr %ticks, align 4"]
+    if kernel.fair and not kernel.general:
+        lines += ["  %spins = alloca i32, align 4", f"  store i32 {kernel.SPINS}, ptr %spins, align 4"]
     lines += _released(kernel)
     lines += _spill_stack(kernel)
     for field, llvm, name in (

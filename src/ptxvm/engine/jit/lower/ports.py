@@ -193,9 +193,10 @@ class Clock(Port):
     """The port `clock`."""
 
     def sleep(self, nanoseconds: Value) -> None:
-        """End the time slice of the warp in a fair kernel."""
-        if self.at.kernel.fair:
-            self.code.run("store i32 1, ptr %ticks, align 4")
+        """End the time slice of the warp in a fair kernel; a spin loop that sleeps lasts."""
+        kernel = self.at.kernel
+        if kernel.fair:
+            self.code.run(f"store i32 1, ptr {'%ticks' if kernel.general else '%spins'}, align 4")
 
 
 class ConditionCode(CarryFlag, Port):

@@ -114,15 +114,17 @@ class Terminator:
         """Count an iteration of a loop; at the end of the time slice, check the clock or yield."""
         if self.kernel.nodes[target].rank > self.node.rank:
             return
-        code = self.code
+        if self.kernel.fair and not self.kernel.general:
+            self._spun(target)
+        code, counts = self.code, self.kernel.SPIN if self.kernel.yields and self._spins() else 1
         left = code.emit("load i32, ptr %ticks, align 4", pure=False)
-        less = code.emit(f"add i32 {left}, {-self.kernel.SPIN if self._spins() else -1}", pure=False)
+        less = code.emit(f"add i32 {left}, {-counts}", pure=False)
         code.run(f"store i32 {less}, ptr %ticks, align 4")
         look, go = code.label(), code.label()
         code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), look, go, likely=False)
         code.block(look)
         self.kernel.record_position(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
-        if self.kernel.fair:
+        if self.kernel.yields:
             self.add_pending(target, "-1")
             code.jump("yield")
             code.block(go)
@@ -134,6 +136,27 @@ class Terminator:
         preserving_calls.call(code, code.unit.helper("ptxvm.tick", runtime("tick", tick=offset("tick"))), answer)
         stopped = code.emit(f"icmp eq i32 {code.emit(f'load i32, ptr {answer}, align 8', pure=False)}, 0", pure=False)
         code.branch(stopped, go, "fault", likely=True)
+        code.block(go)
+
+    def _spun(self, target: int) -> None:
+        """Count an iteration of a spin loop; where one lasts, the warp waits, so it leaves for the general version."""
+        code, kernel = self.code, self.kernel
+        if not self._spins():
+            if not kernel.in_spin_loop(self.node):
+                code.run(f"store i32 {kernel.SPINS}, ptr %spins, align 4")
+            return
+        left = code.emit("load i32, ptr %spins, align 4", pure=False)
+        less = code.emit(f"add i32 {left}, -1", pure=False)
+        code.run(f"store i32 {less}, ptr %spins, align 4")
+        lasts, go = code.label(), code.label()
+        code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), lasts, go, likely=False)
+        code.block(lasts)
+        if self.at.full:
+            kernel.spin_exits.add(target)
+            code.jump(f"F{target}.leave")
+        else:
+            kernel.leaves_all = True
+            code.jump("leave.all")
         code.block(go)
 
     def _spins(self) -> bool:

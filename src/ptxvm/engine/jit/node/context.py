@@ -6,9 +6,11 @@ import re
 from functools import cached_property
 
 from ptxvm.algebra.types import Type, pred, u32
+from ptxvm.analysis.flow import targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.abi import cta_slot
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
@@ -34,13 +36,15 @@ class KernelContext:
     """A version of a kernel under translation: inputs, derived facts, and what its nodes share.
 
     A `general` version has a lane scheduler, which runs lanes that are at any node.  The shapeless version is general, and
-    so is one with `partial_barriers` (barriers for some threads), and a `fair` one (spinning lanes must not starve others).
+    so is one with `partial_barriers` (barriers for some threads).  The general version of a `fair` kernel, which has spin
+    loops, lets no spinning lane starve others; its other versions leave a spin loop that lasts for the general one.
     """
 
     TICKS = TICKS
     SPANS = 4  # access sites of an instruction, by the span of its lanes
     TIME_SLICE = 1 << 12  # iterations of loops after which a warp of a fair kernel yields ...
     SPIN = 1 << 6  # ... an iteration of a spin loop counts as so many
+    SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -67,9 +71,8 @@ class KernelContext:
         self.device_functions = requirements.device_functions(image, function)
         self.spinning = spin_loops.spins(image, function)
         self.fair = bool(self.spinning)
-        self.partial_barriers = self.fair or requirements.partial_barriers(image, function)
         self.unbounded = requirements.unbounded(image, function)
-        self.partial_barriers = self.partial_barriers or self.unbounded
+        self.partial_barriers = self.unbounded or requirements.partial_barriers(image, function)
         self.plan = self._plan()
         self.general = self.partial_barriers or shapeless
         self.nodes = self.plan.nodes
@@ -85,6 +88,7 @@ class KernelContext:
         self.written: dict[tuple[int, bool], NodeCode] = {}  # by the number of a node, and whether it is for whole warps
         self.buffers: dict[str, str] = {}
         self.endings: set[int] = set()  # nodes of the straight version at which the masked one takes over
+        self.spin_exits: set[int] = set()  # nodes that whole warps leave to the general version
         self.parting: dict[
             int, tuple[int, int]
         ] = {}  # nodes of the straight version at which lanes diverge, and their two targets
@@ -143,9 +147,14 @@ class KernelContext:
         return count <= MOST_CACHED and not self.frees
 
     @property
+    def yields(self) -> bool:
+        """Do its warps yield to each other at the end of a time slice?"""
+        return self.fair and self.general
+
+    @property
     def time_slice(self) -> int:
         """How many iterations of loops a warp runs before it yields, or checks the clock."""
-        return self.TIME_SLICE if self.fair else self.TICKS
+        return self.TIME_SLICE if self.yields else self.TICKS
 
     @cached_property
     def suspends_whole_warps(self) -> bool:
@@ -175,7 +184,15 @@ class KernelContext:
     @property
     def cta_size(self) -> int:
         """Bytes of the records of a resident CTA."""
-        return self.warps * self.record_size + (CtaBarriers(self.warps).size if self.partial_barriers else 0)
+        beside = CtaBarriers(self.warps).size if self.partial_barriers else cta_slot.size(self.warps) if self.fair else 0
+        return self.warps * self.record_size + beside
+
+    @property
+    def states_offset(self) -> int:
+        """The offset of the states of a resident CTA's warps from its number; 0 where CTAs run one after the other."""
+        if self.partial_barriers:
+            return 4 * CtaBarriers(self.warps).of_warp("state")
+        return 4 * cta_slot.STATES if self.fair else 0
 
     @property
     def most_resident(self) -> int:
@@ -229,6 +246,23 @@ class KernelContext:
             self.site_numbers[key] = len(self.sites)
             self.sites.append((bound, space, size, span, writing))
         return self.site_numbers[key]
+
+    def in_spin_loop(self, node: nodes.Node) -> bool:
+        """Is a node in a spin loop, or in a function that is inlined in one?"""
+        frame, at = node.frame, node.start
+        while not any(first <= at <= last for first, last in self._spin_loops[frame.function]):
+            if frame.parent is None:
+                return False
+            frame, at = frame.parent, frame.call_end - 1
+        return True
+
+    @cached_property
+    def _spin_loops(self) -> dict[Function, list[tuple[int, int]]]:
+        """The first and the last instructions of the spin loops of each function."""
+        return {
+            function: [(min(targets(b)), n) for n, b in enumerate(function.instructions) if b in self.spinning]
+            for function in {frame.function for frame in self.plan.frames}
+        }
 
     def needed_by_others(self, node: nodes.Node, key: Key) -> bool:
         """Do lanes that wait at other nodes need their value of a register?"""

@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Iterator
 
 from ptxvm.engine.faults import Waiting
-from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import AT, HEADER, Record, cta as number_of
 from ptxvm.engine.jit.abi.metadata import Facts
 from ptxvm.engine.jit.abi.states import GENERAL
@@ -21,12 +20,12 @@ NO_CTA = 1 << 63  # from here on a number says that the slot is free
 def waiting(facts: Facts, image: Image, record: Record) -> Iterator[Waiting]:
     """The waiting threads, by instruction."""
     records, standing = int(record[AT["records"]]), facts.suspended
-    for slot in range(int(record[AT["resident"]]) if standing.partial_barriers else 1):
+    for slot in range(int(record[AT["resident"]]) if standing.states else 1):
         start = records + slot * standing.cta_size
         cta, place = number_of(record), int(record[AT["states"]])
-        if standing.partial_barriers:
-            cta_barriers = start + facts.warps * facts.record_size
-            cta, place = _word(cta_barriers, 8), cta_barriers + 4 * CtaBarriers(facts.warps).of_warp("state")
+        if standing.states:
+            number = start + facts.warps * facts.record_size
+            cta, place = _word(number, 8), number + standing.states
         for warp in range(facts.warps) if cta < NO_CTA else ():
             yield from _of_warp(facts, image, cta, warp, _word(place + 4 * warp), start + warp * facts.record_size)
 

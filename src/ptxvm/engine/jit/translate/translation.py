@@ -85,7 +85,7 @@ class Translation:
             sites=[Site(number(bound), space, size, span, writing) for bound, space, size, span, writing in kernel.sites],
             suspended=SuspendedLayout(
                 threads=kernel.threads,
-                partial_barriers=kernel.partial_barriers,
+                states=kernel.states_offset,
                 cta_size=kernel.cta_size,
                 most_resident=kernel.most_resident,
                 saved=kernel.saved_room * kernel.warps * WARP if kernel.plan.shared else 0,

@@ -40,7 +40,7 @@ WORKS: list[Any] = [
     TextureQuestion(LookUp(Fetch("1d", integers=True)), ()),
     Multiplication(Product(*FRAGMENTS, finite=True), Architecture.HOPPER, (4, 2, 4)),
 ]  # fmt: skip
-STANDING = SuspendedLayout(32, True, 64, 2, 8, 16, {3: (1, True), 5: (2, False)})
+STANDING = SuspendedLayout(32, 448, 64, 2, 8, 16, {3: (1, True), 5: (2, False)})
 FACTS = Facts(
     "k", 1, 2, 128, 64, 0, frozenset({"malloc", "free"}), {"dynamic_smem_size": -1}, ((0, 10), (1, 2)), 1, (0, 8), (8,),
     (Site(3, "global", 4, -4, writing=True),), (), STANDING,

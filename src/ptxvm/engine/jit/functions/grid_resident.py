@@ -1,0 +1,81 @@
+"""The grid function of kernels with spin loops: a CTA runs until it waits for another, which then is resident beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxvm.engine.jit.abi import cta_slot
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.abi.states import LEFT, PARTED, RUNNABLE, STRAIGHT
+from ptxvm.engine.jit.functions.grid_interleaved import cleared_windows
+from ptxvm.engine.jit.functions.grid_sequential import ROUNDS, release_barrier
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import streaming_stores
+from ptxvm.engine.jit.node import counters
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.isa.special_registers import WARP
+
+USED = (
+    "shared", "local", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x", "nctaid.y", "rows",
+    "masked",
+)  # fmt: skip
+PASSES = 256  # over the warps of a CTA, of which some yield or all come to a barrier, after which other CTAs run
+
+
+def grid_function(kernel: KernelContext) -> str:
+    """Run some CTAs (`runtime/grid_resident.ll`)."""
+    kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
+    abreast = kernel.width // WARP if kernel.straight else 1
+    return runtime(
+        "grid_resident",
+        fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
+        begins="\n".join(counters.grid_begins()),
+        ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.fence(kernel)]),
+        clear="\n".join(cleared_windows(kernel)),
+        restore="\n".join(_votes(restored=True)),
+        keep="\n".join(_votes(restored=False)),
+        enter="\n".join(_enter(kernel)),
+        release=release_barrier(kernel),
+        abreast=abreast,
+        barriers=offset("barriers"),
+        last_group=kernel.threads // WARP - abreast if kernel.straight else -1,
+        cta_size=kernel.cta_size,
+        header_size=cta_slot.size(kernel.warps),
+        record_size=kernel.record_size,
+        records_size=kernel.warps * kernel.record_size,
+        shared_size=kernel.shared_size,
+        shared_stride=kernel.shared_stride,
+        local_stride=kernel.local_stride * kernel.threads,
+        left=LEFT,
+        look=ROUNDS,
+        opened=4 * cta_slot.OPENED,
+        parted=PARTED,
+        passes=PASSES,
+        ready=RUNNABLE | PARTED,
+        runnable=RUNNABLE,
+        states=4 * cta_slot.STATES,
+        straight=STRAIGHT if kernel.straight else -1,
+        turns=offset("rounds"),
+        warps=kernel.warps,
+    )
+
+
+def _votes(*, restored: bool) -> Iterator[str]:
+    """Lines that copy the votes of a CTA from its slot to the launch record, or back."""
+    for n, field in enumerate(cta_slot.VOTES):
+        name = f"%{field}.{'restored' if restored else 'kept'}"
+        yield f"  {name}.slot = getelementptr i32, ptr %m, i64 {cta_slot.KEPT + n}"
+        yield f"  {name}.field = getelementptr i8, ptr %ctx, i64 {offset(field)}"
+        source, target = (f"{name}.slot", f"{name}.field") if restored else (f"{name}.field", f"{name}.slot")
+        yield f"  {name} = load i32, ptr {source}, align 4"
+        yield f"  store i32 {name}, ptr {target}, align 4"
+
+
+def _enter(kernel: KernelContext) -> Iterator[str]:
+    """Lines that run a warp outside the straight version, whose code is elsewhere if there is one."""
+    arguments = "ptr %ctx, ptr %sites, ptr %record, i32 %w, i32 %x, i32 %y, i32 %z, i32 %state"
+    if not kernel.straight:
+        yield f"  %one.r = call i32 @warp({arguments}, ptr %sums)"
+        return
+    yield "  %masked = load ptr, ptr %masked.place, align 8"
+    yield f"  %one.r = call i32 %masked({arguments})"
