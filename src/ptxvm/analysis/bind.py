@@ -26,21 +26,29 @@ from ptxvm.syntax.source import Source
 MOST_SPELLED = 1 << 16  # the most variables that `a<n>` declares
 
 
-def bind(module: tree.Module, source: Source, report: Report, target: str | None = None) -> Program:
+UnreadBodies = Callable[["Binder", Function, tree.Unread], tree.Block | tree.Unread]
+"""Reads the body of a function, or checks it and leaves it unread."""
+
+
+def bind(
+    module: tree.Module, source: Source, report: Report, target: str | None = None, unread: UnreadBodies | None = None
+) -> Program:
     """The program of a module; what is wrong with its declarations goes to the report.
 
-    `target` takes the place of that of the module.
+    `target` takes the place of that of the module; `unread` is needed where the module has unread bodies.
     """
     program = Program(source, module)
-    Binder(program, report, target).module()
+    Binder(program, report, target, unread).module()
     return program
 
 
 class Binder:
     """Walks a module in order, keeping the scope."""
 
-    def __init__(self, program: Program, report: Report, target: str | None = None) -> None:
+    def __init__(self, program: Program, report: Report, target: str | None = None, unread: UnreadBodies | None = None) -> None:
         self.program, self.checks, self.target = program, Checks(program, report), target
+        self._unread = unread
+        self.made: dict[tuple[int, str], Variable] = {}
         self.pending: list[tuple[Table, tree.Targets, Scope]] = []
         self.lines: set[debugging.Line] = set()
         self.section_labels: set[str] = set()
@@ -63,7 +71,8 @@ class Binder:
         linkage.finish(self.checks)
         self.resolve_tables()
         for function in self.program.functions.values():
-            passing.passing(self.checks, function)
+            if function.lazy is None:
+                passing.passing(self.checks, function)
 
     def directive(self, node: tree.Directive, where: str = "") -> None:
         """`.alias`, `.file` or `.pragma`, at module level or in the body of an `entry` or `func`."""
@@ -174,7 +183,7 @@ class Binder:
         if declarator.count is not None:
             names = [f"{declarator.name}{n}" for n in range(min(size_of(declarator.count) or 0, MOST_SPELLED))]
         for name in names:
-            yield variable(node, declarator, function, name)
+            yield self.made.get((declarator.start, name)) or variable(node, declarator, function, name)
 
     # ── functions ───────────────────────────────────────────────────────────────────────
 
@@ -194,9 +203,18 @@ class Binder:
         if function.entry:
             signatures.parameter_bytes(self.checks, function)
         function.defined = True
-        function.variables += [s for s in (*signature.results, *signature.parameters) if isinstance(s, Variable)]
+        function.variables.extend(s for s in (*signature.results, *signature.parameters) if isinstance(s, Variable))
         scope.seen = len(self.program.scope.places)
-        self.block(node.body, scope, function)
+        if isinstance(node.body, tree.Unread):
+            node.body = self.unread(function, node.body)
+        if isinstance(node.body, tree.Block):
+            self.block(node.body, scope, function)
+
+    def unread(self, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
+        """The body of a function, if it has to be read now."""
+        if self._unread is None:
+            raise ValueError(f"the body of '{function.name}' is not read")
+        return self._unread(self, function, body)
 
     def enter_function(self, function: Function) -> None:
         """Keep the definition of a function that is also declared."""
@@ -313,7 +331,7 @@ class Binder:
         made = [s for s in self.declare(node, scope, function.name) if isinstance(s, Variable)]
         for symbol in made:
             initialiser(self.checks, symbol, scope)
-        function.variables += made
+        function.variables.extend(made)
         if node.space == "param" and function.entry and self.program.version < (1, 4):  # PTX 7.1.1
             function.signature.parameters += tuple(made)
         elif node.space == "param":  # passes arguments of calls: its address, unlike a parameter's, is not taken

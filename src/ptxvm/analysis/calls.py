@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ptxvm.analysis.program import Bound, Function
@@ -36,11 +36,11 @@ WRONG_ARGUMENT = codes.register(
 )
 
 
-def check_calls(function: Function, report: Report) -> None:
-    """Every call of a function."""
-    for bound in function.instructions:
-        if bound.calls and bound.operands:
-            check_call(bound, function, report)
+def check_calls(instructions: Iterable[Bound], report: Report) -> None:
+    """Every call among some instructions."""
+    for bound in instructions:
+        if bound.calls and bound.operands and bound.function is not None:
+            check_call(bound, bound.function, report)
 
 
 def check_call(bound: Bound, caller: Function, report: Report) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ptxvm.algebra.float_environment import usual_arithmetic
-from ptxvm.analysis.bind import bind
+from ptxvm.analysis.bind import UnreadBodies, bind
+from ptxvm.analysis.bodies import Bodies, SyntaxInBody
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shared import check_shared
 from ptxvm.analysis.validate import validate
+from ptxvm.diagnostics import Diagnostic
+from ptxvm.syntax import tree
+from ptxvm.syntax.outline import outline
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
 
@@ -19,9 +25,18 @@ def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]
 
 
 def _analyse(source: Source, target: str | None) -> tuple[Program, Report]:
-    module, found = parse(source)
-    report = Report(source, list(found))
-    program = bind(module, source, report, target)
+    found = outline(source)
+    if found is not None:
+        with suppress(SyntaxInBody):
+            return _checked(source, found.module, [], target, Bodies(found))
+    return _checked(source, *parse(source), target)
+
+
+def _checked(
+    source: Source, module: tree.Module, syntax: list[Diagnostic], target: str | None, unread: UnreadBodies | None = None
+) -> tuple[Program, Report]:
+    report = Report(source, list(syntax))
+    program = bind(module, source, report, target, unread)
     validate(program, report)
     check_shared(program, report)
     report.diagnostics.sort(key=lambda d: d.span.start)

@@ -356,7 +356,7 @@ def _constants(program: Program) -> Iterator[tuple[str, Variable]]:
         if variable.space == "const" and not variable.bank:
             yield name if variable.linkage else "", variable
     for function in program.functions.values():
-        yield from (("", variable) for variable in function.variables if variable.space == "const" and not variable.bank)
+        yield from (("", variable) for variable in function.statics if variable.space == "const" and not variable.bank)
 
 
 def _attributes(symbol: Symbol) -> set[str]:

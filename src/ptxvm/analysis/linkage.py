@@ -199,7 +199,7 @@ def undefined(checks: Checks) -> None:
 def constant_bytes(checks: Checks) -> None:
     """Do the constants of the module fit into their bank (PTX 5.1.3)?"""
     program, size = checks.program, 0
-    local = [v for function in program.functions.values() for v in function.variables]
+    local = [v for function in program.functions.values() for v in function.statics]
     for found in (*program.variables.values(), *local):
         if found.space != "const" or found.linkage == "extern" or found.bank:
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.symbols import Symbol, Variable
@@ -30,11 +32,11 @@ OPAQUE_ACCESS = codes.register(
 MOVING = ("ld", "st", "ldu")
 
 
-def check_parameters(function: Function, report: Report) -> None:
-    """Every load and store of a parameter, or of a texture, sampler or surface."""
+def check_parameters(function: Function, instructions: Iterable[Bound], report: Report) -> None:
+    """Every load and store of a parameter, or of a texture, sampler or surface, among instructions of a function."""
     own = {id(p) for p in function.signature.parameters}
     named = set() if function.entry else {p.name for p in function.signature.parameters}
-    for bound in function.instructions:
+    for bound in instructions:
         i = bound.decoded
         if bound.node.opcode in MOVING and i is not None and is_opaque(symbol := addressed(bound)):
             report.error(OPAQUE_ACCESS, f"'{symbol.name}' is a .{symbol.opaque}, whose bytes no instruction moves",

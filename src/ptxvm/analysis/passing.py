@@ -11,20 +11,30 @@ from ptxvm.syntax import tree
 
 def passing(checks: Checks, function: Function) -> None:
     """Every ld.param of a .param variable by its name."""
-    local = {id(v) for v in function.variables if v.space == "param"}
-    local -= {id(formal) for formal in function.signature.parameters}
+    local = own_parameters(function)
     if not local:
         return
     results = {id(formal) for formal in function.signature.results}
     returned = {id(v) for bound in function.instructions for v in bound.results()}
     for bound in function.instructions:
         node = bound.node
-        if node.opcode == "ld" and any(word.startswith("param") for word in node.words):
+        if loads_parameter(node):
             symbol = base(bound, node.operands[-1]) if node.operands else None
             if symbol is not None and id(symbol) in results:
                 read_result(checks, symbol, node.operands[-1])
             elif symbol is not None and id(symbol) in local and id(symbol) not in returned:
                 no_call(checks, symbol, node.operands[-1])
+
+
+def own_parameters(function: Function) -> set[int]:
+    """The `.param` variables of a function that are not its parameters: its results, and those that pass arguments of calls."""
+    local = {id(v) for v in function.variables if v.space == "param"}
+    return local - {id(formal) for formal in function.signature.parameters}
+
+
+def loads_parameter(node: tree.Instruction) -> bool:
+    """Is it an ld.param?"""
+    return node.opcode == "ld" and any(word.startswith("param") for word in node.words)
 
 
 def base(bound: Bound, node: tree.Operand) -> Variable | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ptxvm.analysis.scope import Scope
 from ptxvm.analysis.symbols import Label, Register, Signature, Variable
@@ -15,6 +15,9 @@ from ptxvm.isa.summary import calls, summary
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
+
+STACK = frozenset({"local", "param"})
+"""The state spaces of variables on the stack of a thread."""
 
 
 @dataclass(eq=False, slots=True)
@@ -94,9 +97,38 @@ def follow(operands: list[tree.Operand], path: tuple[int, ...]) -> tree.Operand:
     return node
 
 
+class LazyBody(Protocol):
+    """A body that was checked and not kept."""
+
+    statics: list[Variable]
+    """The variables that it declares outside of the stack."""
+
+    calls: list[Bound]
+    """Its calls, which are checked against the signatures of all functions of the module."""
+
+    unexecuted: list[Bound]
+    """Its instructions that are checked and not executed."""
+
+    def read(self) -> None:
+        """Give its function the body."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class Code:
+    """What the body of a function declares and does."""
+
+    instructions: list[Bound] = field(default_factory=list)
+    labels: dict[str, Label] = field(default_factory=dict)
+    variables: list[Variable] = field(default_factory=list)
+
+
 @dataclass(eq=False, slots=True)
 class Function:
-    """An `.entry` or `.func`; without a body `instructions` is empty and `defined` is false."""
+    """An `.entry` or `.func`; without a body `instructions` is empty and `defined` is false.
+
+    A `lazy` body is read from the text when it is first asked for.
+    """
 
     name: str
     entry: bool
@@ -105,16 +137,60 @@ class Function:
     scope: Scope
     linkage: str | None = None
     defined: bool = False
-    instructions: list[Bound] = field(default_factory=list)
-    labels: dict[str, Label] = field(default_factory=dict)
-    variables: list[Variable] = field(default_factory=list)
     directives: dict[str, tree.Directive] = field(default_factory=dict)
     shape: Shape = Shape("function")
     program: Program | None = None
+    lazy: LazyBody | None = None
+    _code: Code = field(default_factory=Code)
+
+    @property
+    def code(self) -> Code:
+        """The code; a lazy body is read."""
+        self.read()
+        return self._code
+
+    def read(self) -> None:
+        """Read a lazy body."""
+        if self.lazy is not None:
+            self.lazy.read()
+
+    def take(self, code: Code) -> None:
+        """Have the code of the lazy body."""
+        self._code, self.lazy = code, None
+
+    @property
+    def instructions(self) -> list[Bound]:
+        """The instructions in their order."""
+        return self.code.instructions
+
+    @property
+    def labels(self) -> dict[str, Label]:
+        """The labels by name."""
+        return self.code.labels
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The parameters, results and variables in memory."""
+        return self.code.variables
+
+    @property
+    def statics(self) -> list[Variable]:
+        """The variables in memory outside of the stack; a lazy body stays unread."""
+        if self.lazy is not None:
+            return self.lazy.statics
+        return [variable for variable in self._code.variables if variable.space not in STACK]
+
+    @property
+    def body(self) -> tree.Block | None:
+        """The statements; a lazy body is read."""
+        self.read()
+        body = self.node.body
+        return body if isinstance(body, tree.Block) else None
 
     @property
     def registers(self) -> list[Register]:
         """The registers that the code names, each at its index."""
+        self.read()
         return self.scope.registers
 
 

@@ -90,6 +90,20 @@ class Scope:
             scope = scope.outer
         return None
 
+    def declared(self, name: str) -> Symbol | Family:
+        """Like `look`, but a register of a family that is not made yet stays so: the family stands for it."""
+        stem = len(name.rstrip(DIGITS))
+        scope: Scope | None = self
+        while scope is not None:
+            symbol = scope.names.get(name)
+            if symbol is not None and (scope.outer is not None or scope.places.get(name, 0) < self.seen):
+                return symbol
+            if stem < len(name) and scope.families and (family := scope.family_of(name, stem)) is not None:
+                hidden = scope.outer is None and scope.places.get(family.prefix, 0) >= self.seen
+                return None if hidden else family
+            scope = scope.outer
+        return None
+
     def declares_later(self, name: str) -> bool:
         """Is a name that is out of sight declared further down in an enclosing block, or below the function?"""
         scope: Scope | None = self

@@ -36,7 +36,7 @@ def check_kernel(kernel: Function, size: int, target: Target, report: Report) ->
 
 def declared(program: Program) -> Iterator[Variable]:
     """All `.shared` variables."""
-    everywhere = (program.variables.values(), *(function.variables for function in program.functions.values()))
+    everywhere = (program.variables.values(), *(function.statics for function in program.functions.values()))
     return (variable for some in everywhere for variable in some if variable.space == "shared")
 
 

@@ -17,7 +17,10 @@ from ptxvm.isa.model import Problem
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 
-recogniser = lru_cache(maxsize=16)(Recogniser)
+MOST_TARGETS = 64
+"""Pairs of a version and a target of which is remembered what is right."""
+
+recogniser = lru_cache(maxsize=MOST_TARGETS)(Recogniser)
 
 
 def validate(program: Program, report: Report) -> None:
@@ -26,15 +29,20 @@ def validate(program: Program, report: Report) -> None:
     target: Target = program.target
     known = recogniser(version, target, program.target_options)
     for function in program.functions.values():
+        if function.lazy is not None:
+            check_calls(function.lazy.calls, report)
+            function.lazy.calls.clear()
+            program.unexecuted.extend(function.lazy.unexecuted)
+            continue
         for bound in function.instructions:
             check_instruction(bound, known, report)
             if bound.decoded is not None and not bound.decoded.of.executes:
                 program.unexecuted.append(bound)
-        check_calls(function, report)
-        check_parameters(function, report)
+        check_calls(function.instructions, report)
+        check_parameters(function, function.instructions, report)
 
 
-def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:
+def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Verdict:
     """One instruction: its verdict, its names, its guard."""
     node, scope = bound.node, bound.scope
     shapes = tuple([shape_of(operand, scope) for operand in node.operands])
@@ -51,6 +59,7 @@ def check_instruction(bound: Bound, known: Recogniser, report: Report) -> None:
     elif verdict.problems:
         for found in verdict.problems:
             report_problem(found, bound, verdict, report)
+    return verdict
 
 
 def check_guard(bound: Bound, report: Report) -> None:

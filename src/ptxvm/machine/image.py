@@ -229,7 +229,7 @@ class Image:
         spaces = ("global", "const", "tex")
         yield from (v for v in program.variables.values() if v.space in spaces)
         for function in program.functions.values():
-            yield from (v for v in function.variables if v.space in spaces)
+            yield from (v for v in function.statics if v.space in spaces)
 
     def _stored(self) -> Iterator[Variable]:
         for program in self.programs:

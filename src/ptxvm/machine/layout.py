@@ -56,8 +56,8 @@ def frame(function: Function) -> Layout:
         for formal in (*function.signature.results, *function.signature.parameters):
             if isinstance(formal, Variable) and formal.space == "param" and not formal.is_unsized:
                 at = layout.add(formal, at)
-    if function.node.body is not None:
-        _block(function.node.body, families, layout, at)
+    if function.body is not None:
+        _block(function.body, families, layout, at)
     layout.size = align(layout.size, layout.alignment)
     if function.signature.variadic:  # its size depends on the call, so it comes last
         layout.offsets[function.signature.parameters[-1]] = layout.size  # type: ignore[index]
@@ -133,7 +133,7 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
     result = SharedLayout(common.offsets)
     for kernel in kernels:
         own = Layout(dict(common.offsets), common.size)
-        for variable in kernel.variables:
+        for variable in kernel.statics:
             if variable.space == "shared":
                 own.add(variable)
         result.offsets.update(own.offsets)
@@ -148,4 +148,4 @@ def _common_shared(programs: list[Program]) -> Iterator[Variable]:
         yield from (v for v in program.variables.values() if v.space == "shared")
         for function in program.functions.values():
             if not function.entry:
-                yield from (v for v in function.variables if v.space == "shared")
+                yield from (v for v in function.statics if v.space == "shared")

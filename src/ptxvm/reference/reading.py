@@ -138,7 +138,7 @@ def _parse(source: Source) -> tree.Instruction:
 
 def _body(module: tree.Module) -> list[tree.Statement]:
     for statement in module.statements:
-        if isinstance(statement, tree.Function) and statement.body:
+        if isinstance(statement, tree.Function) and isinstance(statement.body, tree.Block):
             return statement.body.statements
     return []
 

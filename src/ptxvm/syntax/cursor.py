@@ -67,9 +67,9 @@ class Details(TypedDict, total=False):
 class Cursor:
     """The tokens of a source, the next one to read (`at`), and what was wrong so far."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, tokens: Tokens | None = None) -> None:
         self.source = source
-        self.tokens = Tokens(source)
+        self.tokens = tokens or Tokens(source)
         self.texts = self.tokens.texts
         self.starts = self.tokens.starts
         self.ends = self.tokens.ends

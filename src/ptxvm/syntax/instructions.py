@@ -11,7 +11,7 @@ from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, NO_NAME, OPCODE_FIRST, shorten
 from ptxvm.syntax.directives import Directives
-from ptxvm.syntax.lexer import END, integer
+from ptxvm.syntax.lexer import END, Tokens, integer
 from ptxvm.syntax.source import Source
 
 _NO_MODIFIER = frozenset(".reg .entry .func .visible .extern .version .address_size .file .loc .pragma .section .align".split())
@@ -26,8 +26,8 @@ _NO_OPERAND = frozenset((".", "@", "}", END))
 class Instructions(Directives):
     """Reads one instruction."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def __init__(self, source: Source, tokens: Tokens | None = None) -> None:
+        super().__init__(source, tokens)
         self._heads: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def instruction(self, guard: tree.Guard | None = None) -> tree.Instruction:

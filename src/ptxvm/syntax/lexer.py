@@ -13,6 +13,7 @@ import re
 import struct
 import sys
 from array import array
+from collections.abc import Sequence
 from itertools import accumulate
 
 from ptxvm.syntax.source import Source
@@ -52,33 +53,28 @@ _PRINTED = re.compile(r"[^\n]")
 
 
 class Tokens:
-    """The tokens of a source: parallel arrays of texts and of half-open places.
+    """The tokens of a source, or of some ranges of its text: parallel arrays of texts and of half-open places.
 
-    `text` is the source with its comments blanked out.  The last tokens are a few `END`s, so that
-    a reader may look ahead without asking whether there is something.  `unclosed_comment` is
-    where a comment starts that never ends, `nul` where a NUL character ends the reading.
+    The last tokens are a few `END`s, so that a reader may look ahead without asking whether there is something.
     """
 
-    __slots__ = ("ends", "nul", "starts", "text", "texts", "unclosed_comment")
+    __slots__ = ("ends", "plain", "starts", "text", "texts")
 
-    def __init__(self, source: Source) -> None:
-        text = source.text
-        self.nul = text.find("\0")
-        if self.nul >= 0:
-            text = text[: self.nul]
-        self.unclosed_comment = -1
-        self.text = self._blank_comments(text)
+    def __init__(self, source: Source, plain: PlainText | None = None, ranges: Sequence[tuple[int, int]] | None = None) -> None:
+        self.plain = plain or PlainText(source)
+        self.text = text = self.plain.text
         self.texts: list[str] = []
         edges = array("q")
-        start = 0
-        while start < len(text):
-            cut = self.text.find("\n", start + _CHUNK)
-            stop = len(text) if cut < 0 else cut
-            pieces = _TOKEN.split(self.text[start:stop])
-            places = array("q", accumulate(map(len, pieces), initial=start))
-            edges += places[1:-1]
-            self.texts += map(sys.intern, pieces[1::2])
-            start = stop
+        for first, last in ranges or ((0, len(text)),):
+            start = first
+            while start < last:
+                cut = text.find("\n", start + _CHUNK, last)
+                stop = last if cut < 0 else cut
+                pieces = _TOKEN.split(text[start:stop])
+                places = array("q", accumulate(map(len, pieces), initial=start))
+                edges += places[1:-1]
+                self.texts += map(sys.intern, pieces[1::2])
+                start = stop
         self.starts: array[int] = edges[0::2]
         self.ends: array[int] = edges[1::2]
         for _ in range(4):
@@ -86,18 +82,29 @@ class Tokens:
             self.starts.append(len(text))
             self.ends.append(len(text))
 
-    def _blank_comments(self, text: str) -> str:
-        """The text with spaces for comments and preprocessor lines; line ends stay."""
 
-        def blank(match: re.Match[str]) -> str:
-            found = match[0]
-            if found[0] == '"':
-                return found
-            if found[:2] == "/*" and (len(found) < 4 or found[-2:] != "*/"):
-                self.unclosed_comment = match.start()
-            return _PRINTED.sub(" ", found) if "\n" in found else " " * len(found)
+class PlainText:
+    """The text of a source with its comments and preprocessor lines blanked out; line ends stay.
 
-        return _SKIPPED.sub(blank, text)
+    `unclosed_comment` is where a comment starts that never ends, `nul` where a NUL character ends the text; -1 without.
+    """
+
+    __slots__ = ("nul", "text", "unclosed_comment")
+
+    def __init__(self, source: Source) -> None:
+        text = source.text
+        self.nul = text.find("\0")
+        self.unclosed_comment = -1
+        self.text = _SKIPPED.sub(self._blank, text if self.nul < 0 else text[: self.nul])
+
+    def _blank(self, match: re.Match[str]) -> str:
+        """Spaces for a comment; a string stays."""
+        found = match[0]
+        if found[0] == '"':
+            return found
+        if found[:2] == "/*" and (len(found) < 4 or found[-2:] != "*/"):
+            self.unclosed_comment = match.start()
+        return _PRINTED.sub(" ", found) if "\n" in found else " " * len(found)
 
 
 # ── literals (PTX 4.5) ──────────────────────────────────────────────────────────────────

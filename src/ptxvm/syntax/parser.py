@@ -11,6 +11,7 @@ prototypes), and what ptxas takes beyond them.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, did_you_mean
 from ptxvm.syntax import tree
@@ -18,7 +19,7 @@ from ptxvm.syntax.cursor import CLOSING, COMMENTS, NAME_START, NO_NAME, PREPROCE
 from ptxvm.syntax.declarations import LINKAGE, SPACES
 from ptxvm.syntax.directives import FUNCTION_DIRECTIVES, HEADER, KERNEL_DIRECTIVES
 from ptxvm.syntax.instructions import Instructions
-from ptxvm.syntax.lexer import END
+from ptxvm.syntax.lexer import END, Tokens
 from ptxvm.syntax.source import Source
 
 _MODULE_DIRECTIVES = frozenset((*HEADER, ".file", ".pragma", ".alias", ".section"))
@@ -61,8 +62,9 @@ def parse(source: Source | str | bytes) -> tuple[tree.Module, list[Diagnostic]]:
 class Parser(Instructions):
     """Reads statements, blocks, functions and the module."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def __init__(self, source: Source, tokens: Tokens | None = None, unread: Collection[int] = ()) -> None:
+        super().__init__(source, tokens)
+        self._unread = unread
         self._header: list[str] = []
         self._header_over = False
         self._is_outside = False
@@ -76,7 +78,7 @@ class Parser(Instructions):
             self.report(
                 codes.NOT_TEXT,
                 "this is a binary file, not PTX",
-                Span(self.tokens.nul, self.tokens.nul + 1),
+                Span(self.tokens.plain.nul, self.tokens.plain.nul + 1),
                 help="`cuobjdump -ptx FILE` takes the PTX out of a fat binary",
             )
             return tree.Module(found, start=0, end=len(self.source.text))
@@ -104,16 +106,16 @@ class Parser(Instructions):
 
     def _check_text(self) -> None:
         """Report what the lexer met: a comment without an end, a NUL character."""
-        at = self.tokens.unclosed_comment
+        at = self.tokens.plain.unclosed_comment
         if at >= 0:
             self.report(codes.UNCLOSED_COMMENT, "this comment has no end", Span(at, at + 2), label="no `*/` for this")
-        if self.tokens.nul >= 0:
-            nul = self.tokens.nul
+        if self.tokens.plain.nul >= 0:
+            nul = self.tokens.plain.nul
             self.report(codes.NOT_TEXT, "a NUL character ends the text here", Span(nul, nul + 1))
 
     def _is_binary(self) -> bool:
         """Whether the source is a cubin or the like: NULs, and other characters that no text has before the first."""
-        nul = self.tokens.nul
+        nul = self.tokens.plain.nul
         return nul >= 0 and (nul < 4 or _BINARY.search(self.source.text, 0, min(nul, _LOOKED_AT)) is not None)
 
     def _module_statement(self) -> tree.Statement:
@@ -211,7 +213,7 @@ class Parser(Instructions):
         if self.texts[self.at] == "{":
             if in_body:
                 raise self.fail(codes.MISPLACED, f"`{found.name}` cannot have its body inside of another function")
-            found.body = self.nested(self.block)
+            found.body = self._unread_body() or self.nested(self.block)
         elif readable:
             self._end_of_declaration(found, in_body=in_body)
         else:
@@ -220,6 +222,13 @@ class Parser(Instructions):
             raise Recover
         found.end = self.ends[self.at - 1]
         return found
+
+    def _unread_body(self) -> tree.Unread | None:
+        """The body that begins here, if its statements are left for later."""
+        if self.starts[self.at] not in self._unread:
+            return None
+        self.at += 2
+        return tree.Unread(start=self.starts[self.at - 2], end=self.ends[self.at - 1])
 
     def _end_of_declaration(self, found: tree.Function, *, in_body: bool) -> None:
         """The `;` of a function without a body; at module level ptxas does without it."""
@@ -260,7 +269,7 @@ class Parser(Instructions):
         """`{ … }`: a body or a scope in one (PTX 5.4.1)."""
         opening = self.at
         self.at += 1
-        statements = self._statements()
+        statements = self.statements()
         if self.texts[self.at] == "}":
             self.at += 1
         else:
@@ -273,7 +282,7 @@ class Parser(Instructions):
             )
         return tree.Block(statements, start=self.starts[opening], end=self.ends[self.at - 1])
 
-    def _statements(self) -> list[tree.Statement]:
+    def statements(self) -> list[tree.Statement]:
         """The statements up to a `}`, or to where a forgotten one must have been."""
         texts = self.texts
         found: list[tree.Statement] = []

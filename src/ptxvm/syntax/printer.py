@@ -245,6 +245,8 @@ def _function(node: tree.Function) -> Iterator[str]:
     text = " ".join(words)
     if node.body is None:
         yield f"{text};"
+    elif isinstance(node.body, tree.Unread):
+        raise ValueError(f"the body of '{node.name}' is not read")
     else:
         yield text
         yield from _block(node.body)

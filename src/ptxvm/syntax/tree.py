@@ -322,15 +322,20 @@ class Block(Node):
 
 
 @dataclass(slots=True)
+class Unread(Node):
+    """The place of a body whose statements are not read yet (`ptxvm.syntax.outline`)."""
+
+
+@dataclass(slots=True)
 class Function(Node):
-    """`.entry` or `.func`.  `body` is None for a declaration (a prototype of a function)."""
+    """`.entry` or `.func`.  `body` is None for a declaration (a prototype of a function); `parse` leaves none unread."""
 
     kind: str
     name: str
     results: list[Variable]
     parameters: list[Variable]
     directives: list[Directive] = field(default_factory=list)
-    body: Block | None = None
+    body: Block | Unread | None = None
     linkage: str | None = None
     attributes: list[Attribute] = field(default_factory=list)
     name_start: int = field(default=0, compare=False, repr=False)

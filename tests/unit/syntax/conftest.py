@@ -31,7 +31,7 @@ def read_body(read: Callable[[str], list[tree.Statement]]) -> Callable[[str], li
     def reader(text: str) -> list[tree.Statement]:
         (function,) = read(f".entry k() {{\n{text}\n}}")
         assert isinstance(function, tree.Function)
-        assert function.body is not None
+        assert isinstance(function.body, tree.Block)
         return function.body.statements
 
     return reader

@@ -66,7 +66,7 @@ def test_comments_and_lines_of_the_preprocessor_are_blanks(text):
 
 @pytest.mark.parametrize(("text", "place"), [("a /*", 2), ("a /*/", 2), ("/**/ /* b\n", 5), ("a /* b */", -1), ("/*/ */", -1)])
 def test_a_comment_without_an_end_is_found(text, place):
-    assert Tokens(Source(text)).unclosed_comment == place
+    assert Tokens(Source(text)).plain.unclosed_comment == place
 
 
 def test_places_are_right_beyond_the_first_chunk(monkeypatch):

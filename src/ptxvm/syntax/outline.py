@@ -1,0 +1,76 @@
+"""Lazy reading: the outline of a module is its tree without the bodies of functions, which are read when they are needed.
+
+Only a text without errors of syntax has an outline, as an error can change what the text behind it means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptxvm.syntax import tree
+from ptxvm.syntax.lexer import END, PlainText, Tokens
+from ptxvm.syntax.parser import Parser
+from ptxvm.syntax.source import Source
+
+_BRACE = re.compile(r'"[^"\n]*"|[{}]')
+_FUNCTION = re.compile(r"\.(?:entry|func)\b", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The tree of a module with unread bodies, and the text from which they are read."""
+
+    module: tree.Module
+    source: Source
+    plain: PlainText
+
+    def statements(self, start: int, end: int) -> list[tree.Statement] | None:
+        """The statements of a piece of a body; None where it has an error of syntax."""
+        parser = self._parser(start, end)
+        found = parser.statements()
+        return None if parser.diagnostics or parser.texts[parser.at] != END else found
+
+    def body(self, unread: tree.Unread) -> tree.Block | None:
+        """The body in full; None where it has an error of syntax."""
+        parser = self._parser(unread.start, unread.end)
+        found = parser.nested(parser.block)
+        return None if parser.diagnostics or parser.texts[parser.at] != END else found
+
+    def _parser(self, start: int, end: int) -> Parser:
+        return Parser(self.source, Tokens(self.source, self.plain, [(start, end)]))
+
+
+def outline(source: Source) -> Outline | None:
+    """The outline of a module; None where what stands around the bodies has an error of syntax."""
+    plain = PlainText(source)
+    if plain.nul >= 0 or plain.unclosed_comment >= 0:
+        return None
+    bodies = list(_bodies(plain.text))
+    edges = [0, *(edge for start, end in bodies for edge in (start + 1, end - 1)), len(plain.text)]
+    parser = Parser(
+        source, Tokens(source, plain, list(zip(edges[::2], edges[1::2], strict=True))), {start for start, _ in bodies}
+    )
+    module = parser.module()
+    unread = sum(isinstance(each, tree.Function) and isinstance(each.body, tree.Unread) for each in module.statements)
+    return None if parser.diagnostics or unread != len(bodies) else Outline(module, source, plain)
+
+
+def _bodies(text: str) -> Iterator[tuple[int, int]]:
+    """The places of what stands in braces behind the head of a function."""
+    depth = start = last = 0
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            if depth == 0:
+                start = brace.start()
+            depth += 1
+        elif brace[0] == "}":
+            depth -= 1
+            if depth < 0:
+                return
+            if depth == 0:
+                head = max(last, text.rfind(";", last, start) + 1)
+                last = brace.end()
+                if _FUNCTION.search(text, head, start):
+                    yield start, last

@@ -1,0 +1,62 @@
+"""Statements of a body by one compiled expression, for text whose comments are blanked out.
+
+It takes the usual spelling only: what it finds is what the parser finds there, and what it does not find may be right too.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r"[%$_A-Za-z][\w$]*"
+_NUMBER = r"(?:0|[1-9]\d{0,8})"
+_PLACE = rf"{_NUMBER}[ \t]+{_NUMBER}[ \t]+{_NUMBER}"
+_INTEGER = r"0[xX][0-9a-fA-F]{1,16}U?|\d{1,20}U?"
+
+BLANKS = " \t\r\n\f\x1a"
+"""What divides tokens (`lexer`)."""
+
+STATEMENT = re.compile(
+    rf"""
+    [{BLANKS}]*
+    (?: (?: @!?({_NAME}) [ \t]+ )? ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*)                   # 1 guard, 2 head
+        (?: [ \t]+ ([^;{{}}()"]* (?: \{{ [^;{{}}()"]* \}} [^;{{}}()"]* )*) )? ;          # 3 operands
+      | ({_NAME}) [ \t]* : (?! [:{BLANKS}]* \.[bc] )                                     # 4 label, of code
+      | ([{{}}])                                                                         # 5 block
+      | \.loc [ \t]+ ({_PLACE})                                                          # 6 place
+        (?: [ \t]*,[ \t]* function_name [ \t]+ {_NAME} [ \t]*,[ \t]* inlined_at [ \t]+ ({_PLACE}) )?  # 7 where it is inlined
+        (?= [ \t]* [\r\n] )
+      | [^;{{}}"]* (?: (?: "[^"\n]*" | \{{ [^{{}}]* \}} ) [^;{{}}"]* )* ;                # any other
+    )""",
+    re.ASCII | re.VERBOSE,
+)
+"""A statement, from the blanks before it to its end."""
+
+LABEL = re.compile(rf"[\n;{{}}][ \t]*({_NAME})[ \t]*:(?!:)", re.ASCII)
+"""What is a label, or a part of something longer, where labels usually stand."""
+
+OPERAND = re.compile(
+    rf"""
+      (?P<name> {_NAME} )
+    | (?P<special> %[a-z_]\w* ) \. (?P<component> [xyzw] )
+    | \[ [ \t]* (?P<base> {_NAME} ) [ \t]* (?: \+ [ \t]* -? [ \t]* (?P<offset> {_INTEGER} ) [ \t]* )? \]
+    | (?P<integer> {_INTEGER} )
+    | -(?P<minus> {_INTEGER} )
+    | 0[fF] (?P<single> [0-9a-fA-F]{{8}} )
+    | 0[dD] (?P<double> [0-9a-fA-F]{{16}} )
+    | \{{ (?P<vector> [^{{}}\[\]|]+ ) \}}
+    | (?P<sign> [!-] ) (?P<signed> {_NAME} )
+    | (?P<left> {_NAME} ) [ \t]* \| [ \t]* (?P<right> {_NAME} )
+    """,
+    re.ASCII | re.VERBOSE,
+)
+"""One operand, without the blanks around it."""
+
+_PARTS = re.compile(r"(?:[^,{\[]+|\{[^}]*\}|\[[^\]]*\])+")
+
+
+def parted(operands: str) -> list[str]:
+    """The operands of an instruction, each with the blanks around it."""
+    if "{" not in operands:
+        return operands.split(",")
+    found = _PARTS.findall(operands)
+    return found if ",".join(found) == operands else [operands]

@@ -1,0 +1,135 @@
+"""Memoised validation: what it clears is right, and what it doubts is reported as without it."""
+
+import pytest
+
+import ptxvm
+from ptxvm.analysis.check import analyse
+from ptxvm.analysis.program import Program
+from ptxvm.syntax.source import Source
+
+HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
+DECLARATIONS = """
+.global .u32 gv[4];
+.extern .func (.param .b32 r) f(.param .b32 a);
+.func two() { ret; }
+.visible .entry k(.param .u64 p, .param .u32 n)
+{
+    .reg .pred %p<4>;
+    .reg .b32 %r<10>;
+    .reg .b64 %rd<10>;
+    .reg .f32 %f<10>;
+"""
+
+
+def module(body: str) -> str:
+    return f"{HEAD}{DECLARATIONS}{body}\n    ret;\n}}\n"
+
+
+def read(source: str) -> Program:
+    program, report = analyse(Source(source))
+    assert not report.diagnostics
+    return program
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch):
+    """The diagnostics of a text, which are those of a full reading."""
+
+    def reported(source: str) -> list[object]:
+        _, found = analyse(Source(source))
+        with monkeypatch.context() as patched:
+            patched.setattr("ptxvm.analysis.check.outline", lambda _: None)
+            _, full = analyse(Source(source))
+        assert found.diagnostics == full.diagnostics
+        return found.diagnostics
+
+    return reported
+
+
+RIGHT = [
+    "add.s32 %r1, %r2, -5; add.s32 %r3, %r1, 0x10U;",
+    "ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd2, %rd1; ld.global.v2.f32 {%f1, _}, [%rd2+-8];",
+    "setp.eq.s32 %p1|%p2, %r1, 0; @!%p1 bra L; mov.u32 %r1, %tid.x; L: mov.b32 %f1, 0f3F800000;",
+    "{ .reg .b32 %r; mov.u32 %r, %r1; bra IN; IN: { bra OUT; } } OUT: and.pred %p1, %p2, !%p3;",
+    "{ .param .b32 a; .param .b32 r; st.param.b32 [a+0], %r1; call.uni (r), f, (a); ld.param.b32 %r2, [r+0]; }",
+    '.pragma "nounroll"; mov.u64 %rd1, gv; ld.global.u32 %r1, [gv+4]; .shared .b8 s[16];',
+    ".loc 1 2 3\n mov.u32 %r1, %r2;\n .loc 1 4 5, function_name L0, inlined_at 1 2 3\n mov.u32 %r1, %ctaid.y;",
+]
+
+
+@pytest.mark.parametrize("body", RIGHT)
+def test_a_body_without_doubt_is_read_when_it_is_asked_for(body, monkeypatch):
+    function = read(module(body)).functions["k"]
+    assert function.lazy is not None
+    monkeypatch.setattr("ptxvm.analysis.check.outline", lambda _: None)
+    full = read(module(body)).functions["k"]
+    assert [b.node for b in function.instructions] == [b.node for b in full.instructions]
+    assert [(b.node.start, b.node.end, b.i.mnemonic, dict(b.places)) for b in function.instructions] == [
+        (b.node.start, b.node.end, b.i.mnemonic, dict(b.places)) for b in full.instructions
+    ]
+    assert [(r.name, r.type) for r in function.registers] == [(r.name, r.type) for r in full.registers]
+    assert {name: label.index for name, label in function.labels.items()} == {n: x.index for n, x in full.labels.items()}
+    assert function.body == full.body
+    assert function.lazy is None
+
+
+WRONG = [
+    "add.s32 %r1, %r2, %r10;",  # no such register
+    "add.s32 %r1, %r2, %f1;",
+    "add.s32 %r1, %r2,, %r3;",
+    "add.s32 %r1 %r2;",
+    "add.s32 %r1, %r2, 99999999999999999999;",
+    "add.s32 %r1, %r2, 08;",
+    "@%r1 bra L; L:",
+    "bra IN; { IN: }",
+    "L: bra L; L:",
+    "{ bra L; } %r1: L:",
+    "bra %r1; .reg .b32 L;",
+    "ld.global.u32 %r1, [gv+99999999999999999999];",
+    "ld.global.v2.u32 {%r1, gv}, [%rd1];",
+    "ld.param.b32 %r1, [q]; .param .b32 q;",
+    "st.param.b32 [n], %r1;",
+    "{ .param .b32 a; ld.param.b32 %r1, [a]; }",
+    "{ .param .b64 a; .param .b32 r; st.param.b64 [a], %rd1; call.uni (r), f, (a); }",
+    "call.uni two, (%r1);",
+    ".loc 1 4 5, function_name L0, inlined_at 1 2 3\n ret;",
+    ".reg .b32 %r<4>; mov.u32 %r1, %r2;",
+    "mov.u32 %r1, %tid.w0; mov.u32 %r1, %nothing;",
+    "mov.u32 %r1, %r2 }",
+    "mov.u32 %r1, %r2; } }",
+    "mov.u32 %r1, 'a';",
+    "shf.l.wrap.b32 %r1, %r2, %r3, 5; bfe.u32 %r1, %r2, 1, -1; bfi.b32 %r1, _, %r2, 0, 8;",
+]
+
+
+@pytest.mark.parametrize("body", WRONG)
+def test_a_mistake_is_reported_as_by_a_full_reading(body, reports):
+    assert reports(module(f"{RIGHT[0]} {RIGHT[2]} {body}"))
+
+
+def test_a_form_that_is_right_in_one_module_is_not_in_another_for_a_lower_target(reports):
+    body = "fence.acq_rel.cluster; redux.sync.add.s32 %r1, %r2, -1;"
+    assert not reports(module(body))
+    assert reports(module(body).replace("sm_90", "sm_75"))
+
+
+def test_the_values_of_constants_are_looked_at_where_a_rule_asks(reports):
+    assert not reports(module("pmevent 1; pmevent 2; pmevent 15;"))
+    assert reports(module("pmevent 1; pmevent 2; pmevent 16;"))
+
+
+def test_a_launch_reads_only_what_it_runs(monkeypatch):
+    second = "\n.visible .entry other() { .shared .b32 s[4]; .reg .b32 %r<3>; mov.u32 %r1, s; ret; }\n"
+    loaded = ptxvm.load(module(RIGHT[0]).replace(".extern .func (.param .b32 r) f(.param .b32 a);", "") + second)
+    kernels = loaded.kernels
+    kernels["k"].launch(1, 1, [0, 0], engine="jit")
+    assert kernels["k"].function.lazy is None
+    assert kernels["other"].function.lazy is not None
+    (variable,) = (v for v in kernels["other"].function.statics if v.space == "shared")
+    assert variable in kernels["other"].function.variables
+    assert kernels["other"].function.lazy is None
+
+
+def test_an_error_of_syntax_outside_of_bodies_is_reported_with_those_inside(reports):
+    assert len(reports(module("add.s32 %r1;") + ".global .u32 %;")) == 2
+    assert reports(module("}") + module("add.s32 %r1, %r2"))
