@@ -21,7 +21,6 @@ from ptxvm.checkers.strength import Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.summary import only_synchronises_lanes
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import (
     ENDED_BEFORE,
@@ -53,13 +52,13 @@ class Checker:
     def __init__(
         self,
         checks: Collection[str],
-        stream_launch: StreamLaunch | None = None,
+        turn: StreamLaunch | None = None,
         others: Sequence[StreamLaunch] = (),
         allowed: Collection[str] = (),
     ) -> None:
-        """`stream_launch` is this launch, `others` are the launches under way, `allowed` the codes to suppress."""
+        """`turn` is this launch on its stream, `others` are the launches under way, `allowed` the codes to suppress."""
         self.checks, self.allowed = frozenset(checks), frozenset(allowed)
-        self.stream_launch, self.others = stream_launch, list(others)
+        self.turn, self.others = turn, list(others)
         self._footprint: Footprint | None = None
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
@@ -119,10 +118,8 @@ class Checker:
         self.schedule, self.seed = schedule, seed
         if "race" in self.checks:
             self._race = RaceDetector(scene, self._raced)
-            if self.stream_launch is not None and self.stream_launch.followed and self._footprint is None:
-                self._footprint = self.stream_launch.footprint = Footprint(
-                    self.stream_launch, self.scenes, report=self._freed_in_use
-                )
+            if self.turn is not None and self.turn.followed and self._footprint is None:
+                self._footprint = self.turn.left = Footprint(self.turn, self.scenes, report=self._freed_in_use)
         if self._footprint is not None:
             self._footprint.scenes = self.scenes  # the scenes of the last run; all runs number grids alike
         if "init" in self.checks:
@@ -277,15 +274,15 @@ class Checker:
         if "sync" in self.checks:
             self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
-    def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
+    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, in groups."""
-        if self._race is not None and only_synchronises_lanes(bound.i):
-            self._race.warps_synchronized(groups)
+        if self._race is not None:
+            self._race.warps_synchronized(mnemonic, groups)
 
-    def all_warps_synchronized(self, bound: Bound, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
         """All lanes of all warps of some CTAs have met at a collective."""
-        if self._race is not None and only_synchronises_lanes(bound.i):
-            self._race.all_warps_synchronized(first, ctas)
+        if self._race is not None:
+            self._race.all_warps_synchronized(mnemonic, first, ctas)
 
     def ended(self, allocation: Allocation) -> None:
         """The shared or local memory of some CTAs has ended."""
@@ -401,8 +398,8 @@ class Checker:
         offset = address - marks.allocation.start
         party = Party(site.described, place, address, offset, site.size, marks.where, site.strength)
         said = (
-            f"freed while in use: the host frees {marks.where}, and has not waited for {self.stream_launch}, "
-            "which may still use it; wait for the stream, or for an event behind the launch, before"
+            f"freed while in use: the host frees {marks.where}, and has not waited for {self.turn}, which may still use it; "
+            "wait for the stream, or for an event behind the launch, before"
         )
         self._add("freed-in-use", said, site.bound, party, "global")
 
@@ -456,7 +453,7 @@ class Checker:
             self._seen.add(key)
             if finding.code in self.allowed or any(finding.code in allowed_at(bound) for bound in bounds):
                 return
-            number = self.stream_launch.number if self.stream_launch is not None else 0
+            number = self.turn.number if self.turn is not None else 0
             made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self._running[0].kernel, grid=number)
             self.findings.append(made)
 

@@ -29,6 +29,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
 
 PRIVATE = frozenset({"local", "param", "const"})
+ORDERING = "bar.warp.sync"
 
 
 class RaceDetector:
@@ -105,10 +106,10 @@ class RaceDetector:
         if left is None:  # the values are not known
             shadow.differ[cells] = True
             return
-        bits = left.bits.view(shadow.last_values.dtype).ravel()
-        same = (shadow.last_values[cells] == bits) & self.sites.plain[self.packing.site_of(last)]
+        bits = left.bits.view(shadow.held.dtype).ravel()
+        same = (shadow.held[cells] == bits) & self.sites.plain[self.packing.site_of(last)]
         differ = other & (shadow.differ[cells] | ~same) | ~np.repeat(left.own, len(cells) // len(left.own))
-        shadow.last_values[cells], shadow.differ[cells] = bits, False
+        shadow.held[cells], shadow.differ[cells] = bits, False
         shadow.differ[cells[differ]] = True
 
     def _unordered(self, overflow: OverflowRecords, cells: Cells, threads: Threads) -> Cells:
@@ -220,21 +221,21 @@ class RaceDetector:
             return None
         if access.attributes["order"] is Order.RELAXED:
             return self.patterns.fence_knowledge(threads)
-        knowledge = self.clocks.snapshot(threads)
+        told = self.clocks.snapshot(threads)
         self.clocks.tick(threads)
-        return knowledge
+        return told
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have found a phase of an mbarrier over."""
         shadow = self._shadow(allocation, access)
         for offset in np.unique(offsets).tolist():
-            knowledge, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
-            if not knowledge:
+            told, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
+            if not told:
                 continue
             if access.attributes["order"] is Order.ACQUIRE:
-                self.clocks.learn(mine, knowledge)
+                self.clocks.learn(mine, told)
             else:
-                self.patterns.await_fence(mine, knowledge)
+                self.patterns.await_fence(mine, told)
 
     # ── records ─────────────────────────────────────────────────────────────────────────
 
@@ -442,14 +443,16 @@ class RaceDetector:
         else:
             self.clocks.meet(threads, more)
 
-    def warps_synchronized(self, groups: Sequence[Threads]) -> None:
-        """Lanes have met at a `bar.warp.sync`, which orders their accesses; other collectives do not (PTX 9.7.13.2)."""
-        for threads in groups:
-            self.clocks.meet(threads)
+    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+        """`bar.warp.sync` orders the accesses of its lanes; the other collectives do not (PTX 9.7.13.2)."""
+        if mnemonic == ORDERING:
+            for threads in groups:
+                self.clocks.meet(threads)
 
-    def all_warps_synchronized(self, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
         """The same for all warps of some CTAs."""
-        self.clocks.meet_warps(first, ctas)
+        if mnemonic == ORDERING:
+            self.clocks.meet_warps(first, ctas)
 
     # ── device-side launches ────────────────────────────────────────────────────────────
 

@@ -185,6 +185,26 @@ def isa(opcode: Annotated[str | None, typer.Argument(metavar="OPCODE", hidden=Tr
     return isa(opcode)
 
 
+@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def execute(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", hidden=True)],
+    *,
+    device: Annotated[str | None, typer.Option(metavar="sm_NN", help="The card whose limits the device has.")] = None,
+    devices: Annotated[int | None, typer.Option(metavar="N", min=0, help="How many devices there are.")] = None,
+) -> int:
+    """Run a program with ptxvm as its CUDA driver.
+
+    \b
+    ptxvm exec -- python app.py
+    ptxvm exec --device sm_80 -- pytest tests
+
+    Exits with the status of the program.
+    """  # noqa: D301 - click reads the backspace
+    from ptxvm.cli.exec import execute
+
+    return execute(command, device, devices)
+
+
 @app.command()
 def litmus(
     files: Files,

@@ -74,7 +74,6 @@ class Record:
 
     def to_generic(self, space: str, address: Value) -> Value:
         """The same place by another address."""
-        self.found["generic_of"] = space.partition("::")[0]
         return self._same_place(address)
 
     def from_generic(self, space: str, address: Value) -> Value:
@@ -158,7 +157,7 @@ class Record:
         self._copies("global", "shared")
 
     def copy_bulk(self, to: str, target: Value, origin: str, *more: Any) -> None:
-        """Start to copy between spaces; an mbarrier may count the bytes."""
+        """Start to copy between spaces; an mbarrier may be told."""
         self._copies(origin, to)
         self.found["bulk"] = True
         if len(more) > 2 and more[2] is not None:

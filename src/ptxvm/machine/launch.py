@@ -71,6 +71,12 @@ def launch_shape(grid: Extents, block: Extents) -> LaunchShape:
     return _known_shape(extent("grid", grid), extent("block", block))
 
 
+def most_threads(kernel: Function) -> int:
+    """The threads that a block of the kernel may have, by `.reqntid`, `.maxntid` and the hardware."""
+    found = [sizes for name in ("reqntid", "maxntid") if (sizes := _directive(kernel, name))]
+    return min(prod(found[0]), MAX_THREADS) if found else MAX_THREADS
+
+
 def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
     """Refuse too much shared memory: of variables alone (ptxas makes no code for them), or together with the launch's."""
     if declared + dynamic <= STATIC_SHARED_BYTES:

@@ -1,0 +1,57 @@
+"""The devices of a process: cards by name and limits, with the memory of the host."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+
+from ptxvm.driver.attributes import Attribute
+from ptxvm.driver.models import Model
+from ptxvm.driver.results import DriverError, Result
+
+
+@dataclass(eq=False)
+class Device:
+    """One device of the process."""
+
+    ordinal: int
+    model: Model
+
+    @property
+    def name(self) -> str:
+        """What the device is called: the machine, and the card whose limits it has."""
+        return f"ptxvm ({self.model.name})"
+
+    @property
+    def uuid(self) -> bytes:
+        """A name of 16 bytes that is the same in every process."""
+        return uuid.uuid5(uuid.NAMESPACE_DNS, f"{self.ordinal}.{self.model.name}.ptxvm").bytes
+
+    @property
+    def bus(self) -> str:
+        """The address that it would have on the bus."""
+        return f"0000:{self.ordinal + 1:02x}:00.0"
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory: those of the host."""
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    @property
+    def free_memory(self) -> int:
+        """Bytes that the host has left."""
+        return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"), self.memory)
+
+    def attribute(self, number: int) -> int:
+        """The value of an attribute; DriverError for a number that is none."""
+        try:
+            which = Attribute(number)
+        except ValueError:
+            raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number}") from None
+        if which is Attribute.PCI_BUS_ID:
+            return self.ordinal + 1
+        return self.model.attributes().get(which, 0)
+
+
+__all__ = ["Device"]

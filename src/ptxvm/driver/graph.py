@@ -1,0 +1,171 @@
+"""Graphs: work with its dependencies, built node by node or captured from streams, and launched as one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ptxvm.driver.results import DriverError, Result
+
+
+class Task(Protocol):
+    """What a node does."""
+
+    def run(self) -> None:
+        """Do it."""
+
+
+@dataclass(frozen=True)
+class Empty:
+    """Nothing: a node that only joins others."""
+
+    def run(self) -> None:
+        """Do nothing."""
+
+
+@dataclass(eq=False)
+class Node:
+    """A task, and the nodes that it follows; `type` is its CUgraphNodeType."""
+
+    task: Task
+    type: int
+    graph: Graph
+    after: list[Node] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Graph:
+    """Nodes in the order in which they were added."""
+
+    nodes: list[Node] = field(default_factory=list)
+    origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the node that each of ours copies
+
+    def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
+        """A new node behind others; DriverError for nodes of another graph."""
+        node = Node(task, type, self, [])
+        self.order(node, after)
+        self.nodes.append(node)
+        return node
+
+    def order(self, node: Node, after: Iterable[Node]) -> None:
+        """Let a node follow others."""
+        for each in after:
+            if each.graph is not self:
+                raise DriverError(Result.INVALID_VALUE, "a node depends on one of another graph")
+            if each not in node.after:
+                node.after.append(each)
+
+    def remove(self, node: Node) -> None:
+        """Take a node out."""
+        self.nodes.remove(node)
+        for each in self.nodes:
+            if node in each.after:
+                each.after.remove(node)
+
+    def edges(self) -> list[tuple[Node, Node]]:
+        """The pairs of a node and one that follows it."""
+        return [(before, node) for node in self.nodes for before in node.after]
+
+    def roots(self) -> list[Node]:
+        """The nodes that follow no other."""
+        return [node for node in self.nodes if not node.after]
+
+    def copy(self) -> tuple[Graph, dict[Node, Node]]:
+        """A copy, and the node in it for each of ours."""
+        made = Graph()
+        copies = {node: Node(node.task, node.type, made) for node in self.nodes}
+        for node, twin in copies.items():
+            twin.after = [copies[each] for each in node.after]
+        made.nodes = list(copies.values())
+        return made, copies
+
+    def sorted(self) -> list[Node]:
+        """The nodes, each behind those it follows; DriverError where they go round."""
+        done: dict[Node, None] = {}
+        left = list(self.nodes)
+        while left:
+            ready = [node for node in left if all(each in done for each in node.after)]
+            if not ready:
+                raise DriverError(Result.INVALID_VALUE, "the nodes of a graph follow each other in a circle")
+            done |= dict.fromkeys(ready)
+            left = [node for node in left if node not in done]
+        return list(done)
+
+
+class Executable:
+    """A graph that can be launched: a copy, in the order of its dependencies."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.copies = graph.copy()
+        self.order = self.graph.sorted()
+
+    def node(self, original: Node) -> Node:
+        """Our copy of a node; DriverError for a node of another graph."""
+        if original not in self.copies:
+            raise DriverError(Result.INVALID_VALUE, "the node is not of the graph that was instantiated")
+        return self.copies[original]
+
+    def update(self, graph: Graph) -> None:
+        """Take the tasks of a graph of the same form; DriverError where it has another."""
+        forms = [[(node.type, len(node.after)) for node in each.nodes] for each in (graph, self.graph)]
+        if forms[0] != forms[1]:
+            raise DriverError(Result.GRAPH_EXEC_UPDATE_FAILURE, "the graphs have different nodes")
+        for node, ours in zip(graph.nodes, self.graph.nodes, strict=True):
+            ours.task = node.task
+            self.copies[node] = ours
+
+    def launch(self) -> None:
+        """Run every node."""
+        for node in self.order:
+            node.task.run()
+
+
+@dataclass(frozen=True)
+class Child:
+    """A whole graph as one node."""
+
+    graph: Graph
+
+    def run(self) -> None:
+        """Run its nodes."""
+        for node in self.graph.sorted():
+            node.task.run()
+
+
+@dataclass(eq=False)
+class Capture:
+    """The capture of a stream, and of those that wait for its events: the graph, and the last nodes of each stream."""
+
+    origin: Hashable
+    mode: int
+    number: int
+    graph: Graph = field(default_factory=Graph)
+    last: dict[Hashable, list[Node]] = field(default_factory=dict)
+    events: dict[Hashable, list[Node]] = field(default_factory=dict)
+
+    def add(self, stream: Hashable, task: Task, type: int) -> Node:
+        """Enter a task as the next node of a stream."""
+        node = self.graph.add(task, type, self.last.get(stream, ()))
+        self.last[stream] = [node]
+        return node
+
+    def record(self, stream: Hashable, event: Hashable) -> None:
+        """Enter an event after the last node of a stream."""
+        self.events[event] = list(self.last.get(stream, ()))
+
+    def wait(self, stream: Hashable, event: Hashable) -> None:
+        """Let a stream follow an event."""
+        last = self.last.setdefault(stream, [])
+        last += [node for node in self.events[event] if node not in last]
+
+    def end(self) -> Graph:
+        """The graph; DriverError where a stream was not joined with the first."""
+        last = self.last.get(self.origin, [])
+        followed = {before for node in self.graph.nodes for before in node.after}
+        if any(node not in followed and node not in last for node in self.graph.nodes):
+            raise DriverError(Result.STREAM_CAPTURE_UNJOINED, "a stream that was captured was not joined with the first")
+        return self.graph
+
+
+__all__ = ["Capture", "Child", "Empty", "Executable", "Graph", "Node", "Task"]

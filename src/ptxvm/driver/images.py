@@ -1,0 +1,84 @@
+"""The images that clients load: PTX as text, fatbins, and what the linker of this driver makes.
+
+A cubin has the machine code of one GPU and no PTX: it cannot run here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Iterator
+from struct import unpack_from
+
+from ptxvm.driver.results import DriverError, Result
+
+ELF = b"\x7fELF"
+FATBIN = 0xBA55ED50
+WRAPPER = 0x466243B1
+LINKED = b"ptxvm linked image\0"
+PTX_ENTRY, ELF_ENTRY = 1, 2
+COMPRESSED = 0x0000A000  # flags of an entry: LZ4 or Zstandard
+HOW_TO_GET_PTX = (
+    "the image has machine code of a GPU and no PTX. Ask the compiler for PTX: nvcc with "
+    "-gencode arch=compute_XX,code=compute_XX, NVRTC with nvrtcGetPTX, nvJitLink with -ptx"
+)
+
+
+def texts_at(address: int) -> list[bytes]:
+    """The PTX modules of the image at an address, in the order of the link; DriverError where there are none."""
+    head = ctypes.string_at(address, 4)
+    word = int.from_bytes(head, "little")
+    if word == WRAPPER:
+        return texts_at(ctypes.c_uint64.from_address(address + 8).value)
+    if word == FATBIN:
+        size = 16 + ctypes.c_uint64.from_address(address + 8).value
+        return [newest(ctypes.string_at(address, size))]
+    if head == ELF:
+        raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
+    if head == LINKED[:4] and ctypes.string_at(address) == LINKED[:-1]:
+        size = ctypes.c_uint64.from_address(address + len(LINKED)).value
+        return unpacked(ctypes.string_at(address + len(LINKED) + 8, size))
+    return [ctypes.string_at(address)]
+
+
+def texts_of(data: bytes) -> list[bytes]:
+    """The PTX modules of an image, as `texts_at` finds them."""
+    buffer = ctypes.create_string_buffer(data)  # which ends with a 0
+    return texts_at(ctypes.addressof(buffer))
+
+
+def linked_image(texts: list[bytes]) -> bytes:
+    """The image of several modules, which a client takes from the linker and loads."""
+    data = json.dumps([text.decode("latin-1") for text in texts]).encode("ascii")
+    return LINKED + len(data).to_bytes(8, "little") + data
+
+
+def unpacked(data: bytes) -> list[bytes]:
+    """The modules of such an image."""
+    return [text.encode("latin-1") for text in json.loads(data)]
+
+
+def newest(fatbin: bytes) -> bytes:
+    """The PTX of a fatbin for the newest architecture; DriverError where it has none."""
+    found = dict(entries(fatbin))
+    if not found:
+        raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
+    return found[max(found)]
+
+
+def entries(fatbin: bytes) -> Iterator[tuple[int, bytes]]:
+    """The PTX entries of a fatbin: architecture (90 for sm_90) and text."""
+    at = unpack_from("<H", fatbin, 6)[0]
+    while at + 64 <= len(fatbin):
+        kind, _, head, size = unpack_from("<HHIQ", fatbin, at)
+        architecture, flags = unpack_from("<I", fatbin, at + 28)[0], unpack_from("<Q", fatbin, at + 40)[0]
+        if kind == PTX_ENTRY:
+            if flags & COMPRESSED:
+                raise DriverError(
+                    Result.NOT_SUPPORTED, "the PTX of the fatbin is compressed; compile with `nvcc --no-compress`"
+                )
+            yield architecture, fatbin[at + head : at + head + size].rstrip(b"\0")
+        at += head + size
+
+
+__all__ = ["linked_image", "texts_at", "texts_of"]

@@ -1,0 +1,45 @@
+"""The work of streams: launches of kernels, and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ptxvm.driver.context import Context
+from ptxvm.driver.module import Kernel
+from ptxvm.driver.results import DriverError, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch of a kernel: extents, bytes of dynamic shared memory, and the bytes of each argument."""
+
+    context: Context
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    arguments: tuple[bytes, ...]
+
+    def run(self) -> None:
+        """Run it; what goes wrong in the kernel is the context's failure, DriverError what the launch asks for in vain."""
+        try:
+            self.kernel.kernel.launch(self.grid, self.block, self.arguments, shared=self.shared)
+        except (ValueError, TypeError) as wrong:
+            raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
+        except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch
+            self.context.fail(wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Work that is a call of a Python function."""
+
+    function: Callable[[], None]
+
+    def run(self) -> None:
+        """Call it."""
+        self.function()
+
+
+__all__ = ["Call", "Launch"]

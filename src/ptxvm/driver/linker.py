@@ -1,0 +1,58 @@
+"""The linker of the driver: PTX modules in, one image out."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+
+from ptxvm import api
+from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.driver.images import linked_image, texts_of
+from ptxvm.driver.results import DriverError, Result
+
+CUBIN, PTX, FATBINARY, OBJECT, LIBRARY, NVVM = range(6)  # CUjitInputType
+
+
+@dataclass(eq=False)
+class Linker:
+    """What was added so far, in its order, and the image."""
+
+    texts: list[bytes] = field(default_factory=list)
+    image: bytes = b""
+    options: dict[int, int] = field(default_factory=dict)  # of a client: see `ptxvm.libcuda`
+    buffer: ctypes.Array[ctypes.c_char] | None = None  # the image, as a client reads it
+
+    def add(self, kind: int, data: bytes, name: str = "") -> None:
+        """Add an image; DriverError where it has no PTX.
+
+        The archive of the device runtime (`cudadevrt`) adds nothing: the machine has its functions.
+        """
+        if kind == LIBRARY:
+            if "cudadevrt" not in name:
+                raise DriverError(Result.NO_BINARY_FOR_GPU, f"{name or 'a library'} has machine code and no PTX")
+            return
+        if kind not in (CUBIN, PTX, FATBINARY):
+            raise DriverError(Result.NOT_SUPPORTED, f"{name or 'an input'} is neither PTX nor a fatbin with PTX")
+        for text in texts_of(data):
+            self._check(text, name)
+            self.texts.append(text)
+
+    def _check(self, text: bytes, name: str) -> None:
+        """DriverError for wrong PTX, with its diagnostics."""
+        try:
+            api.load(text)
+        except InvalidPTX as wrong:
+            raise DriverError(Result.INVALID_PTX, f"{name}: {wrong}" if name else str(wrong)) from wrong
+
+    def complete(self) -> bytes:
+        """The image, which lives as long as the linker; DriverError where the modules do not fit each other."""
+        try:
+            if len(self.texts) > 1:
+                api.link([api.load(text) for text in self.texts])
+        except InvalidPTX as wrong:
+            raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
+        self.image = linked_image(self.texts)
+        return self.image
+
+
+__all__ = ["Linker"]

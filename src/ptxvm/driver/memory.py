@@ -1,0 +1,137 @@
+"""The memory of a device that a driver hands out, and copies between pieces of it.
+
+A device address is a host address, so a copy is one of bytes.  Every allocation is one of the machine's: kernels' wrong
+accesses of it are found and named.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import Enum, auto
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import bytes_at
+from ptxvm.machine.memory import default_memory
+
+ALIGNMENT = 512
+
+
+class Kind(Enum):
+    """Where memory is said to be."""
+
+    DEVICE = auto()
+    HOST = auto()  # page-locked memory of the host
+    MANAGED = auto()
+
+
+class Block(NamedTuple):
+    """Some memory that was handed out: an allocation of the machine."""
+
+    allocation: Allocation
+    kind: Kind
+    number: int
+    size: int  # as asked for
+    flags: int = 0
+
+    @property
+    def address(self) -> int:
+        """Its first address."""
+        return self.allocation.start
+
+
+class Blocks:
+    """All memory that a process's driver has handed out."""
+
+    def __init__(self) -> None:
+        self.memory = default_memory()
+        self.by_address: dict[int, Block] = {}
+        self.numbers = 0
+
+    def allocate(self, size: int, kind: Kind = Kind.DEVICE, flags: int = 0) -> Block:
+        """New memory, not cleared; DriverError for a size of 0 or more than there is."""
+        if not size:
+            raise DriverError(Result.INVALID_VALUE, "an allocation has at least one byte")
+        allocation = self.memory.allocate(size, ALIGNMENT, name=f"an allocation of {size} bytes", zero=False)
+        return self.enter(allocation, kind, size, flags)
+
+    def register(self, address: int, size: int, flags: int = 0) -> Block:
+        """Memory of the host that kernels may use from now on."""
+        if address in self.by_address:
+            raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
+        adopted = self.memory.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
+        return self.enter(adopted.allocation, Kind.HOST, size, flags, address)
+
+    def enter(self, allocation: Allocation, kind: Kind, size: int, flags: int, address: int | None = None) -> Block:
+        """Keep a block by its address."""
+        self.numbers += 1
+        block = Block(allocation, kind, self.numbers, size, flags)
+        self.by_address[allocation.start if address is None else address] = block
+        return block
+
+    def free(self, address: int) -> None:
+        """Give memory back; DriverError where none begins at the address."""
+        block = self.by_address.pop(address, None)
+        if block is None:
+            raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
+        self.memory.release(block.allocation)
+
+    def find(self, address: int) -> tuple[int, Block] | None:
+        """The block that an address lies in, and where that begins."""
+        if (block := self.by_address.get(address)) is not None:
+            return address, block
+        allocation = self.memory.table.find(address)
+        if allocation is None:
+            return None
+        for start, block in self.by_address.items():
+            if start <= address < start + block.size:
+                return start, block
+        return None
+
+    def check(self, address: int, size: int) -> None:
+        """DriverError for bytes that leave the memory of the device they begin in, or begin in none."""
+        allocation = self.memory.table.find(address)
+        if allocation is None or address + size > allocation.end:
+            raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
+
+
+def copy(target: int, source: int, size: int) -> None:
+    """Copy bytes, which may overlap."""
+    ctypes.memmove(target, source, size)
+
+
+def fill(target: int, value: int, width: int, count: int) -> None:
+    """Write a value of 1, 2 or 4 bytes so often."""
+    dtype = np.dtype(f"u{width}")
+    bytes_at(target, width * count).view(dtype)[:] = value & (1 << 8 * width) - 1
+
+
+class Rectangle(NamedTuple):
+    """Rows of bytes: of two or three dimensions of memory, or of arrays."""
+
+    start: int
+    pitch: int  # bytes from row to row
+    height: int  # rows from slice to slice
+
+    def row(self, y: int, z: int) -> int:
+        """The address of a row."""
+        return self.start + (z * self.height + y) * self.pitch
+
+
+def copy_rectangle(target: Rectangle, source: Rectangle, width: int, height: int, depth: int = 1) -> None:
+    """Copy `depth` slices of `height` rows of `width` bytes."""
+    for z in range(depth):
+        for y in range(height):
+            ctypes.memmove(target.row(y, z), source.row(y, z), width)
+
+
+def fill_rectangle(target: Rectangle, value: int, element: int, width: int, height: int) -> None:
+    """Write a value to `height` rows of `width` elements."""
+    for y in range(height):
+        fill(target.row(y, 0), value, element, width)
+
+
+__all__ = ["Block", "Blocks", "Kind", "Rectangle", "copy", "copy_rectangle", "fill", "fill_rectangle"]

@@ -1,0 +1,101 @@
+"""Modules and kernels, as a driver loads and launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from ptxvm import api
+from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.driver.models import Model
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.isa.targets import Target
+from ptxvm.machine.arguments import Bank
+from ptxvm.machine.launch import most_threads
+
+REGISTERS = 32  # of a thread; PTX does not say how many a kernel takes
+
+
+class Module:
+    """What was loaded from one image: kernels and variables by name.
+
+    DriverError where the PTX is wrong, or for a newer device than the model's; its message has the diagnostics.
+    """
+
+    def __init__(self, texts: Sequence[bytes], model: Model) -> None:
+        try:
+            parts = [api.load(text) for text in texts]
+            for part in parts:
+                runs_on(part, model)
+            self.module = parts[0] if len(parts) == 1 else api.link(parts)
+        except InvalidPTX as wrong:
+            raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
+        self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by name; DriverError where there is none."""
+        if name not in self.kernels:
+            raise DriverError(Result.NOT_FOUND, f"the module has no kernel '{name}'")
+        return self.kernels[name]
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """The address and the size in bytes of a `.global` or `.const` variable; DriverError where there is none."""
+        image = self.module.image
+        found = image.variables.get(name)
+        if found is None or found not in image.allocations:
+            raise DriverError(Result.NOT_FOUND, f"the module has no variable '{name}'")
+        allocation = image.allocations[found]
+        return allocation.start, allocation.size
+
+
+def runs_on(module: api.Module, model: Model) -> None:
+    """DriverError where a module is for a newer device, or for the features of another architecture."""
+    major, minor = model.capability
+    for program in module.programs:
+        if not Target(10 * major + minor, "a").provides(program.target):
+            said = f"the PTX is for {program.target}, and the device is {model.name}, sm_{major}{minor}"
+            raise DriverError(Result.NO_BINARY_FOR_GPU, said)
+
+
+class Kernel:
+    """A kernel, the bytes that its parameters take, and what a client set for it."""
+
+    def __init__(self, module: Module, kernel: api.Kernel) -> None:
+        self.module, self.kernel = module, kernel
+        self.most_dynamic_shared = 48 * 1024
+        self.carveout = -1
+
+    @property
+    def function(self) -> Function:
+        """The entry."""
+        return self.kernel.function
+
+    @cached_property
+    def bank(self) -> Bank:
+        """The layout of the parameters."""
+        return self.module.module.image.bank(self.function)
+
+    @property
+    def shared(self) -> int:
+        """Bytes of static shared memory."""
+        return self.module.module.image.declared_shared(self.function)
+
+    @property
+    def local(self) -> int:
+        """Bytes of the kernel's own frame in local memory."""
+        return self.module.module.image.frame_size(self.function)
+
+    @property
+    def most_threads(self) -> int:
+        """Threads that a block may have, by `.reqntid` or `.maxntid`."""
+        return most_threads(self.function)
+
+    @property
+    def versions(self) -> tuple[int, int]:
+        """The version of PTX and of the code, as ten times the major number plus the minor."""
+        target: Target = self.function.program.target if self.function.program is not None else Target(0)
+        return target.number, target.number
+
+
+__all__ = ["REGISTERS", "Kernel", "Module"]

@@ -1,0 +1,44 @@
+"""How many blocks of a kernel fit a multiprocessor (CUDA C++ Programming Guide, "Occupancy Calculator")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxvm.driver.attributes import Attribute
+from ptxvm.driver.device import Device
+from ptxvm.driver.module import REGISTERS, Kernel
+
+WARP = 32
+
+
+def resident_blocks(device: Device, kernel: Kernel, threads: int, dynamic: int) -> int:
+    """Blocks of so many threads, with so many bytes of dynamic shared memory, that a multiprocessor holds at once."""
+    if not 0 < threads <= kernel.most_threads:
+        return 0
+    warps = -(-threads // WARP)
+    limits = [
+        device.attribute(Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR),
+        device.attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (warps * WARP),
+        device.attribute(Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR) // (warps * WARP * REGISTERS),
+    ]
+    shared = kernel.shared + dynamic
+    if shared > device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
+        return 0
+    if shared := shared + device.attribute(Attribute.RESERVED_SHARED_MEMORY_PER_BLOCK):
+        limits.append(device.attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) // shared)
+    return min(limits)
+
+
+def largest_block(device: Device, kernel: Kernel, dynamic: Callable[[int], int], limit: int = 0) -> tuple[int, int]:
+    """The number of threads that keeps most threads resident, and the blocks that fill the device with it.
+
+    `dynamic` tells the bytes of dynamic shared memory of a block by its threads; `limit` is the most threads, if not 0.
+    """
+    most = min(kernel.most_threads, limit or kernel.most_threads)
+    sizes = range(min(WARP, most), most + 1, WARP)
+    resident = {size: resident_blocks(device, kernel, size, dynamic(size)) for size in sizes}
+    best = max(sizes, key=lambda size: (resident[size] * size, size))
+    return best, resident[best] * device.attribute(Attribute.MULTIPROCESSOR_COUNT)
+
+
+__all__ = ["largest_block", "resident_blocks"]

@@ -1,0 +1,32 @@
+"""What the driver of a process has: devices, their primary contexts, and memory."""
+
+from __future__ import annotations
+
+from ptxvm.driver.context import Context
+from ptxvm.driver.device import Device
+from ptxvm.driver.memory import Blocks
+from ptxvm.driver.models import chosen
+from ptxvm.driver.results import DriverError, Result
+
+
+class Driver:
+    """The devices of a process, the context of each that clients share, and the memory that was handed out."""
+
+    def __init__(self) -> None:
+        model, count = chosen()
+        self.devices = [Device(n, model) for n in range(count)]
+        self.primary = [Context(device) for device in self.devices]
+        self.blocks = Blocks()
+
+    def device(self, ordinal: int) -> Device:
+        """A device by number; DriverError where there is none."""
+        if not 0 <= ordinal < len(self.devices):
+            raise DriverError(Result.INVALID_DEVICE, f"there is no device {ordinal}")
+        return self.devices[ordinal]
+
+    def primary_context(self, ordinal: int) -> Context:
+        """The context of a device that clients share; DriverError where there is none."""
+        return self.primary[self.device(ordinal).ordinal]
+
+
+__all__ = ["Driver"]

@@ -1,0 +1,244 @@
+"""Contexts: primary ones, created ones, and the stack of each thread."""
+
+from __future__ import annotations
+
+from ptxvm.driver.context import Context
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.values import put_i32, put_u64
+
+API_VERSION = 3020
+
+
+def of(handle: int) -> Context:
+    """A context by its handle; 0 is the current one."""
+    return session().handles.object(handle, Context) if handle else session().context
+
+
+@function("cuDevicePrimaryCtxRetain", any_state=True)
+def retain(out: int, ordinal: int) -> None:
+    """The context of a device that clients share."""
+    context = session().driver.primary_context(ordinal)
+    context.users += 1
+    put_u64(out, session().handles.handle(context))
+
+
+@function("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", any_state=True)
+def release(ordinal: int) -> None:
+    """One client fewer; the last one resets the context."""
+    context = session().driver.primary_context(ordinal)
+    if not context.users:
+        raise DriverError(Result.INVALID_CONTEXT, "the primary context was not retained")
+    context.users -= 1
+    if not context.users:
+        context.reset()
+
+
+@function("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", any_state=True)
+def reset(ordinal: int) -> None:
+    """Begin anew, without the error of a kernel."""
+    session().driver.primary_context(ordinal).reset()
+
+
+@function("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2", any_state=True)
+def set_primary_flags(ordinal: int, flags: int) -> None:
+    """Set the flags of the context that clients share."""
+    session().driver.primary_context(ordinal).flags = flags
+
+
+@function("cuDevicePrimaryCtxGetState", any_state=True)
+def primary_state(ordinal: int, flags: int, active: int) -> None:
+    """The flags, and whether any client has it."""
+    context = session().driver.primary_context(ordinal)
+    put_i32(flags, context.flags)
+    put_i32(active, int(context.users > 0))
+
+
+@function("cuCtxCreate", "cuCtxCreate_v2")
+def create(out: int, flags: int, ordinal: int) -> None:
+    """A new context, current in this thread."""
+    context = Context(session().driver.device(ordinal), flags)
+    session().stack.append(context)
+    put_u64(out, session().handles.handle(context))
+
+
+@function("cuCtxCreate_v3")
+def create_v3(out: int, affinity: int, count: int, flags: int, ordinal: int) -> None:
+    """A new context; the affinity of execution, which nothing here has, is not asked."""
+    if affinity and count:
+        raise DriverError(Result.UNSUPPORTED_EXEC_AFFINITY)
+    create(out, flags, ordinal)
+
+
+@function("cuCtxCreate_v4")
+def create_v4(out: int, parameters: int, flags: int, ordinal: int) -> None:
+    """A new context; parameters ask for what only hardware has."""
+    if parameters:
+        raise DriverError(Result.NOT_SUPPORTED, "cuCtxCreate_v4 with parameters is not supported yet")
+    create(out, flags, ordinal)
+
+
+@function("cuCtxDestroy", "cuCtxDestroy_v2", any_state=True)
+def destroy(handle: int) -> None:
+    """End a context."""
+    context = session().handles.object(handle, Context)
+    stack = session().stack
+    if stack and stack[-1] is context:
+        stack.pop()
+    session().handles.drop(handle)
+
+
+@function("cuCtxGetCurrent", any_state=True)
+def current(out: int) -> None:
+    """The current context of the thread, or null."""
+    stack = session().stack
+    put_u64(out, session().handles.handle(stack[-1]) if stack else 0)
+
+
+@function("cuCtxSetCurrent", any_state=True)
+def set_current(handle: int) -> None:
+    """Replace the current context of the thread; null takes it away."""
+    stack = session().stack
+    if stack:
+        stack.pop()
+    if handle:
+        stack.append(session().handles.object(handle, Context))
+
+
+@function("cuCtxPushCurrent", "cuCtxPushCurrent_v2", any_state=True)
+def push(handle: int) -> None:
+    """Make a context current above the others."""
+    session().stack.append(session().handles.object(handle, Context))
+
+
+@function("cuCtxPopCurrent", "cuCtxPopCurrent_v2", any_state=True)
+def pop(out: int) -> None:
+    """Take the current context away."""
+    context = session().context
+    session().stack.pop()
+    if out:
+        put_u64(out, session().handles.handle(context))
+
+
+@function("cuCtxGetDevice", any_state=True)
+def device(out: int) -> None:
+    """The device of the current context."""
+    put_i32(out, session().context.device.ordinal)
+
+
+@function("cuCtxGetDevice_v2", any_state=True)
+def device_v2(out: int, handle: int) -> None:
+    """The device of a context."""
+    put_i32(out, of(handle).device.ordinal)
+
+
+@function("cuCtxGetFlags", any_state=True)
+def flags(out: int) -> None:
+    """The flags of the current context."""
+    put_i32(out, session().context.flags)
+
+
+@function("cuCtxSetFlags", any_state=True)
+def set_flags(value: int) -> None:
+    """Set the flags of the current context."""
+    session().context.flags = value
+
+
+@function("cuCtxGetId", any_state=True)
+def number(handle: int, out: int) -> None:
+    """A number that names a context in the process."""
+    put_u64(out, session().handles.handle(of(handle)))
+
+
+@function("cuCtxGetApiVersion", any_state=True)
+def api_version(handle: int, out: int) -> None:
+    """The version of the interface with which a context was made."""
+    of(handle)
+    put_i32(out, API_VERSION)
+
+
+@function("cuCtxGetLimit")
+def limit(out: int, which: int) -> None:
+    """A limit of the current context."""
+    limits = session().context.limits
+    if which not in limits:
+        raise DriverError(Result.UNSUPPORTED_LIMIT, f"there is no limit {which}")
+    put_u64(out, limits[which])
+
+
+@function("cuCtxSetLimit")
+def set_limit(which: int, value: int) -> None:
+    """Set a limit of the current context."""
+    limits = session().context.limits
+    if which not in limits:
+        raise DriverError(Result.UNSUPPORTED_LIMIT, f"there is no limit {which}")
+    limits[which] = value
+
+
+@function("cuCtxGetCacheConfig")
+def cache(out: int) -> None:
+    """The preferred split of cache and shared memory."""
+    put_i32(out, session().context.cache)
+
+
+@function("cuCtxSetCacheConfig")
+def set_cache(value: int) -> None:
+    """Prefer a split of cache and shared memory, which changes nothing here."""
+    session().context.cache = value
+
+
+@function("cuCtxGetSharedMemConfig")
+def banks(out: int) -> None:
+    """The width of the banks of shared memory: 4 bytes (CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE)."""
+    put_i32(out, 1)
+
+
+@function("cuCtxSetSharedMemConfig")
+def set_banks(value: int) -> None:
+    """Prefer a width of banks, which hardware since compute capability 5.0 does not heed either."""
+
+
+@function("cuCtxGetStreamPriorityRange")
+def priorities(least: int, greatest: int) -> None:
+    """The lowest and the highest priority of a stream."""
+    if least:
+        put_i32(least, 0)
+    if greatest:
+        put_i32(greatest, -5)
+
+
+@function("cuCtxSynchronize")
+def synchronize() -> None:
+    """Wait for all work of the current context."""
+    session().context.default_stream.sync()
+
+
+@function("cuCtxSynchronize_v2")
+def synchronize_v2(handle: int) -> None:
+    """Wait for all work of a context."""
+    context = of(handle)
+    if context.failure is not Result.SUCCESS:
+        raise DriverError(context.failure)
+    context.default_stream.sync()
+
+
+@function("cuCtxEnablePeerAccess")
+def enable_peer(handle: int, flags: int) -> None:
+    """Let kernels of the current context use memory of another, which they can anyway."""
+    peer, context = of(handle), session().context
+    if flags:
+        raise DriverError(Result.INVALID_VALUE, "the flags are 0")
+    if peer.device is context.device:
+        raise DriverError(Result.INVALID_DEVICE, "a device is no peer of itself")
+    if peer in context.peers:
+        raise DriverError(Result.PEER_ACCESS_ALREADY_ENABLED)
+    context.peers.append(peer)
+
+
+@function("cuCtxDisablePeerAccess")
+def disable_peer(handle: int) -> None:
+    """Take that back."""
+    peer, context = of(handle), session().context
+    if peer not in context.peers:
+        raise DriverError(Result.PEER_ACCESS_NOT_ENABLED)
+    context.peers.remove(peer)

@@ -1,0 +1,181 @@
+"""Copies and fills of memory, of one to three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ptxvm.driver.launch import Call
+from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import Copy2D, Copy3D
+
+MEMCPY, MEMSET = 1, 2  # CUgraphNodeType
+HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4  # CUmemorytype
+
+
+def put(stream: int, work: Callable[[], None], type: int = MEMCPY) -> None:
+    """Put a copy or a fill on a stream."""
+    session().stream(stream).put(Call(work), type)
+
+
+def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Callable[[], None]:
+    """The copy of some bytes; DriverError where the device addresses do not have them."""
+    if not size:
+        return partial(copy, 0, 0, 0)
+    for address in device:
+        session().driver.blocks.check(address, size)
+    if not (target and source):
+        raise DriverError(Result.INVALID_VALUE, "an address is null")
+    return partial(copy, target, source, size)
+
+
+@function("cuMemcpyHtoD_v2")
+def to_device(target: int, source: int, size: int) -> None:
+    """From the host to the device."""
+    put(0, copied(target, source, size, (target,)))
+
+
+@function("cuMemcpyDtoH_v2")
+def to_host(target: int, source: int, size: int) -> None:
+    """From the device to the host."""
+    put(0, copied(target, source, size, (source,)))
+
+
+@function("cuMemcpyDtoD_v2")
+def on_device(target: int, source: int, size: int) -> None:
+    """From the device to the device."""
+    put(0, copied(target, source, size, (target, source)))
+
+
+@function("cuMemcpy")
+def anywhere(target: int, source: int, size: int) -> None:
+    """From anywhere to anywhere: the addresses tell."""
+    put(0, copied(target, source, size, ()))
+
+
+@function("cuMemcpyHtoDAsync_v2")
+def to_device_async(target: int, source: int, size: int, stream: int) -> None:
+    """From the host to the device, in the order of a stream."""
+    put(stream, copied(target, source, size, (target,)))
+
+
+@function("cuMemcpyDtoHAsync_v2")
+def to_host_async(target: int, source: int, size: int, stream: int) -> None:
+    """From the device to the host, in the order of a stream."""
+    put(stream, copied(target, source, size, (source,)))
+
+
+@function("cuMemcpyDtoDAsync_v2")
+def on_device_async(target: int, source: int, size: int, stream: int) -> None:
+    """From the device to the device, in the order of a stream."""
+    put(stream, copied(target, source, size, (target, source)))
+
+
+@function("cuMemcpyAsync")
+def anywhere_async(target: int, source: int, size: int, stream: int) -> None:
+    """From anywhere to anywhere, in the order of a stream."""
+    put(stream, copied(target, source, size, ()))
+
+
+@function("cuMemcpyPeer")
+def to_peer(target: int, to: int, source: int, at: int, size: int) -> None:
+    """From one device to another."""
+    put(0, copied(target, source, size, (target, source)))
+
+
+@function("cuMemcpyPeerAsync")
+def to_peer_async(target: int, to: int, source: int, at: int, size: int, stream: int) -> None:
+    """From one device to another, in the order of a stream."""
+    put(stream, copied(target, source, size, (target, source)))
+
+
+# ── rectangles ──────────────────────────────────────────────────────────────────────────
+
+
+def corner(c: Copy2D | Copy3D, side: str, width: int) -> Rectangle:
+    """The rows of one side of a copy, from its first byte."""
+    get = partial(_field, c, side)
+    type = get("type")
+    if type == ARRAY:
+        raise DriverError(Result.NOT_SUPPORTED, "copies of CUDA arrays are not supported yet")
+    if type not in (HOST, DEVICE, UNIFIED):
+        raise DriverError(Result.INVALID_VALUE, f"there is no type {type} of memory")
+    start = get("host") if type == HOST else get("device")
+    pitch = get("pitch") or width
+    rows = get("height") if isinstance(c, Copy3D) else 0
+    z = get("z") if isinstance(c, Copy3D) else 0
+    return Rectangle(start + (z * rows + get("y")) * pitch + get("x"), pitch, rows)
+
+
+def _field(c: Copy2D | Copy3D, side: str, name: str) -> int:
+    value: int = getattr(c, f"{side}_{name}")
+    return value
+
+
+def rectangular(c: Copy2D | Copy3D) -> Callable[[], None]:
+    """The copy that a structure describes."""
+    depth = c.depth if isinstance(c, Copy3D) else 1
+    target, source = corner(c, "target", c.width), corner(c, "source", c.width)
+    if min(target.pitch, source.pitch) < c.width:
+        raise DriverError(Result.INVALID_VALUE, "a row is longer than the pitch")
+    return partial(copy_rectangle, target, source, c.width, c.height, depth)
+
+
+@function("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
+def copy_2d(description: int) -> None:
+    """Rows of bytes."""
+    put(0, rectangular(Copy2D.from_address(description)))
+
+
+@function("cuMemcpy2DAsync_v2")
+def copy_2d_async(description: int, stream: int) -> None:
+    """Rows of bytes, in the order of a stream."""
+    put(stream, rectangular(Copy2D.from_address(description)))
+
+
+@function("cuMemcpy3D_v2")
+def copy_3d(description: int) -> None:
+    """Slices of rows."""
+    put(0, rectangular(Copy3D.from_address(description)))
+
+
+@function("cuMemcpy3DAsync_v2")
+def copy_3d_async(description: int, stream: int) -> None:
+    """Slices of rows, in the order of a stream."""
+    put(stream, rectangular(Copy3D.from_address(description)))
+
+
+# ── fills ───────────────────────────────────────────────────────────────────────────────
+
+
+def filled(target: int, value: int, width: int, count: int) -> Callable[[], None]:
+    """The fill of some elements; DriverError where the device does not have them, or for a wrong alignment."""
+    if count:
+        session().driver.blocks.check(target, width * count)
+    if target % width:
+        raise DriverError(Result.INVALID_VALUE, f"{target:#x} is no multiple of {width}")
+    return partial(fill, target, value, width, count)
+
+
+def enter_fill(width: int) -> None:
+    """Enter the fills with elements of a width."""
+
+    def now(target: int, value: int, count: int) -> None:
+        put(0, filled(target, value, width, count), MEMSET)
+
+    def later(target: int, value: int, count: int, stream: int) -> None:
+        put(stream, filled(target, value, width, count), MEMSET)
+
+    def rows(target: int, pitch: int, value: int, columns: int, height: int, stream: int = 0) -> None:
+        put(stream, partial(fill_rectangle, Rectangle(target, pitch, height), value, width, columns, height), MEMSET)
+
+    bits = 8 * width
+    function(f"cuMemsetD{bits}_v2")(now)
+    function(f"cuMemsetD{bits}Async")(later)
+    function(f"cuMemsetD2D{bits}_v2", f"cuMemsetD2D{bits}Async")(rows)
+
+
+for each in (1, 2, 4):
+    enter_fill(each)

@@ -1,0 +1,83 @@
+"""Initialisation, versions, errors, and the addresses of functions."""
+
+from __future__ import annotations
+
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.signatures import symbol_for
+from ptxvm.libcuda.values import put_i32, put_u64, string
+
+VERSION = 13050  # of CUDA, as 1000 times the major number
+PER_THREAD = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+FOUND, NOT_FOUND, TOO_OLD = range(3)  # CUdriverProcAddressQueryResult
+
+
+@function("cuInit", any_state=True)
+def init(flags: int) -> None:
+    """Make the devices known."""
+    if flags:
+        raise DriverError(Result.INVALID_VALUE, "the flags of cuInit are 0")
+    if not session().driver.devices:
+        raise DriverError(Result.NO_DEVICE)
+    session().initialised = True
+
+
+@function("cuDriverGetVersion", any_state=True)
+def driver_version(out: int) -> None:
+    """The newest version of CUDA that the driver knows."""
+    put_i32(out, VERSION)
+
+
+@function("cuGetErrorString", any_state=True)
+def error_string(code: int, out: int) -> None:
+    """A description of a result."""
+    put_u64(out, 0)
+    put_u64(out, session().text(known(code).text))
+
+
+@function("cuGetErrorName", any_state=True)
+def error_name(code: int, out: int) -> None:
+    """The name of a result."""
+    put_u64(out, 0)
+    put_u64(out, session().text(known(code).symbol))
+
+
+def known(code: int) -> Result:
+    """A result by its number; DriverError for a number that is none."""
+    try:
+        return Result(code)
+    except ValueError:
+        raise DriverError(Result.INVALID_VALUE, f"{code} is no result") from None
+
+
+@function("cuGetProcAddress", any_state=True)
+def address(name: int, out: int, version: int, flags: int) -> None:
+    """The function that a name means in a version."""
+    found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
+    put_u64(out, session().address_of(found) if found else 0)
+    if found is None:
+        raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
+
+
+@function("cuGetProcAddress_v2", any_state=True)
+def address_v2(name: int, out: int, version: int, flags: int, status: int) -> None:
+    """The function that a name means in a version, and whether there is one."""
+    found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
+    put_u64(out, session().address_of(found) if found else 0)
+    newer = symbol_for(string(name), 1 << 30) is not None
+    if status:
+        put_i32(status, FOUND if found else TOO_OLD if newer else NOT_FOUND)
+    elif found is None:
+        raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
+
+
+@function("cuGetExportTable", any_state=True)
+def export_table(out: int, which: int) -> None:
+    """NVIDIA's private tables, which this driver has none of."""
+    put_u64(out, 0)
+    raise DriverError(Result.NOT_FOUND, f"there is no table of {which:#x}")
+
+
+@function("cuProfilerStart", "cuProfilerStop", "cuProfilerInitialize")
+def profiler(*arguments: int) -> None:
+    """Nothing profiles."""

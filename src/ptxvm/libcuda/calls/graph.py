@@ -1,0 +1,381 @@
+"""Graphs: capture of streams, nodes, instantiation and launch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+
+from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Task
+from ptxvm.driver.launch import Call, Launch
+from ptxvm.driver.memory import Rectangle, fill_rectangle
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls.copies import rectangular
+from ptxvm.libcuda.calls.launch import launch
+from ptxvm.libcuda.calls.stream import HOST_FUNCTION
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
+from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, u64, u64s
+
+KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
+NONE, ACTIVE = 0, 1  # CUstreamCaptureStatus
+MODES = range(3)  # CUstreamCaptureMode
+UPDATED, UPDATE_ERROR = 0, 1  # CUgraphExecUpdateResult
+
+
+# ── capture ─────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuStreamBeginCapture_v2")
+def begin_capture(stream: int, mode: int) -> None:
+    """Turn the work of a stream into nodes of a graph."""
+    if not stream:
+        raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
+    if mode not in MODES:
+        raise DriverError(Result.INVALID_VALUE, f"there is no mode {mode} of captures")
+    session().stream(stream).begin_capture(mode)
+
+
+@function("cuStreamEndCapture")
+def end_capture(stream: int, out: int) -> None:
+    """The graph of what was captured."""
+    put_u64(out, 0)
+    put_u64(out, session().handles.handle(session().stream(stream).end_capture()))
+
+
+@function("cuStreamIsCapturing")
+def is_capturing(stream: int, out: int) -> None:
+    """Is a stream captured?"""
+    put_i32(out, ACTIVE if session().stream(stream).capture is not None else NONE)
+
+
+@function("cuStreamGetCaptureInfo")
+def capture_info(stream: int, status: int, number: int) -> None:
+    """Is a stream captured, and by which capture?"""
+    capture_info_v2(stream, status, number, 0, 0, 0)
+
+
+@function("cuStreamGetCaptureInfo_v2")
+def capture_info_v2(stream: int, status: int, number: int, graph: int, nodes: int, count: int) -> None:
+    """Is a stream captured, by which capture, into which graph, and which nodes does its next one follow?"""
+    found = session().stream(stream)
+    capture = found.capture
+    put_i32(status, ACTIVE if capture is not None else NONE)
+    if capture is None:
+        return
+    put_u64_if(number, capture.number)
+    put_u64_if(graph, session().handles.handle(capture.graph))
+    last = [session().handles.handle(node) for node in capture.last.get(found, ())]
+    put_u64_if(count, len(last))
+    if nodes:
+        kept = session().keep(found, (ctypes.c_uint64 * max(len(last), 1))(*last))
+        put_u64(nodes, ctypes.addressof(kept) if last else 0)
+
+
+@function("cuStreamGetCaptureInfo_v3")
+def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: int, edges: int, count: int) -> None:
+    """The same; no edge has data of its own."""
+    capture_info_v2(stream, status, number, graph, nodes, count)
+    put_u64_if(edges, 0)
+
+
+@function("cuThreadExchangeStreamCaptureMode")
+def exchange_mode(mode: int) -> None:
+    """Set how strictly captures of this thread refuse other calls, and give the mode before."""
+    before, session().capture_mode = session().capture_mode, i32(mode)
+    put_i32(mode, before)
+
+
+# ── graphs ──────────────────────────────────────────────────────────────────────────────
+
+
+def graph_of(handle: int) -> Graph:
+    """A graph by its handle."""
+    return session().handles.object(handle, Graph)
+
+
+def nodes_at(address: int, count: int) -> list[Node]:
+    """The nodes whose handles a client lists."""
+    return [session().handles.object(handle, Node) for handle in u64s(address, count)]
+
+
+def list_nodes(out: int, count: int, nodes: Sequence[Node]) -> None:
+    """Give a client as many nodes as it has room for, or their number."""
+    room = u64(count)
+    put_u64(count, len(nodes) if not out else min(room, len(nodes)))
+    if out:
+        for n in range(room):
+            put_u64(out + 8 * n, session().handles.handle(nodes[n]) if n < len(nodes) else 0)
+
+
+@function("cuGraphCreate")
+def create(out: int, flags: int) -> None:
+    """An empty graph."""
+    if flags:
+        raise DriverError(Result.INVALID_VALUE, "the flags of a graph are 0")
+    put_u64(out, session().handles.handle(Graph()))
+
+
+@function("cuGraphDestroy", any_state=True)
+def destroy(handle: int) -> None:
+    """Forget a graph and its nodes."""
+    handles = session().handles
+    for node in graph_of(handle).nodes:
+        if id(node) in handles.numbers:
+            handles.drop(handles.numbers[id(node)])
+    handles.drop(handle)
+
+
+@function("cuGraphClone")
+def clone(out: int, handle: int) -> None:
+    """A copy of a graph."""
+    made, copies = graph_of(handle).copy()
+    made.origins = {twin: node for node, twin in copies.items()}
+    put_u64(out, session().handles.handle(made))
+
+
+@function("cuGraphNodeFindInClone")
+def find_in_clone(out: int, node: int, handle: int) -> None:
+    """The copy of a node in a copy of its graph."""
+    original = session().handles.object(node, Node)
+    for twin, origin in graph_of(handle).origins.items():
+        if origin is original:
+            put_u64(out, session().handles.handle(twin))
+            return
+    raise DriverError(Result.INVALID_VALUE, "the graph is no copy of the node's")
+
+
+@function("cuGraphGetNodes")
+def all_nodes(handle: int, out: int, count: int) -> None:
+    """The nodes of a graph."""
+    list_nodes(out, count, graph_of(handle).nodes)
+
+
+@function("cuGraphGetRootNodes")
+def roots(handle: int, out: int, count: int) -> None:
+    """The nodes that follow no other."""
+    list_nodes(out, count, graph_of(handle).roots())
+
+
+@function("cuGraphGetEdges")
+def edges(handle: int, before: int, after: int, count: int) -> None:
+    """The pairs of a node and one that follows it."""
+    found = graph_of(handle).edges()
+    room = u64(count)
+    for out, side in ((before, 0), (after, 1)):
+        put_u64(count, room)
+        list_nodes(out, count, [pair[side] for pair in found])
+
+
+@function("cuGraphGetEdges_v2")
+def edges_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
+    """The same; no edge has data of its own."""
+    edges(handle, before, after, count)
+
+
+@function("cuGraphAddDependencies")
+def add_dependencies(handle: int, before: int, after: int, count: int) -> None:
+    """Let nodes follow others."""
+    for first, second in zip(nodes_at(before, count), nodes_at(after, count), strict=True):
+        graph_of(handle).order(second, [first])
+
+
+@function("cuGraphAddDependencies_v2")
+def add_dependencies_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
+    """Let nodes follow others; data of edges is for programmatic launches, which run in order here."""
+    add_dependencies(handle, before, after, count)
+
+
+@function("cuGraphNodeGetType")
+def node_type(node: int, out: int) -> None:
+    """The kind of a node."""
+    put_i32(out, session().handles.object(node, Node).type)
+
+
+@function("cuGraphNodeGetDependencies")
+def dependencies(node: int, out: int, count: int) -> None:
+    """The nodes that a node follows."""
+    list_nodes(out, count, session().handles.object(node, Node).after)
+
+
+@function("cuGraphNodeGetDependentNodes")
+def dependents(node: int, out: int, count: int) -> None:
+    """The nodes that follow a node."""
+    found = session().handles.object(node, Node)
+    list_nodes(out, count, [each for each in found.graph.nodes if found in each.after])
+
+
+@function("cuGraphDestroyNode")
+def destroy_node(handle: int) -> None:
+    """Take a node out of its graph."""
+    node = session().handles.object(handle, Node)
+    node.graph.remove(node)
+    session().handles.drop(handle)
+
+
+# ── nodes ───────────────────────────────────────────────────────────────────────────────
+
+
+def add(out: int, handle: int, after: int, count: int, task: Task, type: int) -> None:
+    """A new node."""
+    put_u64(out, session().handles.handle(graph_of(handle).add(task, type, nodes_at(after, count))))
+
+
+def kernel_task(description: int) -> Launch:
+    """The launch that a structure describes."""
+    d = KernelNode.from_address(description)
+    return launch(d.function, tuple(d.grid), tuple(d.block), d.shared, d.parameters, d.extra)
+
+
+def copy_task(description: int) -> Call:
+    """The copy that a structure describes."""
+    return Call(rectangular(Copy3D.from_buffer_copy(Copy3D.from_address(description))))
+
+
+def fill_task(description: int) -> Call:
+    """The fill that a structure describes."""
+    d = MemsetNode.from_address(description)
+    rows = Rectangle(d.target, d.pitch, d.height)
+    return Call(partial(fill_rectangle, rows, d.value, d.element, d.width, d.height))
+
+
+def host_task(description: int) -> Call:
+    """The call of a function of the client that a structure describes."""
+    d = HostNode.from_address(description)
+    return Call(partial(HOST_FUNCTION(d.function), d.argument))
+
+
+@function("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")
+def add_kernel(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A launch as a node."""
+    add(out, handle, after, count, kernel_task(description), KERNEL)
+
+
+@function("cuGraphAddMemcpyNode")
+def add_copy(out: int, handle: int, after: int, count: int, description: int, context: int) -> None:
+    """A copy as a node."""
+    add(out, handle, after, count, copy_task(description), MEMCPY)
+
+
+@function("cuGraphAddMemsetNode")
+def add_fill(out: int, handle: int, after: int, count: int, description: int, context: int) -> None:
+    """A fill as a node."""
+    add(out, handle, after, count, fill_task(description), MEMSET)
+
+
+@function("cuGraphAddHostNode")
+def add_host(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A call of a function of the client as a node."""
+    add(out, handle, after, count, host_task(description), HOST)
+
+
+@function("cuGraphAddEmptyNode")
+def add_empty(out: int, handle: int, after: int, count: int) -> None:
+    """A node that only joins others."""
+    add(out, handle, after, count, Empty(), EMPTY)
+
+
+@function("cuGraphAddChildGraphNode")
+def add_child(out: int, handle: int, after: int, count: int, child: int) -> None:
+    """A copy of a graph as a node."""
+    add(out, handle, after, count, Child(graph_of(child).copy()[0]), GRAPH)
+
+
+@function("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2")
+def set_kernel(node: int, description: int) -> None:
+    """Change the launch of a node."""
+    session().handles.object(node, Node).task = kernel_task(description)
+
+
+@function("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2")
+def get_kernel(node: int, description: int) -> None:
+    """The launch of a node."""
+    task = session().handles.object(node, Node).task
+    if not isinstance(task, Launch):
+        raise DriverError(Result.INVALID_VALUE, "the node is no launch")
+    pointers, data = parameter_pointers(task)
+    session().keep(task, (pointers, data))
+    d = KernelNode.from_address(description)
+    d.function, d.shared = session().handles.handle(task.kernel), task.shared
+    d.grid, d.block = task.grid, task.block
+    d.parameters, d.extra = ctypes.addressof(pointers), 0
+
+
+def parameter_pointers(task: Launch) -> tuple[ctypes.Array[ctypes.c_uint64], list[ctypes.Array[ctypes.c_char]]]:
+    """The arguments of a launch as an array of pointers, and what those point to."""
+    data = [ctypes.create_string_buffer(each, len(each)) for each in task.arguments]
+    return (ctypes.c_uint64 * max(len(data), 1))(*map(ctypes.addressof, data)), data
+
+
+# ── executable graphs ───────────────────────────────────────────────────────────────────
+
+
+@function("cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams")
+def instantiate(out: int, handle: int, *arguments: int) -> None:
+    """A graph that can be launched."""
+    put_u64(out, 0)
+    put_u64(out, session().handles.handle(Executable(graph_of(handle))))
+
+
+@function("cuGraphExecDestroy", any_state=True)
+def destroy_executable(handle: int) -> None:
+    """Forget it."""
+    session().handles.object(handle, Executable)
+    session().handles.drop(handle)
+
+
+@function("cuGraphUpload")
+def upload(handle: int, stream: int) -> None:
+    """Prepare a launch, which needs nothing here."""
+    session().handles.object(handle, Executable)
+
+
+@function("cuGraphLaunch")
+def launch_graph(handle: int, stream: int) -> None:
+    """Put a graph on a stream."""
+    executable = session().handles.object(handle, Executable)
+    session().stream(stream).put(Call(executable.launch), GRAPH)
+
+
+def executable_node(handle: int, node: int) -> Node:
+    """The node of an executable graph that stands for one of the graph."""
+    handles = session().handles
+    return handles.object(handle, Executable).node(handles.object(node, Node))
+
+
+@function("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2")
+def set_executable_kernel(handle: int, node: int, description: int) -> None:
+    """Change the launch of a node."""
+    executable_node(handle, node).task = kernel_task(description)
+
+
+@function("cuGraphExecMemcpyNodeSetParams")
+def set_executable_copy(handle: int, node: int, description: int, context: int) -> None:
+    """Change the copy of a node."""
+    executable_node(handle, node).task = copy_task(description)
+
+
+@function("cuGraphExecMemsetNodeSetParams")
+def set_executable_fill(handle: int, node: int, description: int, context: int) -> None:
+    """Change the fill of a node."""
+    executable_node(handle, node).task = fill_task(description)
+
+
+@function("cuGraphExecHostNodeSetParams")
+def set_executable_host(handle: int, node: int, description: int) -> None:
+    """Change the call of a node."""
+    executable_node(handle, node).task = host_task(description)
+
+
+@function("cuGraphExecUpdate")
+def update(handle: int, graph: int, node: int, result: int) -> None:
+    """Take the work of a graph of the same form."""
+    put_i32(result, UPDATE_ERROR)
+    session().handles.object(handle, Executable).update(graph_of(graph))
+    put_i32(result, UPDATED)
+
+
+@function("cuGraphExecUpdate_v2")
+def update_v2(handle: int, graph: int, information: int) -> None:
+    """Take the work of a graph of the same form; the result is the first field of the information."""
+    update(handle, graph, 0, information)

@@ -1,0 +1,136 @@
+"""Launches of kernels, and occupancy."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.launch import Launch
+from ptxvm.driver.module import Kernel
+from ptxvm.driver.occupancy import largest_block, resident_blocks
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import LaunchAttribute, LaunchConfig
+from ptxvm.libcuda.values import put_i32, put_u64, u64
+
+KERNEL_NODE = 0  # CUgraphNodeType
+END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
+CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
+
+
+def arguments(kernel: Kernel, parameters: int, extra: int) -> tuple[bytes, ...]:
+    """The bytes of each argument: behind an array of pointers, or in one buffer."""
+    slots = kernel.bank.slots
+    if not slots:
+        return ()
+    if parameters:
+        return tuple(ctypes.string_at(u64(parameters + 8 * n), slot.size) for n, slot in enumerate(slots))
+    data = buffer(extra)
+    if slots[-1].offset + slots[-1].size > len(data):
+        raise DriverError(Result.INVALID_VALUE, f"the kernel takes {kernel.bank.size} bytes of parameters, not {len(data)}")
+    return tuple(data[slot.offset : slot.offset + slot.size] for slot in slots)
+
+
+def buffer(extra: int) -> bytes:
+    """The buffer that a list of pairs names, which ends with 0."""
+    found = {END: 0, BUFFER: 0, SIZE: 0}
+    at = extra
+    while at and (name := u64(at)) != END:
+        if name not in found:
+            raise DriverError(Result.INVALID_VALUE, f"there is no kind {name} of parameters")
+        found[name] = u64(at + 8)
+        at += 16
+    if not (found[BUFFER] and found[SIZE]):
+        raise DriverError(Result.INVALID_VALUE, "the arguments of the kernel are missing")
+    return ctypes.string_at(found[BUFFER], u64(found[SIZE]))
+
+
+def launch(
+    handle: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, parameters: int, extra: int
+) -> Launch:  # fmt: skip
+    """A launch with the arguments that a client gives; DriverError where it cannot be."""
+    kernel = session().handles.object(handle, Kernel)
+    x, y, z = grid
+    bx, by, bz = block
+    if not (x and y and z and bx and by and bz):
+        raise DriverError(Result.INVALID_VALUE, "a grid and its blocks are not empty")
+    if bx * by * bz > kernel.most_threads:
+        raise DriverError(Result.INVALID_VALUE, f"the kernel takes {kernel.most_threads} threads a block")
+    if shared > kernel.most_dynamic_shared:
+        said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
+        raise DriverError(Result.INVALID_VALUE, said)
+    return Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, arguments(kernel, parameters, extra))
+
+
+@function("cuLaunchKernel")
+def launch_kernel(
+    handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, parameters: int, extra: int
+) -> None:
+    """Put a launch on a stream."""
+    session().stream(stream).put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra), KERNEL_NODE)
+
+
+@function("cuLaunchCooperativeKernel")
+def launch_cooperative(
+    handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, parameters: int
+) -> None:
+    """Put a launch on a stream whose blocks wait for each other: all of them are resident here."""
+    launch_kernel(handle, gx, gy, gz, bx, by, bz, shared, stream, parameters, 0)
+
+
+@function("cuLaunchKernelEx")
+def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> None:
+    """Put a launch with attributes on a stream."""
+    c = LaunchConfig.from_address(config)
+    for n in range(c.count):
+        each = LaunchAttribute.from_address(c.attributes + n * ctypes.sizeof(LaunchAttribute))
+        if each.id == CLUSTER and max(each.value[:3]) > 1:
+            raise DriverError(Result.NOT_SUPPORTED, "clusters of blocks are not supported yet")
+    made = launch(handle, tuple(c.grid), tuple(c.block), c.shared, parameters, extra)
+    session().stream(c.stream).put(made, KERNEL_NODE)
+
+
+# ── occupancy ───────────────────────────────────────────────────────────────────────────
+
+
+@function("cuOccupancyMaxActiveBlocksPerMultiprocessor")
+def resident(out: int, handle: int, threads: int, shared: int) -> None:
+    """Blocks that a multiprocessor holds."""
+    kernel = session().handles.object(handle, Kernel)
+    put_i32(out, resident_blocks(session().context.device, kernel, threads, shared))
+
+
+@function("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
+def resident_with_flags(out: int, handle: int, threads: int, shared: int, flags: int) -> None:
+    """Blocks that a multiprocessor holds."""
+    resident(out, handle, threads, shared)
+
+
+@function("cuOccupancyMaxPotentialBlockSize")
+def best_block(blocks: int, threads: int, handle: int, shared_of: int, shared: int, limit: int) -> None:
+    """The number of threads that keeps most threads resident, and the blocks that fill the device.
+
+    `shared_of` is a function of the client: bytes of dynamic shared memory for a number of threads.
+    """
+    kernel = session().handles.object(handle, Kernel)
+    dynamic = SHARED_OF_THREADS(shared_of) if shared_of else lambda size: shared  # noqa: ARG005
+    size, count = largest_block(session().context.device, kernel, dynamic, limit)
+    put_i32(threads, size)
+    put_i32(blocks, count)
+
+
+@function("cuOccupancyMaxPotentialBlockSizeWithFlags")
+def best_block_with_flags(blocks: int, threads: int, handle: int, shared_of: int, shared: int, limit: int, flags: int) -> None:
+    """The number of threads that keeps most threads resident, and the blocks that fill the device."""
+    best_block(blocks, threads, handle, shared_of, shared, limit)
+
+
+@function("cuOccupancyAvailableDynamicSMemPerBlock")
+def available_shared(out: int, handle: int, blocks: int, threads: int) -> None:
+    """The bytes of dynamic shared memory with which so many blocks still fit."""
+    kernel, device = session().handles.object(handle, Kernel), session().context.device
+    sizes = [size for size in range(0, kernel.most_dynamic_shared + 1, 128)
+             if resident_blocks(device, kernel, threads, size) >= blocks]  # fmt: skip
+    if not sizes:
+        raise DriverError(Result.INVALID_VALUE, f"{blocks} blocks do not fit")
+    put_u64(out, max(sizes))

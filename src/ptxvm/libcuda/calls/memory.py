@@ -1,0 +1,265 @@
+"""Memory: of devices, of the host and managed; pools; what a pointer points to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxvm.driver.memory import Kind
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, u64
+
+HOST_TYPE, DEVICE_TYPE = 1, 2  # CUmemorytype
+PITCH = 512
+
+
+@dataclass(eq=False)
+class Pool:
+    """A pool of memory: its device and its attributes by number."""
+
+    device: int
+    attributes: dict[int, int] = field(default_factory=dict)
+
+
+# ── allocations ─────────────────────────────────────────────────────────────────────────
+
+
+def allocate(out: int, size: int, kind: Kind = Kind.DEVICE, flags: int = 0) -> None:
+    """New memory of the current context."""
+    session().context  # noqa: B018 - raises where there is none
+    put_u64(out, 0)
+    put_u64(out, session().driver.blocks.allocate(size, kind, flags).address)
+
+
+@function("cuMemAlloc_v2")
+def allocate_device(out: int, size: int) -> None:
+    """Memory of the device."""
+    allocate(out, size)
+
+
+@function("cuMemAllocAsync")
+def allocate_async(out: int, size: int, stream: int) -> None:
+    """Memory of the device, in the order of a stream."""
+    session().stream(stream)
+    allocate(out, size)
+
+
+@function("cuMemAllocFromPoolAsync")
+def allocate_from_pool(out: int, size: int, pool: int, stream: int) -> None:
+    """Memory of a pool, in the order of a stream."""
+    session().handles.object(pool, Pool)
+    allocate_async(out, size, stream)
+
+
+@function("cuMemAllocPitch_v2")
+def allocate_pitch(out: int, pitch: int, width: int, height: int, element: int) -> None:
+    """Rows of bytes, each at a multiple of 512."""
+    if element not in (4, 8, 16):
+        raise DriverError(Result.INVALID_VALUE, "elements have 4, 8 or 16 bytes")
+    stride = -(-width // PITCH) * PITCH
+    allocate(out, stride * height)
+    put_u64(pitch, stride)
+
+
+@function("cuMemAllocManaged")
+def allocate_managed(out: int, size: int, flags: int) -> None:
+    """Memory that the host and all devices share."""
+    if flags not in (1, 2):
+        raise DriverError(Result.INVALID_VALUE, "managed memory is attached to the host or globally")
+    allocate(out, size, Kind.MANAGED, flags)
+
+
+@function("cuMemAllocHost_v2")
+def allocate_host(out: int, size: int) -> None:
+    """Memory of the host that the device reaches."""
+    allocate(out, size, Kind.HOST)
+
+
+@function("cuMemHostAlloc")
+def allocate_host_flags(out: int, size: int, flags: int) -> None:
+    """Memory of the host that the device reaches, with flags."""
+    allocate(out, size, Kind.HOST, flags)
+
+
+@function("cuMemFree_v2", "cuMemFreeHost", any_state=True)
+def free(address: int) -> None:
+    """Give memory back; null is none."""
+    if address:
+        session().driver.blocks.free(address)
+
+
+@function("cuMemFreeAsync", any_state=True)
+def free_async(address: int, stream: int) -> None:
+    """Give memory back, in the order of a stream."""
+    session().stream(stream)
+    free(address)
+
+
+@function("cuMemHostRegister_v2")
+def register(address: int, size: int, flags: int) -> None:
+    """Let kernels use memory of the host."""
+    session().driver.blocks.register(address, size, flags)
+
+
+@function("cuMemHostUnregister")
+def unregister(address: int) -> None:
+    """Take that back."""
+    if address not in session().driver.blocks.by_address:
+        raise DriverError(Result.HOST_MEMORY_NOT_REGISTERED)
+    session().driver.blocks.free(address)
+
+
+@function("cuMemHostGetDevicePointer_v2")
+def device_pointer(out: int, address: int, flags: int) -> None:
+    """The address of host memory for a kernel: the same."""
+    if flags or session().driver.blocks.find(address) is None:
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of the host that kernels reach")
+    put_u64(out, address)
+
+
+@function("cuMemHostGetFlags")
+def host_flags(out: int, address: int) -> None:
+    """The flags with which host memory was allocated."""
+    found = session().driver.blocks.find(address)
+    if found is None or found[1].kind is not Kind.HOST:
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of the host that kernels reach")
+    put_i32(out, found[1].flags)
+
+
+@function("cuMemGetInfo_v2")
+def info(free_out: int, total: int) -> None:
+    """The free and all bytes of the current device."""
+    device = session().context.device
+    put_u64_if(free_out, device.free_memory)
+    put_u64_if(total, device.memory)
+
+
+@function("cuMemGetAddressRange_v2")
+def address_range(start: int, size: int, address: int) -> None:
+    """The allocation of an address."""
+    found = session().driver.blocks.find(address)
+    if found is None:
+        raise DriverError(Result.NOT_FOUND, f"{address:#x} is in no allocation")
+    put_u64_if(start, found[0])
+    put_u64_if(size, found[1].size)
+
+
+@function("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cuMemAdvise", "cuMemAdvise_v2")
+def advise(address: int, size: int, *arguments: int) -> None:
+    """Advice where managed memory should be: all of it is in one place."""
+    session().driver.blocks.check(address, size)
+
+
+# ── pointers ────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuPointerGetAttribute")
+def pointer_attribute(out: int, number: int, address: int) -> None:
+    """An attribute of what a pointer points to.
+
+    Memory of the host that no call allocated is a pointer of the device too: the machine and the host share all memory.
+    """
+    found = session().driver.blocks.find(address)
+    start, block = found if found is not None else (address, None)
+    kind = Kind.HOST if block is None else block.kind
+    context = session().handles.handle(session().context)
+    words = {2: HOST_TYPE if kind is Kind.HOST else DEVICE_TYPE, 6: 0, 8: int(kind is Kind.MANAGED), 9: 0, 10: 0, 13: 1, 14: 0}
+    sizes = {
+        1: context, 3: address, 4: address, 7: 0 if block is None else block.number, 11: start,
+        12: 0 if block is None else block.size, 17: 0,
+    }  # fmt: skip
+    if block is None and number not in (3, 4):
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of this driver")
+    if number in words:
+        put_i32(out, words[number])
+    elif number in sizes:
+        put_u64(out, sizes[number])
+    else:
+        raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number} of pointers")
+
+
+@function("cuPointerGetAttributes")
+def pointer_attributes(count: int, numbers: int, outs: int, address: int) -> None:
+    """Several of them; what does not apply is null or 0."""
+    for n in range(count):
+        try:
+            pointer_attribute(u64(outs + 8 * n), i32(numbers + 4 * n), address)
+        except DriverError:
+            put_i32(u64(outs + 8 * n), 0)
+
+
+@function("cuPointerSetAttribute")
+def set_pointer_attribute(value: int, number: int, address: int) -> None:
+    """Let copies of this memory wait, which all do."""
+    synchronous = 6
+    if number != synchronous or session().driver.blocks.find(address) is None:
+        raise DriverError(Result.INVALID_VALUE, f"attribute {number} of {address:#x} cannot be set")
+
+
+# ── pools ───────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
+def device_pool(out: int, ordinal: int) -> None:
+    """The pool of a device."""
+    device = session().driver.device(ordinal).ordinal
+    put_u64(out, session().handles.handle(POOLS.setdefault(device, Pool(device))))
+
+
+POOLS: dict[int, Pool] = {}
+RELEASE_THRESHOLD = 4
+HIGH_MARKS = (6, 8)
+SWITCHES = (1, 2, 3)  # reuse of memory behind events, opportunistic, with dependencies: 32 bits
+
+
+@function("cuDeviceSetMemPool")
+def set_device_pool(ordinal: int, pool: int) -> None:
+    """Let a device allocate from another pool."""
+    POOLS[session().driver.device(ordinal).ordinal] = session().handles.object(pool, Pool)
+
+
+@function("cuMemPoolCreate")
+def create_pool(out: int, properties: int) -> None:
+    """A new pool."""
+    put_u64(out, session().handles.handle(Pool(0)))
+
+
+@function("cuMemPoolDestroy")
+def destroy_pool(pool: int) -> None:
+    """Forget a pool; what was allocated from it stays."""
+    session().handles.object(pool, Pool)
+    session().handles.drop(pool)
+
+
+@function("cuMemPoolTrimTo")
+def trim(pool: int, size: int) -> None:
+    """Give back what a pool holds: it holds nothing that is not in use."""
+    session().handles.object(pool, Pool)
+
+
+@function("cuMemPoolGetAttribute")
+def pool_attribute(pool: int, number: int, out: int) -> None:
+    """An attribute of a pool."""
+    found = session().handles.object(pool, Pool).attributes
+    if number in SWITCHES:
+        put_i32(out, found.get(number, 1))
+    else:
+        put_u64(out, found.get(number, 0))
+
+
+@function("cuMemPoolSetAttribute")
+def set_pool_attribute(pool: int, number: int, value: int) -> None:
+    """Set an attribute of a pool."""
+    found = session().handles.object(pool, Pool).attributes
+    if number in SWITCHES:
+        found[number] = i32(value)
+    elif number == RELEASE_THRESHOLD or (number in HIGH_MARKS and not u64(value)):
+        found[number] = u64(value)
+    else:
+        raise DriverError(Result.INVALID_VALUE, f"attribute {number} of a pool cannot be set to this")
+
+
+@function("cuMemPoolSetAccess")
+def set_pool_access(pool: int, access: int, count: int) -> None:
+    """Let devices use a pool, which they can anyway."""
+    session().handles.object(pool, Pool)

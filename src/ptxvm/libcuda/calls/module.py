@@ -1,0 +1,287 @@
+"""Modules, libraries, kernels and the linker."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from pathlib import Path
+
+from ptxvm.driver.images import texts_at
+from ptxvm.driver.linker import Linker
+from ptxvm.driver.module import REGISTERS, Kernel, Module
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, string, u64
+
+INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
+MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
+CLUSTER_ATTRIBUTES = range(10, 18)
+
+
+# ── modules and libraries ───────────────────────────────────────────────────────────────
+
+
+def load(out: int, image: int, options: Mapping[int, int]) -> None:
+    """Load an image; what is wrong with it goes into the log that the options name."""
+    put_u64(out, 0)
+    if not image:
+        raise DriverError(Result.INVALID_VALUE, "there is no image")
+    with Log(options):
+        put_u64(out, session().handles.handle(Module(texts_at(image), session().context.device.model)))
+
+
+class Log:
+    """The buffers of a client for messages, which get that of a DriverError."""
+
+    def __init__(self, options: Mapping[int, int]) -> None:
+        self.options = options
+
+    def __enter__(self) -> None:
+        """Nothing was said yet."""
+
+    def __exit__(self, type: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DriverError):
+            self.write(ERROR_LOG, ERROR_LOG_SIZE, str(error))
+
+    def write(self, buffer: int, size: int, text: str) -> None:
+        """Fill a buffer of the client, if it has one."""
+        at, room = self.options.get(buffer, 0), self.options.get(size, 0) & 0xFFFFFFFF
+        if at and room:
+            data = text.encode()[: room - 1] + b"\0"
+            ctypes.memmove(at, data, len(data))
+
+
+def options_at(count: int, numbers: int, values: int) -> dict[int, int]:
+    """The options of a client: numbers, and values of 8 bytes."""
+    return {i32(numbers + 4 * n): u64(values + 8 * n) for n in range(count)}
+
+
+@function("cuModuleLoadData", "cuModuleLoadFatBinary")
+def load_data(out: int, image: int) -> None:
+    """A module of an image in memory."""
+    load(out, image, {})
+
+
+@function("cuModuleLoadDataEx")
+def load_data_options(out: int, image: int, count: int, numbers: int, values: int) -> None:
+    """A module of an image in memory, with options of the compiler."""
+    load(out, image, options_at(count, numbers, values))
+
+
+@function("cuModuleLoad")
+def load_file(out: int, path: int) -> None:
+    """A module of a file."""
+    data = ctypes.create_string_buffer(contents(string(path)))
+    load(out, ctypes.addressof(data), {})
+
+
+@function("cuLibraryLoadData")
+def load_library(
+    out: int, image: int, jit: int, jit_values: int, jit_count: int, options: int, values: int, count: int
+) -> None:
+    """A library of an image in memory."""
+    load(out, image, options_at(jit_count, jit, jit_values))
+
+
+@function("cuLibraryLoadFromFile")
+def load_library_file(
+    out: int, path: int, jit: int, jit_values: int, jit_count: int, options: int, values: int, count: int
+) -> None:
+    """A library of a file."""
+    data = ctypes.create_string_buffer(contents(string(path)))
+    load(out, ctypes.addressof(data), options_at(jit_count, jit, jit_values))
+
+
+def contents(path: str) -> bytes:
+    """The bytes of a file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as wrong:
+        raise DriverError(Result.FILE_NOT_FOUND, str(wrong)) from wrong
+
+
+@function("cuModuleUnload", "cuLibraryUnload", any_state=True)
+def unload(handle: int) -> None:
+    """Forget a module, and the handles of its kernels."""
+    handles = session().handles
+    module = handles.object(handle, Module)
+    for kernel in module.kernels.values():
+        if id(kernel) in handles.numbers:
+            handles.drop(handles.numbers[id(kernel)])
+    handles.drop(handle)
+
+
+@function("cuLibraryGetModule")
+def module_of_library(out: int, handle: int) -> None:
+    """The module of a library: the same object."""
+    session().handles.object(handle, Module)
+    put_u64(out, handle)
+
+
+@function("cuModuleGetFunction", "cuLibraryGetKernel")
+def kernel_of(out: int, handle: int, name: int) -> None:
+    """A kernel by name."""
+    kernel = session().handles.object(handle, Module).kernel(string(name))
+    put_u64(out, session().handles.handle(kernel))
+
+
+@function("cuModuleGetGlobal_v2", "cuLibraryGetGlobal", "cuLibraryGetManaged")
+def variable(address: int, size: int, handle: int, name: int) -> None:
+    """The address and size of a variable by name."""
+    start, length = session().handles.object(handle, Module).variable(string(name))
+    put_u64_if(address, start)
+    put_u64_if(size, length)
+
+
+@function("cuModuleGetFunctionCount", "cuLibraryGetKernelCount")
+def kernel_count(out: int, handle: int) -> None:
+    """How many kernels there are."""
+    put_i32(out, len(session().handles.object(handle, Module).kernels))
+
+
+@function("cuModuleEnumerateFunctions", "cuLibraryEnumerateKernels")
+def enumerate_kernels(out: int, count: int, handle: int) -> None:
+    """The first kernels."""
+    kernels = list(session().handles.object(handle, Module).kernels.values())
+    for n, kernel in enumerate(kernels[:count]):
+        put_u64(out + 8 * n, session().handles.handle(kernel))
+
+
+@function("cuModuleGetLoadingMode", any_state=True)
+def loading_mode(out: int) -> None:
+    """Modules are loaded at once (CU_MODULE_EAGER_LOADING)."""
+    put_i32(out, 1)
+
+
+# ── kernels ─────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuKernelGetFunction", "cuFuncLoad")
+def function_of(out: int, handle: int = 0) -> None:
+    """The function of a kernel: the same object."""
+    if handle:
+        session().handles.object(handle, Kernel)
+        put_u64(out, handle)
+
+
+@function("cuKernelGetLibrary", "cuFuncGetModule")
+def module_of(out: int, handle: int) -> None:
+    """The module of a kernel."""
+    put_u64(out, session().handles.handle(session().handles.object(handle, Kernel).module))
+
+
+@function("cuFuncGetName", "cuKernelGetName")
+def kernel_name(out: int, handle: int) -> None:
+    """The name of a kernel."""
+    put_u64(out, session().text(session().handles.object(handle, Kernel).kernel.name))
+
+
+@function("cuFuncIsLoaded")
+def is_loaded(out: int, handle: int) -> None:
+    """Is the code there (CU_FUNCTION_LOADING_STATE_LOADED)?"""
+    session().handles.object(handle, Kernel)
+    put_i32(out, 1)
+
+
+@function("cuFuncGetAttribute")
+def kernel_attribute(out: int, number: int, handle: int) -> None:
+    """An attribute of a kernel."""
+    kernel = session().handles.object(handle, Kernel)
+    ptx, binary = kernel.versions
+    values = {
+        0: kernel.most_threads, 1: kernel.shared, 2: 0, 3: kernel.local, 4: REGISTERS, 5: ptx, 6: binary, 7: 0,
+        MAX_DYNAMIC_SHARED: kernel.most_dynamic_shared, CARVEOUT: kernel.carveout,
+    } | dict.fromkeys(CLUSTER_ATTRIBUTES, 0)  # fmt: skip
+    if number not in values:
+        raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number} of kernels")
+    put_i32(out, values[number])
+
+
+@function("cuKernelGetAttribute")
+def kernel_attribute_on(out: int, number: int, handle: int, device: int) -> None:
+    """An attribute of a kernel on a device."""
+    kernel_attribute(out, number, handle)
+
+
+@function("cuFuncSetAttribute")
+def set_kernel_attribute(handle: int, number: int, value: int) -> None:
+    """Set an attribute of a kernel."""
+    kernel = session().handles.object(handle, Kernel)
+    if number == MAX_DYNAMIC_SHARED:
+        kernel.most_dynamic_shared = value
+    elif number == CARVEOUT:
+        kernel.carveout = value
+    elif number not in CLUSTER_ATTRIBUTES:
+        raise DriverError(Result.INVALID_VALUE, f"attribute {number} of a kernel cannot be set")
+
+
+@function("cuKernelSetAttribute")
+def set_kernel_attribute_on(number: int, value: int, handle: int, device: int) -> None:
+    """Set an attribute of a kernel on a device."""
+    set_kernel_attribute(handle, number, value)
+
+
+@function("cuFuncSetCacheConfig", "cuKernelSetCacheConfig", "cuFuncSetSharedMemConfig")
+def set_cache(handle: int, *arguments: int) -> None:
+    """Prefer a split of cache and shared memory, which changes nothing here."""
+    session().handles.object(handle, Kernel)
+
+
+@function("cuFuncGetParamInfo", "cuKernelGetParamInfo")
+def parameter(handle: int, number: int, offset: int, size: int) -> None:
+    """Where a parameter lies, and its size."""
+    slots = session().handles.object(handle, Kernel).bank.slots
+    if number >= len(slots):
+        raise DriverError(Result.INVALID_VALUE, f"the kernel has {len(slots)} parameters")
+    put_u64(offset, slots[number].offset)
+    put_u64_if(size, slots[number].size)
+
+
+@function("cuFuncGetParamCount", "cuKernelGetParamCount")
+def parameter_count(handle: int, out: int) -> None:
+    """How many parameters there are."""
+    put_u64(out, len(session().handles.object(handle, Kernel).bank.slots))
+
+
+# ── the linker ──────────────────────────────────────────────────────────────────────────
+
+
+@function("cuLinkCreate_v2")
+def create_linker(count: int, numbers: int, values: int, out: int) -> None:
+    """A linker, with options of the compiler."""
+    linker = Linker()
+    linker.options = options_at(count, numbers, values)
+    put_u64(out, session().handles.handle(linker))
+
+
+@function("cuLinkAddData_v2")
+def add_data(handle: int, kind: int, data: int, size: int, name: int, count: int, numbers: int, values: int) -> None:
+    """Add an image in memory."""
+    linker = session().handles.object(handle, Linker)
+    with Log(linker.options):
+        linker.add(kind, ctypes.string_at(data, size), string(name) if name else "")
+
+
+@function("cuLinkAddFile_v2")
+def add_file(handle: int, kind: int, path: int, count: int, numbers: int, values: int) -> None:
+    """Add a file."""
+    linker = session().handles.object(handle, Linker)
+    with Log(linker.options):
+        linker.add(kind, contents(string(path)), string(path))
+
+
+@function("cuLinkComplete")
+def complete(handle: int, image: int, size: int) -> None:
+    """The image, which lives as long as the linker."""
+    linker = session().handles.object(handle, Linker)
+    with Log(linker.options):
+        linker.buffer = ctypes.create_string_buffer(linker.complete())
+    put_u64(image, ctypes.addressof(linker.buffer))
+    put_u64_if(size, len(linker.image))
+
+
+@function("cuLinkDestroy", any_state=True)
+def destroy_linker(handle: int) -> None:
+    """Forget a linker and its image."""
+    session().handles.object(handle, Linker)
+    session().handles.drop(handle)

@@ -1,0 +1,162 @@
+"""Streams and events."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.context import Event, Stream, elapsed
+from ptxvm.driver.launch import Call
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.values import put_f32, put_i32, put_u64, put_u64_if
+
+NON_BLOCKING = 1
+DISABLE_TIMING, INTERPROCESS = 2, 4  # CUevent_flags
+HOST_NODE = 3  # CUgraphNodeType
+CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+# ── streams ─────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuStreamCreate")
+def create(out: int, flags: int) -> None:
+    """A new stream of the current context."""
+    create_with_priority(out, flags, 0)
+
+
+@function("cuStreamCreateWithPriority")
+def create_with_priority(out: int, flags: int, priority: int) -> None:
+    """A new stream with a priority."""
+    if flags not in (0, NON_BLOCKING):
+        raise DriverError(Result.INVALID_VALUE, f"there are no flags {flags} of streams")
+    stream = Stream(session().context, flags, max(-5, min(0, priority)))
+    put_u64(out, session().handles.handle(stream))
+
+
+@function("cuStreamDestroy_v2", any_state=True)
+def destroy(handle: int) -> None:
+    """Forget a stream when its work is done."""
+    session().handles.object(handle, Stream)
+    session().handles.drop(handle)
+
+
+@function("cuStreamSynchronize")
+def synchronize(handle: int) -> None:
+    """Wait for a stream."""
+    session().stream(handle).sync()
+
+
+@function("cuStreamQuery")
+def query(handle: int) -> None:
+    """Is a stream done?"""
+    session().stream(handle).sync()
+
+
+@function("cuStreamWaitEvent")
+def wait(handle: int, event: int, flags: int) -> None:
+    """Let a stream wait for an event."""
+    session().stream(handle).wait(session().handles.object(event, Event))
+
+
+@function("cuStreamGetFlags")
+def flags(handle: int, out: int) -> None:
+    """The flags of a stream."""
+    put_i32(out, session().stream(handle).flags)
+
+
+@function("cuStreamGetPriority")
+def priority(handle: int, out: int) -> None:
+    """The priority of a stream."""
+    put_i32(out, session().stream(handle).priority)
+
+
+@function("cuStreamGetId")
+def number(handle: int, out: int) -> None:
+    """A number that names a stream in the process."""
+    put_u64(out, session().handles.handle(session().stream(handle)))
+
+
+@function("cuStreamGetDevice")
+def device(handle: int, out: int) -> None:
+    """The device of a stream."""
+    put_i32(out, session().stream(handle).context.device.ordinal)
+
+
+@function("cuStreamGetCtx", "cuStreamGetCtx_v2")
+def context(handle: int, out: int, green: int = 0) -> None:
+    """The context of a stream."""
+    put_u64(out, session().handles.handle(session().stream(handle).context))
+    put_u64_if(green, 0)
+
+
+@function("cuStreamAttachMemAsync")
+def attach(handle: int, address: int, size: int, flags: int) -> None:
+    """Give managed memory to a stream, which changes nothing here."""
+    session().stream(handle)
+    if session().driver.blocks.find(address) is None:
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is in no allocation")
+
+
+@function("cuStreamAddCallback")
+def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
+    """Call a function of the client when a stream gets there, with the stream's state."""
+    stream = session().stream(handle)
+    called = CALLBACK(callback)
+    if stream.capture is not None:
+        raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a callback cannot be captured")
+    called(handle, int(stream.context.failure), data)
+
+
+@function("cuLaunchHostFunc")
+def launch_host(handle: int, callback: int, data: int) -> None:
+    """Call a function of the client when a stream gets there."""
+    called = HOST_FUNCTION(callback)
+    session().stream(handle).put(Call(lambda: called(data)), HOST_NODE)
+
+
+# ── events ──────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuEventCreate")
+def create_event(out: int, flags: int) -> None:
+    """A new event of the current context."""
+    if flags & INTERPROCESS and not flags & DISABLE_TIMING:
+        raise DriverError(Result.INVALID_VALUE, "an event between processes has no timing")
+    event = Event(session().context, timed=not flags & DISABLE_TIMING)
+    put_u64(out, session().handles.handle(event))
+
+
+@function("cuEventDestroy_v2", any_state=True)
+def destroy_event(handle: int) -> None:
+    """Forget an event."""
+    session().handles.object(handle, Event)
+    session().handles.drop(handle)
+
+
+@function("cuEventRecord")
+def record(event: int, stream: int) -> None:
+    """Let an event happen when a stream gets here."""
+    session().stream(stream).record(session().handles.object(event, Event))
+
+
+@function("cuEventRecordWithFlags")
+def record_with_flags(event: int, stream: int, flags: int) -> None:
+    """Let an event happen when a stream gets here, outside a capture if the flags say so."""
+    record(event, stream)
+
+
+@function("cuEventSynchronize", "cuEventQuery")
+def synchronize_event(handle: int) -> None:
+    """Wait for an event, which has happened if it was recorded; one that was not counts as happened."""
+    event = session().handles.object(handle, Event)
+    if event.capture is not None:
+        raise DriverError(Result.CAPTURED_EVENT, "the event was recorded in a capture")
+
+
+@function("cuEventElapsedTime", "cuEventElapsedTime_v2")
+def elapsed_time(out: int, start: int, end: int) -> None:
+    """The milliseconds between two events."""
+    handles = session().handles
+    put_f32(out, elapsed(handles.object(start, Event), handles.object(end, Event)))

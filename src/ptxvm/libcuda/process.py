@@ -1,0 +1,80 @@
+"""The environment of a process whose CUDA calls come here: files in a folder, and variables that name them.
+
+Each client looks for the driver in its own way: by soname (`LD_LIBRARY_PATH`), in files of a folder (tinygrad), or with a
+linker (Triton).  Triton also asks an assembler for machine code; here that is a script that hands the PTX on.  Python
+processes fill the library's functions when they start, by a `sitecustomize` module.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ptxvm.libcuda.library import write
+
+PACKAGES = Path(__file__).parents[2]  # the folder that has ptxvm
+
+PTXAS = """\
+#!/bin/sh
+# Stands for ptxas where a compiler wants machine code: the driver of ptxvm takes PTX as it is.
+case "$1" in
+--version)
+    echo "ptxvm, in place of ptxas"
+    echo "Cuda compilation tools, release 13.0, V13.0.0"
+    exit 0
+    ;;
+esac
+while [ $# -gt 0 ]; do
+    case "$1" in
+    -o)
+        output=$2
+        shift
+        ;;
+    *.ptx) input=$1 ;;
+    esac
+    shift
+done
+exec cp "$input" "$output"
+"""
+STARTUP = """\
+# Makes ptxvm the CUDA driver of this process, then runs the sitecustomize that it stands before.
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+from ptxvm.libcuda.library import install
+
+install()
+spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != here])
+if spec is not None and spec.loader is not None:
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+"""
+
+
+def prepare(folder: Path) -> dict[str, str]:
+    """Write the files into a folder; the variables that a process and its children need."""
+    write(folder)
+    ptxas = folder / "ptxas"
+    ptxas.write_text(PTXAS, encoding="ascii")
+    ptxas.chmod(0o755)
+    (folder / "sitecustomize.py").write_text(STARTUP, encoding="ascii")
+    return {
+        "PTXVM_LIBCUDA": str(folder),
+        "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", folder),
+        "PYTHONPATH": before("PYTHONPATH", folder, PACKAGES),
+        "TRITON_LIBCUDA_PATH": str(folder),
+        "TRITON_PTXAS_PATH": str(ptxas),
+        "TRITON_PTXAS_BLACKWELL_PATH": str(ptxas),
+        "TRITON_DEFAULT_BACKEND": "nvidia",
+        "TRITON_CACHE_DIR": os.environ.get("TRITON_CACHE_DIR", str(folder / "triton")),
+    }
+
+
+def before(name: str, *places: Path | str) -> str:
+    """A list of folders with some before it."""
+    return os.pathsep.join([*map(str, places), *filter(None, [os.environ.get(name, "")])])
+
+
+__all__ = ["prepare"]

@@ -1,0 +1,129 @@
+"""What the C interface keeps: the handles of objects, the contexts that are current in each thread, and the functions."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from typing import Any, TypeVar
+
+from ptxvm.driver.context import Context, Stream
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.system import Driver
+
+Implementation = Callable[..., None]
+F = TypeVar("F", bound=Implementation)
+T = TypeVar("T")
+FUNCTIONS: dict[str, Implementation] = {}
+"""The functions that work, by symbol; they raise what goes wrong."""
+OF_ANY_STATE: set[str] = set()
+"""Those that also work after a kernel has failed."""
+DEFAULT_STREAMS = (0, 1, 2)  # none, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+
+
+def function(*symbols: str, any_state: bool = False) -> Callable[[F], F]:
+    """Enter a function under its symbols; one of `any_state` also works after a kernel has failed."""
+
+    def enter(implementation: F) -> F:
+        for symbol in symbols:
+            FUNCTIONS[symbol] = implementation
+            if any_state:
+                OF_ANY_STATE.add(symbol)
+        return implementation
+
+    return enter
+
+
+class Handles:
+    """The objects that clients hold, by number; the numbers look like addresses of nothing."""
+
+    def __init__(self) -> None:
+        self.objects: dict[int, Any] = {}
+        self.numbers: dict[int, int] = {}  # by the id of the object, which lives as long as its handle
+        self._next = count(0x1000_0000, 0x40)
+
+    def handle(self, object: object) -> int:
+        """The handle of an object, a new one if it has none."""
+        if (known := self.numbers.get(id(object))) is not None:
+            return known
+        number = next(self._next)
+        self.objects[number], self.numbers[id(object)] = object, number
+        return number
+
+    def object(self, handle: int, type: type[T]) -> T:
+        """The object of a handle; DriverError where it is of another type, or of none."""
+        found = self.objects.get(handle)
+        if not isinstance(found, type):
+            raise DriverError(Result.INVALID_HANDLE, f"{handle:#x} is no handle of a {type.__name__}")
+        return found
+
+    def drop(self, handle: int) -> None:
+        """Forget a handle."""
+        found = self.objects.pop(handle)
+        del self.numbers[id(found)]
+
+
+class Session:
+    """The state of the interface in a process."""
+
+    def __init__(self) -> None:
+        self.driver = Driver()
+        self.handles = Handles()
+        self.initialised = False
+        self._local = threading.local()
+        self.capture_mode = 0
+        self.kept: dict[str, ctypes.Array[ctypes.c_char]] = {}  # strings that clients were given
+        self.lent: dict[int, tuple[object, object]] = {}
+        self.address_of: Callable[[str], int] = _not_loaded  # the address of an exported function
+
+    def text(self, value: str) -> int:
+        """The address of a string that lives as long as the process."""
+        if value not in self.kept:
+            self.kept[value] = ctypes.create_string_buffer(value.encode())
+        return ctypes.addressof(self.kept[value])
+
+    def keep(self, owner: object, what: T) -> T:
+        """Keep what a client was given an address of, as long as the process lives or until the owner's next one."""
+        self.lent[id(owner)] = (owner, what)
+        return what
+
+    @property
+    def stack(self) -> list[Context]:
+        """The contexts of this thread; the last one is current."""
+        if not hasattr(self._local, "stack"):
+            self._local.stack = []
+        stack: list[Context] = self._local.stack
+        return stack
+
+    @property
+    def context(self) -> Context:
+        """The current context; DriverError where there is none."""
+        if not self.stack:
+            raise DriverError(Result.INVALID_CONTEXT, "the thread has no current context")
+        return self.stack[-1]
+
+    def stream(self, handle: int) -> Stream:
+        """A stream by its handle; 0 is the default one of the current context."""
+        return self.context.default_stream if handle in DEFAULT_STREAMS else self.handles.object(handle, Stream)
+
+    def check(self) -> None:
+        """DriverError where the driver was not initialised, or a kernel of the current context has failed."""
+        if not self.initialised:
+            raise DriverError(Result.NOT_INITIALIZED, "cuInit was not called")
+        if self.stack and (failure := self.stack[-1].failure) is not Result.SUCCESS:
+            raise DriverError(failure, "a kernel of this context has failed")
+
+
+def _not_loaded(name: str) -> int:
+    raise DriverError(Result.NOT_INITIALIZED, f"the library of {name} was not loaded")
+
+
+@cache
+def session() -> Session:
+    """The session of the process."""
+    return Session()
+
+
+__all__ = ["FUNCTIONS", "OF_ANY_STATE", "Handles", "Session", "function", "session"]

@@ -1,0 +1,74 @@
+"""The structures of the driver API that clients pass, laid out as C does (driver API, "Data Structures")."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int32, c_size_t, c_uint32, c_uint64
+
+
+class Copy2D(ctypes.Structure):
+    """CUDA_MEMCPY2D."""
+
+    _fields_ = (
+        ("source_x", c_size_t), ("source_y", c_size_t), ("source_type", c_int32), ("source_host", c_uint64),
+        ("source_device", c_uint64), ("source_array", c_uint64), ("source_pitch", c_size_t),
+        ("target_x", c_size_t), ("target_y", c_size_t), ("target_type", c_int32), ("target_host", c_uint64),
+        ("target_device", c_uint64), ("target_array", c_uint64), ("target_pitch", c_size_t),
+        ("width", c_size_t), ("height", c_size_t),
+    )  # fmt: skip
+
+
+class Copy3D(ctypes.Structure):
+    """CUDA_MEMCPY3D."""
+
+    _fields_ = (
+        ("source_x", c_size_t), ("source_y", c_size_t), ("source_z", c_size_t), ("source_level", c_size_t),
+        ("source_type", c_int32), ("source_host", c_uint64), ("source_device", c_uint64), ("source_array", c_uint64),
+        ("source_context", c_uint64), ("source_pitch", c_size_t), ("source_height", c_size_t),
+        ("target_x", c_size_t), ("target_y", c_size_t), ("target_z", c_size_t), ("target_level", c_size_t),
+        ("target_type", c_int32), ("target_host", c_uint64), ("target_device", c_uint64), ("target_array", c_uint64),
+        ("target_context", c_uint64), ("target_pitch", c_size_t), ("target_height", c_size_t),
+        ("width", c_size_t), ("height", c_size_t), ("depth", c_size_t),
+    )  # fmt: skip
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", c_uint32 * 3), ("block", c_uint32 * 3), ("shared", c_uint32), ("stream", c_uint64),
+        ("attributes", c_uint64), ("count", c_uint32),
+    )  # fmt: skip
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute: a number, and a value of 64 bytes."""
+
+    _fields_ = (("id", c_int32), ("padding", c_uint32), ("value", c_uint32 * 16))
+
+
+class KernelNode(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS, version 1 and, with the kernel and the context, 2."""
+
+    _fields_ = (
+        ("function", c_uint64), ("grid", c_uint32 * 3), ("block", c_uint32 * 3), ("shared", c_uint32),
+        ("parameters", c_uint64), ("extra", c_uint64), ("kernel", c_uint64), ("context", c_uint64),
+    )  # fmt: skip
+
+
+class MemsetNode(ctypes.Structure):
+    """CUDA_MEMSET_NODE_PARAMS."""
+
+    _fields_ = (
+        ("target", c_uint64), ("pitch", c_size_t), ("value", c_uint32), ("element", c_uint32), ("width", c_size_t),
+        ("height", c_size_t),
+    )  # fmt: skip
+
+
+class HostNode(ctypes.Structure):
+    """CUDA_HOST_NODE_PARAMS."""
+
+    _fields_ = (("function", c_uint64), ("argument", c_uint64))
+
+
+__all__ = ["Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "MemsetNode"]

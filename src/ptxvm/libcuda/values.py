@@ -1,0 +1,82 @@
+"""Values of C in memory: read and written at addresses that a client gives."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.results import DriverError, Result
+
+
+def _cell(type: type, address: int) -> ctypes._SimpleCData[int]:
+    if not address:
+        raise DriverError(Result.INVALID_VALUE, "a pointer is null")
+    return type.from_address(address)  # type: ignore[attr-defined,no-any-return]
+
+
+def put_i32(address: int, value: int) -> None:
+    """Write an int; DriverError for a null pointer, as all of these."""
+    _cell(ctypes.c_int32, address).value = value
+
+
+def put_u64(address: int, value: int) -> None:
+    """Write a size, a pointer or a handle."""
+    _cell(ctypes.c_uint64, address).value = value
+
+
+def put_u64_if(address: int, value: int) -> None:
+    """Write a size, a pointer or a handle where the client wants it."""
+    if address:
+        put_u64(address, value)
+
+
+def put_f32(address: int, value: float) -> None:
+    """Write a float."""
+    ctypes.memmove(_cell_address(address), ctypes.byref(ctypes.c_float(value)), 4)
+
+
+def put_bytes(address: int, value: bytes) -> None:
+    """Write bytes."""
+    ctypes.memmove(_cell_address(address), value, len(value))
+
+
+def put_string(address: int, value: str, size: int) -> None:
+    """Write a string and its 0 into a buffer of a size; what does not fit is cut off."""
+    if size <= 0:
+        raise DriverError(Result.INVALID_VALUE, "a buffer has no room")
+    put_bytes(address, value.encode()[: size - 1] + b"\0")
+
+
+def i32(address: int) -> int:
+    """Read an int."""
+    return _cell(ctypes.c_int32, address).value
+
+
+def u32(address: int) -> int:
+    """Read an unsigned int."""
+    return _cell(ctypes.c_uint32, address).value
+
+
+def u64(address: int) -> int:
+    """Read a size, a pointer or a handle."""
+    return _cell(ctypes.c_uint64, address).value
+
+
+def u64s(address: int, count: int) -> list[int]:
+    """Read so many of them."""
+    return list((ctypes.c_uint64 * count).from_address(_cell_address(address))) if count else []
+
+
+def string(address: int) -> str:
+    """Read a string."""
+    return ctypes.string_at(_cell_address(address)).decode("utf-8", "replace")
+
+
+def _cell_address(address: int) -> int:
+    if not address:
+        raise DriverError(Result.INVALID_VALUE, "a pointer is null")
+    return address
+
+
+__all__ = [
+    "i32", "put_bytes", "put_f32", "put_i32", "put_string", "put_u64", "put_u64_if", "string", "u32", "u64", "u64s",
+]  # fmt: skip

@@ -1,0 +1,290 @@
+"""The driver through its C interface: what the manual of the driver API says of each call, and arithmetic.
+
+Which symbol `cuGetProcAddress` means by a name is as `cudaTypedefs.h` of CUDA 13.5 has it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from types import SimpleNamespace
+
+import pytest
+
+from ptxvm.libcuda.library import install
+from ptxvm.libcuda.session import session
+
+SUCCESS, INVALID_VALUE, NOT_INITIALIZED, NO_BINARY, INVALID_PTX = 0, 1, 3, 209, 218
+INVALID_HANDLE, NOT_FOUND, ILLEGAL_ADDRESS, NOT_SUPPORTED = 400, 500, 700, 801
+N = 1000
+
+KERNELS = """
+.version 7.8
+.target sm_80
+.address_size 64
+.global .u32 counter = 5;
+.visible .entry scale(.param .u64 data, .param .u32 n, .param .f32 factor)
+{
+    .reg .pred %p;
+    .reg .b32 %r<4>;
+    .reg .f32 %f<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [data];
+    ld.param.u32 %r1, [n];
+    ld.param.f32 %f1, [factor];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.s32 %r2, %r2, %r3, 0;
+    mov.u32 %r3, %tid.x;
+    add.s32 %r2, %r2, %r3;
+    setp.ge.u32 %p, %r2, %r1;
+    @%p ret;
+    mad.wide.u32 %rd2, %r2, 4, %rd1;
+    ld.global.f32 %f2, [%rd2];
+    mul.f32 %f2, %f2, %f1;
+    st.global.f32 [%rd2], %f2;
+    ret;
+}
+.visible .entry wild() { .reg .b64 %rd; mov.u64 %rd, 64; st.global.u32 [%rd], 1; ret; }
+"""
+
+
+class CallError(Exception):
+    """A call returned an error; the argument is its number."""
+
+
+@pytest.fixture
+def cuda():
+    """The functions; each raises `CallError` unless it returns CUDA_SUCCESS.  A context is current."""
+    library = install().loaded
+
+    def function(name):
+        def call(*arguments):
+            if result := getattr(library, name)(*arguments):
+                raise CallError(result)
+
+        return call
+
+    driver = SimpleNamespace(function=function, library=library)
+    function("cuInit")(0)
+    context = ctypes.c_void_p()
+    function("cuDevicePrimaryCtxRetain")(ctypes.byref(context), 0)
+    function("cuCtxSetCurrent")(context)
+    driver.context = context
+    yield driver
+    session().stack.clear()
+    function("cuDevicePrimaryCtxReset_v2")(0)
+    function("cuDevicePrimaryCtxRelease_v2")(0)
+
+
+@pytest.fixture
+def module(cuda):
+    """The kernels above, loaded."""
+    handle = ctypes.c_void_p()
+    cuda.function("cuModuleLoadData")(ctypes.byref(handle), KERNELS.encode())
+    yield handle
+    cuda.function("cuModuleUnload")(handle)
+
+
+@pytest.fixture
+def kernel(cuda, module):
+    """A kernel of the module by name."""
+
+    def by_name(name):
+        handle = ctypes.c_void_p()
+        cuda.function("cuModuleGetFunction")(ctypes.byref(handle), module, name.encode())
+        return handle
+
+    return by_name
+
+
+def pointers(*values):
+    """The array of pointers to arguments that a launch takes."""
+    return (c_void_p * len(values))(*(ctypes.cast(ctypes.pointer(value), c_void_p) for value in values))
+
+
+@pytest.fixture
+def data(cuda):
+    """A thousand floats on the device: 0, 1, 2 ..."""
+    address = c_uint64()
+    cuda.function("cuMemAlloc_v2")(byref(address), 4 * N)
+    host = (c_float * N)(*range(N))
+    cuda.function("cuMemcpyHtoD_v2")(address, host, c_size_t(4 * N))
+    yield address
+    cuda.function("cuMemFree_v2")(address)
+
+
+def values(cuda, address):
+    """What the device has there."""
+    host = (c_float * N)()
+    cuda.function("cuMemcpyDtoH_v2")(host, address, c_size_t(4 * N))
+    return list(host)
+
+
+def launch(cuda, kernel, *arguments, extra=None, stream=None):
+    grid = (4, 1, 1, 256, 1, 1, 0)
+    cuda.function("cuLaunchKernel")(kernel, *map(c_uint, grid), stream, pointers(*arguments) if arguments else None, extra)
+
+
+def test_a_kernel_runs_on_memory_of_the_device(cuda, kernel, data):
+    launch(cuda, kernel("scale"), data, c_uint(N), c_float(3))
+    assert values(cuda, data) == [3.0 * n for n in range(N)]
+
+
+def test_arguments_may_lie_in_one_buffer(cuda, kernel, data):
+    class Arguments(ctypes.Structure):
+        _fields_ = (("data", c_uint64), ("n", c_uint), ("factor", c_float))
+
+    arguments = Arguments(data.value, N, 2.0)
+    size = c_size_t(ctypes.sizeof(arguments))
+    extra = (c_void_p * 5)(1, ctypes.addressof(arguments), 2, ctypes.addressof(size), 0)
+    launch(cuda, kernel("scale"), extra=extra)
+    assert values(cuda, data) == [2.0 * n for n in range(N)]
+
+
+def test_variables_of_a_module_are_memory(cuda, module):
+    address, size, value = c_uint64(), c_size_t(), c_uint()
+    cuda.function("cuModuleGetGlobal_v2")(byref(address), byref(size), module, b"counter")
+    cuda.function("cuMemcpyDtoH_v2")(byref(value), address, c_size_t(4))
+    assert (size.value, value.value) == (4, 5)
+
+
+def test_a_failed_kernel_is_the_result_of_every_later_call(cuda, kernel, caplog):
+    launch(cuda, kernel("wild"))
+    with pytest.raises(CallError, match=str(ILLEGAL_ADDRESS)):
+        cuda.function("cuCtxSynchronize")()
+    with pytest.raises(CallError, match=str(ILLEGAL_ADDRESS)):
+        cuda.function("cuMemAlloc_v2")(byref(c_uint64()), 4)
+    assert "null-pointer" in caplog.text
+    assert "in kernel wild" in caplog.text
+    cuda.function("cuDevicePrimaryCtxReset_v2")(0)
+    cuda.function("cuCtxSynchronize")()
+
+
+def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
+    wrong = [
+        (INVALID_VALUE, "cuInit", c_uint(1)),
+        (INVALID_VALUE, "cuMemAlloc_v2", byref(c_uint64()), c_size_t(0)),
+        (INVALID_VALUE, "cuMemAlloc_v2", None, c_size_t(4)),
+        (INVALID_VALUE, "cuMemFree_v2", c_uint64(data.value + 4)),
+        (INVALID_VALUE, "cuMemcpyHtoD_v2", data, (c_float * (N + 1))(), c_size_t(4 * N + 4)),
+        (NOT_FOUND, "cuModuleGetFunction", byref(c_void_p()), module, b"absent"),
+        (NOT_FOUND, "cuModuleGetGlobal_v2", None, None, module, b"absent"),
+        (INVALID_HANDLE, "cuStreamSynchronize", c_void_p(12345)),
+        (INVALID_HANDLE, "cuModuleUnload", c_void_p(12345)),
+        (101, "cuDeviceGet", byref(c_int()), 99),
+        (INVALID_PTX, "cuModuleLoadData", byref(c_void_p()), KERNELS.replace("mul.f32", "mul.f31").encode()),
+        (NO_BINARY, "cuModuleLoadData", byref(c_void_p()), KERNELS.replace("sm_80", "sm_100").replace("7.8", "8.8").encode()),
+        (NO_BINARY, "cuModuleLoadData", byref(c_void_p()), b"\x7fELF" + bytes(60)),
+        (NOT_SUPPORTED, "cuMulticastCreate", byref(c_void_p()), None),
+    ]
+    for expected, name, *arguments in wrong:
+        assert getattr(cuda.library, name)(*arguments) == expected, name
+
+
+def test_the_log_of_the_client_has_the_diagnostics(cuda):
+    text = ctypes.create_string_buffer(4096)
+    numbers = (c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER and its size
+    given = (c_void_p * 2)(ctypes.addressof(text), 4096)
+    wrong = KERNELS.replace("mul.f32", "mul.f31").encode()
+    assert cuda.library.cuModuleLoadDataEx(byref(c_void_p()), wrong, 2, numbers, given) == INVALID_PTX
+    assert b"'.f31' does not fit here in 'mul'" in text.value
+
+
+def test_modules_are_linked(cuda):
+    head = ".version 7.8\n.target sm_80\n.address_size 64\n"
+    user = head + (
+        ".extern .func (.param .b32 r) twice(.param .b32 a);\n.visible .entry k(.param .u64 out) {\n"
+        ".reg .b32 %r; .reg .b64 %rd; ld.param.u64 %rd, [out];\n"
+        "{ .param .b32 a; .param .b32 r; st.param.b32 [a], 21; call (r), twice, (a); ld.param.b32 %r, [r]; }\n"
+        "st.global.u32 [%rd], %r; ret; }\n"
+    )
+    maker = head + (
+        ".visible .func (.param .b32 r) twice(.param .b32 a) { .reg .b32 %r; ld.param.b32 %r, [a];\n"
+        "add.u32 %r, %r, %r; st.param.b32 [r], %r; ret; }\n"
+    )
+    linker, image, module, function, address = c_void_p(), c_void_p(), c_void_p(), c_void_p(), c_uint64()
+    cuda.function("cuLinkCreate_v2")(0, None, None, byref(linker))
+    for text in (user, maker):
+        cuda.function("cuLinkAddData_v2")(linker, 1, text.encode(), c_size_t(len(text)), b"a part", 0, None, None)
+    cuda.function("cuLinkComplete")(linker, byref(image), byref(c_size_t()))
+    cuda.function("cuModuleLoadData")(byref(module), image)
+    cuda.function("cuLinkDestroy")(linker)
+    cuda.function("cuModuleGetFunction")(byref(function), module, b"k")
+    cuda.function("cuMemAllocManaged")(byref(address), c_size_t(4), 1)
+    launch(cuda, function, address)
+    assert c_uint.from_address(address.value).value == 42
+
+
+def test_a_captured_stream_becomes_a_graph_that_runs_as_often_as_it_is_launched(cuda, kernel, data):
+    stream, graph, executable, count = c_void_p(), c_void_p(), c_void_p(), c_size_t()
+    cuda.function("cuStreamCreate")(byref(stream), 1)
+    cuda.function("cuStreamBeginCapture_v2")(stream, 0)
+    for factor in (2, 5):
+        launch(cuda, kernel("scale"), data, c_uint(N), c_float(factor), stream=stream)
+    assert cuda.library.cuStreamSynchronize(stream) == 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+    cuda.function("cuStreamEndCapture")(stream, byref(graph))
+    assert values(cuda, data)[1] == 1
+    cuda.function("cuGraphGetNodes")(graph, None, byref(count))
+    assert count.value == 2
+    cuda.function("cuGraphInstantiateWithFlags")(byref(executable), graph, c_uint64(0))
+    for expected in (10, 100):
+        cuda.function("cuGraphLaunch")(executable, stream)
+        assert values(cuda, data)[1] == expected
+
+
+def test_events_have_times(cuda):
+    start, end, elapsed = c_void_p(), c_void_p(), c_float()
+    for event in (start, end):
+        cuda.function("cuEventCreate")(byref(event), 0)
+        cuda.function("cuEventRecord")(event, None)
+    cuda.function("cuEventElapsedTime")(byref(elapsed), start, end)
+    assert 0 <= elapsed.value < 60_000
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "symbol"),
+    [
+        ("cuCtxCreate", 2000, "cuCtxCreate"),
+        ("cuCtxCreate", 3020, "cuCtxCreate_v2"),
+        ("cuCtxCreate", 11040, "cuCtxCreate_v3"),
+        ("cuCtxCreate", 13000, "cuCtxCreate_v4"),
+        ("cuCtxSynchronize", 12090, "cuCtxSynchronize"),
+        ("cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"),
+        ("cuMemAlloc", 12000, "cuMemAlloc_v2"),
+        ("cuEventElapsedTime", 12080, "cuEventElapsedTime_v2"),
+    ],
+)
+def test_an_address_is_that_of_the_version_asked_for(cuda, name, version, symbol):
+    found, status = c_void_p(), c_int(-1)
+    cuda.function("cuGetProcAddress_v2")(name.encode(), byref(found), version, c_uint64(0), byref(status))
+    assert found.value == ctypes.cast(getattr(cuda.library, symbol), c_void_p).value
+    assert status.value == 0
+
+
+def test_what_is_no_function_has_no_address(cuda):
+    found, status = c_void_p(1), c_int(-1)
+    cuda.function("cuGetProcAddress_v2")(b"cuNonsense", byref(found), 13000, c_uint64(0), byref(status))
+    assert (found.value, status.value) == (None, 1)  # CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+    cuda.function("cuGetProcAddress_v2")(b"cuCtxSynchronize", byref(found), 1000, c_uint64(0), byref(status))
+    assert (found.value, status.value) == (None, 2)  # CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+
+
+PROGRAM = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+major, minor = ctypes.c_int(), ctypes.c_int()
+print(cuda.cuInit(0), cuda.cuDeviceComputeCapability(ctypes.byref(major), ctypes.byref(minor), 0), major.value, minor.value)
+count = ctypes.c_int()
+cuda.cuDeviceGetCount(ctypes.byref(count))
+print(count.value)
+raise SystemExit(7)
+"""
+
+
+def test_a_program_runs_with_the_devices_that_are_asked_for_and_its_exit_status_is_ours():
+    command = [sys.executable, "-m", "ptxvm", "exec", "--device", "sm_75", "--devices", "3", "--"]
+    done = subprocess.run([*command, sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "0 0 7 5\n3\n"), done.stderr
