@@ -743,21 +743,24 @@ WAIT:
 """
 
 
+def in_ctas(body: ptxvm.Kernel, grid: int, block: int, size: int) -> list[int]:
+    """The words that the CTAs of compiled code leave."""
+    out = np.zeros(size, np.uint32)
+    body.launch(grid=grid, block=block, args=[out], engine="jit")
+    return out.tolist()
+
+
 @pytest.mark.parametrize("block", [32, 96])
 def test_ctas_that_need_not_wait_run_one_after_the_other(block: int) -> None:
     body = kernel(CHAIN + await_flag("eq.u32 %p1, %r0", -1) + PASSED)
-    out = np.zeros(60, np.uint32)
-    body.launch(grid=50, block=block, args=[out], engine="jit")
-    assert out.tolist() == [0, 1] + [1] * 50 + [0] * 8
+    assert in_ctas(body, 50, block, 60) == [0, 1] + [1] * 50 + [0] * 8
 
 
 @pytest.mark.parametrize("block", [32, 96])
 def test_each_cta_waits_for_the_next_one(block: int) -> None:
     last = "sub.u32 %r5, %r1, %r0; sub.u32 %r5, %r5, 1;"
     body = kernel(CHAIN + last + await_flag("eq.u32 %p1, %r5", 1) + PASSED)
-    out = np.zeros(60, np.uint32)
-    body.launch(grid=50, block=block, args=[out], engine="jit")
-    assert out.tolist() == [0, 50] + [1] * 50 + [0] * 8
+    assert in_ctas(body, 50, block, 60) == [0, 50] + [1] * 50 + [0] * 8
 
 
 def test_ctas_that_ask_between_barriers_wait_for_the_last_one() -> None:
@@ -775,9 +778,7 @@ AGAIN:
     @%p1 bra AGAIN;
     @%p0 red.global.add.u32 [%base+4], 1;
 """)
-    out = np.zeros(2, np.uint32)
-    body.launch(grid=40, block=64, args=[out], engine="jit")
-    assert out.tolist() == [40, 40]
+    assert in_ctas(body, 40, 64, 2) == [40, 40]
 
 
 def test_one_thread_of_each_cta_polls_and_tells_the_others_through_shared_memory() -> None:
@@ -798,6 +799,4 @@ AGAIN:
     @%p0 red.global.add.u32 [%base+4], 1;
 """, shared=".shared .u32 word;")  # fmt: skip
     assert spins(body.module.image, body.function)
-    out = np.zeros(2, np.uint32)
-    body.launch(grid=40, block=64, args=[out], engine="jit")
-    assert out.tolist() == [40, 40]
+    assert in_ctas(body, 40, 64, 2) == [40, 40]

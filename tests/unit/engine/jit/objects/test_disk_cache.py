@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import stat
-import threading
 from pathlib import Path
 
 import pytest
+from python_threads import at_once
 
 from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.disk_cache import DiskCache
@@ -181,11 +181,7 @@ def test_many_threads_may_write_and_read_one_entry(tmp_path: Path) -> None:
             kept.put(f"own{n}", contents[n])
             seen.append(kept.get("a"))
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(4))
     assert {each for each in seen if each is not None} <= set(contents)
     assert {path.suffix for path in tmp_path.iterdir()} == {disk_cache.SUFFIX}  # nothing half written is left
 

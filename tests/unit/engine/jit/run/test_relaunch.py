@@ -7,12 +7,12 @@ the first launch said.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from python_threads import at_once
 
 import ptxvm
 from ptxvm.engine.jit.run import relaunch
@@ -225,11 +225,7 @@ def test_python_threads_launch_at_once(repeated: Callable[[], int]) -> None:
             kernel.launch(1, 32, [out, shared, 32, float(number + turn)])
             wrong.extend(out[out != number + turn])
 
-    threads = [threading.Thread(target=work, args=(1000 * n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(0, 4000, 1000))
     assert not wrong
     assert repeated()
 
