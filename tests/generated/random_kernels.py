@@ -37,6 +37,7 @@ SHAPES: list[Shape] = [
 ]
 GRIDS: list[Shape] = [(1,), (2,), (3,), (2, 1, 2), (1, 3), (1, 2, 3)]
 LARGE = 512  # threads of a CTA from which on one is enough
+SHORT = 80  # lines of a body that may stand four times: to compile a thousand takes half a minute
 
 
 @dataclass(repr=False)
@@ -92,14 +93,16 @@ def without(lines: Block, word: str) -> Block:
 def kernels(draw: Any) -> RandomKernel:
     """A random kernel, and how it is launched."""
     shape, calls = draw(st.sampled_from(SHAPES)), draw(st.booleans())
-    locks = draw(st.sampled_from([False, False, False, True]))
+    locks = prod(shape) < LARGE and draw(st.sampled_from([False, False, False, True]))
     whole = block(2, ALL, calls, shape)
     pieces: list[Block] = []
     for _ in range(draw(st.integers(1, 5))):
         pieces.append(draw(whole))
         barrier = st.one_of(filled(BARRIERS, NOBODY), exchange(shape), st.just(ARRIVAL) if calls else exchange(shape))
         pieces.append([draw(barrier)] if draw(st.booleans()) else [])
-    body = [each for piece in pieces for each in piece] * draw(st.sampled_from([1, 1, 1, 1, 4]))
+    body = [each for piece in pieces for each in piece]
+    if prod(shape) < LARGE and len(written(body).splitlines()) <= SHORT:
+        body *= draw(st.sampled_from([1, 1, 1, 1, 4]))
     if locks:
         body.append(Statement(LOCK.format(draw(R))))
     if "bra " in written(body):  # it is open who is together with whom after lanes have parted

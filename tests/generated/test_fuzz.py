@@ -19,7 +19,9 @@ CONFORMANCE = Path(__file__).parents[1] / "conformance"
 NUMBER = re.compile(r"(?<![\w%.$])(?:0x[0-9a-fA-F]+|\d+)(?![\w.])")
 REGISTER = re.compile(r"%[a-z]+\d*")
 STRANGE = ["0", "1", "31", "32", "33", "0x7fffffff", "0x80000000", "0xffffffff", "4096", "65536", "5"]
-# What runs a file of mutants: one after the other, each named before it runs.
+DEFINED = re.compile(r"(?:\.visible\s+)?\.(?:entry\s+([\w$]+)|func)")
+# What runs a file of mutants: one after the other, each named before it runs; of kernels those that changed, of which the
+# file beside it has the names, and all where a function changed.
 RUNNER = """
 import sys, numpy as np, ptxvm
 from pathlib import Path
@@ -29,7 +31,8 @@ for path in sorted(Path(sys.argv[1]).glob("*.ptx")):
         module = ptxvm.load(path)
     except (ptxvm.InvalidPTX, ptxvm.Unsupported):
         continue
-    for kernel in module.kernels.values():
+    names = path.with_suffix(".names").read_text().split()
+    for kernel in [module.kernel(name) for name in names or module.kernels]:
         parameters = kernel.function.signature.parameters
         arguments = [np.zeros(64, np.uint32) if p.type.bits == 64 else 3 for p in parameters]
         try:
@@ -40,12 +43,13 @@ print("all", flush=True)
 """
 
 
-def mutated(text: str, rng: np.random.Generator) -> str:
-    """A few small changes: numbers, registers, opcodes, guards, lines."""
+def mutated(text: str, rng: np.random.Generator) -> tuple[str, list[str]]:
+    """A few small changes of numbers, registers, opcodes, guards and lines; and the kernels that have them, if all do."""
     lines = text.splitlines()
     code = [n for n, line in enumerate(lines) if line.strip().endswith(";") and not line.strip().startswith((".", "//"))]
     if not code:
-        return text
+        return text, []
+    changed: list[str] = []
     names = sorted(set(REGISTER.findall(text))) or ["%none"]
     for _ in range(rng.integers(1, 5)):
         at = int(rng.choice(code))
@@ -68,7 +72,8 @@ def mutated(text: str, rng: np.random.Generator) -> str:
                 mine = line.split()
                 line = " ".join([other[0], *mine[1:]]) if mine and other and "@" not in (mine[0] + other[0]) else line
         lines[at] = line
-    return "\n".join(lines)
+        changed.append(next((found[1] for before in lines[at::-1] if (found := DEFINED.match(before))), ""))
+    return "\n".join(lines), sorted(set(changed)) if all(changed) else []
 
 
 def kernels() -> list[str]:
@@ -83,10 +88,11 @@ def test_a_mutant_never_ends_the_process(batch: int, tmp_path: Path, rng: np.ran
     texts = kernels()
     written = 0
     while written < BATCH:
-        text = mutated(texts[rng.integers(len(texts))], rng)
+        text, names = mutated(texts[rng.integers(len(texts))], rng)
         if any(d.severity == "error" for d in ptxvm.check(text)):
             continue
         (tmp_path / f"{written:03}.ptx").write_text(text)
+        (tmp_path / f"{written:03}.names").write_text(" ".join(names))
         written += 1
     done = subprocess.run([sys.executable, "-c", RUNNER, str(tmp_path)], capture_output=True, text=True, check=False)
     last = done.stdout.split()[-1] if done.stdout.split() else ""

@@ -76,7 +76,7 @@ assert (narrow[~number] == 0x7FFF).all()
     ],
 )
 def test_the_bits_are_the_same_without(without: str, chosen: list[str]) -> None:
-    environment = os.environ | {"PTXVM_CPU_WITHOUT": without, "PTXVM_RANDOM_KERNELS": "2"}
+    environment = os.environ | {"PTXVM_CPU_WITHOUT": without, "PTXVM_RANDOM_KERNELS": "3"}
     path, *more = chosen
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", str(TESTS / path), *more]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=TESTS.parent)

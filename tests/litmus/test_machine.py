@@ -22,6 +22,16 @@ MANY = 400
 """Of each test, in the long version."""
 
 
+ENDLESS = 3000
+"""Instructions after which a run does not end any more: no test has a hundred."""
+
+
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user waits longer for threads that spin."""
+    monkeypatch.setattr("ptxvm.litmus.STEPS", ENDLESS)
+
+
 RUN = [each for each in [*own(), *collected()] if each.model == "9.1" and can_run(each)]
 SHORT = [each for each in RUN if "CADP" not in each.path]
 

@@ -65,8 +65,9 @@ def value(bits: int, format: Format) -> Fraction:
     size = bits & format.sign - 1
     exponent, fraction = size >> format.fraction, size & (1 << format.fraction) - 1
     whole = fraction | (1 << format.fraction if exponent else 0)
-    number = whole * Fraction(2) ** (max(exponent, 1) - 1 + format.quantum)
-    return -number if negative(bits, format) else number
+    power = max(exponent, 1) - 1 + format.quantum
+    whole = -whole if negative(bits, format) else whole
+    return Fraction(whole << power) if power >= 0 else Fraction(whole, 1 << -power)
 
 
 def round_fraction(x: Fraction, format: Format, mode: str, *, minus: bool | None = None) -> int:
@@ -80,14 +81,15 @@ def bits_of(size: Fraction, format: Format, mode: str, below: bool) -> int:
     exponent = format.quantum
     if size:
         exponent = max(exponent, floor_log2(size) - format.fraction)
-    whole, rest = divmod(size / Fraction(2) ** exponent, 1)
+    unit = size.denominator << max(exponent, 0)
+    whole, rest = divmod(size.numerator << max(-exponent, 0), unit)
     up = {
-        "rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1),
+        "rn": 2 * rest > unit or (2 * rest == unit and whole % 2 == 1),
         "rz": False,
         "rm": below and rest > 0,
         "rp": not below and rest > 0,
     }[mode]
-    bits = ((exponent - format.quantum) << format.fraction) + int(whole) + up
+    bits = ((exponent - format.quantum) << format.fraction) + whole + up
     if bits < format.infinity:
         return bits
     away = mode in ("rn", "rm" if below else "rp")
@@ -97,7 +99,7 @@ def bits_of(size: Fraction, format: Format, mode: str, below: bool) -> int:
 def floor_log2(x: Fraction) -> int:
     """The exponent of a positive number."""
     guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if x >= Fraction(2) ** guess else guess - 1
+    return guess if x.numerator << max(-guess, 0) >= x.denominator << max(guess, 0) else guess - 1
 
 
 # ── operations ──────────────────────────────────────────────────────────────────────────
@@ -186,15 +188,14 @@ INTEGRAL = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
 
 def round_integral(x: Fraction, mode: str) -> int:
     """A rational number to an integer: `rni rzi rmi rpi`."""
-    down = x.numerator // x.denominator
-    rest = x - down
+    down, rest = divmod(x.numerator, x.denominator)
     if mode == "rmi" or not rest:
         return down
     if mode == "rpi":
         return down + 1
     if mode == "rzi":
         return down if x > 0 else down + 1
-    return down + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and down % 2 == 1))
+    return down + (2 * rest > x.denominator or (2 * rest == x.denominator and down % 2 == 1))
 
 
 def to_integer(a: int, source: Format, mode: str, least: int, greatest: int) -> int | str:

@@ -6,7 +6,7 @@ unbounded integers; what the destination cannot hold is cut off, as the manual s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 import ptxvm
 
 LANES = 256
+AT_ONCE = 16  # cases in a kernel
 HEADER = ".version 9.4\n.target sm_107a\n.address_size 64\n"
 
 
@@ -51,17 +52,28 @@ def read(pattern: int, type: str) -> int:
     return pattern
 
 
-def kernel(case: Case) -> str:
-    """One thread for each element: load the operands, run the instruction, store the results."""
-    kinds = dict(zip("abcf", case.operands.split(), strict=False)) | dict(zip("de", case.results.split(), strict=False))
-    loads, stores, where = [], [], {}
-    registers = [".reg .b64 %p<8>, %t<8>;", ".reg .b32 %i;", ".reg .b16 %h<8>;", ".reg .pred %q<8>;"]
+def kernel(cases: Sequence[Case]) -> str:
+    """One thread for each element, and for each case in turn: load the operands, run the instruction, store the results."""
+    bodies = "\n".join(block(n, case) for n, case in enumerate(cases))
+    parameters = ", ".join(f".param .u64 {name}{n}" for n, case in enumerate(cases) for name in kinds_of(case))
+    return f"{HEADER}.visible .entry k({parameters})\n{{\n.reg .b32 %i;\nmov.u32 %i, %tid.x;\n{bodies}\nret;\n}}\n"
+
+
+def kinds_of(case: Case) -> dict[str, str]:
+    """The types of the operands and results, by their letters."""
+    return dict(zip("abcf", case.operands.split(), strict=False)) | dict(zip("de", case.results.split(), strict=False))
+
+
+def block(number: int, case: Case) -> str:
+    """The lines of a case, with registers of its own."""
+    kinds, loads, stores, where = kinds_of(case), [], [], {}
+    registers = [".reg .b64 %p<8>, %t<8>;", ".reg .b16 %h<8>;", ".reg .pred %q<8>;"]
     for n, (name, type) in enumerate(kinds.items()):
         size = bits(type) // 8
         where[name] = f"%q{n}" if type == "pred" else f"%{name}"
         if type != "pred":
             registers.append(f".reg .b{8 * size} %{name};")
-        loads.append(f"ld.param.u64 %p{n}, [{name}]; mad.wide.u32 %p{n}, %i, {size}, %p{n};")
+        loads.append(f"ld.param.u64 %p{n}, [{name}{number}]; mad.wide.u32 %p{n}, %i, {size}, %p{n};")
         if name in "abcf":
             if type == "pred":
                 loads.append(f"ld.global.u8 %h{n}, [%p{n}]; setp.ne.u16 %q{n}, %h{n}, 0;")
@@ -71,9 +83,7 @@ def kernel(case: Case) -> str:
             stores.append(f"selp.u16 %h{n}, 1, 0, %q{n}; st.global.u8 [%p{n}], %h{n};")
         else:
             stores.append(f"st.global.b{8 * size} [%p{n}], %{name};")
-    lines = [*registers, "mov.u32 %i, %tid.x;", *loads, case.body.format(**where), *stores, "ret;"]
-    parameters = ", ".join(f".param .u64 {name}" for name in kinds)
-    return f"{HEADER}.visible .entry k({parameters})\n{{\n" + "\n".join(lines) + "\n}\n"
+    return "\n".join(["{", *registers, *loads, case.body.format(**where), *stores, "}"])
 
 
 EXPONENT = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
@@ -137,12 +147,14 @@ def inputs(type: str, rng: np.random.Generator) -> list[int]:
     return made
 
 
-def run(case: Case, columns: list[list[int]]) -> list[np.ndarray]:
-    """What the machine makes of the inputs."""
-    held = [np.array(column, f"u{bits(type) // 8}") for type, column in zip(case.operands.split(), columns, strict=True)]
-    outs = [np.zeros(LANES, f"u{bits(type) // 8}") for type in case.results.split()]
-    module = ptxvm.load(kernel(case))
-    module.kernel().launch(grid=1, block=LANES, args=[*held, *outs])
+def run(cases: Sequence[Case], columns: Sequence[list[list[int]]]) -> list[list[np.ndarray]]:
+    """What the machine makes of the inputs of each case."""
+    outs = [[np.zeros(LANES, f"u{bits(type) // 8}") for type in case.results.split()] for case in cases]
+    args: list[np.ndarray] = []
+    for case, given, out in zip(cases, columns, outs, strict=True):
+        args += [np.array(column, f"u{bits(type) // 8}") for type, column in zip(case.operands.split(), given, strict=True)]
+        args += out
+    ptxvm.load(kernel(cases)).kernel().launch(grid=1, block=LANES, args=args)
     return outs
 
 
@@ -170,10 +182,35 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 def differences(case: Case, rng: np.random.Generator) -> str:
     """The first lane where the machine and the definition differ, or nothing."""
+    columns = drawn(case, rng)
+    (got,) = run([case], [columns])
+    return difference(case, columns, got)
+
+
+def differences_of(cases: Sequence[Case], rng: np.random.Generator) -> list[str]:
+    """The first lane of each case where the two differ, of those that have one; many cases are compiled as one kernel."""
+    found = []
+    for some in batched(cases):
+        columns = [drawn(case, rng) for case in some]
+        found += [difference(*each) for each in zip(some, columns, run(some, columns), strict=True)]
+    return [said for said in found if said]
+
+
+def batched(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:
+    """Cases for one kernel."""
+    yield from (cases[first : first + AT_ONCE] for first in range(0, len(cases), AT_ONCE))
+
+
+def drawn(case: Case, rng: np.random.Generator) -> list[list[int]]:
+    """A column of inputs for each operand."""
     columns = [inputs(type, rng) for type in case.operands.split()]
     if len(columns) > 1 and case.operands.split()[0] == case.operands.split()[1]:
         columns[1][: LANES // 16] = columns[0][: LANES // 16]  # equal operands happen, and matter
-    got = run(case, columns)
+    return columns
+
+
+def difference(case: Case, columns: list[list[int]], got: list[np.ndarray]) -> str:
+    """The first lane where results and the definition differ, or nothing."""
     kinds, results = case.operands.split(), case.results.split()
     for lane in range(LANES):
         wanted = case.reference(*[read(column[lane], type) for column, type in zip(columns, kinds, strict=True)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
-import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,9 +12,6 @@ from typing import Any
 import pytest
 
 import ptxvm
-
-WHOLE = bool(os.environ.get("PTXVM_LONG"))
-"""Is every row asked, or a sample?"""
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from one_instruction import COMPARE, Case, clamp, differences, part
+from one_instruction import COMPARE, Case, clamp, differences_of, part
 
 WORDS = ("u32", "s32")
 PARTS = ("", "b0", "b1", "b2", "b3", "h0", "h1")
@@ -179,5 +179,5 @@ DRAWN = {"video": video_cases, "vmad": vmad_cases, "simd": simd_cases}
 @pytest.mark.parametrize("family", DRAWN)
 def test_video_definition(family: str, rng: np.random.Generator) -> None:
     """The same for video instructions, with selectors drawn by chance."""
-    wrong = [said for case in DRAWN[family](rng) if (said := differences(case, rng))]
+    wrong = differences_of(list(DRAWN[family](rng)), rng)
     assert not wrong, "\n".join(wrong[:10])

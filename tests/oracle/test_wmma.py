@@ -16,6 +16,7 @@ import ptxvm
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "corpus.tar.xz"
 SQUARE, WIDE, TALL = "m16n16k16", "m8n32k16", "m32n8k16"
+ORDERS = ("row", "col")
 
 # Types of D, A, B, C; shapes; target; whether A and B may lie in any order.
 CASES = [
@@ -53,33 +54,56 @@ def vector(matrix, size):
     return "{" + ", ".join(f"%{matrix}{n}" for n in range(size)) + "}"
 
 
+def chosen(code, choices, *operands):
+    """PTX that runs one of some lines: the operands tell which, each by being 0 or 1."""
+    names = [f"at_{code}_{n}" for n in range(len(choices))]
+    lines = [f"mov.u32 %at, {operands[0]};", *(f"mad.lo.u32 %at, %at, 2, {operand};" for operand in operands[1:])]
+    lines += [f"list_{code}: .branchtargets {', '.join(names)};", f"brx.idx %at, list_{code};"]
+    for name, line in zip(names, choices, strict=True):
+        lines.append(f"{name}: {line} bra end_{code};")
+    return "\n".join([*lines, f"end_{code}:"])
+
+
 @cache
-def kernel(types, shape, target, orders, space, operation=""):
-    """Load A, B and C, multiply, store D, each with its stride; `space` is global, shared or empty."""
+def kernel(types, shape, target, any_order, space, operation=""):
+    """Load A, B and C, multiply, store D, each with its order and stride; `space` is global, shared or empty.
+
+    What multiplies takes long to compile, so one kernel has all orders, and parameters that choose: 0 for rows, 1 for columns.
+    """
     kinds = dict(zip("dabc", types.split("."), strict=True))
-    order = dict(zip("abcd", orders, strict=True))
     size = {m: count(m, kinds[m], shape) for m in "dabc"}
     dotted = f".{space}" if space else ""
     named = kinds["d"] + "." + kinds["c"] if kinds["a"] == "f16" else types
-    loads = "\n".join(
-        f"wmma.load.{m}.sync.aligned.{order[m]}.{shape}{dotted}.{kinds[m]} {vector(m, size[m])}, [%p{m}], %s{m};" for m in "abc"
-    )
+    orders = dict.fromkeys("abcd", ORDERS) if any_order else {"a": ("row",), "b": ("col",), "c": ORDERS, "d": ORDERS}
+    moves = {}
+    for m in "abcd":
+        where = f"[%pd], {vector('d', size['d'])}, %sd;" if m == "d" else f"{vector(m, size[m])}, [%p{m}], %s{m};"
+        verb = "store" if m == "d" else "load"
+        lines = [f"wmma.{verb}.{m}.sync.aligned.{order}.{shape}{dotted}.{kinds[m]} {where}" for order in orders[m]]
+        moves[m] = chosen(m, lines, f"%o{m}") if len(lines) > 1 else lines[0]
+    operands = ", ".join(vector(m, size[m]) for m in "dabc")
+    products = [
+        f"wmma.mma{operation}.sync.aligned.{a}.{b}.{shape}.{named} {operands};"
+        for a, b in itertools.product(orders["a"], orders["b"])
+    ]
+    product = chosen("mma", products, "%oa", "%ob") if any_order else products[0]
     bits = {m: 64 if kinds[m] == "f64" else 32 for m in size}
-    registers = " ".join(f".reg .b{bits[m]} %{m}<{size[m]}>; .reg .b64 %p{m}; .reg .u32 %s{m};" for m in size)
-    parameters = ", ".join(f".param .u64 p{m}, .param .u32 s{m}" for m in size)
-    arguments = "\n".join(f"ld.param.u64 %p{m}, [p{m}]; ld.param.u32 %s{m}, [s{m}];" for m in size)
+    registers = " ".join(f".reg .b{bits[m]} %{m}<{size[m]}>; .reg .b64 %p{m}; .reg .u32 %s{m}, %o{m};" for m in size)
+    parameters = ", ".join(f".param .u64 p{m}, .param .u32 s{m}, .param .u32 o{m}" for m in size)
+    arguments = "\n".join(f"ld.param.u64 %p{m}, [p{m}]; ld.param.u32 %s{m}, [s{m}]; ld.param.u32 %o{m}, [o{m}];" for m in size)
     return ptxvm.load(f"""
         .version 7.1
         .target {target}
         .address_size 64
         .visible .entry k({parameters})
         {{
-        {registers}
+        {registers} .reg .u32 %at;
         {arguments}
-        {loads}
-        wmma.mma{operation}.sync.aligned.{order["a"]}.{order["b"]}.{shape}.{named}
-            {", ".join(vector(m, size[m]) for m in "dabc")};
-        wmma.store.d.sync.aligned.{order["d"]}.{shape}{dotted}.{kinds["d"]} [%pd], {vector("d", size["d"])}, %sd;
+        {moves["a"]}
+        {moves["b"]}
+        {moves["c"]}
+        {product}
+        {moves["d"]}
         ret;
         }}""").kernel("k")
 
@@ -101,7 +125,7 @@ def values(rng, type, size):
     return rng.integers(low, high, size)
 
 
-def run(rng, types, shape, target, orders, *, space="global", gap=0, operation=""):
+def run(rng, types, shape, target, orders, *, any_order=False, space="global", gap=0, operation=""):
     """The product that the machine computes, and A, B and C."""
     kinds = dict(zip("dabc", types.split("."), strict=True))
     m, n, k = dimensions(shape)
@@ -110,24 +134,23 @@ def run(rng, types, shape, target, orders, *, space="global", gap=0, operation="
     gaps = {x: 128 if kinds[x] in ("b1", "s4", "u4") and gap else gap for x in "abcd"}
     placed = {x: laid_out(v, kinds[x], order[x], gaps[x]) for x, v in given.items()}
     out, stride = laid_out(np.zeros((m, n), np.int64), kinds["d"], order["d"], gaps["d"])
-    arguments = [out, np.uint32(stride)]
+    arguments = [out, np.uint32(stride), np.uint32(ORDERS.index(order["d"]))]
     for x in "abc":
-        arguments += [placed[x][0], np.uint32(placed[x][1])]
-    kernel(types, shape, target, orders, space, operation).launch(grid=1, block=32, args=arguments)
+        arguments += [placed[x][0], np.uint32(placed[x][1]), np.uint32(ORDERS.index(order[x]))]
+    kernel(types, shape, target, any_order, space, operation).launch(grid=1, block=32, args=arguments)
     got = out[:, : n if order["d"] == "row" else m]
     return (got if order["d"] == "row" else got.T), given
 
 
 def orders_of(any_order):
     """The orders of A, B, C and D."""
-    both = ("row", "col")
-    return list(itertools.product(both if any_order else ("row",), both if any_order else ("col",), both, both))
+    return list(itertools.product(ORDERS if any_order else ("row",), ORDERS if any_order else ("col",), ORDERS, ORDERS))
 
 
 @pytest.mark.parametrize(("types", "shape", "target", "any_order"), [(t, s, a, o) for t, shapes, a, o in CASES for s in shapes])
 def test_small_integers_are_exact_in_every_order(types, shape, target, any_order, rng):
     for n, orders in enumerate(orders_of(any_order)):
-        got, given = run(rng, types, shape, target, orders, gap=16 * (n % 2))
+        got, given = run(rng, types, shape, target, orders, any_order=any_order, gap=16 * (n % 2))
         assert (got.astype(np.int64) == given["a"] @ given["b"] + given["c"]).all(), orders
 
 

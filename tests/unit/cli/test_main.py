@@ -215,9 +215,19 @@ def test_a_full_disk_is_no_bug(tmp_path, which, unbuffered):
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
-        silent = subprocess.run(command, stdout=full, stderr=full, env=environment, check=False)
     name = "ptxvm" if which == "version" else f"ptxvm {words[0]}"
     assert (done.returncode, done.stderr) == (2, f"{name}: cannot write the output: No space left on device\n")
+
+
+@FULL
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("command", ["isa", "--version"])
+def test_a_full_disk_for_the_error_too_is_no_bug(command, unbuffered):
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        silent = subprocess.run(
+            [sys.executable, "-m", "ptxvm", command], stdout=full, stderr=full, env=environment, check=False
+        )
     assert silent.returncode == 2
 
 
