@@ -31,6 +31,16 @@ STEP = """  add.s32 %r1, %r1, %r2; xor.b32 %r2, %r2, %r3; mul.lo.s32 %r3, %r3, %
   add.s32 %r5, %r5, %r4; sub.s32 %r2, %r2, %r5;
 """
 BRANCH = "  and.b32 %r8, %{register}, {mask}; setp.ne.s32 %p, %r8, 0; @%p bra L{n};\n{step}L{n}: add.s32 %r1, %r1, %r5;\n"
+LOOP = "  mov.b32 %r6, %r9;\nL{n}:\n{step}  add.s32 %r6, %r6, -1; setp.ne.s32 %p, %r6, 0; @%p bra L{n};\n"
+EXCHANGE = """  and.b32 %r8, %r1, 252; mov.u32 %r7, s; add.s32 %r8, %r7, %r8; st.shared.b32 [%r8], %r2; bar.sync 0;
+  ld.shared.b32 %r4, [%r8];
+"""
+FUNCTION = """.func (.reg .b32 %o) f{n}(.reg .b32 %a, .reg .b32 %b) {{
+  .reg .b32 %t; mul.lo.s32 %t, %a, %b; xor.b32 %t, %t, %a; add.s32 %t, %t, %b; shl.b32 %o, %t, 1; ret;
+}}
+"""
+CALL = "  call (%r1), f{n}, (%r1, %r2); add.s32 %r2, %r2, %r1; xor.b32 %r3, %r3, %r2;\n"
+DEPTH, CASES, FUNCTIONS = 4, 4, 8
 TAIL = "  st.global.u32 [%rd1], %r2; ret;\n}\n"
 
 
@@ -43,6 +53,69 @@ def branches(instructions: int, register: str) -> str:
     """Code that jumps over every second piece, by a register."""
     pieces = [BRANCH.format(register=register, mask=1 << n % 5, n=n, step=STEP) for n in range(instructions // 10)]
     return HEAD + "".join(pieces) + TAIL
+
+
+def loops(instructions: int) -> str:
+    """Loops one after the other, with the same count in all lanes."""
+    return HEAD + "".join(LOOP.format(n=n, step=STEP) for n in range(instructions // 10)) + TAIL
+
+
+def nests(instructions: int) -> str:
+    """Loops within loops, one nest after the other."""
+    pieces = []
+    for n in range(instructions // 40):
+        pieces += [f"  mov.b32 %q{d}, %r9;\nN{n}_{d}:\n{STEP}" for d in range(DEPTH)]
+        pieces += [f"  add.s32 %q{d}, %q{d}, -1; setp.ne.s32 %p, %q{d}, 0; @%p bra N{n}_{d};\n" for d in reversed(range(DEPTH))]
+    return declaring(f".reg .b32 %q<{DEPTH}>;") + "".join(pieces) + TAIL
+
+
+def nested(instructions: int) -> str:
+    """Branches within branches, by lane."""
+    pieces = []
+    for n in range(instructions // 40):
+        pieces += [
+            f"  and.b32 %r8, %r{1 + d}, {1 << d}; setp.ne.s32 %p, %r8, 0; @%p bra B{n}_{d};\n{STEP}" for d in range(DEPTH)
+        ]
+        pieces += [f"B{n}_{d}: add.s32 %r1, %r1, %r5;\n" for d in reversed(range(DEPTH))]
+    return HEAD + "".join(pieces) + TAIL
+
+
+def switches(instructions: int) -> str:
+    """Jumps through tables, by lane."""
+    pieces = []
+    for n in range(instructions // 30):
+        labels = [f"C{n}_{case}" for case in range(CASES)]
+        pieces.append(f"T{n}: .branchtargets {', '.join(labels)};\n  and.b32 %r8, %r1, {CASES - 1}; brx.idx %r8, T{n};\n")
+        pieces += [f"{label}:\n{STEP}  bra E{n};\n" for label in labels] + [f"E{n}:\n"]
+    return HEAD + "".join(pieces) + TAIL
+
+
+def calls(instructions: int) -> str:
+    """Calls of a few small functions."""
+    head, body = HEAD.split(".visible")
+    functions = "".join(FUNCTION.format(n=n) for n in range(FUNCTIONS))
+    called = "".join(CALL.format(n=n % FUNCTIONS) for n in range(instructions // 3))
+    return f"{head}{functions}.visible{body}{called}{TAIL}"
+
+
+def barriers(instructions: int) -> str:
+    """A barrier every twelve instructions, between a store and a load of shared memory."""
+    return declaring(".shared .b32 s[64];") + (EXCHANGE + STEP) * (instructions // 12) + TAIL
+
+
+def declaring(variable: str) -> str:
+    """The head of the kernel with one more declaration."""
+    return HEAD.replace("{\n", f"{{\n  {variable}\n", 1)
+
+
+FAMILIES = {
+    "loops in a row": loops,
+    "nests of loops": nests,
+    "nested branches, by lane": nested,
+    "switches, by lane": switches,
+    "calls": calls,
+    "barriers": barriers,
+}
 
 
 @dataclass

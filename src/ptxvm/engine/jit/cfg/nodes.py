@@ -128,7 +128,7 @@ class Plan:
         self.module: dict[Register, int] = {}  # registers of the module, which all functions of a thread share (PTX 5.1.1)
         for register in (r for program in image.programs for r in program.scope.registers):
             self.module[register], self.count = self.count, self.count + 1
-        self.copies = 0  # inlined copies of functions whose code stands elsewhere too
+        self.copies = self.copied = 0  # functions whose code stands elsewhere too, and their instructions
         self._standing: set[Function] = set()
         self._segments: dict[Function, dict[int, int]] = {}
         self._fill(self._enter(kernel, None, None, 0))
@@ -154,19 +154,23 @@ class Plan:
         """Can the function be inlined?"""
         if caller.extra is not None or function not in self._standing:
             return caller.extra is None
+        if self.copies >= (MOST_COPIES if self.copied < MOST_COPIED else FEW_COPIES):
+            return False
         above: Frame | None = caller
-        while above is not None and self.copies < MOST_COPIES:
+        while above is not None:
             if above.function is function:
                 return False
             above = above.parent
-        return self.copies < MOST_COPIES
+        return True
 
     def _enter(self, function: Function, parent: Frame | None, call: Bound | None, call_end: int) -> Frame:
         size = self.image.frame_size(function, call)
         start = self.image.module_local.size if parent is None else -(-parent.end // 16) * 16
         end = start + (size if parent is None else max(size, 16))
         frame = Frame(function, len(self.frames), self.count, start, end, parent, call, call_end)
-        self.copies += function in self._standing
+        if function in self._standing:
+            self.copies += 1
+            self.copied += len(function.instructions)
         self._standing.add(function)
         self._add(frame)
         return frame
@@ -379,7 +383,9 @@ class Plan:
 
 
 MOST_FRAMES = 4000  # compile time grows with the square of their number
-MOST_COPIES = 200  # of functions that are inlined more than once
+MOST_COPIES = 1000  # of functions that are inlined more than once, while their instructions are not too many ...
+MOST_COPIED = 10_000
+FEW_COPIES = 200  # ... and if they are: code for a function that stands once is for lanes that stand anywhere
 STACK, SAVED = 0, 1  # registers of a thread: the start of its frame, and the bytes on its spill stack
 BACK = -2  # stands for the node to return to, which the caller of a shared function has spilled
 

@@ -118,3 +118,27 @@ def test_the_host_is_told_apart_by_its_flags(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(cpu, "CPUINFO", info)
         said.append(cpu.identity.__wrapped__())
     assert said[0] == said[2] != said[1]
+
+
+def test_quick_code_hides_from_llvm_how_counts_grow() -> None:
+    """Of loops in a row, strength reduction writes a count as a sum of products of all trip counts."""
+    text = """
+define i64 @f(i64 %n) {
+  %ran.whole = alloca i64, align 8
+  store i64 0, ptr %ran.whole, align 8
+  br label %loop
+loop:
+  %old = load i64, ptr %ran.whole, align 8
+  %new = add i64 %old, 7
+  store i64 %new, ptr %ran.whole, align 8
+  %more = icmp ult i64 %new, %n
+  br i1 %more, label %loop, label %out
+out:
+  %all = load i64, ptr %ran.whole, align 8
+  ret i64 %all
+}
+"""
+    assert "asm" in optimised(text, Tier.QUICK)
+    assert "asm" not in optimised(text, Tier.SKETCH) + optimised(text, Tier.BEST)
+    counted = Loaded(flatten(object_code(text, Tier.QUICK)))
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(counted.address("f"))(50) == 56
