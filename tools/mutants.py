@@ -44,13 +44,15 @@ ORACLE = ROOT / "tests" / "oracle"
 LIMIT = 300  # seconds of one mutant; one that takes longer is dead: it loops
 
 CATALOG = [
-    "integer", "extended", "logic", "compare", "float", "half", "convert", "video", "dot", "atomic", "warp",
+    "integer", "extended", "logic", "compare", "float", "half", "convert", "convert_pack", "video", "dot", "atomic",
+    "warp",
 ]  # fmt: skip
 DERIVED = ["derived.integers", "derived.floats", "derived.rounding", "derived.packed", "derived.formats",
            "derived.approximations"]  # fmt: skip
 # The families of conformance files that are asked about a module, where they are not those of its own name.
 NEAREST = {
-    "dot": ["integer"], "derived.integers": ["integer", "extended", "video", "logic", "convert", "float"],
+    "dot": ["integer"], "convert_pack": ["convert"],
+    "derived.integers": ["integer", "extended", "video", "logic", "convert", "float"],
     "derived.floats": ["float", "half", "compare", "convert"], "derived.rounding": ["float", "half"],
     "derived.packed": ["half", "compare", "convert", "integer", "video"], "derived.formats": ["convert"],
     "derived.approximations": ["float"],
@@ -58,8 +60,8 @@ NEAREST = {
 # The tests of `tests/oracle` that are asked then: `integer` for test_integer_exact.py.
 ORACLES = {
     "integer": ["integer"], "extended": ["integer"], "logic": ["logic"], "compare": ["compare", "logic"], "float": ["float"],
-    "half": ["float"], "convert": ["convert"], "video": ["video"], "dot": ["integer"],
-    "derived.integers": ["integer", "logic", "video"], "derived.floats": ["float", "compare", "convert"],
+    "half": ["float"], "convert": ["convert"], "convert_pack": ["convert"], "video": ["video"],
+    "dot": ["integer"], "derived.integers": ["integer", "logic", "video"], "derived.floats": ["float", "compare", "convert"],
     "derived.rounding": ["float"], "derived.packed": ["compare", "convert", "float"], "derived.formats": ["convert"],
     "derived.approximations": ["float"],
 }  # fmt: skip

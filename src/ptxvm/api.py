@@ -263,9 +263,7 @@ class Kernel:
         shared, schedules = options.count("shared", shared), options.count("schedules", schedules)
         steps, seed = options.count_or_none("steps", steps), options.count_or_none("seed", seed)
         timeout = options.seconds_or_none("timeout", timeout)
-        if stream is not None:
-            options.instance("stream", stream, Stream, "a ptxvm.Stream")
-        asked, allow = wanted(engine, check, cluster, threads, numerics), allowed(allow)
+        asked, allow = wanted(engine, check, cluster, threads, numerics, stream), allowed(allow)
         if engine == "auto" and not self.module.jit.takes(self.function):
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
@@ -274,16 +272,25 @@ class Kernel:
             DEVICE.waited()
             return done
         settings.check()
-        from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
-        from ptxvm.machine.launch import LaunchShape  # noqa: PLC0415
-
-        with DEVICE.launched(self.name, stream, args) as turn:
-            watch = watching(self.module, engine, asked, schedules, seed, turn, allow)
-            interprets = engine == "interp" or watch is not None
-            done = launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
+        with DEVICE.launched(self.name, stream, args) as launched:
+            watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
+            done = self._run(engine, asking, args, watch)
         if unwatched:
-            self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block))
+            self._prepare(asking, done)
         return done
+
+    def _run(self, engine: str, asking: LaunchOptions, args: Sequence[Any], watch: Watch | None) -> LaunchResult:
+        """Run the kernel: a watched one is interpreted."""
+        from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
+
+        interprets = engine == "interp" or watch is not None
+        return launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
+
+    def _prepare(self, asking: LaunchOptions, done: LaunchResult) -> None:
+        """Prepare the JIT for the same launch again."""
+        from ptxvm.machine.launch import LaunchShape  # noqa: PLC0415 - NumPy comes with the first launch
+
+        self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block))
 
     def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
         """What the JIT makes of the kernel for CTAs of a shape: `shapes`, `llvm` or `asm`.
@@ -302,13 +309,20 @@ class Kernel:
 
 
 def wanted(
-    engine: str, check: object, cluster: Extent | None, threads: int | None = None, numerics: str = "exact"
+    engine: str,
+    check: object,
+    cluster: Extent | None,
+    threads: int | None = None,
+    numerics: str = "exact",
+    stream: Stream | None = None,
 ) -> frozenset[str] | None:
     """Refuse what a launch cannot do, by name; the checks that are asked for, None where nothing is said of them."""
     options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
     options.count_or_none("threads", threads)
     options.one_of("engine", engine, options.ENGINES)
     options.refuse_clusters(cluster)
+    if stream is not None:
+        options.instance("stream", stream, Stream, "a ptxvm.Stream")
     return options.checks(check)
 
 
@@ -322,7 +336,7 @@ def allowed(codes: Collection[str]) -> frozenset[str]:
 
 
 def watching(
-    module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, turn: StreamLaunch,
+    module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, launch: StreamLaunch,
     allow: Collection[str] = (),
 ) -> Watch | None:  # fmt: skip
     """The watcher of the launch, if anything is checked; with the JIT it follows only what its prefilter suspects.
@@ -335,9 +349,9 @@ def watching(
     from ptxvm.engine.watching import Watch  # noqa: PLC0415
 
     checks = checks or frozenset()
-    prefilter = None if engine == "interp" or turn.followed else module.prefilter
+    prefilter = None if engine == "interp" or launch.followed else module.prefilter
     return Watch(
-        Checker(checks, turn, DEVICE.under_way, frozenset(allow)),
+        Checker(checks, launch, DEVICE.under_way, frozenset(allow)),
         module.interpreter,
         schedules,
         seed,

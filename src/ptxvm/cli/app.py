@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ptxvm.cli import run_options
 from ptxvm.cli.failures import TRACEBACK
 
 app = typer.Typer(
@@ -66,45 +67,28 @@ def check(files: Files, target: Target = None, form: Format = "text") -> int:
 
 @app.command(context_settings=NUMBERS)
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE", hidden=True)],
+    file: run_options.File,
     *,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARG", hidden=True)] = None,
-    grid: Annotated[str | None, typer.Option(metavar="X[,Y,Z]", help="CTAs of the grid.")] = None,
-    block: Annotated[str | None, typer.Option(metavar="X[,Y,Z]", help="Threads of a CTA.")] = None,
-    entry: Annotated[str | None, typer.Option(metavar="NAME", help="The kernel, where the module has several.")] = None,
-    shared: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Dynamic shared memory.")] = 0,
-    cluster: Annotated[str | None, typer.Option(metavar="X[,Y,Z]", help="CTAs of a cluster.")] = None,
-    target: Annotated[str | None, typer.Option(metavar="sm_NN", help="Run as this target.")] = None,
-    save: Annotated[
-        list[str] | None, typer.Option(metavar="I=FILE.npy", help="Keep argument I (from 0, or a name) in a file.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="For arrays of random numbers, and for the schedule.")
-    ] = None,
-    engine: Annotated[str, typer.Option(metavar="auto|interp|jit", help="What runs the kernel.")] = "auto",
-    checks: Annotated[
-        str,
-        typer.Option("--check", metavar="NAME,...", help="What to look for: memory init sync race; none trusts every access."),
-    ] = "",
-    allow: Annotated[str, typer.Option(metavar="CODE,...", help="Findings that are meant, such as race-of-equal-values.")] = "",
-    schedules: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Check it so often: as usual, then in random schedules.")
-    ] = 1,
-    form: Annotated[
-        str, typer.Option("--format", metavar="text|json|sarif", help="How all of it is printed; sarif has findings only.")
-    ] = "text",
-    steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop where the threads have executed more than N instructions.")
-    ] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop a kernel that runs longer.")] = None,
-    time: Annotated[bool, typer.Option("--time", help="Print how long it took.")] = False,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads of the host on the JIT; 1 runs CTAs in their order.")
-    ] = None,
-    numerics: Annotated[str, typer.Option(metavar="exact|fast", help="How approximations are computed.")] = "exact",
-    dump: Annotated[
-        str | None, typer.Option(metavar="shapes|llvm|asm", help="Show what the JIT makes of it, and run nothing.")
-    ] = None,
+    arguments: run_options.Arguments = None,
+    grid: run_options.Grid = None,
+    block: run_options.Block = None,
+    entry: run_options.Entry = None,
+    shared: run_options.Shared = 0,
+    cluster: run_options.Cluster = None,
+    target: run_options.Target = None,
+    save: run_options.Save = None,
+    seed: run_options.Seed = None,
+    engine: run_options.Engine = "auto",
+    checks: run_options.Checks = "",
+    allow: run_options.Allow = "",
+    schedules: run_options.Schedules = 1,
+    form: run_options.Format = "text",
+    steps: run_options.Steps = None,
+    timeout: run_options.Timeout = None,
+    time: run_options.Time = False,
+    threads: run_options.Threads = None,
+    numerics: run_options.Numerics = "exact",
+    dump: run_options.Dump = None,
 ) -> int:
     """Run a kernel on arrays, and print them.
 
@@ -124,31 +108,12 @@ def run(
     """  # noqa: D301 - \b keeps typer from filling the lines of a list
     from ptxvm.cli.run import Request, run
 
-    return run(
-        Request(
-            file,
-            arguments or [],
-            grid,
-            block,
-            entry=entry,
-            shared=shared,
-            cluster=cluster,
-            target=target,
-            save=save or [],
-            seed=seed,
-            engine=engine,
-            checks=checks,
-            allow=allow,
-            schedules=schedules,
-            form=form,
-            steps=steps,
-            timeout=timeout,
-            time=time,
-            threads=threads,
-            numerics=numerics,
-            dump=dump,
-        )
-    )
+    request = Request(
+        file, arguments or [], grid, block, entry=entry, shared=shared, cluster=cluster, target=target, save=save or [],
+        seed=seed, engine=engine, checks=checks, allow=allow, schedules=schedules, form=form, steps=steps, timeout=timeout,
+        time=time, threads=threads, numerics=numerics, dump=dump,
+    )  # fmt: skip
+    return run(request)
 
 
 @app.command()

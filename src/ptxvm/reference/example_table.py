@@ -110,8 +110,8 @@ COMPUTED = """
     convert.cvt_fixed         cvt.rn.satfinite.s2f6x2.f32 d, a, b;        a=1 b=-0.5
     convert.cvt_fixed_pair    cvt.rn.satfinite.s2f6x2.bf16x2 d, a;        a=0x3f80bf00
     convert.cvt_from_fixed    cvt.rn.bf16x2.s2f6x2 d, a;                  a=0x40e0
-    convert.cvt_pack          cvt.pack.sat.s16.s32 d, a, b;               a=100000 b=-5
-    convert.cvt_pack_onto     cvt.pack.sat.u8.s32.b32 d, a, b, c;         a=300 b=-5 c=0x1234
+    convert_pack.cvt_pack          cvt.pack.sat.s16.s32 d, a, b;               a=100000 b=-5
+    convert_pack.cvt_pack_onto     cvt.pack.sat.u8.s32.b32 d, a, b, c;         a=300 b=-5 c=0x1234
     video.vadd                vadd.s32.u32.s32.sat d, a.b0, b.h1;         a=0x000000ff b=0x00100000
     video.vsub                vsub.s32.s32.s32.add d, a.b3, b.b0, c;      a=0x80000000 b=0x01 c=1000
     video.vabsdiff            vabsdiff.u32.s32.s32 d, a, b;               a=-5 b=7

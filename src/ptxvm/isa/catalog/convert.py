@@ -1,4 +1,4 @@
-"""Conversions (PTX 9.7.9.21 and 9.7.9.22)."""
+"""Conversions (PTX 9.7.9.21)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxvm.algebra.derived.formats import (
 )
 from ptxvm.algebra.derived.integers import saturate
 from ptxvm.algebra.derived.packed import elements, pack
-from ptxvm.algebra.types import b8, b16, b32, bf16, bf16x2, e4m3x2, e5m2x2, f16, f32, f64, s2f6x2, u32, ue8m0x2
+from ptxvm.algebra.types import b8, b16, b32, bf16, bf16x2, e4m3x2, e5m2x2, f16, f32, f64, s2f6x2, ue8m0x2
 from ptxvm.algebra.value import select
 from ptxvm.isa import special_registers
 from ptxvm.isa.model import Problem, instruction
@@ -464,43 +464,3 @@ def cvt_from_fixed(i, a, scale=None):
     """Convert a pair of fixed-point numbers to a pair of bf16, multiplied by scale factors."""
     values = [scaled(decode_fixed(x), s, 1).to(bf16) for x, s in zip(bytes_of(a), factors(scale), strict=True)]
     return pack([canonical_nan(relu(x) if i.relu else x) for x in values], bf16x2)
-
-
-# ── 9.7.9.22: pairs of integers ─────────────────────────────────────────────────────────
-
-
-def packed(i, a, b):
-    """The two, limited, side by side in the lowest bits."""
-    bits, (least, greatest) = i.type.bits, i.type.range
-    low, high = ((x.max(least).min(greatest).view(b32)) & (1 << bits) - 1 for x in (b, a))
-    return low | high << bits
-
-
-@instruction(
-    """
-    cvt.pack.sat.type.s32  d, a, b;
-    .type = { .u16, .s16 };
-    """,
-    section="9.7.9.22",
-    types="d: u32 wide plain, *: s32 wide plain",
-    needs={"": "PTX 6.5, sm_72"},
-    fixed=1,
-)
-def cvt_pack(i, a, b):
-    """Limit two integers to 16 bits each and pack them; the first becomes the upper one."""
-    return packed(i, a, b).view(u32)
-
-
-@instruction(
-    """
-    cvt.pack.sat.type.s32.b32  d, a, b, c;
-    .type = { .u2, .s2, .u4, .s4, .u8, .s8 };
-    """,
-    section="9.7.9.22",
-    types="d: u32 wide plain, c: b32 wide plain, *: s32 wide plain",
-    needs={"": "PTX 6.5, sm_72", ".u2 .s2 .u4 .s4": "sm_75"},
-    fixed=1,
-)
-def cvt_pack_onto(i, a, b, c):
-    """Limit two integers to few bits each and put them below the low bits of a third."""
-    return (packed(i, a, b) | c << 2 * i.type.bits).view(u32)
