@@ -252,6 +252,24 @@ def kernels(setup: Setup) -> Iterator[Measurement]:
             yield workload(setup, name, engine)
 
 
+# ── wild ────────────────────────────────────────────────────────────────────────────────
+
+
+def wild(setup: Setup) -> Iterator[Measurement]:
+    """C's time over ptxvm's on kernels of many kinds."""
+    script = setup.need("kernels", "wild", "speed.py")
+    if str(HERE) not in sys.path:
+        sys.path.insert(0, str(HERE))
+    here = importlib.import_module("wild")
+    for kernel in here.kernels(script):
+        found = here.speed(script, kernel, setup.repeat)
+        said = f"{kernel}: {found['ms']:.3g} ms, C {found['c_ms']:.3g} ms"
+        ratios = [found["spread"][0], found["cpu"], found["spread"][1]]
+        yield Measurement(
+            "wild", said, [1 / ratio for ratio in ratios], work=1, unit="C's time over ours", goal=0.1, correct=found["right"]
+        )
+
+
 # ── compile ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -353,6 +371,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "checkers": checkers,
     "collatz": collatz,
     "kernels": kernels,
+    "wild": wild,
     "start": start,
     "compile": compiling,
     "litmus": litmus,

@@ -15,6 +15,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, wrapped
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.show.causes import MAY_PART, PARTED, causes
 from ptxvm.engine.jit.translate.register_pressure import most_registers
 from ptxvm.isa.special_registers import WARP
 
@@ -40,11 +41,13 @@ class Row:
 
 def shapes(kernel: KernelContext) -> str:
     """The table of a kernel that has been translated."""
-    rows = list(_rows(kernel))
+    noted = list(_noted(kernel))
+    rows = [Row(*_place(bound), value, note) for bound, value, note in noted]
+    slow = list(causes(kernel, noted))
     widths = [max([len(HEADINGS[n]), *(len(cells(row)[n]) for row in rows)]) for n in range(3)]
     lines = [_line(HEADINGS, widths), _line(["─" * w for w in (*widths, len(HEADINGS[3]))], widths)]
     lines += [_line(cells(row), widths) for row in rows]
-    return "\n".join([title(kernel), "", *lines, "", LEGEND])
+    return "\n".join([title(kernel), "", *lines, "", *(["Slow:", *slow, ""] if slow else []), LEGEND])
 
 
 def title(kernel: KernelContext) -> str:
@@ -71,7 +74,8 @@ def _line(words: tuple[str, ...] | list[str], widths: list[int]) -> str:
     return f"{line:>{widths[0]}}  {text:<{widths[1]}}  {value:<{widths[2]}}  {note}".rstrip()
 
 
-def _rows(kernel: KernelContext) -> Iterator[Row]:
+def _noted(kernel: KernelContext) -> Iterator[tuple[Bound, str, str]]:
+    """Each instruction with the shapes of its results and a note on its access or branch."""
     for node in kernel.nodes:
         found = kernel.written.get((node.number, True)) or kernel.written.get((node.number, False))
         if found is None:
@@ -82,7 +86,7 @@ def _rows(kernel: KernelContext) -> Iterator[Row]:
             values = dict.fromkeys(describe(value) for at, _, value in found.definitions if at == position)
             note = found.notes.get(position, "")
             last = position == len(node.code) - 1
-            yield Row(*_place(bound), ", ".join(values), note or (_leaving(kernel, node) if last else ""))
+            yield bound, ", ".join(values), note or (_leaving(kernel, node) if last else "")
 
 
 def _place(bound: Bound) -> tuple[int, str]:
@@ -98,8 +102,8 @@ def _leaving(kernel: KernelContext, node: Node) -> str:
     if len(set(node.successors)) < 2 and node.number not in kernel.parting:
         return ""
     if node.number in kernel.parting:
-        return "together, else masked"
-    return "may part" if node.number in kernel.divergent else "together"
+        return PARTED
+    return MAY_PART if node.number in kernel.divergent else "together"
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────

@@ -118,6 +118,22 @@ def test_what_gives_no_value(rows: dict[str, tuple[str, str]], instruction: str,
     assert rows[instruction] == (note, "")
 
 
+def test_each_slow_access_and_branch_has_its_cause() -> None:
+    loop = "LOOP: sub.u32 %r6, %r6, 1;\n    setp.ne.u32 %p0, %r6, 0;\n    @%p0 bra LOOP;"
+    text = HEAD + KERNEL.replace("mov.u32 %r8, 7;", loop)
+    table = ptxvm.load(text).kernel().dump("shapes", (8, 4))
+    slow = table.partition("\nSlow:\n")[2].partition("\n\n")[0].splitlines()
+    at = {line.strip(): number for number, line in enumerate(text.splitlines(), 1)}
+    index, loaded = at["ld.global.u32 %r3, [%d2];"], at["ld.global.u32 %r6, [%d4];"]
+    assert slow == [
+        f"line {loaded}: gather: line {index} loads %r3",
+        f"line {at['st.global.u32 [%d4], %r6;']}: scatter: line {index} loads %r3",
+        f"line {at['atom.global.add.u32 %r7, [%d0], 1;']}: lane by lane: an atomic access",
+        f"line {at['@%p0 bra LOOP;']}: lanes that part run under a mask: line {loaded} loads %r6",
+        "everywhere: the kernel has no version for whole warps; code runs under masks, one warp at a time",
+    ]
+
+
 def test_the_other_dumps_are_code() -> None:
     kernel = ptxvm.load(HEAD + KERNEL).kernel()
     assert re.search(r"^define .*i32 @grid\(", kernel.dump("llvm", 32), re.MULTILINE)

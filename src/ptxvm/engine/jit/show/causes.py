@@ -1,0 +1,122 @@
+"""The causes of slow code: for each gather, scatter, access lane by lane and branch that lanes part at, what makes them differ.
+
+A cause is found backwards: from the address or the condition through the varying registers that it is computed from, to what
+varies although its own operands do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from textwrap import wrap
+
+from ptxvm.analysis.flow import registers_in
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.symbols import Register
+from ptxvm.analysis.unset import use
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.isa.effects import Verb
+from ptxvm.syntax import tree
+
+GATHERED = {
+    "gather": "the address is a formula of the lane that gives no rows, or lanes are masked",
+    "scatter": "the address is a formula of the lane that gives no rows, or lanes are masked",
+    "lane by lane": "an atomic access",
+}
+"""The notes of slow accesses, with what makes them slow where the address does not vary."""
+
+PARTED, MAY_PART = "together, else masked", "may part"
+PARTS = {PARTED: "lanes that part run in the masked version", MAY_PART: "lanes that part run under a mask"}
+"""The notes of branches at which lanes part, with what that means."""
+
+WIDTH = 118
+
+
+@dataclass(slots=True)
+class Definitions:
+    """The instructions that give a register a value that varies, and all that write it."""
+
+    varying: dict[Register, list[Bound]] = field(default_factory=dict)
+    written: dict[Register, list[Bound]] = field(default_factory=dict)
+
+    def add(self, bound: Bound, *, varies: bool) -> None:
+        """Note what an instruction writes."""
+        for register in use(bound).writes:
+            for found in (self.written, self.varying) if varies else (self.written,):
+                found.setdefault(register, []).append(bound)
+
+    def roots(self, registers: Iterable[Register]) -> Iterator[str]:
+        """The reasons why registers vary, each in some words."""
+        work, seen = list(registers), set[Register]()
+        while work:
+            register = work.pop()
+            if register in seen:
+                continue
+            seen.add(register)
+            for bound in self.varying.get(register, ()):
+                sources = [each for each in read(bound) if each in self.varying]
+                if loads(bound):
+                    yield f"line {line(bound)} loads {register.name}"
+                elif sources:
+                    work += sources
+                else:
+                    yield f"line {line(bound)} ({bound.i.mnemonic}) makes {register.name} differ"
+            if register not in self.varying and len(lines := lines_of(self.written.get(register, ()))) > 1:
+                yield f"{register.name} comes from lines {' and '.join(map(str, lines))}"
+
+
+def cause(definitions: Definitions, bound: Bound, note: str) -> str:
+    """One line on a slow access or branch; empty where the note tells of none."""
+    if note in GATHERED:
+        what, unknown, registers = note, GATHERED[note], list(addressed(bound))
+    elif note in PARTS:
+        guard = bound.guard()
+        registers = [guard[0]] if guard is not None else read(bound)
+        what, unknown = PARTS[note], "the condition is a formula of the lane"
+    else:
+        return ""
+    reasons = list(dict.fromkeys(definitions.roots(registers)))
+    said = "; ".join(reasons) if reasons else unknown
+    return "\n".join(wrap(f"line {line(bound)}: {what}: {said}", WIDTH, subsequent_indent="    "))
+
+
+def addressed(bound: Bound) -> Iterator[Register]:
+    """The registers of the addresses of an instruction."""
+    for operand in bound.node.operands:
+        if isinstance(operand, tree.Address):
+            for item in operand.items:
+                yield from registers_in(item, bound)
+
+
+def read(bound: Bound) -> list[Register]:
+    """The registers whose values an instruction takes."""
+    found = use(bound)
+    return [*found.reads, *found.passes]
+
+
+def loads(bound: Bound) -> bool:
+    """Does the instruction read memory?"""
+    return any(access.verb is not Verb.WRITE and access.space != "param" for access in bound.summary.accesses)
+
+
+def lines_of(bounds: Iterable[Bound]) -> list[int]:
+    """The lines of instructions, each once."""
+    return sorted({line(bound) for bound in bounds})
+
+
+def line(bound: Bound) -> int:
+    """The line of an instruction in the source."""
+    program = bound.function.program if bound.function is not None else None
+    return program.source.location(bound.node.start)[0] if program is not None else 0
+
+
+def causes(kernel: KernelContext, rows: Iterable[tuple[Bound, str, str]]) -> Iterator[str]:
+    """The lines of a kernel: `rows` has its instructions with the shapes of their values and the notes of its table."""
+    rows = list(rows)
+    definitions = Definitions()
+    for bound, value, _ in rows:
+        definitions.add(bound, varies="varies" in value)
+    found = dict.fromkeys(said for bound, _, note in rows if (said := cause(definitions, bound, note)))
+    yield from found
+    if not kernel.straight:
+        yield "everywhere: the kernel has no version for whole warps; code runs under masks, one warp at a time"
