@@ -26,11 +26,10 @@ HOW_TO_GET_PTX = (
 
 def texts_at(address: int) -> list[bytes]:
     """The PTX modules of the image at an address, in the order of the link; DriverError where there are none."""
+    if word_at(address) == WRAPPER:  # of a fatbin
+        address = ctypes.c_uint64.from_address(address + 8).value
     head = ctypes.string_at(address, 4)
-    word = int.from_bytes(head, "little")
-    if word == WRAPPER:
-        return texts_at(ctypes.c_uint64.from_address(address + 8).value)
-    if word == FATBIN:
+    if word_at(address) == FATBIN:
         size = 16 + ctypes.c_uint64.from_address(address + 8).value
         return [newest(ctypes.string_at(address, size))]
     if head == ELF:
@@ -39,6 +38,11 @@ def texts_at(address: int) -> list[bytes]:
         size = ctypes.c_uint64.from_address(address + len(LINKED)).value
         return unpacked(ctypes.string_at(address + len(LINKED) + 8, size))
     return [ctypes.string_at(address)]
+
+
+def word_at(address: int) -> int:
+    """The magic number of an image."""
+    return int.from_bytes(ctypes.string_at(address, 4), "little")
 
 
 def texts_of(data: bytes) -> list[bytes]:
