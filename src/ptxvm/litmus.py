@@ -92,9 +92,9 @@ class Machine:
             raise
         return {place.name: place.memory.tobytes() for place in places}
 
-    def memory(self, held: Mapping[str, bytes]) -> dict[str, int]:
+    def memory(self, final: Mapping[str, bytes]) -> dict[str, int]:
         """Memory, as the test names it."""
-        return self.test.shown({name: int.from_bytes(raw, "little") for name, raw in held.items()})
+        return self.test.shown({name: int.from_bytes(raw, "little") for name, raw in final.items()})
 
 
 class TranslatedMachine(Machine):
@@ -109,9 +109,9 @@ class TranslatedMachine(Machine):
         (kernel,) = read_module(module)
         super().__init__(module, kernel)
 
-    def memory(self, held: Mapping[str, bytes]) -> dict[str, int]:
+    def memory(self, final: Mapping[str, bytes]) -> dict[str, int]:
         """Memory and registers, as the test names them."""
-        return self.kernel.state(held)
+        return self.kernel.state(final)
 
 
 def machines(test: Test, path: str | os.PathLike[str] = "") -> list[Machine]:
@@ -129,6 +129,6 @@ def observe(machines: Sequence[Machine], runs: int, seed: int = 0, engine: str =
         raise ValueError("there is no machine on which the test could run")
     for n in range(count("runs", runs)):
         machine = machines[n % len(machines)]
-        held = machine.run(seed + n, engine)
-        seen[None if held is None else tuple(sorted(machine.memory(held).items()))] += 1
+        final = machine.run(seed + n, engine)
+        seen[None if final is None else tuple(sorted(machine.memory(final).items()))] += 1
     return seen

@@ -201,10 +201,10 @@ class Tasks(Protocol):
         """Start to copy bytes from .global to .shared; of the `size` (a constant) `given` are read, the others are zeros."""
 
     def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
-        """Start to copy `size` bytes between spaces; at the end the mbarrier at `told` is updated with their number."""
+        """Start to copy `size` bytes between spaces; at the end the mbarrier at `mbarrier` is updated with their number."""
 
     def commit(self, kind: str = "copies") -> None:
         """Make a group of the copies that are in none."""

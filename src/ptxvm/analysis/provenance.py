@@ -49,8 +49,8 @@ class EscapedOrigins:
 class Provenance:
     """The provenance of a function: accesses to one known variable, and accesses that only a run can decide.
 
-    `followed` are the registers that hold something else than numbers somewhere; `left` has the origins of values in memory and
-    in parameters.
+    `followed` are the registers that may hold an address; `escaped` has the origins of the values in memory and in
+    parameters.
     """
 
     certain: dict[Bound, Variable] = field(default_factory=dict)
@@ -59,19 +59,19 @@ class Provenance:
     escaped: EscapedOrigins = field(default_factory=EscapedOrigins)
 
 
-def origins(function: Function, left: EscapedOrigins | None = None) -> Provenance:
-    """The provenance of the addresses of a function; `left` is read, and extended with the values that this function leaves."""
-    return ProvenanceAnalysis(function, segments(function), EscapedOrigins() if left is None else left).provenance()
+def origins(function: Function, escaped: EscapedOrigins | None = None) -> Provenance:
+    """The provenance of the addresses of a function, which reads and extends `escaped`."""
+    return ProvenanceAnalysis(function, segments(function), EscapedOrigins() if escaped is None else escaped).provenance()
 
 
 def of_program(functions: Iterable[Function]) -> dict[Function, Provenance]:
-    """The provenance of all addresses of functions that call each other: a fixed point over `left`."""
+    """The provenance of all addresses of functions that call each other: a fixed point over `escaped`."""
     every = list(dict.fromkeys(functions))
-    left, before = EscapedOrigins(), None
+    escaped, before = EscapedOrigins(), None
     found: dict[Function, Provenance] = {}
-    while before != left:
-        before = EscapedOrigins(left.memory, left.parameters)
-        found = {function: origins(function, left) for function in every}
+    while before != escaped:
+        before = EscapedOrigins(escaped.memory, escaped.parameters)
+        found = {function: origins(function, escaped) for function in every}
     return found
 
 

@@ -57,24 +57,24 @@ def in_register(value: float, type: Type) -> str:
     return f"a {type} has no constants: `mov.b16 h, 0x{bits:04X};` puts the bits into a register"
 
 
-def conversion(held: Type, type: Type) -> Remedy:
+def conversion(actual: Type, type: Type) -> Remedy:
     """The help for a register of one type where an operand of another is required."""
     if type is pred:
-        return "" if held.is_float else f"`setp.ne.{held.as_bits.name} p, {{}}, 0;` makes a predicate of it".format
-    if held is pred:
+        return "" if actual.is_float else f"`setp.ne.{actual.as_bits.name} p, {{}}, 0;` makes a predicate of it".format
+    if actual is pred:
         return "`selp.b32 r, 1, 0, {};` makes a number of it".format
-    if held.is_packed or type.is_packed or max(held.bits, type.bits) > 64:
+    if actual.is_packed or type.is_packed or max(actual.bits, type.bits) > 64:
         return ""
-    source, target = numeric(held, type), numeric(type, held)
-    if held.is_float and type.is_float:
+    source, target = numeric(actual, type), numeric(type, actual)
+    if actual.is_float and type.is_float:
         return f"`cvt{'.rn' if target.bits < source.bits else ''}.{target.name}.{source.name}` converts it"
-    if held.is_float != type.is_float and "b" not in (held.kind, type.kind):
-        rounding = ".rzi" if held.is_float else ".rn"
-        same = f", `mov.b{held.bits}` copies its bits" if held.bits == type.bits else ""
+    if actual.is_float != type.is_float and "b" not in (actual.kind, type.kind):
+        rounding = ".rzi" if actual.is_float else ".rn"
+        same = f", `mov.b{actual.bits}` copies its bits" if actual.bits == type.bits else ""
         return f"`cvt{rounding}.{target.name}.{source.name}` converts the value{same}"
-    if held.bits < type.bits:
+    if actual.bits < type.bits:
         return f"`cvt.{target.name}.{source.name}` widens it"
-    return f"`cvt.{target.name}.{source.name}` takes its lower {type.bits} bits" if held.bits > type.bits else ""
+    return f"`cvt.{target.name}.{source.name}` takes its lower {type.bits} bits" if actual.bits > type.bits else ""
 
 
 def numeric(type: Type, other: Type) -> Type:

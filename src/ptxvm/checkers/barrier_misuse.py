@@ -42,7 +42,7 @@ class Expected:
     count: int | None
     line: int
     how: str
-    come: set[int] = field(default_factory=set)
+    arrived: set[int] = field(default_factory=set)
 
 
 def described(bound: Bound) -> str:
@@ -62,35 +62,35 @@ class BarrierCounts:
     ) -> Iterator[tuple[str, str]]:
         """Threads arrive at a barrier, in a CTA of `size` threads: findings about the kind of arrival and about the count."""
         first = self._expected.setdefault(key, Expected(count, line, how))
-        again = not first.come.isdisjoint(threads.tolist())
-        first.come.update(threads.tolist())
+        again = not first.arrived.isdisjoint(threads.tolist())
+        first.arrived.update(threads.tolist())
         if how != first.how:
             yield "invalid-barrier", f"{how} here and {first.how} at line {first.line} meet at barrier {key[1]} in one phase"
         if said := self._miscounted(first, key[1], count, size, again=again):
             yield "barrier-count", said
 
     def _miscounted(self, first: Expected, number: int, count: int | None, size: int, *, again: bool) -> str:
-        come = WARP * len({thread % size // WARP for thread in first.come})
-        room = -(-size // WARP) * WARP
+        arrived = WARP * len({thread % size // WARP for thread in first.arrived})
+        capacity = -(-size // WARP) * WARP
         if count is not None and count % WARP:
             return f"{count} threads are expected at this barrier, which is no multiple of {WARP}"
-        if count is not None and count > room:
+        if count is not None and count > capacity:
             return f"{count} threads are expected at this barrier, and the CTA has {size}"
-        if (count or room) != (first.count or room):
+        if (count or capacity) != (first.count or capacity):
             return (
                 f"{count or size} threads are expected at barrier {number} here, and {first.count or size} at line {first.line}"
             )
-        if come > (count or room):
-            return f"{come} threads come to barrier {number} in one phase, and {count or size} are expected"
+        if arrived > (count or capacity):
+            return f"{arrived} threads come to barrier {number} in one phase, and {count or size} are expected"
         return f"a warp comes twice to barrier {number} in one phase, before the others have come" if again else ""
 
     def opened(self, key: BarrierKey, size: int) -> str:
         """A phase ends: the finding if the barrier is for the whole CTA, and some threads of the CTA had ended."""
         first = self._expected.pop(key, None)
-        if first is None or first.count is not None or len(first.come) >= size:
+        if first is None or first.count is not None or len(first.arrived) >= size:
             return ""
         return (
-            f"{plural(size - len(first.come), 'thread')} of the CTA ended before this barrier, which is for all {size}: "
+            f"{plural(size - len(first.arrived), 'thread')} of the CTA ended before this barrier, which is for all {size}: "
             "the hardware does not wait for them, and the manual does not promise that"
         )
 

@@ -52,13 +52,13 @@ class Checker:
     def __init__(
         self,
         checks: Collection[str],
-        turn: StreamLaunch | None = None,
+        stream_launch: StreamLaunch | None = None,
         others: Sequence[StreamLaunch] = (),
         allowed: Collection[str] = (),
     ) -> None:
-        """`turn` is this launch on its stream, `others` are the launches under way, `allowed` the codes to suppress."""
+        """`stream_launch` is this launch, `others` are the launches under way, `allowed` the codes to suppress."""
         self.checks, self.allowed = frozenset(checks), frozenset(allowed)
-        self.turn, self.others = turn, list(others)
+        self.stream_launch, self.others = stream_launch, list(others)
         self._footprint: Footprint | None = None
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
@@ -118,8 +118,10 @@ class Checker:
         self.schedule, self.seed = schedule, seed
         if "race" in self.checks:
             self._race = RaceDetector(scene, self._raced)
-            if self.turn is not None and self.turn.followed and self._footprint is None:
-                self._footprint = self.turn.left = Footprint(self.turn, self.scenes, report=self._freed_in_use)
+            if self.stream_launch is not None and self.stream_launch.followed and self._footprint is None:
+                self._footprint = self.stream_launch.footprint = Footprint(
+                    self.stream_launch, self.scenes, report=self._freed_in_use
+                )
         if self._footprint is not None:
             self._footprint.scenes = self.scenes  # the scenes of the last run; all runs number grids alike
         if "init" in self.checks:
@@ -398,8 +400,8 @@ class Checker:
         offset = address - marks.allocation.start
         party = Party(site.described, place, address, offset, site.size, marks.where, site.strength)
         said = (
-            f"freed while in use: the host frees {marks.where}, and has not waited for {self.turn}, which may still use it; "
-            "wait for the stream, or for an event behind the launch, before"
+            f"freed while in use: the host frees {marks.where}, and has not waited for {self.stream_launch}, "
+            "which may still use it; wait for the stream, or for an event behind the launch, before"
         )
         self._add("freed-in-use", said, site.bound, party, "global")
 
@@ -453,7 +455,7 @@ class Checker:
             self._seen.add(key)
             if finding.code in self.allowed or any(finding.code in allowed_at(bound) for bound in bounds):
                 return
-            number = self.turn.number if self.turn is not None else 0
+            number = self.stream_launch.number if self.stream_launch is not None else 0
             made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self._running[0].kernel, grid=number)
             self.findings.append(made)
 

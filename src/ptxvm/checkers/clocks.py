@@ -41,7 +41,7 @@ class Clocks:
     def __init__(self, ctas: int, threads: int, packing: Packing) -> None:
         self.grids = Grids(threads, ctas * threads, packing.threads // 2)
         self._limit = packing.stamps
-        self.home = self.grids.home
+        self.home = self.grids.first_of_cta
         self.now = np.ones(ctas * threads, np.int64)
         self.cta_known = np.zeros(ctas * threads, np.int64)  # the thread knows every access of its CTA up to this stamp
         self.warp_known = np.zeros(ctas * threads, np.int64)  # and of its warp
@@ -58,7 +58,7 @@ class Clocks:
         more = np.zeros(ctas * threads, np.int64)
         self.now = np.concatenate([self.now, more + 1])
         self.cta_known, self.warp_known, self._which = (
-            np.concatenate([held, more]) for held in (self.cta_known, self.warp_known, self._which)
+            np.concatenate([column, more]) for column in (self.cta_known, self.warp_known, self._which)
         )
         return np.arange(first, self.grids.threads)
 
@@ -150,8 +150,8 @@ class Clocks:
         """The knowledge of one kind that a thread carries: the group, the CTA, and the row of clocks."""
         key = self.number(thread), kind
         if key not in self._parts:
-            held = self._held.get(key[0], {})
-            self._parts[key] = [(k[1], k[2], row) for k, row in held.items() if isinstance(k, tuple) and k[0] == kind]
+            column = self._held.get(key[0], {})
+            self._parts[key] = [(k[1], k[2], row) for k, row in column.items() if isinstance(k, tuple) and k[0] == kind]
         return self._parts[key]
 
     def _hold(self, knowledge: Knowledge) -> int:
@@ -197,11 +197,11 @@ class Clocks:
         size = self.grids.size(first)
         count, whole = ctas * size, -(-size // WARP) * WARP
         mine = slice(first, first + count)
-        for held in (self.cta_known, self.now):
+        for column in (self.cta_known, self.now):
             padded = np.zeros((ctas, whole), np.int64)
-            padded[:, :size] = held[mine].reshape(ctas, size)
+            padded[:, :size] = column[mine].reshape(ctas, size)
             latest = padded.reshape(ctas, -1, WARP).max(axis=2).repeat(WARP, axis=1)[:, :size]
-            held[mine] = latest.ravel()
+            column[mine] = latest.ravel()
         self.warp_known[mine] = self.now[mine]
         self.tick(np.arange(first, first + count))
         if self._held:

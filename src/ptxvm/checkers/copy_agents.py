@@ -62,7 +62,7 @@ class Agents:
             raise Unsupported(f"the check 'race' of asynchronous copies by more than {self.grids.agents:,} threads")
         more = np.zeros(self.grids.threads - len(self.now), np.int64)
         self.now = np.concatenate([self.now, more + 1])
-        self.groups = {kind: np.concatenate([held, more]) for kind, held in self.groups.items()}
+        self.groups = {kind: np.concatenate([column, more]) for kind, column in self.groups.items()}
 
     def awaited(
         self, threads: Threads, left: int, kind: str, settle: Callable[[PendingCopies], None], *, reading: bool

@@ -71,15 +71,15 @@ class FenceOrder:
         cell = self._cells.get(location)
         if cell is None:
             return {}
-        told = cell.last if reads else {}
+        knowledge = cell.last if reads else {}
         for log in (cell.written, cell.read) if writes else (cell.written,):
             for reach in self._strong(log, thread, rank):
-                told = joined(told, log[reach])
-        if told and self._received.get((thread, location)) != cell.changes:
+                knowledge = joined(knowledge, log[reach])
+        if knowledge and self._received.get((thread, location)) != cell.changes:
             self._received[thread, location] = cell.changes
-            offers: Knowledge = {(OFFERED, *key[1:]): row for key, row in told.items() if isinstance(key, tuple)}
+            offers: Knowledge = {(OFFERED, *key[1:]): row for key, row in knowledge.items() if isinstance(key, tuple)}
             self.clocks.learn(np.array([thread]), offers)
-        return told
+        return knowledge
 
     def offer_read(self, thread: int, location: Location, rank: int) -> None:
         """A strong read offers the fences that precede it to later writes."""
@@ -102,10 +102,10 @@ class FenceOrder:
     def _fenced(self, thread: int) -> Knowledge:
         return {(FENCED, group, cta): row for group, cta, row in self.clocks.part(thread, FENCED)}
 
-    def _log(self, cell: Cell, log: Log, thread: int, rank: int, told: Knowledge) -> None:
-        if told:
+    def _log(self, cell: Cell, log: Log, thread: int, rank: int, knowledge: Knowledge) -> None:
+        if knowledge:
             reach = int(self.clocks.home(thread)), rank >= WIDE
-            log[reach] = joined(log.get(reach), told)
+            log[reach] = joined(log.get(reach), knowledge)
             cell.changes += 1
 
     def _strong(self, log: Log, thread: int, rank: int) -> list[Reach]:

@@ -21,10 +21,10 @@ NO_AGENTS = 1 << 62
 class Grids:
     """The first threads of the grids and CTAs of a launch."""
 
-    def __init__(self, size: int, threads: int, room: int) -> None:
-        """The host's grid has `threads` threads in CTAs of `size`; there is room for `room` threads with their agents."""
+    def __init__(self, size: int, threads: int, capacity: int) -> None:
+        """The host's grid has `threads` threads in CTAs of `size`; there is space for `capacity` threads with their agents."""
         self._first, self._sizes, self._numbers = np.array([0]), np.array([size]), [0]
-        self._size, self._room = size, room
+        self._size, self._capacity = size, capacity
         self.threads = threads
         self.agents = NO_AGENTS
 
@@ -37,10 +37,10 @@ class Grids:
     def add_agents(self) -> bool:
         """Give numbers to the agents; false if there are too many threads."""
         if self.agents == NO_AGENTS:
-            self.agents = self._room // self._size * self._size
+            self.agents = self._capacity // self._size * self._size
         return self.threads <= self.agents
 
-    def home(self, threads: ThreadNumbers) -> ThreadNumbers:
+    def first_of_cta(self, threads: ThreadNumbers) -> ThreadNumbers:
         """The number of the first thread of the CTA of a thread; for an agent, of its CTA's first agent."""
         if len(self._first) == 1:
             return threads // self._size * self._size  # also right for agents: their first number is a multiple of the size
@@ -53,7 +53,7 @@ class Grids:
         """Are the threads of the same CTA?"""
         if len(self._first) == 1:
             return one // self._size == other // self._size
-        return self.home(one) == self.home(other)
+        return self.first_of_cta(one) == self.first_of_cta(other)
 
     def size(self, thread: int) -> int:
         """The number of threads in the CTA of a thread."""

@@ -69,8 +69,8 @@ class InitialisedBytes:
         written = self._of(source)
         if written is not None:
             first = source.start - source.origin
-            held = self._written[target] = np.ones(target.end - target.origin, np.bool_)
-            held[target.start - target.origin :][: source.size] = written[first : first + source.size]
+            flags = self._written[target] = np.ones(target.end - target.origin, np.bool_)
+            flags[target.start - target.origin :][: source.size] = written[first : first + source.size]
 
     def ended(self, allocation: Allocation) -> None:
         """An allocation has ended."""

@@ -170,6 +170,6 @@ Report = Callable[[LaunchRace], None]
 def compare_with_others(mine: Footprint, others: Sequence[StreamLaunch], report: Report) -> None:
     """Report the races of a launch with earlier launches that are not ordered before it."""
     for launch in others:
-        if launch.number not in mine.launch.before and launch.left is not None:
-            for clash in clashes(launch.left, mine):
+        if launch.number not in mine.launch.before and launch.footprint is not None:
+            for clash in clashes(launch.footprint, mine):
                 report(clash)

@@ -96,10 +96,10 @@ class Mbarriers:
         """A tested state must come from this mbarrier, in its current phase or the one before (PTX 9.7.13.15.16)."""
         pairs, first = np.unique(np.stack([offsets.view(np.uint64), states]), axis=1, return_index=True)
         for thread, offset, state in zip(threads[first].tolist(), *pairs.tolist(), strict=True):
-            given, place = self._states.get(state, {}), (allocation, offset)
-            over = self._phases.get(place, 0) - given.get(place, 0)
-            if place not in given:
-                whose = "of another mbarrier" if given else "that no arrival has given"
+            phases, place = self._states.get(state, {}), (allocation, offset)
+            over = self._phases.get(place, 0) - phases.get(place, 0)
+            if place not in phases:
+                whose = "of another mbarrier" if phases else "that no arrival has given"
                 self.report(access, thread, f"the state is one {whose}")
             elif over > 1:
                 self.report(
@@ -121,9 +121,9 @@ class Mbarriers:
         """Drop the states that these mbarriers returned."""
         for place in places:
             self._phases.pop(place, None)
-        for given in self._states.values():
-            for place in places & given.keys():
-                del given[place]
+        for phases in self._states.values():
+            for place in places & phases.keys():
+                del phases[place]
 
     def _arrive_in_turn(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, turned: npt.NDArray[np.bool_]
@@ -153,7 +153,7 @@ class Mbarriers:
         """An allocation has ended."""
         self._held.pop(allocation, None)
         self._unseen = {place for place in self._unseen if place[0] is not allocation}
-        self._forget_states({place for given in self._states.values() for place in given if place[0] is allocation})
+        self._forget_states({place for phases in self._states.values() for place in phases if place[0] is allocation})
 
     def _expect(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Report accesses where there is no mbarrier."""

@@ -42,9 +42,9 @@ class Phases:
 def phases(words: tuple[Words, Words]) -> Iterator[tuple[slice, bool]]:
     """Split the updates of one mbarrier, in their order, after each end of a phase; does the part end a phase?"""
     before, after = words
-    turns = np.flatnonzero((before ^ after) >> np.uint64(PHASE))
+    completions = np.flatnonzero((before ^ after) >> np.uint64(PHASE))
     start = 0
-    for end in turns.tolist():
+    for end in completions.tolist():
         yield slice(start, end + 1), True
         start = end + 1
     if start < len(before):

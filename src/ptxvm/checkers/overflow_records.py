@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Covers = Callable[[Ints, Ints], Mask]  # do later records stand for earlier records of the same threads?
 
-ROOM = 1 << 16  # entries before the first tidying
+CAPACITY = 1 << 16  # entries before the first tidying
 
 
 class OverflowRecords:
@@ -28,7 +28,7 @@ class OverflowRecords:
         self._here = np.zeros(cells, np.bool_)  # may the cell have records?
         self._turn = np.zeros(cells, np.int32)  # scratch: the number of the asking access, from 1
         self._parts: list[tuple[Ints, Ints]] = []
-        self._count, self._room = 0, ROOM
+        self._count, self._capacity = 0, CAPACITY
 
     def add(self, cells: Ints, records: Ints) -> None:
         """Add records; each is the latest of its thread."""
@@ -37,8 +37,8 @@ class OverflowRecords:
         self._here[cells] = True
         self._parts.append((cells, records))
         self._count += len(cells)
-        if self._count > self._room:
-            self._tidy()
+        if self._count > self._capacity:
+            self._compact()
 
     def any_of(self, cells: Ints) -> bool:
         """May one of these cells have records?"""
@@ -91,7 +91,7 @@ class OverflowRecords:
     def _put(self, cells: Ints, records: Ints) -> None:
         self._parts, self._count = [(cells, records)], len(cells)
 
-    def _tidy(self) -> None:
+    def _compact(self) -> None:
         """Drop records that a later record of the same thread stands for."""
         where, records = self._all()
         key = where << self._bits | records & (1 << self._bits) - 1
@@ -101,7 +101,7 @@ class OverflowRecords:
         stays[:-1] = (key[1:] != key[:-1]) | ~((made[1:] == made[:-1]) | self.covers(made[1:], made[:-1]))
         rest = np.sort(order[stays])
         self._put(where[rest], records[rest])
-        self._room = max(ROOM, 2 * self._count)
+        self._capacity = max(CAPACITY, 2 * self._count)
 
 
 def _pairs(where: Ints, cells: Ints) -> tuple[Ints, Ints]:

@@ -61,10 +61,10 @@ class Patterns:
                 found = joined(found, knowledge)
         return found
 
-    def await_fence(self, threads: Threads, told: Knowledge) -> None:
+    def await_fence(self, threads: Threads, knowledge: Knowledge) -> None:
         """Collect knowledge that threads learn at their next acquiring fence."""
         for thread in threads.tolist():
-            merge(self._pending[thread], {(thread, Scope.CTA.rank): told})
+            merge(self._pending[thread], {(thread, Scope.CTA.rank): knowledge})
 
     def publish(self, thread: int, location: Location, record: int, order: Order, rank: int) -> Heads:
         """Publish the heads of a strong write; returns them."""

@@ -106,10 +106,10 @@ class RaceDetector:
         if left is None:  # the values are not known
             shadow.differ[cells] = True
             return
-        bits = left.bits.view(shadow.held.dtype).ravel()
-        same = (shadow.held[cells] == bits) & self.sites.plain[self.packing.site_of(last)]
+        bits = left.bits.view(shadow.last_values.dtype).ravel()
+        same = (shadow.last_values[cells] == bits) & self.sites.plain[self.packing.site_of(last)]
         differ = other & (shadow.differ[cells] | ~same) | ~np.repeat(left.own, len(cells) // len(left.own))
-        shadow.held[cells], shadow.differ[cells] = bits, False
+        shadow.last_values[cells], shadow.differ[cells] = bits, False
         shadow.differ[cells[differ]] = True
 
     def _unordered(self, overflow: OverflowRecords, cells: Cells, threads: Threads) -> Cells:
@@ -221,21 +221,21 @@ class RaceDetector:
             return None
         if access.attributes["order"] is Order.RELAXED:
             return self.patterns.fence_knowledge(threads)
-        told = self.clocks.snapshot(threads)
+        knowledge = self.clocks.snapshot(threads)
         self.clocks.tick(threads)
-        return told
+        return knowledge
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have found a phase of an mbarrier over."""
         shadow = self._shadow(allocation, access)
         for offset in np.unique(offsets).tolist():
-            told, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
-            if not told:
+            knowledge, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
+            if not knowledge:
                 continue
             if access.attributes["order"] is Order.ACQUIRE:
-                self.clocks.learn(mine, told)
+                self.clocks.learn(mine, knowledge)
             else:
-                self.patterns.await_fence(mine, told)
+                self.patterns.await_fence(mine, knowledge)
 
     # ── records ─────────────────────────────────────────────────────────────────────────
 

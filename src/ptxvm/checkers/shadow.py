@@ -77,7 +77,7 @@ class Shadow:
         self.shift = MAX_GRAIN.bit_length() - 1
         cells = -(-(allocation.end - allocation.origin) // MAX_GRAIN)
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
-        self.held = np.zeros(cells, np.uint32)  # the value of the last store, where values are followed
+        self.last_values = np.zeros(cells, np.uint32)  # the value of the last store, where values are followed
         self.differ = np.zeros(cells, np.bool_)  # have unordered writes stored different values?
         self.writers: OverflowRecords | None = None  # made on first use
         self.readers: OverflowRecords | None = None
@@ -92,7 +92,7 @@ class Shadow:
         while self.grain > size:
             self.shift -= 1
             self.wrote, self.read = np.repeat(self.wrote, 2), np.repeat(self.read, 2)
-            self.held, self.differ = self.held.view(f"u{self.grain}"), np.repeat(self.differ, 2)
+            self.last_values, self.differ = self.last_values.view(f"u{self.grain}"), np.repeat(self.differ, 2)
             for overflow in (self.writers, self.readers):
                 if overflow is not None:
                     overflow.halve()

@@ -83,7 +83,8 @@ class Sites:
             self._sites.append(site)
             if found >= len(self.scope):
                 self.scope, self.size, self.proxy, self.plain = (
-                    np.concatenate([held, np.zeros_like(held)]) for held in (self.scope, self.size, self.proxy, self.plain)
+                    np.concatenate([column, np.zeros_like(column)])
+                    for column in (self.scope, self.size, self.proxy, self.plain)
                 )
             self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
             self.plain[found] = operation == "write" and not late and not proxy

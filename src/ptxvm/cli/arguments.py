@@ -85,8 +85,8 @@ def from_file(path: str) -> NDArray[Any]:
 
 def array(word: str, type: str, shape: str, fill: str | None, random: Random) -> NDArray[Any]:
     """A new array."""
-    held = DTYPES.get(type)
-    if held is None:
+    element = DTYPES.get(type)
+    if element is None:
         guess = did_you_mean(type, DTYPES) or f"there are {' '.join(DTYPES)}"
         raise WrongCall(f"'{word}': no type is called '{type}'; {guess}")
     try:
@@ -96,35 +96,35 @@ def array(word: str, type: str, shape: str, fill: str | None, random: Random) ->
     if min(sizes) < 0:
         raise WrongCall(f"'{word}': a shape is a number of elements, or several with commas: {type}[64,64]")
     try:
-        return filled(held, sizes, fill or "zeros", random)
+        return filled(element, sizes, fill or "zeros", random)
     except MemoryError:
-        raise WrongCall(f"'{word}' does not fit in memory: it has {prod(sizes) * held.itemsize:,} bytes") from None
+        raise WrongCall(f"'{word}' does not fit in memory: it has {prod(sizes) * element.itemsize:,} bytes") from None
     except (OverflowError, ValueError) as wrong:
         raise WrongCall(f"'{word}': {wrong}") from None
 
 
-def filled(held: Held, shape: tuple[int, ...], fill: str, random: Random) -> NDArray[Any]:
+def filled(element: Held, shape: tuple[int, ...], fill: str, random: Random) -> NDArray[Any]:
     """An array with values in it; those of `arange` wrap around in narrow types.  ValueError where it has none."""
-    if fill == "random" and held.kind in "iu":
-        limits = np.iinfo(held)
-        return random().integers(limits.min, limits.max, shape, held, endpoint=True)
+    if fill == "random" and element.kind in "iu":
+        limits = np.iinfo(element)
+        return random().integers(limits.min, limits.max, shape, element, endpoint=True)
     match fill:
         case "zeros":
-            return np.zeros(shape, held)
+            return np.zeros(shape, element)
         case "ones":
-            return np.ones(shape, held)
+            return np.ones(shape, element)
         case "arange":
-            counted = np.arange(prod(shape), dtype=np.uint64 if held.kind in "iu" else np.float64)
-            return counted.astype(held).reshape(shape)
+            counted = np.arange(prod(shape), dtype=np.uint64 if element.kind in "iu" else np.float64)
+            return counted.astype(element).reshape(shape)
         case "random":
-            return random().random(shape, np.float64 if held.itemsize == 8 else np.float32).astype(held)
+            return random().random(shape, np.float64 if element.itemsize == 8 else np.float32).astype(element)
     value = number(fill)
     if value is None:
         guess = did_you_mean(fill, FILLS)
         raise ValueError(f"an array is filled with {', '.join(FILLS)} or a number{f'; {guess}' if guess else ''}")
-    if held.kind in "iu" and not (isinstance(value, int) and np.iinfo(held).min <= value <= np.iinfo(held).max):
+    if element.kind in "iu" and not (isinstance(value, int) and np.iinfo(element).min <= value <= np.iinfo(element).max):
         raise ValueError(f"{fill} is no value of the type")
-    return np.full(shape, value, held)
+    return np.full(shape, value, element)
 
 
 def save(path: str, values: NDArray[Any]) -> None:
@@ -141,7 +141,7 @@ def save(path: str, values: NDArray[Any]) -> None:
 
 def described(values: NDArray[Any]) -> str:
     """`f32[64,64]`."""
-    names = {held: name for name, held in reversed(DTYPES.items()) if not name.startswith("b") or name == "bf16"}
+    names = {element: name for name, element in reversed(DTYPES.items()) if not name.startswith("b") or name == "bf16"}
     return f"{names.get(values.dtype, values.dtype.name)}[{','.join(map(str, values.shape))}]"
 
 

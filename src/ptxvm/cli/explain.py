@@ -69,9 +69,9 @@ def explain(what: str, values: Sequence[str]) -> int:
     except NotUnderstood as wrong:
         text = render([(wrong.source, wrong.diagnostics)], width=width(), color=has_color(sys.stderr))
         return say(text.rstrip("\n"), FINDINGS)
-    given = parse_values(reading, values)
+    inputs = parse_values(reading, values)
     print_reading(reading)
-    print_result(reading, given)
+    print_result(reading, inputs)
     return 0
 
 
@@ -205,7 +205,7 @@ def older(reading: Reading) -> Rows:
 def parse_values(reading: Reading, values: Sequence[str]) -> dict[str, int]:
     """The bits of each register that `--set` names."""
     known = wanted(reading) if is_computable(reading) else {}
-    given = {}
+    inputs = {}
     for each in values:
         name, equals, value = (part.strip() for part in each.partition("="))
         if not equals:
@@ -216,13 +216,13 @@ def parse_values(reading: Reading, values: Sequence[str]) -> dict[str, int]:
         if name not in known:
             raise WrongCall(f"the instruction does not read {name}; it reads {', '.join(known)}")
         try:
-            given[name] = bits_of(value, known[name])
+            inputs[name] = bits_of(value, known[name])
         except BadValue as wrong:
             raise WrongCall(f"{name}: {wrong}") from None
-    missing = [name for name in known if name not in given]
-    if given and missing:
+    missing = [name for name in known if name not in inputs]
+    if inputs and missing:
         raise WrongCall(f"values are missing: {options(missing)}")
-    return given
+    return inputs
 
 
 def no_result(reading: Reading) -> str:
@@ -240,18 +240,18 @@ def options(names: Sequence[str]) -> str:
     return " ".join(f"--set {name}=VALUE" for name in names)
 
 
-def print_result(reading: Reading, given: Mapping[str, int]) -> None:
+def print_result(reading: Reading, inputs: Mapping[str, int]) -> None:
     """What the instruction computes, where that is known; else what has to be given."""
     out = console()
     if not is_computable(reading):
         return
     known = wanted(reading)
-    print_insight(reading, given)
-    if len(given) < len(known):
+    print_insight(reading, inputs)
+    if len(inputs) < len(known):
         out.print()
         out.print(labelled("result", [(f"depends on values: {options(list(known))}",)]))
         return
-    result = compute(reading, given)
+    result = compute(reading, inputs)
     out.print()
     if result.inputs:
         out.print(labelled("values", [(q.text, hexadecimal(q), number(q)) for q in result.inputs]))
@@ -276,16 +276,16 @@ def numbers(quantity: Quantity) -> str:
 # ── what only one instruction has ───────────────────────────────────────────────────────
 
 
-def print_insight(reading: Reading, given: Mapping[str, int]) -> None:
+def print_insight(reading: Reading, inputs: Mapping[str, int]) -> None:
     """The truth table of lop3, the bytes of prmt."""
     constants = constants_of(reading)
     if reading.decoded.of.name == "lop3" and "immLut" in constants:
         print_truth_table(constants["immLut"] & boolean.ALL)
     if reading.decoded.of.name == "prmt":
         node = reading.bound.operands["c"]
-        control = constants.get("c", given.get(print_operand(node)))
+        control = constants.get("c", inputs.get(print_operand(node)))
         if control is not None:
-            print_bytes(reading, control, given)
+            print_bytes(reading, control, inputs)
 
 
 def print_truth_table(table: int) -> None:
@@ -299,12 +299,12 @@ def print_truth_table(table: int) -> None:
     out.print(labelled("", [(f"0x{table:02X} is d = {boolean.expression(table)}" + (f", {called}" if called else ""),)]))
 
 
-def print_bytes(reading: Reading, control: int, given: Mapping[str, int]) -> None:
+def print_bytes(reading: Reading, control: int, inputs: Mapping[str, int]) -> None:
     """Where each byte of the result comes from, the highest first."""
     out, operands = console(), reading.bound.operands
     picked = permutation.byte_selections(control, reading.decoded.mode)[::-1]
     texts = {name: print_operand(operands[name]) for name in "ab"}
-    bits = {name: constants_of(reading).get(name, given.get(texts[name])) for name in "ab"}
+    bits = {name: constants_of(reading).get(name, inputs.get(texts[name])) for name in "ab"}
     rows: Rows = [
         ("byte of d", "3", "2", "1", "0"),
         ("taken from", *(f"{'sign ' if p.sign else ''}{texts[p.operand]}.b{p.byte}" for p in picked)),

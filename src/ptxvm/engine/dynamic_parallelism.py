@@ -177,7 +177,7 @@ class Children:
     def _count(self, done: Counters) -> None:
         self.counters.instructions += done.instructions
         self.counters.thread_instructions += done.thread_instructions
-        self.counters.turns += done.turns
+        self.counters.steps += done.steps
 
     def _forget(self) -> None:
         """Release the buffers that were not launched with, and drop the grids that a fault keeps from running."""

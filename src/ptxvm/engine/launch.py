@@ -75,7 +75,7 @@ def _launch(
         block=shape.block,
         instructions=counters.instructions,
         thread_instructions=counters.thread_instructions,
-        steps=counters.turns,
+        steps=counters.steps,
         seconds=seconds,
         output="".join(printed),
         schedules=watch.schedules if watch is not None else 1,
@@ -111,7 +111,7 @@ def mark_written(args: Sequence[Any]) -> None:
     """Mark the device arrays of the arguments, and the sources of all surfaces, as written."""
     for each in args:
         if isinstance(each, DeviceArray):
-            each.given = True
+            each.is_written = True
     for image in list(HANDLES.values()) if HANDLES else ():
         if image.kind == "surfref" and image.source is not None:
-            image.source.given = True
+            image.source.is_written = True

@@ -17,10 +17,10 @@ from ptxvm.machine.launch_options import LaunchOptions
 class Counters:
     """The counters of a launch: instructions of groups, instructions of threads, and steps of the schedule."""
 
-    __slots__ = ("instructions", "thread_instructions", "turns")
+    __slots__ = ("instructions", "steps", "thread_instructions")
 
-    def __init__(self, instructions: int = 0, thread_instructions: int = 0, turns: int = 0) -> None:
-        self.instructions, self.thread_instructions, self.turns = instructions, thread_instructions, turns
+    def __init__(self, instructions: int = 0, thread_instructions: int = 0, steps: int = 0) -> None:
+        self.instructions, self.thread_instructions, self.steps = instructions, thread_instructions, steps
 
 
 class Engine(Protocol):

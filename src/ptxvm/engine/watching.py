@@ -91,7 +91,7 @@ def watched(
 def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
     """The memory of the device arrays, arguments or of images, that neither host nor kernel has given a value."""
     arrays = [*args, *(image.source for image in list(HANDLES.values()))]
-    addresses = {each.address for each in arrays if isinstance(each, DeviceArray) and not each.given}
+    addresses = {each.address for each in arrays if isinstance(each, DeviceArray) and not each.is_written}
     return [each for each in allocations if each.start in addresses]
 
 

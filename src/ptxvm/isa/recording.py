@@ -157,7 +157,7 @@ class Record:
         self._copies("global", "shared")
 
     def copy_bulk(self, to: str, target: Value, origin: str, *more: Any) -> None:
-        """Start to copy between spaces; an mbarrier may be told."""
+        """Start to copy between spaces; an mbarrier may count the bytes."""
         self._copies(origin, to)
         self.found["bulk"] = True
         if len(more) > 2 and more[2] is not None:

@@ -143,7 +143,7 @@ class Columns:
         self.start = np.array([each.start for each in items], np.uint64)
         self.end = np.array([each.end for each in items], np.uint64)
         self.origin = np.array([each.origin for each in items], np.uint64)
-        self.room = self.end - self.origin
+        self.size = self.end - self.origin
         self.windowed = [at for at, each in enumerate(items) if each.home is not None]
         self._reached: dict[tuple[str, bool], npt.NDArray[np.bool_]] = {}
 
@@ -218,17 +218,17 @@ class AllocationTable:
         if len(self._freed) > FREED_REMEMBERED:
             self._freed.popitem(last=False)
 
-    def expect(self, come: Callable[[], None]) -> None:
-        """Expect the allocations of a launch: `come` inserts them at the first look-up."""
+    def expect(self, callback: Callable[[], None]) -> None:
+        """Expect the allocations of a launch: `callback` inserts them at the first look-up."""
         with self._lock:
-            self._expected.append(come)
+            self._expected.append(callback)
 
-    def dismiss(self, come: Callable[[], None], gone: Iterable[Allocation]) -> bool:
+    def dismiss(self, callback: Callable[[], None], gone: Iterable[Allocation]) -> bool:
         """Stop expecting allocations, and remember `gone` as freed; false if they have been inserted."""
         with self._lock:
-            if come not in self._expected:
+            if callback not in self._expected:
                 return False
-            self._expected.remove(come)
+            self._expected.remove(callback)
             for allocation in gone:
                 self._remember(allocation)
             return True
@@ -279,7 +279,7 @@ class AllocationTable:
         if self.items:
             columns = self.columns
             owner = columns.owners(address)
-            offset, room = address - columns.origin[owner], columns.room[owner]
+            offset, room = address - columns.origin[owner], columns.size[owner]
             good = columns.reached(space, writing=writing)[owner] & (address >= columns.start[owner])
             good &= (offset & np.uint64(size - 1) == 0) & (room >= size) & (offset <= room - np.uint64(size))
             for at in columns.windowed:

@@ -30,7 +30,7 @@ class DeviceArray:
             raise TypeError(f"memory is a Memory, not {memory!r}")
         self.memory = default_memory() if memory is None else memory
         self.dtype, self.shape = _on_device(np.dtype(dtype)), _sizes(shape)
-        self.given = False  # may the host or a kernel have written to it?
+        self.is_written = False  # may the host or a kernel have written to it?
         self.allocation = self.memory.allocate(self.nbytes, name="a DeviceArray", detail=f"{self.dtype.name}{list(self.shape)}")
 
     @classmethod
@@ -44,7 +44,7 @@ class DeviceArray:
     @property
     def array(self) -> npt.NDArray[Any]:
         """A view of the values, which keeps the memory alive; a Fault if the array has been freed."""
-        self.given = True
+        self.is_written = True
         return self.as_is
 
     @property

@@ -73,14 +73,14 @@ def count(name: str, value: object) -> int:
     return found
 
 
-def extent(name: str, given: object) -> int | tuple[int, ...]:
+def extent(name: str, value: object) -> int | tuple[int, ...]:
     """The sizes of a grid, a CTA or a cluster as plain integers, so that equal ones are the same."""
-    if type(given) is int:
-        return given
-    several = isinstance(given, tuple | list)
-    sizes = tuple(map(index, given if isinstance(given, tuple | list) else (given,)))
+    if type(value) is int:
+        return value
+    several = isinstance(value, tuple | list)
+    sizes = tuple(map(index, value if isinstance(value, tuple | list) else (value,)))
     if any(size is None for size in sizes):
-        raise ValueError(f"{name} is an integer or up to three of them, not {shown(given)}")
+        raise ValueError(f"{name} is an integer or up to three of them, not {shown(value)}")
     found = tuple(size for size in sizes if size is not None)
     return found if several else found[0]
 
@@ -111,25 +111,25 @@ def seconds_or_none(name: str, value: object) -> float | None:
     return seconds
 
 
-def names(option: str, given: object, said: str) -> frozenset[str]:
+def names(option: str, value: object, said: str) -> frozenset[str]:
     """Some words; a single word may stand alone."""
-    if type(given) is tuple and not given:  # as a rule
+    if type(value) is tuple and not value:  # as a rule
         return NONE
-    several: object = (given,) if isinstance(given, str) else given
+    several: object = (value,) if isinstance(value, str) else value
     if (
         not isinstance(several, Collection)
         or isinstance(several, bytes | Mapping)
         or not all(isinstance(each, str) for each in several)
     ):
-        raise TypeError(f"{option} is {said}, not {shown(given)}")
+        raise TypeError(f"{option} is {said}, not {shown(value)}")
     return frozenset(several)
 
 
-def checks(given: object) -> frozenset[str] | None:
+def checks(value: object) -> frozenset[str] | None:
     """The checks that the caller asks for, if any."""
-    if given is None:
+    if value is None:
         return None
-    found = names("check", given, f"None, or names of checks ({', '.join(CHECKS)})")
+    found = names("check", value, f"None, or names of checks ({', '.join(CHECKS)})")
     for each in found:
         one_of("check", each, CHECKS)
     return found

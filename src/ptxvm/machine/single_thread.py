@@ -76,7 +76,7 @@ class Script(Protocol):
         """A call passes an argument or a result from one holder to another; None is a constant."""
 
     def jumps_back(self) -> None:
-        """The thread jumps back; raises `Enough` to stop following it."""
+        """The thread jumps back; raises `StopThread` to stop following it."""
 
     def reads(self, touch: ThreadAccess) -> Sequence[int] | None:
         """The bits of each element; None for the contents of memory."""

@@ -25,21 +25,21 @@ NUMBERS = count(1)
 class StreamLaunch:
     """One launch in the order of the device: its number, its kernel and stream, and the launches that come before it.
 
-    `holds` are its arguments and all images, which keep their addresses as long as other launches may run beside it; `left` is
-    the record of a checker, to compare later launches with.
+    `keeps_alive` are its arguments and all images: they keep their addresses as long as other launches may run beside it.
+    `footprint` is the record of a checker, with which later launches are compared.
     """
 
     number: int
     kernel: str
     stream: str
     before: frozenset[int]
-    holds: Sequence[Any] = ()
+    keeps_alive: Sequence[Any] = ()
     followed: bool = True  # is it on a stream, so that other launches may run beside it?
-    left: Any = None
+    footprint: Any = None
 
     def supersedes(self, earlier: StreamLaunch) -> bool:
         """Does this launch follow an earlier one and repeat its accesses, so that the earlier record is not needed?"""
-        return earlier.number in self.before and bool(self.left.supersedes(earlier.left))
+        return earlier.number in self.before and bool(self.footprint.supersedes(earlier.footprint))
 
     def __str__(self) -> str:
         return f"launch {self.number} ('{self.kernel}' on {self.stream})"
@@ -58,7 +58,7 @@ class Device:
     def freed(self, allocation: Allocation) -> None:
         """The host frees memory of the device after waiting, as `cudaFree` does; launches that used the memory report it."""
         for launch in self.under_way:
-            launch.left.freed(allocation)
+            launch.footprint.freed(allocation)
 
     def waited(self) -> None:
         """A launch has run for which the host waits; later checks do not follow it."""
@@ -75,7 +75,7 @@ class Device:
         stream.known &= {launch.number for launch in self.under_way}
         launch = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
         yield launch
-        if launch.left is not None:
+        if launch.footprint is not None:
             stream.known |= {launch.number}
             self.under_way = [each for each in self.under_way if not launch.supersedes(each)]
             self.under_way.append(launch)

@@ -52,14 +52,14 @@ def architecture_of(target: int) -> Architecture:
 class Unit(NamedTuple):
     """How a tensor core adds products of floats.
 
-    `length` products are added at once, cut off `fraction` bits below the largest exponent; `kept` is how many bits of
-    the fraction an f32 result has.  A `converted` unit takes fp8 as f16: it sums the lower, then the upper halves of
+    `length` products are added at once, cut off `fraction` bits below the largest exponent; an f32 result has
+    `accumulator_bits` bits of fraction.  A `converted` unit takes fp8 as f16: it sums the lower, then the upper halves of
     the registers from zero on, and adds the accumulator at last, with an ordinary addition.
     """
 
     length: int
     fraction: int
-    kept: int = 23
+    accumulator_bits: int = 23
     converted: bool = False
 
 
@@ -72,8 +72,13 @@ UNITS: dict[str, dict[Architecture, Unit]] = {
     "tf32": {A: Unit(4, 24), H: Unit(8, 25)},
     # Recorded dot products of Hopper (32 products, added to f32) are one sum, as those of wgmma are.  Sums in f16, and
     # those of the Blackwell of data centres, are what ptxas makes of them: it converts fp8 to f16 (sm_90, sm_100).
-    "fp8": {L: Unit(16, 13, kept=13), H: Unit(32, 13, kept=13), B: Unit(16, 25, converted=True), R: Unit(32, 25)},
-    "fp8 in f16": {L: Unit(16, 13, kept=13), H: Unit(16, 25, converted=True), R: Unit(32, 25)},
+    "fp8": {
+        L: Unit(16, 13, accumulator_bits=13),
+        H: Unit(32, 13, accumulator_bits=13),
+        B: Unit(16, 25, converted=True),
+        R: Unit(32, 25),
+    },
+    "fp8 in f16": {L: Unit(16, 13, accumulator_bits=13), H: Unit(16, 25, converted=True), R: Unit(32, 25)},
 }
 
 
@@ -136,7 +141,7 @@ def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -
     total = np.zeros_like(added) if unit.converted else added
     for part in steps(a.shape[2], unit):
         values, powers = (products(x[:, :, part], y[:, part]) for x, y in zip(left, right, strict=True))
-        total = rounded(accumulated, unit.kept, aligned_sum(values, powers, total, accumulated, unit.fraction))
+        total = rounded(accumulated, unit.accumulator_bits, aligned_sum(values, powers, total, accumulated, unit.fraction))
     if unit.converted:
         total = total.astype(ACCUMULATORS[accumulated][0]) + added.astype(ACCUMULATORS[accumulated][0])
     if product.finite:

@@ -103,9 +103,9 @@ class Sampler(Opaque):
         return made
 
 
-def _one_of(what: str, given: object, allowed: Sequence[str]) -> None:
-    if not isinstance(given, str) or given not in allowed:
-        raise ValueError(f"{what} is one of {', '.join(allowed)}, not {given!r}")
+def _one_of(what: str, value: object, allowed: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{what} is one of {', '.join(allowed)}, not {value!r}")
 
 
 def _axes(address: object) -> tuple[str, str, str]:

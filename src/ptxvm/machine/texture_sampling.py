@@ -205,9 +205,9 @@ class Reader:
         mode = self.mode(axis)
         if self.what.integers or mode in ("clamp", "border"):
             return u
-        turns = np.floor(u / size)
-        rest: Array = u - turns * size
-        return rest if mode == "wrap" else np.where(turns % 2 == 0, rest, size - rest)
+        repeats = np.floor(u / size)
+        rest: Array = u - repeats * size
+        return rest if mode == "wrap" else np.where(repeats % 2 == 0, rest, size - rest)
 
     def mode(self, axis: int) -> str:
         """The address mode; faces of cubes are clamped."""

@@ -48,38 +48,38 @@ class SurfaceCoordinates:
     inside: Array
 
 
-def spots(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array]) -> SurfaceCoordinates:
+def surface_coordinates(access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array]) -> SurfaceCoordinates:
     """The positions of lanes; columns are bytes, or elements where the access is formatted."""
     given = [c.view(np.int32).astype(np.int64) for c in coordinates]
     layer = np.zeros(len(given[0]), np.int64)
-    if place.geometry in ("a1d", "a2d"):
+    if access.geometry in ("a1d", "a2d"):
         layer = given.pop(0) & 0xFFFF_FFFF
     x, y, z = (*given, layer * 0, layer * 0)[:3]
-    if place.geometry in ("1d", "a1d"):
+    if access.geometry in ("1d", "a1d"):
         y = layer * 0
-    if place.geometry != "3d":
+    if access.geometry != "3d":
         z = layer
     width, height, slices = surface.image.level.size
     last = width - 1
-    if not place.formatted:
-        _aligned(place, x)
-        last = width * surface.image.channels * surface.array.itemsize - place.bytes
+    if not access.formatted:
+        _aligned(access, x)
+        last = width * surface.image.channels * surface.array.itemsize - access.bytes
     found = SurfaceCoordinates(z, y, x, np.ones(len(x), np.bool_))
     for axis, most in (("x", last), ("y", height - 1), ("z", slices - 1)):
         at = getattr(found, axis)
         found.inside &= (at >= 0) & (at <= most)
         setattr(found, axis, np.clip(at, 0, max(most, 0)))
-    if place.clamp == "trap" and not found.inside.all():
+    if access.clamp == "trap" and not found.inside.all():
         lane = int(np.argmin(found.inside))
         where = ", ".join(str(int(c[lane])) for c in (x, y, z))
         raise AccessFault(
             "surface-out-of-bounds",
             f"({where}) lies outside of {surface!r}; .clamp and .zero allow that",
-            size=place.bytes,
+            size=access.bytes,
             lane_index=lane,
         )
-    if not place.formatted and last < 0:
-        raise AccessFault("surface-out-of-bounds", f"a row of {surface!r} is shorter than {place.bytes} bytes")
+    if not access.formatted and last < 0:
+        raise AccessFault("surface-out-of-bounds", f"a row of {surface!r} is shorter than {access.bytes} bytes")
     return found
 
 
@@ -94,27 +94,27 @@ class AccessedBytes:
     count: int
 
 
-def touched(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> AccessedBytes:
+def touched(access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> AccessedBytes:
     """The accessed bytes of the lanes that are inside of the surface, or are clamped to it."""
-    at = spots(place, surface, coordinates)
+    at = surface_coordinates(access, surface, coordinates)
     if writing:
         check_writable(surface)
-    lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
+    lanes = np.flatnonzero(at.inside) if access.clamp == "zero" else np.arange(len(at.x))
     width, height, _ = surface.image.level.size
     texel = surface.image.channels * surface.array.itemsize
     row = (at.z[lanes] * height + at.y[lanes]) * (width * texel)
-    addresses = address_of(surface.array) + row + at.x[lanes] * (texel if place.formatted else 1)
-    if place.formatted:
-        return AccessedBytes(surface.array, lanes, addresses, surface.array.itemsize, min(place.count, surface.image.channels))
-    return AccessedBytes(surface.array, lanes, addresses, place.type.bytes, place.count)
+    addresses = address_of(surface.array) + row + at.x[lanes] * (texel if access.formatted else 1)
+    if access.formatted:
+        return AccessedBytes(surface.array, lanes, addresses, surface.array.itemsize, min(access.count, surface.image.channels))
+    return AccessedBytes(surface.array, lanes, addresses, access.type.bytes, access.count)
 
 
-def fitting(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Array:
+def fitting(access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], *, writing: bool) -> Array:
     """Which lanes can access a surface, tested one by one?"""
     good = np.zeros(len(coordinates[0]), np.bool_)
     for lane in range(len(good)):
         try:
-            touched(place, surface, [c[lane : lane + 1] for c in coordinates], writing=writing)
+            touched(access, surface, [c[lane : lane + 1] for c in coordinates], writing=writing)
             good[lane] = True
         except AccessFault:
             pass
@@ -127,41 +127,41 @@ def check_writable(surface: Surface) -> None:
         raise AccessFault("read-only", f"{surface!r} is a read-only array")
 
 
-def _aligned(place: SurfaceAccess, x: Array) -> None:
-    wrong = x % place.bytes != 0
+def _aligned(access: SurfaceAccess, x: Array) -> None:
+    wrong = x % access.bytes != 0
     if wrong.any():
         lane = int(np.argmax(wrong))
         raise AccessFault(
             "misaligned",
-            f"byte {int(x[lane])} of a row is no multiple of the {place.bytes} bytes of the access",
-            size=place.bytes,
+            f"byte {int(x[lane])} of a row is no multiple of the {access.bytes} bytes of the access",
+            size=access.bytes,
             lane_index=lane,
         )
 
 
-def load(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array]) -> list[Array]:
+def load(access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array]) -> list[Array]:
     """The elements, as unsigned integers of their size."""
-    at = spots(place, surface, coordinates)
-    columns = at.x[:, None] + np.arange(place.bytes)
+    at = surface_coordinates(access, surface, coordinates)
+    columns = at.x[:, None] + np.arange(access.bytes)
     raw = surface.rows[at.z[:, None], at.y[:, None], columns]
-    if place.clamp == "zero":
+    if access.clamp == "zero":
         raw[~at.inside] = 0
-    values = np.ascontiguousarray(raw).view(np.dtype(f"<u{place.type.bytes}"))
-    return [np.ascontiguousarray(values[:, n]) for n in range(place.count)]
+    values = np.ascontiguousarray(raw).view(np.dtype(f"<u{access.type.bytes}"))
+    return [np.ascontiguousarray(values[:, n]) for n in range(access.count)]
 
 
-def store(place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], values: Sequence[Array]) -> None:
+def store(access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], values: Sequence[Array]) -> None:
     """Write elements; where lanes have one address, the last lane's value stays."""
-    at = spots(place, surface, coordinates)
-    lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
+    at = surface_coordinates(access, surface, coordinates)
+    lanes = np.flatnonzero(at.inside) if access.clamp == "zero" else np.arange(len(at.x))
     check_writable(surface)
-    if place.formatted:
+    if access.formatted:
         texels = surface.image.level.texels
         for channel, value in enumerate(values[: surface.image.channels]):
             texels[at.z[lanes], at.y[lanes], at.x[lanes], channel] = converted(value[lanes], texels.dtype)
         return
-    raw = np.ascontiguousarray(np.stack([v.view(np.dtype(f"<u{place.type.bytes}")) for v in values], axis=1)).view(np.uint8)
-    columns = at.x[lanes, None] + np.arange(place.bytes)
+    raw = np.ascontiguousarray(np.stack([v.view(np.dtype(f"<u{access.type.bytes}")) for v in values], axis=1)).view(np.uint8)
+    columns = at.x[lanes, None] + np.arange(access.bytes)
     surface.rows[at.z[lanes, None], at.y[lanes, None], columns] = raw[lanes]
 
 
@@ -175,16 +175,16 @@ def converted(value: Array, dtype: np.dtype[Any]) -> Array:
     return np.clip(whole, info.min, info.max).astype(dtype)
 
 
-def reduce(operation: str, place: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], value: Array) -> None:
+def reduce(operation: str, access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array], value: Array) -> None:
     """Apply an operation to the elements, lane after lane."""
     check_writable(surface)
-    at = spots(place, surface, coordinates)
-    lanes = np.flatnonzero(at.inside) if place.clamp == "zero" else np.arange(len(at.x))
-    signed = place.type.is_signed or (place.formatted and surface.image.dtype.kind == "i")
-    dtype = np.dtype(f"<{'i' if signed else 'u'}{place.type.bytes}")
+    at = surface_coordinates(access, surface, coordinates)
+    lanes = np.flatnonzero(at.inside) if access.clamp == "zero" else np.arange(len(at.x))
+    signed = access.type.is_signed or (access.formatted and surface.image.dtype.kind == "i")
+    dtype = np.dtype(f"<{'i' if signed else 'u'}{access.type.bytes}")
     rows = surface.rows
     _, height, size = rows.shape
-    column = at.x[lanes] * (surface.image.channels * surface.array.itemsize if place.formatted else 1)
+    column = at.x[lanes] * (surface.image.channels * surface.array.itemsize if access.formatted else 1)
     flat = (at.z[lanes] * height + at.y[lanes]) * size + column
     if (flat % dtype.itemsize).any() or rows.size % dtype.itemsize:
         raise AccessFault("misaligned", f"{surface!r} has no elements of {dtype.itemsize} bytes there")

@@ -255,6 +255,6 @@ def reduce(operation: str, place: SurfaceAccess) -> OnSurface:
     return OnSurface("atomic", place, work)
 
 
-def no_results(held: Sequence[np.dtype[Any]], count: int) -> list[Array]:
+def no_results(dtypes: Sequence[np.dtype[Any]], count: int) -> list[Array]:
     """Zeros, for lanes whose guard is false."""
-    return [np.zeros(count, dtype) for dtype in held]
+    return [np.zeros(count, dtype) for dtype in dtypes]

@@ -54,7 +54,7 @@ class Window:
         self.home = piece.astype(np.int64) * self.stride
         self.allocation.home, self.allocation.window = self.home, size
         self._rows: dict[int, npt.NDArray[np.int64]] = {}
-        self._alone = pieces == 1
+        self._is_single = pieces == 1
 
     @property
     def pieces(self) -> Bytes:
@@ -133,7 +133,7 @@ class Window:
                 raise self._refuse(np.array([offset]), size, writing=writing)
             index >>= shift
         view = self.allocation.view(dtype, count)
-        if self._alone:
+        if self._is_single:
             return view, index
         rows = self._rows.get(shift)
         if rows is None:

@@ -19,7 +19,7 @@ from ptxvm.machine.single_thread import Holder, Payload, Rendezvous, Script, Sta
 from ptxvm.model.path_run import Locate
 from ptxvm.model.program import Thread
 
-TURNS = 10_000
+MOST_REPETITIONS = 10_000
 """The most backward jumps without a question; a loop that goes on longer does not end."""
 
 EFFECTS = {"writes", "synchronizes", "arrives", "copies", "groups", "awaits", "signals"}
@@ -80,7 +80,7 @@ class Automaton:
 
     def __init__(self, stage: Stage, number: int, is_shared: Callable[[ThreadAccess], bool], keep: Sequence[str]) -> None:
         self.stage, self.number, self.is_shared, self.keep = stage, number, is_shared, keep
-        self.places: dict[Hashable, AutomatonState] = {}
+        self.states: dict[Hashable, AutomatonState] = {}
         self.effort = 0
         self.first = self._run(())
 
@@ -90,7 +90,7 @@ class Automaton:
             place.steps[answer] = self._run((*place.history, answer))
         return place.steps[answer]
 
-    def walk(self, script: Script) -> Mapping[str, int] | None:
+    def run(self, script: Script) -> Mapping[str, int] | None:
         """Run the thread from its beginning with the answers of a script.
 
         Returns the final registers, or None if the path stops early.  A path stops when it returns to a state after reads
@@ -131,7 +131,7 @@ class Automaton:
             place.registers = registers
             return Transition(tuple(recorder.calls), place)
         place.question, place.loops_silently = recorder.question, recorder.question is None
-        known = self.places.setdefault(recorder.stands(), place)
+        known = self.states.setdefault(recorder.stands(), place)
         return Transition(tuple(recorder.calls), known)
 
 
@@ -206,9 +206,9 @@ class Recorder:
         self._record("enters", code, depth, standing)
 
     def jumps_back(self) -> None:
-        """Record a backward jump; stop the thread after `TURNS` of them without a question."""
+        """Record a backward jump; stop the thread after `MOST_REPETITIONS` of them without a question."""
         self.repetitions += 1
-        if self.repetitions > TURNS:
+        if self.repetitions > MOST_REPETITIONS:
             raise StopThread
         self._record("jumps_back")
 

@@ -30,7 +30,7 @@ def overlap(a: Location, b: Location) -> bool:
 class CoherentAccess(NamedTuple):
     """An access to a location whose writes have one order: a strong read, a write, or both."""
 
-    read: Value | None
+    found: Value | None
     written: Value | None
 
 
@@ -125,7 +125,7 @@ def has_a_history(location: Location, chosen: Sequence[PathSummary], initial: in
         if all(n == len(coherent_accesses) for n, coherent_accesses in zip(done, threads, strict=True)):
             return True
         for n, coherent_accesses in enumerate(threads):
-            if done[n] < len(coherent_accesses) and coherent_accesses[done[n]].read in (None, value):
+            if done[n] < len(coherent_accesses) and coherent_accesses[done[n]].found in (None, value):
                 new = coherent_accesses[done[n]].written
                 left.append((value if new is None else new, (*done[:n], done[n] + 1, *done[n + 1 :])))
     return False

@@ -26,7 +26,7 @@ class Copying:
         self.path = path
         self.begun: list[PendingCopy] = []
         self.groups = Counter[str]()
-        self.told = Counter[str]()
+        self.signalled = Counter[str]()
 
     def began(self, kind: str, first: int) -> None:
         """Record a copy; its events are those from `first` on."""
@@ -53,5 +53,5 @@ class Copying:
     def keys(self, kind: str, *, last: bool) -> frozenset[Key]:
         """The events of the copies of a kind; with `last`, only those since the last call."""
         copies = [copy for copy in self.begun if copy.kind == kind]
-        first, self.told[kind] = self.told[kind] if last else 0, len(copies)
+        first, self.signalled[kind] = self.signalled[kind] if last else 0, len(copies)
         return frozenset(self.path.events[n].key for copy in copies[first:] for n in copy.events)

@@ -23,7 +23,7 @@ from ptxvm.model.program import Location, Thread
 
 MANY = 4
 """The most chains that are kept for a value; a value with more has an unknown origin."""
-TURNS = 16
+MOST_JUMPS_BACK = 16
 """The limit of backward jumps for a thread that has no shorter path to its end."""
 UNKNOWN: tuple[Chain, ...] = (frozenset(),)
 
@@ -130,10 +130,10 @@ class Explorer:
     def run(self, jumps_back: int) -> Iterator[tuple[Path, ...]]:
         """The combinations of one path for each thread in which writes feed all reads.
 
-        While a thread has no path to its end, the bound of backward jumps is doubled, up to `TURNS`.
+        While a thread has no path to its end, the bound of backward jumps is doubled, up to `MOST_JUMPS_BACK`.
         """
         ways = self.all_paths(jumps_back)
-        while jumps_back < TURNS and any(cut and not paths for paths, cut in zip(ways, self.was_cut, strict=True)):
+        while jumps_back < MOST_JUMPS_BACK and any(cut and not paths for paths, cut in zip(ways, self.was_cut, strict=True)):
             jumps_back *= 2
             ways = self.all_paths(jumps_back)
         return together(ways, self.values.initial, self.values.chained())
@@ -153,19 +153,19 @@ class Explorer:
         left: list[list[Any]] = [[]]
         while left:
             seconds_left()
-            walk = PathRun(thread, self.cta_threads, self.locate, self.values, left.pop(), jumps_back)
+            run = PathRun(thread, self.cta_threads, self.locate, self.values, left.pop(), jumps_back)
             try:
-                registers = self.automata[number].walk(walk)
+                registers = self.automata[number].run(run)
             except Fault as fault:
-                registers, walk.path.fault = {}, fault
-            left += walk.others
-            self.was_cut[number] |= walk.was_cut
-            for written in walk.written:
+                registers, run.path.fault = {}, fault
+            left += run.others
+            self.was_cut[number] |= run.was_cut
+            for written in run.written:
                 self.new |= self.values.write(written)
-            for gave in walk.offered:
+            for gave in run.offered:
                 self.new |= self.values.offer(*gave)
-            self.most[thread.name] = max(self.most[thread.name], len(walk.written) + len(walk.offered))
+            self.most[thread.name] = max(self.most[thread.name], len(run.written) + len(run.offered))
             if registers is not None:
-                walk.path.registers.update(registers)
-                self.new |= self.values.end(walk.path)
-                yield walk.path
+                run.path.registers.update(registers)
+                self.new |= self.values.end(run.path)
+                yield run.path

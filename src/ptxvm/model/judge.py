@@ -202,7 +202,7 @@ class _Inquiry:
 
     def __init__(self, judgement: Judgement, *, keeps: bool = False) -> None:
         self.judgement, self.test, self.keeps = judgement, judgement.test, keeps
-        self.told: dict[State, tuple[bool, int]] = {}
+        self.refused_by: dict[State, tuple[bool, int]] = {}
         self.found, self.telling, self.races = False, (False, -1), set[Race]()
         self.hangs = self.explains = False
 
@@ -259,8 +259,8 @@ class _Inquiry:
         """Keep the execution for each final state that it explains best."""
         for state in candidate.states():
             key = tuple(sorted(state.items()))
-            if key not in self.judgement.outcomes and telling > self.told.get(key, (False, -1)):
-                self.told[key], self.judgement.refusals[key] = telling, candidate
+            if key not in self.judgement.outcomes and telling > self.refused_by.get(key, (False, -1)):
+                self.refused_by[key], self.judgement.refusals[key] = telling, candidate
 
     def touch(self, events: Iterable[Event]) -> None:
         """Record which variables are accessed."""

@@ -111,7 +111,7 @@ class KernelMachine:
         """The state before any thread has begun."""
         cells = [cell for variable, cuts in sorted(self.cuts.items()) for cell in _between(variable, sorted(cuts))]
         memory = tuple((cell, frozenset({(self.initial(_location(cell)), -1, "", frozenset[int]())})) for cell in cells)
-        return self._settled(KernelState(tuple(_spot(automaton.first, 0) for automaton in self.automata), memory))
+        return self._settled(KernelState(tuple(_thread_state(automaton.first, 0) for automaton in self.automata), memory))
 
     def cut(self, location: Location) -> None:
         """Begin new cells at both ends of this location."""
@@ -121,7 +121,7 @@ class KernelMachine:
         """Has this thread ended?"""
         return state.threads[number].has_ended
 
-    def looks(self, state: KernelState, number: int) -> bool:
+    def waits_for_others(self, state: KernelState, number: int) -> bool:
         """Does the thread read memory there, or wait for others?"""
         call = state.threads[number].call
         return call is not None and call.name not in ("writes", "copies", "signals", "arrives")
@@ -133,21 +133,21 @@ class KernelMachine:
             return "a loop that does nothing else"
         given = call.arguments[0]
         if isinstance(given, ThreadAccess):
-            return self._told(given, number)
+            return self._polled(given, number)
         return f"`{text_of(given.bound if isinstance(given, Rendezvous) else given)}`"
 
-    def _told(self, touch: ThreadAccess, number: int) -> str:
+    def _polled(self, touch: ThreadAccess, number: int) -> str:
         start = self.locate(touch, self.threads[number])
         return f"`{describe(touch.bound, Location(*start, touch.size) if start else None)}`"
 
-    def moves(self, state: KernelState, known: Collection[KernelState]) -> dict[int, list[KernelState]]:
+    def successors(self, state: KernelState, known: Collection[KernelState]) -> dict[int, list[KernelState]]:
         """The states after the next step of each thread that can run.
 
         A thread that comes to a barrier of all threads changes nothing for the others, so it moves first.
         """
         if sum(automaton.effort for automaton in self.automata) > EFFORT:
             raise LimitExceeded("its threads come to ever new states")
-        able = [n for n, spot in enumerate(state.threads) if n not in state.waiting and not spot.has_ended]
+        able = [n for n, thread in enumerate(state.threads) if n not in state.waiting and not thread.has_ended]
         first = next((n for n in able if self._only_comes(state.threads[n])), None)
         if first is not None:
             (after,) = self.steps(state, first)
@@ -156,23 +156,23 @@ class KernelMachine:
         return {n: list(dict.fromkeys(self.steps(state, n))) for n in able}
 
     @staticmethod
-    def _only_comes(spot: ThreadState) -> bool:
-        call = spot.call
+    def _only_comes(thread: ThreadState) -> bool:
+        call = thread.call
         return call is not None and call.name in ("synchronizes", "exchanges") and call.arguments[0].threads is None
 
     def steps(self, state: KernelState, number: int) -> Iterator[KernelState]:
         """The states after the next step of one thread."""
-        spot = state.threads[number]
-        call = spot.call
+        thread = state.threads[number]
+        call = thread.call
         if call is None:
             yield state  # an endless loop
             return
         if call.name in ("synchronizes", "arrives", "exchanges"):
-            yield self._came(state, number, call.arguments[0], waits=call.name != "arrives")
-        elif call is spot.state.question:
+            yield self._arrived(state, number, call.arguments[0], waits=call.name != "arrives")
+        elif call is thread.state.question:
             yield from self._asked(state, number, call)
         else:
-            yield from (self._went_on(after, number) for after in self._done(state, number, call))
+            yield from (self._after_call(after, number) for after in self._done(state, number, call))
 
     def _asked(self, state: KernelState, number: int, call: Call) -> Iterator[KernelState]:
         """The states after a read or an atomic operation: one for each value that it may find."""
@@ -201,15 +201,15 @@ class KernelMachine:
     # ── where threads stand ─────────────────────────────────────────────────────────────
 
     def _answered(self, state: KernelState, number: int, answer: Answer) -> KernelState:
-        return self._at(state, number, _spot(self.automata[number].after(state.threads[number].state, answer), 0))
+        return self._at(state, number, _thread_state(self.automata[number].after(state.threads[number].state, answer), 0))
 
-    def _went_on(self, state: KernelState, number: int) -> KernelState:
-        spot = state.threads[number]
-        return self._at(state, number, _spot(spot.transition, spot.done + 1)) if spot.transition else state
+    def _after_call(self, state: KernelState, number: int) -> KernelState:
+        thread = state.threads[number]
+        return self._at(state, number, _thread_state(thread.transition, thread.done + 1)) if thread.transition else state
 
-    def _at(self, state: KernelState, number: int, spot: ThreadState) -> KernelState:
-        moved = replace(state, threads=(*state.threads[:number], spot, *state.threads[number + 1 :]))
-        return self._settled(moved) if spot.has_ended and moved.barriers else moved
+    def _at(self, state: KernelState, number: int, thread: ThreadState) -> KernelState:
+        moved = replace(state, threads=(*state.threads[:number], thread, *state.threads[number + 1 :]))
+        return self._settled(moved) if thread.has_ended and moved.barriers else moved
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
@@ -270,16 +270,16 @@ class KernelMachine:
 
     # ── barriers ────────────────────────────────────────────────────────────────────────
 
-    def _came(self, state: KernelState, number: int, meeting: Rendezvous, *, waits: bool) -> KernelState:
+    def _arrived(self, state: KernelState, number: int, meeting: Rendezvous, *, waits: bool) -> KernelState:
         """The state after a thread comes to a barrier; it stays there if it waits."""
-        room, rooms = self._room(number, meeting), dict(state.barriers)
-        before = rooms.get(room, Arrivals(frozenset()))
-        rooms[room] = Arrivals(before.arrived | {number}, before.count if meeting.threads is None else meeting.threads)
-        came = replace(state, barriers=tuple(sorted(rooms.items(), key=lambda item: item[0])))
-        came = replace(came, waiting=came.waiting | {number}) if waits else self._went_on(came, number)
-        return self._settled(came)
+        key, barriers = self._barrier_key(number, meeting), dict(state.barriers)
+        before = barriers.get(key, Arrivals(frozenset()))
+        barriers[key] = Arrivals(before.arrived | {number}, before.count if meeting.threads is None else meeting.threads)
+        arrived = replace(state, barriers=tuple(sorted(barriers.items(), key=lambda item: item[0])))
+        arrived = replace(arrived, waiting=arrived.waiting | {number}) if waits else self._after_call(arrived, number)
+        return self._settled(arrived)
 
-    def _room(self, number: int, meeting: Rendezvous) -> BarrierKey:
+    def _barrier_key(self, number: int, meeting: Rendezvous) -> BarrierKey:
         cta, thread = divmod(number, self.cta_threads)
         if meeting.name == "bar":
             return cta, WHOLE_CTA, "bar", meeting.number
@@ -287,16 +287,16 @@ class KernelMachine:
 
     def _settled(self, state: KernelState) -> KernelState:
         """Release the threads at barriers that are complete."""
-        for room, gathering in state.barriers:
-            ready = self._ready(state, room, gathering)
+        for key, arrivals in state.barriers:
+            ready = self._ready(state, key, arrivals)
             if ready:
-                left = gathering.arrived - ready
-                rooms = {**dict(state.barriers), room: replace(gathering, arrived=left)}
-                remaining = tuple((each, here) for each, here in rooms.items() if here.arrived)
+                left = arrivals.arrived - ready
+                barriers = {**dict(state.barriers), key: replace(arrivals, arrived=left)}
+                remaining = tuple((each, here) for each, here in barriers.items() if here.arrived)
                 freed = replace(state, barriers=remaining, waiting=state.waiting - ready)
-                if room[2] in ("bar", "bar.warp"):
-                    freed = replace(freed, memory=_known_after(state.memory, gathering.arrived, ready & state.waiting))
-                given = {n: state.threads[n].call for n in gathering.arrived & state.waiting}
+                if key[2] in ("bar", "bar.warp"):
+                    freed = replace(freed, memory=_known_after(state.memory, arrivals.arrived, ready & state.waiting))
+                given = {n: state.threads[n].call for n in arrivals.arrived & state.waiting}
                 for number in sorted(ready & state.waiting):
                     freed = self._released(freed, number, given)
                 return self._settled(freed)
@@ -306,52 +306,52 @@ class KernelMachine:
         """Let a thread continue with the values that the others gave."""
         call = given[number]
         if call is None or call.name != "exchanges":
-            return self._went_on(state, number)
+            return self._after_call(state, number)
         first, mine = number - number % self.cta_threads, number % self.cta_threads
         others = {member: given.get(first + member) for member in call.arguments[0].members if member != mine}
         taken = tuple((member, other.arguments[1]) for member, other in sorted(others.items()) if other is not None)
         return self._answered(state, number, taken)
 
-    def _ready(self, state: KernelState, room: BarrierKey, gathering: Arrivals) -> frozenset[int]:
+    def _ready(self, state: KernelState, key: BarrierKey, arrivals: Arrivals) -> frozenset[int]:
         """The threads at a barrier that need not wait any longer."""
-        cta, warp, _, _ = room
+        cta, warp, _, _ = key
         first = cta * self.cta_threads
         alive = {n for n in range(first, first + self.cta_threads) if not state.threads[n].has_ended}
         if warp == WHOLE_CTA:
-            return gathering.arrived if self._is_complete(first, alive, gathering) else frozenset()
-        wanted = {n: self._members(state, n) & alive for n in gathering.arrived}
-        return frozenset(n for n, members in wanted.items() if members <= gathering.arrived)
+            return arrivals.arrived if self._is_complete(first, alive, arrivals) else frozenset()
+        wanted = {n: self._members(state, n) & alive for n in arrivals.arrived}
+        return frozenset(n for n, members in wanted.items() if members <= arrivals.arrived)
 
     def _members(self, state: KernelState, number: int) -> set[int]:
         call = state.threads[number].call
         first = number - number % self.cta_threads
         return {first + member for member in call.arguments[0].members} if call is not None else set()
 
-    def _is_complete(self, first: int, alive: set[int], gathering: Arrivals) -> bool:
+    def _is_complete(self, first: int, alive: set[int], arrivals: Arrivals) -> bool:
         """Have enough threads come?  A warp whose threads have all come or ended counts as whole."""
-        if gathering.count is None:
-            return alive <= gathering.arrived
+        if arrivals.count is None:
+            return alive <= arrivals.arrived
         counted = 0
         for start in range(first, first + self.cta_threads, WARP):
             warp = set(range(start, min(start + WARP, first + self.cta_threads)))
-            here = warp & gathering.arrived
+            here = warp & arrivals.arrived
             counted += WARP if here and warp & alive <= here else len(here)
-        return counted >= gathering.count
+        return counted >= arrivals.count
 
 
 def _known_after(
-    memory: tuple[tuple[Cell, frozenset[ReadableValue]], ...], came: frozenset[int], waited: frozenset[int]
+    memory: tuple[tuple[Cell, frozenset[ReadableValue]], ...], arrived: frozenset[int], waited: frozenset[int]
 ) -> tuple[tuple[Cell, frozenset[ReadableValue]], ...]:
     """Order the threads that waited at a barrier after every write that a thread at the barrier is ordered after."""
 
     def known(held: ReadableValue) -> ReadableValue:
         value, thread, scope, after = held
-        return value, thread, scope, after | waited if after & came else after
+        return value, thread, scope, after | waited if after & arrived else after
 
     return tuple((cell, frozenset(map(known, held))) for cell, held in memory)
 
 
-def _spot(step: Transition, done: int) -> ThreadState:
+def _thread_state(step: Transition, done: int) -> ThreadState:
     """The next call of a step that other threads can notice, or the state to which the step leads."""
     while done < len(step.calls) and step.calls[done].name not in ACTS:
         done += 1

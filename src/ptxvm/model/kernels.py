@@ -131,15 +131,15 @@ class _Reader:
             "\n".join(f"{word} {rest}" for word, rest in self.lines.items() if word in QUESTION)
         )
         question, only = condition(asked), condition(filtered) if filtered else None
-        threads, places = self.threads(), list(self.places())
-        keep = self.registers(threads, places, [question, *([only] if only else [])])
-        first = {place.name: int.from_bytes(place.initial, "little") for place in places}
+        threads, named = self.threads(), list(self.places())
+        keep = self.registers(threads, named, [question, *([only] if only else [])])
+        first = {variable.name: int.from_bytes(variable.initial, "little") for variable in named}
 
         def ways(jumps_back: int) -> Iterator[tuple[Path, ...]]:
             found: list[tuple[Path, ...]] = []
 
             def perform(stage: Stage) -> None:
-                found.extend(Explorer(stage, threads, Locator(places), Values(first), keep).run(jumps_back))
+                found.extend(Explorer(stage, threads, Locator(named), Values(first), keep).run(jumps_back))
 
             explore(self.launch.kernel, self.launch, perform)
             return iter(found)
@@ -148,19 +148,19 @@ class _Reader:
             found: list[Ending] = []
 
             def perform(stage: Stage) -> None:
-                found.append(ends(stage, threads, Locator(places), Values(first).initial))
+                found.append(ends(stage, threads, Locator(named), Values(first).initial))
 
             explore(self.launch.kernel, self.launch, perform)
             return found[0]
 
         return KernelTest(
             self.name, threads, first, {}, quantifier, question, only,
-            sizes={place.name: len(place.initial) for place in places},
-            elements={place.name: place.elements for place in places},
+            sizes={variable.name: len(variable.initial) for variable in named},
+            elements={variable.name: variable.elements for variable in named},
             ways=ways,
             cta_threads=self.launch.shape.threads,
             launch=self.launch,
-            named_variables=places,
+            named_variables=named,
             ending=ending,
             loops=self.loops(),
         )  # fmt: skip
@@ -256,11 +256,11 @@ class _Reader:
         return Elements(max(size // type.bytes, 1), type.bytes, type.is_signed)
 
     def registers(
-        self, threads: Sequence[Thread], places: Sequence[NamedVariable], asked: Sequence[Condition]
+        self, threads: Sequence[Thread], named: Sequence[NamedVariable], asked: Sequence[Condition]
     ) -> dict[str, list[str]]:
         """The registers that the questions name, by thread."""
         known = {register.name for register in self.launch.kernel.registers}
-        shown = {name for place in places for name in place.elements.named(place.name, 0)}
+        shown = {name for variable in named for name in variable.elements.named(variable.name, 0)}
         keep: dict[str, list[str]] = {}
         for name in sorted({name for one in asked for name in one.names}):
             thread, _, register = name.partition(":")
@@ -275,8 +275,8 @@ class _Reader:
 class Locator:
     """Finds the variable of an access."""
 
-    def __init__(self, places: Sequence[NamedVariable]) -> None:
-        self.places = places
+    def __init__(self, named: Sequence[NamedVariable]) -> None:
+        self.variables = named
 
     def __call__(self, touch: ThreadAccess, thread: Thread) -> tuple[str, int] | None:
         """The name of the variable and the byte in it; None for memory that no other thread writes."""
@@ -286,9 +286,9 @@ class Locator:
         shared = allocation.space == "shared"
         at = touch.offset if shared else allocation.origin + touch.offset
         cta = thread.cta[2] if shared else None
-        for place in self.places:
-            if place.cta == cta and place.start <= at < place.end:
-                return place.name, at - place.start
+        for variable in self.variables:
+            if variable.cta == cta and variable.start <= at < variable.end:
+                return variable.name, at - variable.start
         raise Unsupported(f"an access to {allocation} in a litmus kernel, which names no such memory")
 
 

@@ -54,13 +54,13 @@ class Machine:
             tuple((name, frozenset({(known.get(name, 0), -1, "")})) for name in names if name in self.variables),
         )
 
-    def moves(self, state: State, known: Collection[State]) -> dict[int, list[State]]:
+    def successors(self, state: State, known: Collection[State]) -> dict[int, list[State]]:
         """The states after the next step of each thread that can run."""
         del known
         moves = {n: list(self.steps(state, n)) for n in range(len(self.threads))}
         return {n: following for n, following in moves.items() if following}
 
-    def looks(self, state: State, number: int) -> bool:
+    def waits_for_others(self, state: State, number: int) -> bool:
         """Does the thread read memory there, or wait for others?"""
         return isinstance(self.threads[number].code[state.at[number]], Load | Atomic | Barrier)
 

@@ -27,7 +27,7 @@ Graph = dict[S, dict[int, list[S]]]
 """For each state, the next states for each thread that can run."""
 
 
-class Turns(Protocol[S]):
+class TransitionSystem(Protocol[S]):
     """A machine whose threads take turns: its states, and the steps between them."""
 
     @property
@@ -39,7 +39,7 @@ class Turns(Protocol[S]):
         """The first state."""
         ...
 
-    def moves(self, state: S, known: Collection[S]) -> dict[int, list[S]]:
+    def successors(self, state: S, known: Collection[S]) -> dict[int, list[S]]:
         """The states after the next step of each thread that can run; an empty list for a thread whose step can come later."""
         ...
 
@@ -47,7 +47,7 @@ class Turns(Protocol[S]):
         """Has this thread ended?"""
         ...
 
-    def looks(self, state: S, number: int) -> bool:
+    def waits_for_others(self, state: S, number: int) -> bool:
         """Does the thread read memory there, or wait for others?"""
         ...
 
@@ -63,7 +63,7 @@ def termination(test: Test) -> Ending:
     return decided(Machine(test))
 
 
-def decided(machine: Turns[S], most: int = STATES) -> Ending:
+def decided(machine: TransitionSystem[S], most: int = STATES) -> Ending:
     """Does a machine always terminate, if the scheduler is fair?"""
     graph = reachable(machine, most)
     if len(graph) >= most:
@@ -71,19 +71,21 @@ def decided(machine: Turns[S], most: int = STATES) -> Ending:
     every_thread = range(len(machine.threads))
     for state, moves in graph.items():
         if not moves and (left := [n for n in every_thread if not machine.is_finished(state, n)]):
-            return Ending("may_hang", _said(machine, [state], left))
+            return Ending("may_hang", _report(machine, [state], left))
     for component in components(graph):
         if is_fair(component, graph):
             states = [state for state in graph if state in component]
             left = [n for n in every_thread if not machine.is_finished(states[0], n)]
-            return Ending("may_hang", _said(machine, states, left, moving(component, graph)))
+            return Ending("may_hang", _report(machine, states, left, moving(component, graph)))
     return Ending("terminates")
 
 
-def _said(machine: Turns[S], states: Sequence[S], numbers: Sequence[int], goes_on: Collection[int] = ()) -> tuple[str, ...]:
+def _report(
+    machine: TransitionSystem[S], states: Sequence[S], numbers: Sequence[int], goes_on: Collection[int] = ()
+) -> tuple[str, ...]:
     """Describe what threads do for ever; of several instructions, one that reads memory or waits for others."""
     verbs = {n: "goes round at" if n in goes_on else "waits at" for n in numbers}
-    at = {n: next((state for state in states if machine.looks(state, n)), states[0]) for n in numbers}
+    at = {n: next((state for state in states if machine.waits_for_others(state, n)), states[0]) for n in numbers}
     lines = [f"{machine.threads[n].name} {verb} {machine.where(at[n], n)}" for n, verb in verbs.items()]
     more = (f"and {len(lines) - SOME} more threads",) if len(lines) > SOME else ()
     return (*lines[:SOME], *more)
@@ -95,7 +97,7 @@ def jumps_back(thread: Thread, at: int) -> bool:
     return isinstance(instruction, Branch) and thread.labels[instruction.label] <= at
 
 
-def reachable(machine: Turns[S], most: int) -> Graph[S]:
+def reachable(machine: TransitionSystem[S], most: int) -> Graph[S]:
     """The reachable states and the steps between them, at most `most` states."""
     graph: Graph[S] = {}
     waiting = [machine.start()]
@@ -104,7 +106,7 @@ def reachable(machine: Turns[S], most: int) -> Graph[S]:
         state = waiting.pop()
         if state in graph:
             continue
-        graph[state] = machine.moves(state, graph)
+        graph[state] = machine.successors(state, graph)
         waiting += [after for following in graph[state].values() for after in following if after not in graph]
     return graph
 

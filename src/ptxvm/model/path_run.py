@@ -52,7 +52,7 @@ FROM_OTHERS: tuple[Chain, ...] = (frozenset(),)
 class PathWrite(NamedTuple):
     """A write of a path: its location, its value and the chains behind it; of an atomic operation also the value that it found.
 
-    The scope of a weak write is empty.  `makes` marks a write that initialises an mbarrier.
+    The scope of a weak write is empty.  `initialises` marks a write that initialises an mbarrier.
     """
 
     location: Location

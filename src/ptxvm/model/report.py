@@ -127,19 +127,19 @@ def table(candidate: Candidate) -> Iterator[str]:
     yield from related(x, number)
 
 
-def columns(head: str, text: str, wide: int, told: str) -> Iterator[str]:
+def columns(head: str, text: str, wide: int, note: str) -> Iterator[str]:
     """A row of a table; long text continues below its start, and the note follows the text if there is room."""
     whole = text.replace(" = ", "\xa0=\xa0")
     *lines, last = [line.replace("\xa0", " ") for line in wrap(whole, WIDTH - len(head), break_long_words=False)] or [""]
     below = " " * len(head)
     heads = chain([head], repeat(below))
     yield from (next(heads) + line for line in lines)
-    row = f"{next(heads)}{last:<{wide}}  {told}".rstrip()
+    row = f"{next(heads)}{last:<{wide}}  {note}".rstrip()
     if len(row) <= WIDTH:
         yield row
     else:
-        yield row.removesuffix(told).rstrip()
-        yield f"{below}  {told}"
+        yield row.removesuffix(note).rstrip()
+        yield f"{below}  {note}"
 
 
 def numbers_of(text: str) -> list[int]:

@@ -219,7 +219,7 @@ def test_a_surface_gives_values(engine):
     data = ptxvm.DeviceArray(32, np.uint32)
     surface = ptxvm.Surface(data)
     for place, kinds in ((60, []), (64, ["uninitialised-read"])):
-        data.given = False
+        data.is_written = False
         module = ptxvm.load(HEAD + write + f"@%p suld.b.1d.b32.trap %r4, [s, {{{place}}}];\nret;\n}}\n")
         module.bind("s", surface)
         result = module.kernel().launch(1, 32, [np.zeros(64, np.uint32)], check=("init",), engine=engine)

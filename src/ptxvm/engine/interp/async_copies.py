@@ -20,23 +20,23 @@ class Copy:
     """Copies that lanes started with one instruction, as arrays of one length.
 
     `group` is the number of groups that the lane had committed before; a copy belongs to no group until the lane commits one
-    more.  A bulk copy is split into pieces of one lane: `told` is the address of its mbarrier, `amount` its size in bytes.
+    more.  A bulk copy is split into pieces of one lane: `mbarrier` is the address of its mbarrier, `amount` its size in bytes.
     """
 
     copying: Copying
     lanes: LaneNumbers
     target: PerLane
     source: PerLane
-    given: PerLane
+    source_size: PerLane
     group: Any
-    told: PerLane = None
+    mbarrier: PerLane = None
     amount: PerLane = None
 
     def of(self, positions: PerLane) -> Copy:
         """The copies at some positions."""
         return Copy(
-            self.copying, self.lanes[positions], self.target[positions], self.source[positions], self.given[positions],
-            self.group[positions], *(None if each is None else each[positions] for each in (self.told, self.amount)),
+            self.copying, self.lanes[positions], self.target[positions], self.source[positions], self.source_size[positions],
+            self.group[positions], *(None if each is None else each[positions] for each in (self.mbarrier, self.amount)),
         )  # fmt: skip
 
 
@@ -98,9 +98,9 @@ class Copies:
         self._begin(begun)
 
     def start_bulk(
-        self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, size: PerLane, told: PerLane
+        self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, size: PerLane, mbarrier: PerLane
     ) -> None:
-        """Start to copy `size` bytes, a multiple of 16, for which the mbarrier at `told` will count the bytes."""
+        """Start to copy `size` bytes, a multiple of 16, for which the mbarrier at `mbarrier` will count the bytes."""
         lanes, positions = self._named(lanes, guard)
         if not len(lanes):
             return
@@ -112,10 +112,10 @@ class Copies:
         copy = Copy(
             copying, lanes[whose], spread(target, positions)[whose] + at, spread(source, positions)[whose] + at,
             np.full(len(whose), copying.size), self.groups[copying.kind][lanes[whose]],
-            None if told is None else spread(told, positions)[whose], amount[whose],
+            None if mbarrier is None else spread(mbarrier, positions)[whose], amount[whose],
         )  # fmt: skip
         self._begin(copy)
-        if copying.told is not None and len(copy.lanes):
+        if copying.mbarrier is not None and len(copy.lanes):
             self.cohort.arrival_posted(np.unique(copy.lanes))
 
     def _begin(self, begun: Copy) -> None:
@@ -124,16 +124,16 @@ class Copies:
         if not len(begun.lanes):
             return
         begun = begun.of(self.cohort.mem.reachable(copying.target, begun.lanes, begun.target, writing=True))
-        for size in np.unique(begun.given[begun.given > 0]).tolist():
+        for size in np.unique(begun.source_size[begun.source_size > 0]).tolist():
             begun = self._readable(begun, size)
         if len(begun.lanes):
             self.under_way.append(begun)
-            self.cohort.copy_started(copying, begun.lanes, begun.target, begun.source, begun.given)
+            self.cohort.copy_started(copying, begun.lanes, begun.target, begun.source, begun.source_size)
 
     def _readable(self, copy: Copy, given: int) -> Copy:
         """Drop the copies that read `given` bytes and whose source is out of bounds."""
         for access, offset in copy.copying.reads(given):
-            some = np.flatnonzero(copy.given == given)
+            some = np.flatnonzero(copy.source_size == given)
             good = self.cohort.mem.reachable(access, copy.lanes[some], copy.source[some] + np.uint64(offset), writing=False)
             if len(good) < len(some):
                 copy = copy.of(np.delete(np.arange(len(copy.lanes)), np.delete(some, good)))
@@ -150,14 +150,14 @@ class Copies:
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
         waits[lanes] = True
-        kept: list[Copy | Arrival] = []
+        pending: list[Copy | Arrival] = []
         for each in self.under_way:
             if isinstance(each, Arrival) or each.copying.kind != kind:
-                kept.append(each)
+                pending.append(each)
                 continue
             due = waits[each.lanes] & (each.group < self.groups[kind][each.lanes] - left)
-            kept += self._end(each, due)
-        self.under_way = kept
+            pending += self._end(each, due)
+        self.under_way = pending
         self.cohort.copies_awaited(lanes, left, kind, reading=reading)
 
     def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
@@ -177,7 +177,7 @@ class Copies:
 
     def complete(self, share: Guard = None) -> None:
         """End the copies of the lanes for which a predicate holds (None: of all), and signal their mbarriers."""
-        kept: list[Copy | Arrival] = []
+        pending: list[Copy | Arrival] = []
         busy = np.zeros(self.cohort.size, np.bool_)
         under_way, self.under_way = self.under_way, []
         for each in under_way:
@@ -185,11 +185,11 @@ class Copies:
             if isinstance(each, Arrival):
                 due = due & ~busy[each.lanes]
             rest = self._end(each, due)
-            kept += rest
+            pending += rest
             for one in rest:
                 if isinstance(one, Copy) and one.copying.kind == "copies":
                     busy[one.lanes] = True
-        self.under_way = kept + self.under_way
+        self.under_way = pending + self.under_way
 
     def _end(self, each: Copy | Arrival, due: PerLane) -> list[Copy | Arrival]:
         """End the copies or arrivals that are due; returns those that are left."""
@@ -200,18 +200,18 @@ class Copies:
             self.cohort.mem.atomic(done.access, done.lanes, None, done.address, done.update, [])
         else:
             self._copy(done)
-            if done.copying.told is not None and done.copying.update is not None:
+            if done.copying.mbarrier is not None and done.copying.update is not None:
                 lanes, first = np.unique(done.lanes, return_index=True)
                 amount = done.amount[first].astype(np.uint64)
-                self.cohort.mem.atomic(done.copying.told, lanes, None, done.told[first], done.copying.update, [amount])
+                self.cohort.mem.atomic(done.copying.mbarrier, lanes, None, done.mbarrier[first], done.copying.update, [amount])
         return [] if due.all() else [each.of(np.flatnonzero(~due))]
 
     def _copy(self, copy: Copy) -> None:
         """Copy the bytes that are read, and fill the rest with zeros."""
         size = copy.copying.size
         moved = np.zeros((len(copy.lanes), size), np.uint8)
-        for given in np.unique(copy.given[copy.given > 0]).tolist():
-            some = np.flatnonzero(copy.given == given)
+        for given in np.unique(copy.source_size[copy.source_size > 0]).tolist():
+            some = np.flatnonzero(copy.source_size == given)
             moved[some, :given] = self._read(copy.copying, given, copy.lanes[some], copy.source[some])
         words = np.ascontiguousarray(moved.view(np.uint32).T)
         self.cohort.mem.store(copy.copying.target, copy.lanes, None, copy.target, list(words))

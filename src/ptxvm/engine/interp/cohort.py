@@ -69,7 +69,7 @@ class Cohort:
         chosen, those = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
         every = np.arange(count) if chosen is None else chosen
         if not len(every):
-            return texture_unit.no_results(access.held, count)
+            return texture_unit.no_results(access.dtypes, count)
         given = {name: [spread(each, every) for each in values] for name, values in operands.items()}
         try:
             found = access.work(self.memory, given)
@@ -77,7 +77,7 @@ class Cohort:
             raise located(fault, Access(access.bound, "", b32), those) from None
         if chosen is None:
             return found
-        results = texture_unit.no_results(access.held, count)
+        results = texture_unit.no_results(access.dtypes, count)
         for result, value in zip(results, found, strict=True):
             result[chosen] = value
         return results
@@ -128,35 +128,35 @@ class Cohort:
 
     # ── warps ───────────────────────────────────────────────────────────────────────────
 
-    def keep_payload(self, number: int, held: np.dtype[Any], lanes: Lanes, value: PerLane) -> None:
+    def keep_payload(self, number: int, dtype: np.dtype[Any], lanes: Lanes, value: PerLane) -> None:
         """Store the values that lanes give to a collective, for the other lanes to read."""
-        key = (number, held)
+        key = (number, dtype)
         if lanes is None:
             self.payload[key] = value.copy()
             return
-        kept = self.payload.get(key)
-        if kept is None or not kept.ndim:
-            whole = np.zeros(self.size, held)
-            whole[...] = 0 if kept is None else kept
-            self.payload[key] = kept = whole
-        kept[lanes] = value
+        payload = self.payload.get(key)
+        if payload is None or not payload.ndim:
+            whole = np.zeros(self.size, dtype)
+            whole[...] = 0 if payload is None else payload
+            self.payload[key] = payload = whole
+        payload[lanes] = value
 
-    def peer(self, lanes: Lanes, number: int, held: np.dtype[Any], lane: PerLane) -> PerLane:
+    def peer(self, lanes: Lanes, number: int, dtype: np.dtype[Any], lane: PerLane) -> PerLane:
         """The value that another lane of the warp gave; the lane's own value where that lane takes no part."""
-        kept = self.payload[number, held]
-        if not kept.ndim:
-            return kept
-        return self.of_peer(lanes, kept, lane)
+        payload = self.payload[number, dtype]
+        if not payload.ndim:
+            return payload
+        return self.of_peer(lanes, payload, lane)
 
-    def of_peer(self, lanes: Lanes, kept: PerLane, lane: PerLane) -> PerLane:
+    def of_peer(self, lanes: Lanes, payload: PerLane, lane: PerLane) -> PerLane:
         """The element of an array for another lane of the warp; the lane's own element where that lane takes no part."""
         own = self.layout.every(lanes)
         takes_part = (at(self.members, lanes) >> (lane & np.uint32(31)) & np.uint32(1)).astype(np.bool_)
-        return kept.take(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own))
+        return payload.take(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own))
 
-    def ballot(self, lanes: Lanes, number: int, held: np.dtype[Any]) -> PerLane:
+    def ballot(self, lanes: Lanes, number: int, dtype: np.dtype[Any]) -> PerLane:
         """The members whose predicate is true, one bit each."""
-        truth = np.broadcast_to(self.payload[number, held], self.size)
+        truth = np.broadcast_to(self.payload[number, dtype], self.size)
         return self.layout.warp_bits(truth, lanes) & at(self.members, lanes)
 
     def multiply(self, work: Multiplication, lanes: Lanes, *fragments: Sequence[PerLane]) -> list[PerLane]:
@@ -165,8 +165,8 @@ class Cohort:
             fault = AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp", lane_index=broken)
             raise located(fault, Access(work.bound, "", b32), lanes)
         count = self.layout.count(lanes)
-        held = [[np.broadcast_to(raw, count) for raw in registers] for registers in fragments]
-        return warp_matrix.multiply(work.product, work.architecture, *held, fma=_fma)
+        dtype = [[np.broadcast_to(raw, count) for raw in registers] for registers in fragments]
+        return warp_matrix.multiply(work.product, work.architecture, *dtype, fma=_fma)
 
     def _broken_warp(self, lanes: Lanes) -> int | None:
         """The first lane whose warp is not whole."""

@@ -33,7 +33,7 @@ from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.layout import open_argument_size
 
 LANES = 4096  # of a cohort: enough to outweigh NumPy's overhead, few enough for the caches
-TURNS = 20_000  # of a cohort before the next one runs
+SLICE_STEPS = 20_000  # of a cohort before the next one runs
 RESIDENT = 64  # cohorts that run at once
 UNBOUNDED_STACK = 1 << 16  # bytes for each thread where the depth of calls has no bound
 
@@ -197,8 +197,8 @@ def run_all(waiting: Iterator[Schedule], limits: Limits | None) -> Counters:
                 return counters
             schedule = running[0]
             before = schedule.steps
-            finished = schedule.run(TURNS)
-            counters.turns += schedule.steps - before
+            finished = schedule.run(SLICE_STEPS)
+            counters.steps += schedule.steps - before
             if finished:
                 running.popleft()
                 counters.instructions += schedule.instructions

@@ -90,7 +90,7 @@ class LaneMemory:
             chosen, lanes_chosen = self.layout.chosen(lanes, guard)
             if chosen is not None:
                 count = self.layout.count(lanes)
-                result = np.zeros((access.count, count) if access.count > 1 else count, access.held)
+                result = np.zeros((access.count, count) if access.count > 1 else count, access.dtype)
                 if len(chosen):
                     result[..., chosen] = self.gather(access, lanes_chosen, spread(address, chosen))
                 return result
@@ -100,8 +100,8 @@ class LaneMemory:
         """Load for some lanes."""
         try:
             if (window := self.window(access.space)) is not None:
-                return window.load(access.held, offset(address), access.count, lanes)
-            return self.machine.load(access.held, self._whole(address), access.count, space=access.space, lanes=lanes)
+                return window.load(access.dtype, offset(address), access.count, lanes)
+            return self.machine.load(access.dtype, self._whole(address), access.count, space=access.space, lanes=lanes)
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
 
@@ -121,9 +121,9 @@ class LaneMemory:
         stored: PerLane = values if access.count > 1 else values[0]
         try:
             if (window := self.window(access.space)) is not None:
-                window.store(access.held, offset(address), stored, access.count, lanes)
+                window.store(access.dtype, offset(address), stored, access.count, lanes)
             else:
-                self.machine.store(access.held, self._whole(address), stored, access.count, space=access.space, lanes=lanes)
+                self.machine.store(access.dtype, self._whole(address), stored, access.count, space=access.space, lanes=lanes)
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
 
@@ -135,11 +135,11 @@ class LaneMemory:
         count = self.layout.count(lanes)
         every = np.arange(count) if chosen is None else chosen
         if not len(every):
-            return np.zeros(count, access.held)
+            return np.zeros(count, access.dtype)
         old = self.update(access, lanes_chosen, spread(address, every), update, [spread(o, every) for o in operands])
         if chosen is None:
             return old
-        result = np.zeros(count, access.held)
+        result = np.zeros(count, access.dtype)
         result[chosen] = old
         return result
 
@@ -147,9 +147,9 @@ class LaneMemory:
         """An atomic for some lanes, with an address and operands for each."""
         try:
             if (window := self.window(access.space)) is not None:
-                return window.atomic(access.held, offset(address), update.operation, operands, update, lanes)
+                return window.atomic(access.dtype, offset(address), update.operation, operands, update, lanes)
             return self.machine.atomic(
-                access.held, address, update.operation, operands, update, space=access.space, lanes=lanes
+                access.dtype, address, update.operation, operands, update, space=access.space, lanes=lanes
             )
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
@@ -164,16 +164,16 @@ class LaneMemory:
         """The positions of the lanes whose access is in bounds; here all of them, or a fault."""
         try:
             if (window := self.window(access.space)) is not None:
-                window.resolve(access.held, offset(address), access.count, lanes, writing=writing)
+                window.resolve(access.dtype, offset(address), access.count, lanes, writing=writing)
             else:
-                self.machine.resolve(access.held, address, access.count, access.space, lanes, writing=writing)
+                self.machine.resolve(access.dtype, address, access.count, access.space, lanes, writing=writing)
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
         return np.arange(len(lanes))
 
     def fitting(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> PerLane:
         """Which lanes are in bounds?"""
-        size, count = access.held.itemsize * access.count, self.layout.count(lanes)
+        size, count = access.dtype.itemsize * access.count, self.layout.count(lanes)
         if (window := self.window(access.space)) is not None:
             return np.broadcast_to(window.fitting(np.atleast_1d(offset(address)), size), count)
         address = self._whole(np.broadcast_to(address, count))

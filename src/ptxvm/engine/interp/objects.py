@@ -23,7 +23,7 @@ from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 HEAP = 1 << 30  # the first number of a block of `malloc`
 CALLS = np.int64(32)  # bits of a tag below its count of calls
 NUMBERS = np.int64((1 << 32) - 1)
-ROOM = 64  # for blocks of `malloc`, at first
+CAPACITY = 64  # for blocks of `malloc`, at first
 HEAP_SPACES = ("generic", "global")
 
 
@@ -72,7 +72,7 @@ class Objects:
         self.image = image
         self._known: list[NamedObject | None] = [None]
         self._variables: dict[tuple[Variable, int], int] = {}
-        self._start, self._end = np.zeros(ROOM, np.uint64), np.zeros(ROOM, np.uint64)
+        self._start, self._end = np.zeros(CAPACITY, np.uint64), np.zeros(CAPACITY, np.uint64)
         self._blocks: list[Allocation] = []
 
     # ── numbers ─────────────────────────────────────────────────────────────────────────
@@ -115,7 +115,7 @@ class Objects:
         """Which lanes access memory outside the objects of their addresses?"""
         numbers = np.where(tags > 0, tags & NUMBERS, 0)
         wrong = np.zeros(len(lanes), np.bool_)
-        size = access.held.itemsize * access.count
+        size = access.dtype.itemsize * access.count
         for number in np.unique(numbers[(numbers > 0) & (numbers < HEAP)]).tolist():
             mine = np.flatnonzero(numbers == number)
             found = self._extent(number, cohort, access, lanes[mine], tags[mine])
@@ -150,7 +150,7 @@ class Objects:
     def explain(self, cohort: Cohort, access: Access, lane: int, address: int, tag: int, *, writing: bool) -> AccessFault:
         """The fault of an access outside its object."""
         number, lanes = tag & int(NUMBERS), np.array([lane])
-        size = access.held.itemsize * access.count
+        size = access.dtype.itemsize * access.count
         verb = f"{'writing' if writing else 'reading'} {plural(size)} at byte"
         if number >= HEAP:
             block = self._blocks[number - HEAP]

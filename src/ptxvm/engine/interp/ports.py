@@ -42,7 +42,7 @@ class Access:
     attributes: AccessAttributes = field(default_factory=AccessAttributes)
 
     @property
-    def held(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype that holds an element."""
         return arrays.dtype(self.type)
 
@@ -51,7 +51,7 @@ class Access:
 class Copying:
     """An asynchronous copy in the code: `size` bytes at once, or a bulk copy in pieces of `size` bytes.
 
-    `kind` is the kind of its groups; `told` and `update` count the copied bytes at an mbarrier.
+    `kind` is the kind of its groups; `mbarrier` and `update` count the copied bytes at an mbarrier.
     """
 
     bound: Bound
@@ -59,7 +59,7 @@ class Copying:
     to: str = "shared"
     origin: str = "global"
     kind: str = "copies"
-    told: Access | None = None
+    mbarrier: Access | None = None
     update: Update | None = None
 
     def _access(self, space: str, type: Type, count: int) -> Access:
@@ -234,13 +234,13 @@ class Peers(Port):
         type = self.types[payload]
         if meant:
             self.code.run(f"C.lanes_meant({self.code.refer(self.bound)}, L, {self.guard}, {lane.raw})")
-        held = self.code.refer(arrays.dtype(type))
-        return self.value(type, f"C.peer(L, {payload}, {held}, {lane.raw})")
+        dtype = self.code.refer(arrays.dtype(type))
+        return self.value(type, f"C.peer(L, {payload}, {dtype}, {lane.raw})")
 
     def ballot(self, payload: int = 0) -> Value:
         """A mask of the lanes whose predicate is true."""
-        held = self.code.refer(arrays.dtype(pred))
-        return self.value(u32, f"C.ballot(L, {payload}, {held})")
+        dtype = self.code.refer(arrays.dtype(pred))
+        return self.value(u32, f"C.ballot(L, {payload}, {dtype})")
 
     def multiply(self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
         """A product of matrices, by the tensor cores of the module's target."""
@@ -366,16 +366,16 @@ class Tasks(Port):
         self.code.run(f"C.copies.start({copying}, L, {self.guard}, {target.raw}, {source.raw}, {there})")
 
     def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
         """Start a bulk copy."""
         tells, how, kind = None, None, "bulk"
-        if told is not None and update is not None:
+        if mbarrier is not None and update is not None:
             attributes = AccessAttributes(order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete", asynchronous=True)
             tells, how, kind = Access(self.bound, "shared", b64, 1, attributes), Update(update, (b64, u64), ""), "mbarrier"
         copying = self.code.refer(Copying(self.bound, PIECE, to, origin, kind, tells, how))
-        address = told.raw if told is not None else None
+        address = mbarrier.raw if mbarrier is not None else None
         self.code.run(f"C.copies.start_bulk({copying}, L, {self.guard}, {target.raw}, {source.raw}, {size.raw}, {address})")
 
     def commit(self, kind: str = "copies") -> None:
@@ -415,7 +415,7 @@ class TextureAccess:
 
     bound: Bound
     work: texture_unit.Work
-    held: tuple[Any, ...] = ()
+    dtypes: tuple[Any, ...] = ()
 
 
 class Textures(Port, textures.Textures):

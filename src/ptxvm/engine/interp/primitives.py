@@ -52,23 +52,23 @@ def floating(op: str, type: Type, rounding: Rounding) -> Function:
 @cache
 def cast(op: str, source: Type, target: Type, rounding: Rounding) -> Function | None:
     """A conversion; None where both types have the same representation."""
-    held = arrays.dtype(target)
+    dtype = arrays.dtype(target)
     if op == "view":
-        return None if held == arrays.dtype(source) else partial(_flipped, arrays.view, held)
+        return None if dtype == arrays.dtype(source) else partial(_flipped, arrays.view, dtype)
     if op == "resize":
-        return None if held == arrays.dtype(source) else partial(_flipped, arrays.resize, held)
+        return None if dtype == arrays.dtype(source) else partial(_flipped, arrays.resize, dtype)
     if op == "ftoi":
-        return partial(_flipped, arrays.ftoi, held)
+        return partial(_flipped, arrays.ftoi, dtype)
     function = {"itof": arrays.itof, "ftof": arrays.ftof}[op]
-    return partial(_rounded, function, held, rounding)
+    return partial(_rounded, function, dtype, rounding)
 
 
-def _flipped(function: Function, held: np.dtype[Any], a: PerLane) -> PerLane:
-    return function(a, held)
+def _flipped(function: Function, dtype: np.dtype[Any], a: PerLane) -> PerLane:
+    return function(a, dtype)
 
 
-def _rounded(function: Function, held: np.dtype[Any], rounding: Rounding, a: PerLane) -> PerLane:
-    return function(a, held, rounding)
+def _rounded(function: Function, dtype: np.dtype[Any], rounding: Rounding, a: PerLane) -> PerLane:
+    return function(a, dtype, rounding)
 
 
 @cache

@@ -53,10 +53,10 @@ class Routine:
 
     def compiled(self, n: int, *, whole: bool) -> Compiled:
         """The code of a segment, for all lanes or for some."""
-        kept = self._whole if whole else self._some
-        found = kept[n]
+        traced = self._whole if whole else self._some
+        found = traced[n]
         if found is None:
-            found = kept[n] = trace(self.function, self.segments[n], lambda: self._tracer(whole=whole))
+            found = traced[n] = trace(self.function, self.segments[n], lambda: self._tracer(whole=whole))
         return found
 
     def _tracer(self, *, whole: bool) -> Tracer:

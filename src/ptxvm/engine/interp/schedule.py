@@ -49,9 +49,9 @@ class Schedule:
 
     # ── turns ───────────────────────────────────────────────────────────────────────────
 
-    def run(self, turns: int) -> bool:
+    def run(self, steps: int) -> bool:
         """Run for so many steps; true when all lanes have ended."""
-        last = self.steps + turns
+        last = self.steps + steps
         cohort = self.cohort
         while self.ready or self.release_stuck():
             if self.steps >= last or cohort.yields:

@@ -34,7 +34,7 @@ def bits(value: PerLane) -> int:
 
 def raw(access: Access, value: int) -> PerLane:
     """A scalar with these bits, in the representation of a lane's value."""
-    return np.frombuffer(value.to_bytes(access.type.bytes, "little"), access.held).copy()
+    return np.frombuffer(value.to_bytes(access.type.bytes, "little"), access.dtype).copy()
 
 
 def modification(access: Access, update: Update, given: Sequence[PerLane]) -> Callable[[int], int]:
@@ -52,18 +52,18 @@ class ScriptedMemory(LaneMemory):
 
     script: Script
 
-    def held(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
+    def contents(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
         """The value in memory itself, without a question to the script."""
         return super().gather(access, lanes, address)
 
     def gather(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
         """Ask the script for the values that a load reads."""
-        held = super().gather(access, lanes, address)
+        dtype = super().gather(access, lanes, address)
         found = self.script.reads(self.touch(access, lanes, address))
         if found is None:
-            return held
+            return dtype
         self.keep_to_mbarriers(access, lanes, found[0])
-        values = np.frombuffer(b"".join(each.to_bytes(access.type.bytes, "little") for each in found), access.held)
+        values = np.frombuffer(b"".join(each.to_bytes(access.type.bytes, "little") for each in found), access.dtype)
         return values.reshape(-1, 1) if access.count > 1 else values.copy()
 
     def scatter(self, access: Access, lanes: Lanes, address: PerLane, values: Sequence[PerLane]) -> None:
@@ -138,21 +138,21 @@ class ScriptedCohort(Cohort):
 
     def receive(self, lane: int, payload: Sequence[tuple[Any, int]]) -> None:
         """Store the values that another lane gives to a collective, each as its dtype and bits."""
-        for n, (held, value) in enumerate(payload):
-            self.keep_payload(n, held, np.array([lane]), np.frombuffer(value.to_bytes(held.itemsize, "little"), held))
+        for n, (dtype, value) in enumerate(payload):
+            self.keep_payload(n, dtype, np.array([lane]), np.frombuffer(value.to_bytes(dtype.itemsize, "little"), dtype))
 
-    def peer(self, lanes: Lanes, number: int, held: np.dtype[Any], lane: PerLane) -> PerLane:
+    def peer(self, lanes: Lanes, number: int, dtype: np.dtype[Any], lane: PerLane) -> PerLane:
         """Report the lane whose value is used."""
         other = int(np.ravel(lane)[0]) & 31
         if int(self.members[first(lanes)]) >> other & 1:
             self.script.learns(int(self.layout.warp_start[first(lanes)]) + other)
-        return super().peer(lanes, number, held, lane)
+        return super().peer(lanes, number, dtype, lane)
 
-    def ballot(self, lanes: Lanes, number: int, held: np.dtype[Any]) -> PerLane:
+    def ballot(self, lanes: Lanes, number: int, dtype: np.dtype[Any]) -> PerLane:
         """Report that the values of all lanes are used."""
         for other in members_of(int(self.members[first(lanes)])):
             self.script.learns(int(self.layout.warp_start[first(lanes)]) + other)
-        return super().ballot(lanes, number, held)
+        return super().ballot(lanes, number, dtype)
 
     def special(self, name: str, lanes: Lanes) -> PerLane:
         """Refuse clocks: a thread must do the same in every run."""
@@ -193,16 +193,16 @@ class ScriptedCopies(Copies):
         for n in range(len(begun.lanes)):
             lanes, at = begun.lanes[n : n + 1], begun.source[n : n + 1]
             sources = []
-            for access, offset in copying.reads(int(begun.given[n])) if begun.given[n] else ():
-                held = cohort.mem.held(access, lanes, at + np.uint64(offset))
-                sources.append((cohort.mem.touch(access, lanes, at + np.uint64(offset)), np.asarray(held).tobytes()))
+            for access, offset in copying.reads(int(begun.source_size[n])) if begun.source_size[n] else ():
+                dtype = cohort.mem.contents(access, lanes, at + np.uint64(offset))
+                sources.append((cohort.mem.touch(access, lanes, at + np.uint64(offset)), np.asarray(dtype).tobytes()))
             target = cohort.mem.touch(copying.target, lanes, begun.target[n : n + 1])
             cohort.script.copies(copying.bound, copying.kind, sources, target)
-        if copying.told is not None and copying.update is not None and len(begun.lanes):
-            touch = cohort.mem.touch(copying.told, begun.lanes[:1], begun.told[:1])
+        if copying.mbarrier is not None and copying.update is not None and len(begun.lanes):
+            touch = cohort.mem.touch(copying.mbarrier, begun.lanes[:1], begun.mbarrier[:1])
             touch = replace(touch, order=Order.RELEASE, scope=Scope.CLUSTER)  # PTX 9.7.9.25.4.1
             amount = begun.amount[:1].astype(np.uint64)
-            cohort.script.signals(touch, copying.kind, modification(copying.told, copying.update, [amount]), last=True)
+            cohort.script.signals(touch, copying.kind, modification(copying.mbarrier, copying.update, [amount]), last=True)
 
     def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
         """Report a new group of copies."""

@@ -196,8 +196,8 @@ class Tracer(Operands):
     def special_register(self, bound: Bound, name: str, type: Type, *, volatile: bool) -> Value:
         """The value of a special register, from the cohort."""
         raw = self.code.emit(f"C.special({name!r}, L)", pure=not volatile)
-        held = self.code.refer(arrays.dtype(type))
-        return Value(self.alg, type, self.code.emit(f"{raw}.astype({held})", pure=not volatile))
+        dtype = self.code.refer(arrays.dtype(type))
+        return Value(self.alg, type, self.code.emit(f"{raw}.astype({dtype})", pure=not volatile))
 
     def function_address(self, function: Function) -> Value:
         """The address of a function, the same for all lanes."""
@@ -257,12 +257,12 @@ def place(slot: int) -> str:
 
 def put(file: RegisterFile, slot: int, lanes: Lanes, value: PerLane, size: int) -> None:
     """Write a register at some lanes; a uniform register becomes an array first."""
-    held = file[slot]
-    if not held.ndim:
-        file[slot] = whole = np.empty(size, held.dtype)
-        whole[...] = held
-        held = whole
-    held[lanes] = value
+    dtype = file[slot]
+    if not dtype.ndim:
+        file[slot] = whole = np.empty(size, dtype.dtype)
+        whole[...] = dtype
+        dtype = whole
+    dtype[lanes] = value
 
 
 def trace(function: Function, segment: Segment, tracer_of: Callable[[], Tracer]) -> Compiled:

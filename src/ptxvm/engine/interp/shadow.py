@@ -46,7 +46,7 @@ class Shadow:
 
     def __init__(self, cohort: Cohort, watcher: Watcher, objects: Objects) -> None:
         self.cohort, self.watcher, self.objects = cohort, watcher, objects
-        self.held: dict[tuple[Bound, bool], Any] = {}
+        self.access_tags: dict[tuple[Bound, bool], Any] = {}
         self.new_block = NUMBER  # the tag of the last block of `alloca`
         self.demanded = np.zeros(cohort.size, np.int64)  # the tags of the last arguments of functions of the device
         self._cells: dict[Allocation, Any] = {}
@@ -273,14 +273,14 @@ class Shadow:
 
     def hold(self, bound: Bound, lanes: Lanes, writing: bool, tags: PerLane) -> None:  # noqa: FBT001 - traced code calls it
         """Record the tags of the addresses for the access that follows."""
-        kept = self.held.get((bound, writing))
+        kept = self.access_tags.get((bound, writing))
         if kept is None:
-            kept = self.held[bound, writing] = np.zeros(self.cohort.size, np.int64)
+            kept = self.access_tags[bound, writing] = np.zeros(self.cohort.size, np.int64)
         kept[slice(None) if lanes is None else lanes] = tags
 
     def tags_held(self, access: Access, lanes: Lanes, *, writing: bool) -> PerLane:
         """The recorded tags of an access's addresses; None where no object is known."""
-        kept = self.held.get((access.bound, writing))
+        kept = self.access_tags.get((access.bound, writing))
         if kept is None:
             return None
         tags = kept if lanes is None else kept[lanes]

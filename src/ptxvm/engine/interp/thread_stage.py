@@ -32,7 +32,7 @@ from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 from ptxvm.machine.single_thread import Holder, Rendezvous, Script, Stage, StopThread
 
-TURNS = 100_000  # steps of the schedule at a time
+MOST_STEPS = 100_000  # steps of the schedule at a time
 
 
 class SingleThreadEngine:
@@ -97,7 +97,7 @@ class InterpretedStage:
         schedule = ScriptedSchedule(cohort, self.code, self.routine, lane, script)
         schedule.requested = [self.routine.slots.of(register) for register in wanted]
         try:
-            while not schedule.run(TURNS):
+            while not schedule.run(MOST_STEPS):
                 pass
         except StopThread:
             return None
@@ -138,8 +138,8 @@ class ScriptedSchedule(Schedule):
         files = [cohort.own, kept, *(each for (_, at_depth), each in sorted(self.files.items()) if at_depth < depth)]
         frames = [each[: depth + 1] for each in (cohort.frames, cohort.ends, self.calls.sites)] + files
         mine_only = np.array([lane])
-        held = tuple(tuple(bits(at(value, mine_only)) for value in frame) for frame in frames)
-        return key, tuple(bits(at(file[slot], mine_only)) for slot in (0, *mine)), held, cohort.stack_of(lane, depth)
+        dtypes = tuple(tuple(bits(at(value, mine_only)) for value in frame) for frame in frames)
+        return key, tuple(bits(at(file[slot], mine_only)) for slot in (0, *mine)), dtypes, cohort.stack_of(lane, depth)
 
     def push(self, key: Key, lanes: Lanes) -> None:
         """Report a jump back."""
@@ -182,11 +182,11 @@ class ScriptedSchedule(Schedule):
         name = bound.i.mnemonic if has_result else "bar.warp"
         meeting = Rendezvous(bound, name, mask, None, tuple(base + lane for lane in members))
         if has_result:
-            held = [value.dtype for value in raws[1:]]
+            dtypes = [value.dtype for value in raws[1:]]
             own = tuple(bits(np.ravel(value)[0]) for value in raws[1:])
             all_given = {**self.script.exchanges(meeting, own), lane_here: own}
             for lane, given in all_given.items():
-                cohort.receive(lane, list(zip(held, given, strict=True)))
+                cohort.receive(lane, list(zip(dtypes, given, strict=True)))
             cohort.members = np.full(cohort.size, sum(1 << lane - base for lane in all_given), np.uint32)
         else:
             self.script.synchronizes(meeting)

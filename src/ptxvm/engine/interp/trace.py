@@ -129,11 +129,11 @@ class TraceAlgebra:
         function = primitives.cast(op, source, target, rounding)
         if function is None:
             return a
-        held = self.code.refer(arrays.dtype(target))
+        dtype = self.code.refer(arrays.dtype(target))
         if op == "view":
-            return self.code.emit(f"{a}.view({held})", origin=a)
+            return self.code.emit(f"{a}.view({dtype})", origin=a)
         if op == "resize" and arrays.B128 not in (arrays.dtype(source), arrays.dtype(target)):
-            return self.code.emit(f"{a}.astype({held})")
+            return self.code.emit(f"{a}.astype({dtype})")
         return self.apply(function, a)
 
     def round(self, mode: str, type: Type, a: str) -> str:

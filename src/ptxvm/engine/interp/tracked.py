@@ -311,12 +311,12 @@ class TrackedTasks(ports.Tasks):
         super().copy(target, source, size, given)
 
     def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
         """Start a copy of many bytes."""
         self._hold(target, source)
-        super().copy_bulk(to, target, origin, source, size, told, update)
+        super().copy_bulk(to, target, origin, source, size, mbarrier, update)
 
     def _hold(self, target: Value, source: Value) -> None:
         self._memory.hold(target, writing=True)

@@ -60,7 +60,7 @@ class WatchedCohort(Cohort):
         self.watcher, self.images = watching.watcher, watching.images
         self.schedule, self.scene = schedule, scene
         self.on_images: dict[tuple[TextureAccess, int, int], Access] = {}
-        self.came: dict[str, Bound] = {}  # the last instruction of each collective
+        self.last_collective: dict[str, Bound] = {}  # the last instruction of each collective
         self.mem.watch(self, watching.watcher, schedule, watching.variables)
         self.mem.threads = self.mem.threads + scene.first
         self.threads, self.first = self.mem.threads, int(self.mem.threads[0])
@@ -270,7 +270,7 @@ class WatchedCohort(Cohort):
 
     def collective(self, bound: Bound, lanes: Lanes, masks: PerLane) -> None:
         """Report the lanes that arrived at a collective, with their masks."""
-        self.came[bound.i.mnemonic] = bound
+        self.last_collective[bound.i.mnemonic] = bound
         count = self.layout.count(lanes)
         gone = self.layout.warp_bits(~self.alive, lanes)
         self.watcher.named(bound, self.mem.threads_of(lanes), np.broadcast_to(masks, count), gone)
@@ -292,7 +292,7 @@ class WatchedCohort(Cohort):
         """Report the masks again: some lanes may have ended after the arrival."""
         if len(lanes):
             gone = self.layout.warp_bits(~self.alive, lanes)
-            self.watcher.named(self.came[mnemonic], self.threads[lanes], self.members[lanes], gone)
+            self.watcher.named(self.last_collective[mnemonic], self.threads[lanes], self.members[lanes], gone)
 
     def warps_synchronized(self, mnemonic: str, lanes: Lanes) -> None:
         """Report the lanes that have met, in groups of equal masks."""
@@ -309,7 +309,7 @@ class WatchedCohort(Cohort):
         for group, mask in zip(groups, members[first].tolist(), strict=True):
             if mask.bit_count() != len(group):
                 said = f"lanes of a warp meet here and name different lanes: not all of {listed(mask)} name these"
-                self.watcher.disagreed(self.came[mnemonic], int(self.threads[group[0]]), said)
+                self.watcher.disagreed(self.last_collective[mnemonic], int(self.threads[group[0]]), said)
 
 
 __all__ = ["WatchState", "WatchedCohort"]

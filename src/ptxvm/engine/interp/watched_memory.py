@@ -67,7 +67,7 @@ class WatchedMemory(LaneMemory):
             value = super().gather(access, lanes, address)
         except PlacedFault as fault:
             good, count = self.without(fault, access, lanes, address), self.layout.count(lanes)
-            value = np.zeros((access.count, count) if access.count > 1 else count, access.held)
+            value = np.zeros((access.count, count) if access.count > 1 else count, access.dtype)
             if len(good) and np.ndim(address):
                 value[..., good] = self.gather(access, self.layout.every(lanes)[good], address[good])
             return value
@@ -98,7 +98,7 @@ class WatchedMemory(LaneMemory):
         shape = access.count, self.layout.count(lanes)
         held = np.reshape(super().gather(access, lanes, address), (access.count, -1))
         bits = bit_patterns(np.broadcast_to(held, shape))
-        stored = [np.broadcast_to(np.asarray(value).astype(access.held, copy=False), shape[1:]) for value in values]
+        stored = [np.broadcast_to(np.asarray(value).astype(access.dtype, copy=False), shape[1:]) for value in values]
         return StoredValues(np.ascontiguousarray(bits.T), (bits == bit_patterns(np.stack(stored))).all(axis=0))
 
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
@@ -108,7 +108,7 @@ class WatchedMemory(LaneMemory):
             old = super().update(access, lanes, address, update, operands)
         except PlacedFault as fault:
             good = self.without(fault, access, lanes, address, writing=True)
-            old = np.zeros(len(address), access.held)
+            old = np.zeros(len(address), access.dtype)
             if len(good):
                 every = self.layout.every(lanes)
                 old[good] = self.update(access, every[good], address[good], update, [each[good] for each in operands])
@@ -179,7 +179,7 @@ class WatchedMemory(LaneMemory):
             first = int(np.argmax(wrong))
             lane = first if lanes is None else int(lanes[first])
             place = int(address if not np.ndim(address) else address[first])
-            tag = int(self.cohort.shadow.held[access.bound, writing][lane])
+            tag = int(self.cohort.shadow.access_tags[access.bound, writing][lane])
             fault = self.cohort.shadow.objects.explain(self.cohort, access, lane, place, tag, writing=writing)
             raise located(fault.at_lane(first), access, lanes)
         if (variable := self.variable_of(access)) is not None:
@@ -201,7 +201,7 @@ class WatchedMemory(LaneMemory):
         wrong, within = self.outside_variable(variable, access, lanes, address)
         if wrong.any():
             lane = int(np.argmax(wrong))
-            size, place = access.held.itemsize * access.count, int(within[lane])
+            size, place = access.dtype.itemsize * access.count, int(within[lane])
             said = f"{'writing' if writing else 'reading'} {plural(size)} at byte {place} of '{variable.name}'"
             fault = AccessFault("out-of-bounds", f"{said}, which has {plural(variable.size)}", place, size, lane)
             raise located(fault, access, lanes)
@@ -219,5 +219,5 @@ class WatchedMemory(LaneMemory):
             at_window = np.broadcast_to(offset(address), count).astype(np.uint64)
         begin = np.uint64(start) + (self.cohort.frame(lanes) if place == "frame" else np.uint64(0))
         within = (at_window - begin).view(np.int64)
-        size = access.held.itemsize * access.count
+        size = access.dtype.itemsize * access.count
         return (within < 0) | (within > variable.size - size), within

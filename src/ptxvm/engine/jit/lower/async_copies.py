@@ -56,17 +56,17 @@ class Tasks(Port):
         Memory(self.at, self.bound).store("shared", b32, target, words)
 
     def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, told: Value | None,
+        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
         """Copy at once, and complete as many bytes at the mbarrier."""
         outer = self.at.guard
         self.at.host_call(self.bound, BulkCopy(to, origin), [(u64, target.raw), (u64, source.raw), (u32, size.raw)], [])
-        if told is not None and update is not None:
+        if mbarrier is not None and update is not None:
             some, count = size.ne(0), [size.to(u64)]
             port = Memory(self.at, self.bound)
             self._under(outer, some, lambda: port.atomic(
-                "shared", b64, told, update, count, order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete"
+                "shared", b64, mbarrier, update, count, order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete"
             ))  # fmt: skip
 
     def commit(self, kind: str = "copies") -> None:

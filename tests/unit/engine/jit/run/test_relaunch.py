@@ -113,7 +113,7 @@ def test_device_arrays_views_and_arrays_that_overlap(repeated: Callable[[], int]
     assert np.array_equal(device.array[16:], host[:16])
     kernel.launch(1, 32, [view, host, 16, np.float32(2)])
     assert repeated() == before + 4
-    assert device.given
+    assert device.is_written
 
 
 FAULTS = {
