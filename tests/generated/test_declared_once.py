@@ -25,12 +25,9 @@ ALLOWED = {
     "analysis/repairs.py": "suggests what was meant by an opcode or a word that no declaration has",
     "analysis/validate.py": "marks the opcode and the words of a wrong instruction in a diagnostic",
     "analysis/naming.py": "recognises opcodes of PTX that stand where a name should",
-    "analysis/parameters.py": "holds accesses against the rules while they may be wrong: no meaning can be run yet",
-    "analysis/passing.py": "the same, before instructions are recognised",
     "reference": "lists the declarations by opcode",
     "cli/isa.py": "lists the declarations by opcode",
     "model/instructions.py": "another language: the instructions of litmus tests",
-    "checkers/race.py": "the event of lanes that met names their instruction, which has no declaration there",
 }
 
 

@@ -88,6 +88,12 @@ def test_most_of_the_catalog_is_seen(summarised: dict[Instruction, list[Summary]
     assert len(lacking) < 0.2 * len(ISA.instructions), sorted(lacking)
 
 
+def test_an_instruction_that_moves_data_does_nothing_else(summarised: dict[Instruction, list[Summary]]) -> None:
+    moving = {of: {access.verb for each in found for access in each.accesses} for of, found in summarised.items() if of.moves}
+    assert {of.name for of in moving} == {"ld", "ld_global_nc", "ldu", "st"}
+    assert all(verbs == {of.moves} and of.effects == {"mem"} for of, verbs in moving.items())
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [  # the manual's words for each: PTX 9.7.9.8, 9.7.9.11, 9.7.13.5, 9.7.13.6

@@ -195,7 +195,7 @@ REASONS = {
     "model.enumerate.reads.choose": SEARCH,
     "model.barrier_generations._turns": SEARCH,
     "model.solve.Question.value": "100 levels (`model.values.DEEPEST`)",
-    "model.kernel_states.KernelMachine._answered": "barriers at which threads wait, each of which is left",
+    "model.kernel_states.KernelMachine._after_call": "barriers at which threads wait, each of which is left",
     "model.values.evaluate": "100 levels (`model.values.DEEPEST`)",
     "model.values.reads_in": "100 levels (`model.values.DEEPEST`)",
     "reference.result.Evaluator.value": "examples of the reference pages",

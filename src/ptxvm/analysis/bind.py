@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis import codes, debugging, expressions, linkage, passing, signatures, tuning
+from ptxvm.analysis import codes, debugging, expressions, linkage, signatures, tuning
 from ptxvm.analysis.checks import Checks, Place, name_of
 from ptxvm.analysis.declarations import declaration
 from ptxvm.analysis.header import compile_for, header, target_in_body
@@ -70,9 +70,6 @@ class Binder:
                     self.directive(statement)
         linkage.finish(self.checks)
         self.resolve_tables()
-        for function in self.program.functions.values():
-            if function.lazy is None:
-                passing.passing(self.checks, function)
 
     def directive(self, node: tree.Directive, where: str = "") -> None:
         """`.alias`, `.file` or `.pragma`, at module level or in the body of an `entry` or `func`."""

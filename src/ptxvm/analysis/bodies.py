@@ -17,7 +17,7 @@ from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis import debugging, expressions, passing
 from ptxvm.analysis.bind import Binder
 from ptxvm.analysis.operand_forms import OTHER, Forms, OperandForms
-from ptxvm.analysis.parameters import check_parameters
+from ptxvm.analysis.parameters import addressed, check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
@@ -222,13 +222,13 @@ class BodyCheck:
                 raise Doubt
             verdict = self.instruction(statements[0])
             if OTHER not in key and verdict.decoded is not None and verdict.decoded.of.executes:
-                self.enter_key(key, statements[0], verdict)
+                self.enter_key(key, verdict)
         elif left is Left.PARAMETER and (symbol := forms.parameters.get(parts[-1].strip(BLANKS))) is not None:
             self.loaded.append(symbol)
 
-    def enter_key(self, key: tuple[object, ...], node: tree.Instruction, verdict: Verdict) -> None:
+    def enter_key(self, key: tuple[object, ...], verdict: Verdict) -> None:
         """Remember that instructions like this one are right."""
-        left = Left.PARAMETER if passing.loads_parameter(node) else Left.NOTHING
+        left = Left.PARAMETER if verdict.decoded is not None and passing.loads_parameter(verdict.decoded) else Left.NOTHING
         if verdict.asks_for_value and not isinstance(key[0], tuple):
             self.memo.cleared[key] = Left.CONSTANTS
         else:
@@ -253,7 +253,7 @@ class BodyCheck:
         if bound.calls:
             self.calls.append(Bound(node, frame.scope.inner(), bound.decoded, bound.places, function=self.copy))
             self.returned.update(id(each) for each in bound.results())
-        elif passing.loads_parameter(node) and (symbol := passing.base(bound, node.operands[-1])) is not None:
+        elif passing.loads_parameter(bound.decoded) and isinstance(symbol := addressed(bound), Variable):
             self.loaded.append(symbol)
         frame.passed = True
         return verdict

@@ -8,6 +8,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.symbols import Symbol, Variable
 from ptxvm.diagnostics import codes
+from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
 WRITTEN_PARAMETER = codes.register(
@@ -29,7 +30,6 @@ OPAQUE_ACCESS = codes.register(
     handle (PTX 5.3).
     """,
 )
-MOVING = ("ld", "st", "ldu")
 
 
 def check_parameters(function: Function, instructions: Iterable[Bound], report: Report) -> None:
@@ -38,15 +38,16 @@ def check_parameters(function: Function, instructions: Iterable[Bound], report: 
     named = set() if function.entry else {p.name for p in function.signature.parameters}
     for bound in instructions:
         i = bound.decoded
-        if bound.node.opcode in MOVING and i is not None and is_opaque(symbol := addressed(bound)):
+        if i is None or i.of.moves is None:
+            continue
+        symbol = addressed(bound)
+        if is_opaque(symbol):
             report.error(OPAQUE_ACCESS, f"'{symbol.name}' is a .{symbol.opaque}, whose bytes no instruction moves",
                          bound.operands["a"], help=f"`mov.u64` gives the handle of '{symbol.name}'",
-                         ptxas=f"Illegal operand type to instruction '{bound.node.opcode}'")  # fmt: skip
-        if bound.node.opcode in ("ld", "st") and i is not None and (i.ss or "").startswith("param"):
-            symbol = addressed(bound)
-            if isinstance(symbol, Variable):
-                hides = bound.node.opcode == "st" and symbol.name in named  # ptxas 13.5 takes it for the parameter
-                check_parameter(symbol, bound, report, is_own=hides or id(symbol) in own, of_kernel=function.entry)
+                         ptxas=f"Illegal operand type to instruction '{i.form.opcode}'")  # fmt: skip
+        if isinstance(symbol, Variable) and (i.ss or "").startswith("param"):
+            hides = i.of.moves is Verb.WRITE and symbol.name in named  # ptxas 13.5 takes it for the parameter
+            check_parameter(symbol, bound, report, is_own=hides or id(symbol) in own, of_kernel=function.entry)
 
 
 def is_opaque(symbol: object) -> bool:
@@ -57,7 +58,7 @@ def is_opaque(symbol: object) -> bool:
 def check_parameter(symbol: Variable, bound: Bound, report: Report, *, is_own: bool, of_kernel: bool) -> None:
     """One access to a parameter by its name."""
     i, place = bound.i, bound.operands["a"]
-    if i.form.opcode == "st" and is_own:
+    if i.of.moves is Verb.WRITE and is_own:
         report.error(WRITTEN_PARAMETER, f"'{symbol.name}' is a parameter, which cannot be written", place,
                      ptxas=f"Illegal to write to function input parameter '{symbol.name}'")  # fmt: skip
     elif i.ss in wrong_sorts(is_own=is_own, of_kernel=of_kernel):

@@ -8,6 +8,7 @@ from ptxvm.analysis import instruction_codes as _codes  # noqa: F401 - enters it
 from ptxvm.analysis.calls import check_calls
 from ptxvm.analysis.naming import report_unknown
 from ptxvm.analysis.parameters import check_parameters
+from ptxvm.analysis.passing import check_passing
 from ptxvm.analysis.program import Bound, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
@@ -40,6 +41,7 @@ def validate(program: Program, report: Report) -> None:
                 program.unexecuted.append(bound)
         check_calls(function.instructions, report)
         check_parameters(function, function.instructions, report)
+        check_passing(function, report)
 
 
 def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Verdict:

@@ -21,6 +21,7 @@ from ptxvm.checkers.strength import Site
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.summary import only_synchronises_lanes
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import (
     ENDED_BEFORE,
@@ -276,15 +277,15 @@ class Checker:
         if "sync" in self.checks:
             self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
-    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+    def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, in groups."""
-        if self._race is not None:
-            self._race.warps_synchronized(mnemonic, groups)
+        if self._race is not None and only_synchronises_lanes(bound.i):
+            self._race.warps_synchronized(groups)
 
-    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, bound: Bound, first: int, ctas: int) -> None:
         """All lanes of all warps of some CTAs have met at a collective."""
-        if self._race is not None:
-            self._race.all_warps_synchronized(mnemonic, first, ctas)
+        if self._race is not None and only_synchronises_lanes(bound.i):
+            self._race.all_warps_synchronized(first, ctas)
 
     def ended(self, allocation: Allocation) -> None:
         """The shared or local memory of some CTAs has ended."""

@@ -29,7 +29,6 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
 
 PRIVATE = frozenset({"local", "param", "const"})
-ORDERING = "bar.warp.sync"
 
 
 class RaceDetector:
@@ -443,16 +442,14 @@ class RaceDetector:
         else:
             self.clocks.meet(threads, more)
 
-    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
-        """`bar.warp.sync` orders the accesses of its lanes; the other collectives do not (PTX 9.7.13.2)."""
-        if mnemonic == ORDERING:
-            for threads in groups:
-                self.clocks.meet(threads)
+    def warps_synchronized(self, groups: Sequence[Threads]) -> None:
+        """Lanes have met at a `bar.warp.sync`, which orders their accesses; other collectives do not (PTX 9.7.13.2)."""
+        for threads in groups:
+            self.clocks.meet(threads)
 
-    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, first: int, ctas: int) -> None:
         """The same for all warps of some CTAs."""
-        if mnemonic == ORDERING:
-            self.clocks.meet_warps(first, ctas)
+        self.clocks.meet_warps(first, ctas)
 
     # ── device-side launches ────────────────────────────────────────────────────────────
 

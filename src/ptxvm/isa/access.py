@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxvm.algebra.types import b128
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.model import Instruction, Problem
 
 Check = Callable[[Any], "str | Problem | None"]
@@ -24,10 +25,11 @@ Condition = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Trait:
-    """Rules and needs that several instructions share."""
+    """Rules and needs that several instructions share; `moves` says that they do nothing but load, or store."""
 
     rules: Sequence[tuple[str, Check]]
     needs: Sequence[tuple[str, Condition]] = ()
+    moves: Verb | None = None
 
 
 def has(*traits: Trait) -> Callable[[Instruction], Instruction]:
@@ -35,6 +37,7 @@ def has(*traits: Trait) -> Callable[[Instruction], Instruction]:
 
     def give(instruction: Instruction) -> Instruction:
         for trait in traits:
+            instruction.moves = trait.moves or instruction.moves
             for code, check in trait.rules:
                 instruction.rule(code)(check)
             for requirement, condition in trait.needs:
@@ -43,6 +46,9 @@ def has(*traits: Trait) -> Callable[[Instruction], Instruction]:
 
     return give
 
+
+LOAD = Trait((), moves=Verb.READ)
+STORE = Trait((), moves=Verb.WRITE)
 
 NEEDS = {
     ".shared::cta": "PTX 7.8, sm_30",

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics import Code, register_lookup
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.exactness import DEFINED, Exactness
 from ptxvm.isa.notation import Form, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
@@ -101,6 +102,7 @@ class Instruction:
     rearranges: bool = False
     exact: tuple[Exactness, ...] = ()
     executes: bool = True
+    moves: Verb | None = None  # of one that does nothing but load or store: READ or WRITE
     rules: list[Rule] = field(default_factory=list)
     conditional_needs: list[tuple[Callable[[Any], bool], str]] = field(default_factory=list)
 

@@ -370,11 +370,11 @@ class Watcher(Protocol):
     def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier of a CTA releases its threads, grouped by the instruction at which they wait."""
 
-    def warps_synchronized(self, mnemonic: str, groups: Sequence[Threads]) -> None:
+    def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, group by group."""
 
-    def all_warps_synchronized(self, mnemonic: str, first: int, ctas: int) -> None:
-        """All lanes of `ctas` CTAs, from thread `first` on, have met, warp by warp."""
+    def all_warps_synchronized(self, bound: Bound, first: int, ctas: int) -> None:
+        """All lanes of `ctas` CTAs, from thread `first` on, have met at a collective, warp by warp."""
 
     def ended(self, allocation: Allocation) -> None:
         """The shared or local memory of some CTAs has been released."""

@@ -164,7 +164,7 @@ class Trace:
             self.detector.ctas_synchronized(cta * BLOCK, 1)
         elif kind == "warp":
             threads = range(warp, warp + 32)
-            self.detector.warps_synchronized("bar.warp.sync", [np.array(threads)])
+            self.detector.warps_synchronized([np.array(threads)])
         else:
             threads = [cta * BLOCK + n for n in sorted(self.random.sample(ACTIVE, 3))]
             self.detector.opened("1", [(None, np.array(threads))])

@@ -298,14 +298,14 @@ class WatchedCohort(Cohort):
         """Report the lanes that have met, in groups of equal masks."""
         members, layout = at(self.members, lanes), self.layout
         if lanes is None and bool((members == layout.warp_bits(self.alive, None)).all()):
-            self.watcher.all_warps_synchronized(mnemonic, self.first, len(layout.ctas))
+            self.watcher.all_warps_synchronized(self.last_collective[mnemonic], self.first, len(layout.ctas))
             return
         lanes = layout.numbers if lanes is None else lanes
         members = np.broadcast_to(members, len(lanes))
         keys = layout.warp[lanes].astype(np.int64) << 32 | members
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         groups = [lanes[which == n] for n in range(int(which.max()) + 1)]
-        self.watcher.warps_synchronized(mnemonic, [self.threads[group] for group in groups])
+        self.watcher.warps_synchronized(self.last_collective[mnemonic], [self.threads[group] for group in groups])
         for group, mask in zip(groups, members[first].tolist(), strict=True):
             if mask.bit_count() != len(group):
                 said = f"lanes of a warp meet here and name different lanes: not all of {listed(mask)} name these"

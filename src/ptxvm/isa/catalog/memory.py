@@ -9,9 +9,11 @@ from ptxvm.isa.access import (
     ADDRESS,
     CACHE,
     HINT,
+    LOAD,
     NEEDS,
     ORDER,
     ORDERED_CACHE,
+    STORE,
     VECTOR,
     as_list,
     attributes,
@@ -30,7 +32,7 @@ from ptxvm.isa.operand_types import is_vector_register
 # ── ld, st ──────────────────────────────────────────────────────────────────────────────
 
 
-@has(ADDRESS, ORDER, CACHE, ORDERED_CACHE, HINT, VECTOR, result_vector("d"))
+@has(LOAD, ADDRESS, ORDER, CACHE, ORDERED_CACHE, HINT, VECTOR, result_vector("d"))
 @instruction(
     """
     ld{.mmio}{.order}{.scope}{.ss}{.cop}{.evict1}{.evict2}{.hint}{.prefetch}{.vec}.type  d, [a]{, policy};
@@ -60,7 +62,7 @@ def ld(i, a, policy, mem):
     return values if i.vec else values[0]
 
 
-@has(ADDRESS, CACHE, HINT, VECTOR, result_vector("d"))
+@has(LOAD, ADDRESS, CACHE, HINT, VECTOR, result_vector("d"))
 @instruction(
     """
     ld.ss{.cop}.nc{.evict1}{.evict2}{.hint}{.prefetch}{.vec}.type  d, [a]{, policy};
@@ -84,7 +86,7 @@ def ld_global_nc(i, a, policy, mem):
     return values if i.vec else values[0]
 
 
-@has(ADDRESS, result_vector("d"))
+@has(LOAD, ADDRESS, result_vector("d"))
 @instruction(
     """
     ldu{.ss}{.vec}.type  d, [a];
@@ -109,7 +111,7 @@ def uniform_vector_too_large(i):
     return "Vector type too large, exceeds 128 bit limit" if count(i) * i.type.bits > 128 else None
 
 
-@has(ADDRESS, ORDER, CACHE, ORDERED_CACHE, HINT, VECTOR, source_vector("b"))
+@has(STORE, ADDRESS, ORDER, CACHE, ORDERED_CACHE, HINT, VECTOR, source_vector("b"))
 @instruction(
     """
     st{.mmio}{.order}{.scope}{.ss}{.cop}{.evict1}{.evict2}{.hint}{.vec}.type  [a], b{, policy};
