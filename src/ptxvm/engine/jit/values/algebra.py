@@ -32,6 +32,7 @@ from ptxvm.engine.jit.values import (
     approx_exact,
     approx_fast,
     approx_rsqrt,
+    float_to_integer,
     nan_fences,
     rounding as rounded,
     table_lookup,
@@ -255,6 +256,8 @@ class LlvmAlgebra(VectorAlgebra):
         if a == b:
             return a
         first, second = self.known(type, a), self.known(type, b)
+        if first is not None and first == second:
+            return b if a.loose else a
         if known is not None and first is not None and second is not None:
             return from_lanes(type, tuple(x if c else y for c, x, y in zip(known, first, second, strict=True)))
         a, b = self.alike(type, a, b)
@@ -293,11 +296,7 @@ class LlvmAlgebra(VectorAlgebra):
             return rounded.between_floats(self, source, target, a, rounding)
         if source.bits < 32:
             a, source = rounded.between_floats(self, source, f32, a, "rn"), f32
-        varies, llvm, (x,) = self.operands(source, a)
-        result = self.vector_type(target) if varies else scalar_type(target)
-        word = "fptosi" if target.is_signed else "fptoui"
-        name = f"llvm.{word}.sat.{self.suffix(varies, result)}.{self.suffix(varies, llvm)}"
-        return self.result(varies, self.code.intrinsic(result, name, (llvm, x)))
+        return float_to_integer.truncated(self, source, target, a)
 
     def _view(self, source: Type, target: Type, a: Raw) -> Raw:
         before, after = scalar_type(source), scalar_type(target)

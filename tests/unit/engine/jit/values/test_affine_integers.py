@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.engine.jit.ir import cpu
 
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
 KEPT, LENGTH, GRID = 4, 24, 3
@@ -126,3 +127,23 @@ def test_a_number_that_cannot_wrap_needs_no_other_version() -> None:
     shapes = ptxvm.load(text).kernel("k").dump("shapes", 1024)
     assert "base + 4·lane" in shapes
     assert "contiguous" in shapes
+
+
+def test_a_constant_that_lanes_apart_write_alike_stays_constant() -> None:
+    """Lanes leave the loop one after another: those that stay in it write the constant that the others read after it."""
+    text = f"""{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b32 %r<4>; .reg .pred %p<1>; .reg .b64 %d<1>;
+        ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; ld.global.u32 %r3, [%d0];
+        $again: mov.u32 %r1, 16;
+        add.u32 %r0, %r0, %r1; setp.lt.u32 %p0, %r0, %r3; @%p0 bra $again;
+        add.u32 %r2, %r1, 1;
+        st.global.u32 [%d0], %r2; ret; }}"""
+    lines = ptxvm.load(text).kernel("k").dump("shapes", 64).splitlines()
+    assert next(line for line in lines if "add.u32 %r2" in line).endswith("= 17")
+
+
+@pytest.mark.skipif(not cpu.has("avx2"), reason="other processors convert as LLVM does")
+def test_lanes_are_converted_to_integers_together() -> None:
+    text = f"""{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b32 %r<3>; .reg .b64 %d<3>;
+        ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d2, %d0, %d1;
+        ld.global.u32 %r1, [%d2]; cvt.rzi.u32.f32 %r2, %r1; st.global.u32 [%d2], %r2; ret; }}"""
+    assert "cvttss2si" not in ptxvm.load(text).kernel("k").dump("asm", 32)
