@@ -179,7 +179,8 @@ def address(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, eleme
     outer, inner = (row, column) if i.layout == "row" else (column, row)
     default = columns if i.layout == "row" else rows
     index = outer * (default if stride is None else stride.to(u64)) + inner
-    return base + (index * fragment.type.bits >> 3)
+    bits = fragment.type.bits
+    return base + (index * (bits // 8) if bits >= 8 else index * bits >> 3)
 
 
 # ── wmma.mma ────────────────────────────────────────────────────────────────────────────
