@@ -96,6 +96,7 @@ class Summary:
     bulk: bool = False  # ... of the bulk kind
     reads_carry: bool = False
     converts_address: bool = False  # between a window and generic addresses
+    generic_of: str | None = None  # the space of whose addresses it makes generic ones
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
 
     @property

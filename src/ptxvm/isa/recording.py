@@ -74,6 +74,7 @@ class Record:
 
     def to_generic(self, space: str, address: Value) -> Value:
         """The same place by another address."""
+        self.found["generic_of"] = space.partition("::")[0]
         return self._same_place(address)
 
     def from_generic(self, space: str, address: Value) -> Value:

@@ -1,12 +1,15 @@
-"""Requirements of a kernel: functions of the device, an unbounded stack, barriers for some threads."""
+"""Requirements of a kernel: functions of the device, an unbounded stack, local memory, barriers for some threads."""
 
 from __future__ import annotations
 
 from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.targets import called, callees
+from ptxvm.isa.effects import Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
+
+LARGEST = 8  # bytes of an element of interleaved memory
 
 
 def device_functions(image: Image, kernel: Function) -> frozenset[str]:
@@ -25,6 +28,26 @@ def unbounded(image: Image, kernel: Function) -> bool:
         return [each for b in function.instructions if b.calls for each in callees(image, b)]
 
     return callees_first([image.resolve(kernel)], inner) is None
+
+
+# ── local memory ────────────────────────────────────────────────────────────────────────
+
+
+def local_grain(image: Image, kernel: Function) -> int:
+    """The grain in bytes in which local memory can be interleaved: the smallest element that is accessed; else 0.
+
+    It cannot be where a generic address may reach it, or a called function: such an address needs the memory of a thread
+    in one piece.
+    """
+    sizes = set()
+    for bound in kernel.instructions:
+        if bound.calls or bound.summary.grows_stack or bound.summary.generic_of == "local":
+            return 0
+        for access in bound.summary.accesses:
+            if access.window == "local":
+                sizes.add(LARGEST + 1 if access.verb is Verb.UPDATE or access.type is None else access.type.bytes)
+    params = any(variable.space == "param" for variable in image.frame(kernel).offsets)
+    return min(sizes) if sizes and max(sizes) <= LARGEST and not params else 0
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from ptxvm.engine.jit.memory import (
     streaming_stores,
     variable_bounds,
 )
+from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.shadow_tags import Access, ShadowCheck
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.host_queries import Within
@@ -57,6 +58,10 @@ class Memory(Port):
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
             return [Value(self.alg, type, Affine(name)) for name in names]
         self._checked(space, raw, size, writing=False)
+        if space == "local" and self.at.kernel.local_grain:
+            self.at.note(InterleavedLocal.kind(raw, writing=False))
+            rows = InterleavedLocal(self.at, self.addressing).load(llvm, type.bytes, raw, count)
+            return [Value(self.alg, type, Varying(name)) for name in rows]
         self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=False))
         return [Value(self.alg, type, Varying(name)) for name in self.addressing.load(space, llvm, type.bytes, raw, count)]
 
@@ -88,6 +93,10 @@ class Memory(Port):
         vectors = [self.alg.vector(type, v.raw) for v in values]
         if waits is not None:
             waits(llvm, vectors)
+            return
+        if space == "local" and self.at.kernel.local_grain:
+            self.at.note(InterleavedLocal.kind(raw, writing=True))
+            InterleavedLocal(self.at, self.addressing).store(llvm, type.bytes, raw, vectors)
             return
         self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=True))
         self.addressing.store(space, llvm, type.bytes, raw, vectors, bound)

@@ -203,6 +203,13 @@ class KernelContext:
         saved = self.saved_room * self.warps * WARP if self.plan.shared else 0
         return max(1, min(MOST_THREADS // self.threads, MOST_BYTES // (self.cta_size + self.shared_stride + local + saved)))
 
+    @cached_property
+    def local_grain(self) -> int:
+        """The grain of interleaved local memory in bytes; 0 where each lane has its own in one piece."""
+        if self.threads % WARP or self.shadow is not None:
+            return 0
+        return requirements.local_grain(self.image, self.function)
+
     def field(self, code: Code, name: str) -> str:
         """The address of a field of the launch record."""
         return code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}")
