@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-from ptxvm.libcuda.library import Library, install
+from ptxvm.libcuda.library import Libraries, install
 
-LIBRARY: Library = install()
-os.environ["LD_LIBRARY_PATH"] = os.pathsep.join([str(LIBRARY.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH", "")])])
-os.environ.setdefault("TRITON_LIBCUDA_PATH", str(LIBRARY.folder))
+LIBRARIES: Libraries = install()
+os.environ["LD_LIBRARY_PATH"] = os.pathsep.join([str(LIBRARIES.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH", "")])])
+os.environ.setdefault("TRITON_LIBCUDA_PATH", str(LIBRARIES.folder))
 
-__all__ = ["LIBRARY"]
+__all__ = ["LIBRARIES"]

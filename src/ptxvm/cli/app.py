@@ -156,6 +156,9 @@ def execute(
     *,
     device: Annotated[str | None, typer.Option(metavar="sm_NN", help="The card whose limits the device has.")] = None,
     devices: Annotated[int | None, typer.Option(metavar="N", min=0, help="How many devices there are.")] = None,
+    checks: Annotated[
+        str, typer.Option("--check", metavar="memory,init,sync,race", help="What to look for in every kernel.")
+    ] = "",
 ) -> int:
     """Run a program with ptxvm as its CUDA driver.
 
@@ -163,11 +166,11 @@ def execute(
     ptxvm exec -- python app.py
     ptxvm exec --device sm_80 -- pytest tests
 
-    Exits with the status of the program.
+    Exits with the status of the program, or with 1 where a check found an error and the program none.
     """  # noqa: D301 - click reads the backspace
     from ptxvm.cli.exec import execute
 
-    return execute(command, device, devices)
+    return execute(command, device, devices, checks)
 
 
 @app.command()

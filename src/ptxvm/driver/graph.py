@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,10 +36,31 @@ class Node:
 
 
 @dataclass(eq=False)
+class Resource:
+    """Something of a client that graphs use, with a function that ends it when nothing uses it any more."""
+
+    end: Callable[[], None]
+    users: int = 1
+
+    def retain(self, count: int) -> None:
+        """So many users more."""
+        self.users += count
+
+    def release(self, count: int) -> None:
+        """So many users fewer; DriverError for more than there are."""
+        if count > self.users:
+            raise DriverError(Result.INVALID_VALUE, f"a resource has {self.users} users, and {count} are released")
+        self.users -= count
+        if not self.users:
+            self.end()
+
+
+@dataclass(eq=False)
 class Graph:
     """Nodes in the order in which they were added."""
 
     nodes: list[Node] = field(default_factory=list)
+    resources: Counter[Resource] = field(default_factory=Counter)  # and how often the graph uses each
     origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the node that each of ours copies
 
     def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
@@ -55,6 +77,24 @@ class Graph:
                 raise DriverError(Result.INVALID_VALUE, "a node depends on one of another graph")
             if each not in node.after:
                 node.after.append(each)
+
+    def retain(self, resource: Resource, count: int) -> None:
+        """Use a resource so often."""
+        self.resources[resource] += count
+
+    def release(self, resource: Resource, count: int) -> None:
+        """Use it so often less; DriverError for more than the graph does."""
+        if count > self.resources[resource]:
+            raise DriverError(Result.INVALID_VALUE, f"a graph uses a resource {self.resources[resource]} times, not {count}")
+        self.resources[resource] -= count
+        resource.release(count)
+
+    def destroy(self) -> None:
+        """Give up what the graph uses."""
+        for resource, count in self.resources.items():
+            if count:
+                resource.release(count)
+        self.resources.clear()
 
     def remove(self, node: Node) -> None:
         """Take a node out."""
@@ -78,6 +118,9 @@ class Graph:
         for node, twin in copies.items():
             twin.after = [copies[each] for each in node.after]
         made.nodes = list(copies.values())
+        for resource, count in self.resources.items():
+            resource.retain(count)
+            made.retain(resource, count)
         return made, copies
 
     def sorted(self) -> list[Node]:

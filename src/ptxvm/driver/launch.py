@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ptxvm.driver.checks import FINDINGS, wanted
 from ptxvm.driver.context import Context
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.results import DriverError, Result
@@ -24,11 +25,14 @@ class Launch:
     def run(self) -> None:
         """Run it; what goes wrong in the kernel is the context's failure, DriverError what the launch asks for in vain."""
         try:
-            self.kernel.kernel.launch(self.grid, self.block, self.arguments, shared=self.shared)
+            done = self.kernel.kernel.launch(self.grid, self.block, self.arguments, shared=self.shared, check=wanted())
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch
             self.context.fail(wrong)
+        else:
+            for finding in done.findings:
+                FINDINGS.add(finding)
 
 
 @dataclass(frozen=True, slots=True)

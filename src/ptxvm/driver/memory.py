@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxvm.driver.checks import exact_bounds
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import bytes_at
 from ptxvm.machine.memory import default_memory
 
-ALIGNMENT = 512
+ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
 
 
 class Kind(Enum):
@@ -55,7 +56,8 @@ class Blocks:
         """New memory, not cleared; DriverError for a size of 0 or more than there is."""
         if not size:
             raise DriverError(Result.INVALID_VALUE, "an allocation has at least one byte")
-        allocation = self.memory.allocate(size, ALIGNMENT, name=f"an allocation of {size} bytes", zero=False)
+        room = size if exact_bounds() else -(-size // ALIGNMENT) * ALIGNMENT
+        allocation = self.memory.allocate(room, ALIGNMENT, name=f"an allocation of {size} bytes", zero=False)
         return self.enter(allocation, kind, size, flags)
 
     def register(self, address: int, size: int, flags: int = 0) -> Block:

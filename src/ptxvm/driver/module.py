@@ -82,6 +82,12 @@ class Kernel:
         return self.module.module.image.declared_shared(self.function)
 
     @property
+    def constant(self) -> int:
+        """Bytes of the module's variables in constant memory."""
+        allocations = self.module.module.image.allocations
+        return sum(each.size for variable, each in allocations.items() if variable.space == "const")
+
+    @property
     def local(self) -> int:
         """Bytes of the kernel's own frame in local memory."""
         return self.module.module.image.frame_size(self.function)

@@ -6,7 +6,6 @@ import atexit
 import ctypes
 import logging
 import os
-import platform
 import shutil
 import tempfile
 import threading
@@ -17,8 +16,9 @@ from typing import Any
 
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.calls import context, copies, device, entry, graph, launch, memory, module, stream
-from ptxvm.libcuda.elf import SLOTS, library
+from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, Implementation, session
+from ptxvm.libcuda.shared_library import SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS, base_of, signatures
 
 LOG = logging.getLogger("ptxvm.libcuda")
@@ -27,32 +27,21 @@ CHAPTERS = (context, copies, device, entry, graph, launch, memory, module, strea
 UNFILLED = int(Result.NOT_INITIALIZED)
 
 
-class Library:
-    """A loaded library: its folder, and the addresses of its functions."""
+class Libraries:
+    """The libraries of a process: the driver, and the linker of machine code that clients ask before it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.names = tuple(signatures())
-        self.path = write(folder)
-        self.loaded = ctypes.CDLL(str(self.path), mode=ctypes.RTLD_GLOBAL)
-        self.callbacks: list[Any] = []  # ctypes frees what nothing holds
-        slots = (ctypes.c_void_p * len(self.names)).in_dll(self.loaded, SLOTS)
-        for number, name in enumerate(self.names):
-            slots[number] = ctypes.cast(self.callback(name), ctypes.c_void_p).value
-        session().address_of = self.address
+        self.cuda = SharedLibrary(write_driver(folder), {name: callback(name) for name in signatures()})
+        session().address_of = self.cuda.address
+        self.linkers = [JitLink(folder, version) for version in ("12", "13")]
 
-    def callback(self, name: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here
-        """The C function that runs a function of ours."""
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[kind] for kind in signatures()[name]))
-        implementation = FUNCTIONS.get(base_of(name))
-        made = prototype(lacking(name) if implementation is None else guarded(name, implementation))
-        self.callbacks.append(made)
-        return made
 
-    def address(self, name: str) -> int:
-        """The address of an exported function."""
-        found = ctypes.cast(getattr(self.loaded, name), ctypes.c_void_p).value
-        return found or 0
+def callback(name: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here
+    """The C function that runs a function of ours."""
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[kind] for kind in signatures()[name]))
+    implementation = FUNCTIONS.get(base_of(name))
+    return prototype(lacking(name) if implementation is None else guarded(name, implementation))
 
 
 def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
@@ -88,14 +77,11 @@ def lacking(name: str) -> Callable[..., int]:
     return call
 
 
-def write(folder: Path) -> Path:
-    """The file in a folder, under the names that clients look for."""
-    path = folder / SONAME
-    if not path.exists():
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(library(tuple(signatures()), SONAME, platform.machine(), UNFILLED))
-        Path(file.name).replace(path)
-        (folder / "libcuda.so").symlink_to(SONAME)
+def write_driver(folder: Path) -> Path:
+    """The file of the driver in a folder, under its name and the one that linkers look for."""
+    path = write(folder, SONAME, tuple(signatures()), UNFILLED)
+    if not (plain := folder / "libcuda.so").exists():
+        plain.symlink_to(SONAME)
     return path
 
 
@@ -103,19 +89,19 @@ LOCK = threading.Lock()
 
 
 @cache
-def _installed() -> Library:
+def _installed() -> Libraries:
     if given := os.environ.get("PTXVM_LIBCUDA"):
-        return Library(Path(given))
+        return Libraries(Path(given))
     folder = tempfile.mkdtemp(prefix="ptxvm-libcuda-")
     made_by = os.getpid()  # and not a child that ends first
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == made_by else None)
-    return Library(Path(folder))
+    return Libraries(Path(folder))
 
 
-def install() -> Library:
-    """Load the library, so that whatever of this process asks for `libcuda.so.1` gets it; once."""
+def install() -> Libraries:
+    """Load the libraries, so that whatever of this process asks for them gets ours; once."""
     with LOCK:
         return _installed()
 
 
-__all__ = ["Library", "install"]
+__all__ = ["Libraries", "install", "write_driver"]

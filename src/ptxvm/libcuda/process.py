@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ptxvm.libcuda.library import write
+from ptxvm.libcuda.library import write_driver
 
 PACKAGES = Path(__file__).parents[2]  # the folder that has ptxvm
 
@@ -55,7 +55,7 @@ if spec is not None and spec.loader is not None:
 
 def prepare(folder: Path) -> dict[str, str]:
     """Write the files into a folder; the variables that a process and its children need."""
-    write(folder)
+    write_driver(folder)
     ptxas = folder / "ptxas"
     ptxas.write_text(PTXAS, encoding="ascii")
     ptxas.chmod(0o755)

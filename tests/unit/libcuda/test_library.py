@@ -58,7 +58,7 @@ class CallError(Exception):
 @pytest.fixture
 def cuda():
     """The functions; each raises `CallError` unless it returns CUDA_SUCCESS.  A context is current."""
-    library = install().loaded
+    library = install().cuda.loaded
 
     def function(name):
         def call(*arguments):
@@ -169,7 +169,7 @@ def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
         (INVALID_VALUE, "cuMemAlloc_v2", byref(c_uint64()), c_size_t(0)),
         (INVALID_VALUE, "cuMemAlloc_v2", None, c_size_t(4)),
         (INVALID_VALUE, "cuMemFree_v2", c_uint64(data.value + 4)),
-        (INVALID_VALUE, "cuMemcpyHtoD_v2", data, (c_float * (N + 1))(), c_size_t(4 * N + 4)),
+        (INVALID_VALUE, "cuMemcpyHtoD_v2", data, (c_float * (2 * N))(), c_size_t(8 * N)),
         (NOT_FOUND, "cuModuleGetFunction", byref(c_void_p()), module, b"absent"),
         (NOT_FOUND, "cuModuleGetGlobal_v2", None, None, module, b"absent"),
         (INVALID_HANDLE, "cuStreamSynchronize", c_void_p(12345)),
@@ -235,6 +235,44 @@ def test_a_captured_stream_becomes_a_graph_that_runs_as_often_as_it_is_launched(
         assert values(cuda, data)[1] == expected
 
 
+def test_a_resource_ends_with_its_last_user(cuda):
+    ended = []
+    end = ctypes.CFUNCTYPE(None, c_void_p)(ended.append)
+    resource, graph, executable = c_void_p(), c_void_p(), c_void_p()
+    cuda.function("cuUserObjectCreate")(byref(resource), c_void_p(77), end, 1, 1)
+    cuda.function("cuGraphCreate")(byref(graph), 0)
+    cuda.function("cuGraphRetainUserObject")(graph, resource, 1, 1)  # the graph takes the client's use over
+    cuda.function("cuGraphInstantiateWithFlags")(byref(executable), graph, c_uint64(0))
+    cuda.function("cuGraphDestroy")(graph)
+    assert ended == []
+    cuda.function("cuGraphExecDestroy")(executable)
+    assert ended == [77]
+
+
+def test_nvjitlink_is_of_a_version_that_takes_ptx_and_links_it(cuda):
+    linker = ctypes.CDLL("libnvJitLink.so.13")
+    major, minor, handle, size = c_uint(), c_uint(), c_void_p(), c_size_t()
+    assert linker.nvJitLinkVersion(byref(major), byref(minor)) == 0
+    assert (major.value, minor.value) == (12, 0)
+    assert linker.nvJitLinkCreate(byref(handle), 0, None) == 0
+    text = KERNELS.encode()
+    assert linker.nvJitLinkAddData(handle, 2, text, c_size_t(len(text)), b"kernels") == 0
+    wrong = text.replace(b"mul.f32", b"mul.f31")
+    assert linker.nvJitLinkAddData(handle, 2, wrong, c_size_t(len(wrong)), b"wrong") == 4  # NVJITLINK_ERROR_PTX_COMPILE
+    assert linker.nvJitLinkGetErrorLogSize(handle, byref(size)) == 0
+    log = ctypes.create_string_buffer(size.value)
+    assert linker.nvJitLinkGetErrorLog(handle, log) == 0
+    assert b"'.f31' does not fit here in 'mul'" in log.value
+    assert linker.nvJitLinkComplete(handle) == 0
+    assert linker.nvJitLinkGetLinkedCubinSize(handle, byref(size)) == 0
+    image, module, function = ctypes.create_string_buffer(size.value), c_void_p(), c_void_p()
+    assert linker.nvJitLinkGetLinkedCubin(handle, image) == 0
+    assert linker.nvJitLinkDestroy(byref(handle)) == 0
+    assert handle.value is None
+    cuda.function("cuModuleLoadData")(byref(module), image)
+    cuda.function("cuModuleGetFunction")(byref(function), module, b"scale")
+
+
 def test_events_have_times(cuda):
     start, end, elapsed = c_void_p(), c_void_p(), c_float()
     for event in (start, end):
@@ -280,11 +318,46 @@ print(cuda.cuInit(0), cuda.cuDeviceComputeCapability(ctypes.byref(major), ctypes
 count = ctypes.c_int()
 cuda.cuDeviceGetCount(ctypes.byref(count))
 print(count.value)
-raise SystemExit(7)
+context, module, kernel, data = (ctypes.c_void_p() for _ in range(4))
+cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+print(cuda.cuModuleLoadData(ctypes.byref(module), PTX))
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"one_too_many")
+cuda.cuMemAlloc_v2(ctypes.byref(data), ctypes.c_size_t(4))
+arguments = (ctypes.c_void_p * 1)(ctypes.addressof(data))
+print(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None), cuda.cuCtxSynchronize())
+raise SystemExit(STATUS)
+"""
+ONE_TOO_MANY = b"""
+.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry one_too_many(.param .u64 data)
+{ .reg .b64 %rd; ld.param.u64 %rd, [data]; st.global.u32 [%rd], 1; st.global.u32 [%rd+4], 2; ret; }
 """
 
 
-def test_a_program_runs_with_the_devices_that_are_asked_for_and_its_exit_status_is_ours():
-    command = [sys.executable, "-m", "ptxvm", "exec", "--device", "sm_75", "--devices", "3", "--"]
-    done = subprocess.run([*command, sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (7, "0 0 7 5\n3\n"), done.stderr
+@pytest.mark.parametrize(("options", "status", "expected"), [([], 7, 7), (["--check", "memory"], 0, 1)])
+def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, status, expected):
+    """An allocation has the granularity of hardware, 512 bytes, unless memory is checked; a finding is a failure."""
+    command = [
+        sys.executable,
+        "-m",
+        "ptxvm",
+        "exec",
+        "--device",
+        "sm_75",
+        "--devices",
+        "3",
+        *options,
+        "--",
+        sys.executable,
+        "-c",
+    ]
+    program = PROGRAM.replace("PTX", repr(ONE_TOO_MANY)).replace("STATUS", str(status))
+    done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (expected, "0 0 7 5\n3\n0\n0 0\n"), done.stderr
+    if options:
+        assert "out-of-bounds" in done.stderr
+        assert done.stderr.endswith("ptxvm: 1 out-of-bounds in kernel one_too_many\nptxvm: 1 error and 0 warnings in kernels\n")
+    else:
+        assert done.stderr == ""

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import partial
 
-from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Task
+from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Resource, Task
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.memory import Rectangle, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
@@ -120,6 +120,7 @@ def create(out: int, flags: int) -> None:
 def destroy(handle: int) -> None:
     """Forget a graph and its nodes."""
     handles = session().handles
+    graph_of(handle).destroy()
     for node in graph_of(handle).nodes:
         if id(node) in handles.numbers:
             handles.drop(handles.numbers[id(node)])
@@ -211,6 +212,44 @@ def destroy_node(handle: int) -> None:
     node = session().handles.object(handle, Node)
     node.graph.remove(node)
     session().handles.drop(handle)
+
+
+# ── resources ───────────────────────────────────────────────────────────────────────────
+
+
+@function("cuUserObjectCreate")
+def create_resource(out: int, pointer: int, destroy: int, count: int, flags: int) -> None:
+    """Something of the client that graphs use, and the function that ends it."""
+    ended = HOST_FUNCTION(destroy)
+    put_u64(out, session().handles.handle(Resource(partial(ended, pointer), count)))
+
+
+@function("cuUserObjectRetain")
+def retain_resource(handle: int, count: int) -> None:
+    """So many users more."""
+    session().handles.object(handle, Resource).retain(count)
+
+
+@function("cuUserObjectRelease", any_state=True)
+def release_resource(handle: int, count: int) -> None:
+    """So many users fewer."""
+    session().handles.object(handle, Resource).release(count)
+
+
+@function("cuGraphRetainUserObject")
+def use_resource(handle: int, resource: int, count: int, flags: int) -> None:
+    """Let a graph use a resource: a new use, or one that the client hands over."""
+    handed_over = 1  # CU_GRAPH_USER_OBJECT_MOVE
+    found = session().handles.object(resource, Resource)
+    if not flags & handed_over:
+        found.retain(count)
+    graph_of(handle).retain(found, count)
+
+
+@function("cuGraphReleaseUserObject", any_state=True)
+def release_resource_of_graph(handle: int, resource: int, count: int) -> None:
+    """Let a graph use a resource less."""
+    graph_of(handle).release(session().handles.object(resource, Resource), count)
 
 
 # ── nodes ───────────────────────────────────────────────────────────────────────────────
@@ -320,7 +359,7 @@ def instantiate(out: int, handle: int, *arguments: int) -> None:
 @function("cuGraphExecDestroy", any_state=True)
 def destroy_executable(handle: int) -> None:
     """Forget it."""
-    session().handles.object(handle, Executable)
+    session().handles.object(handle, Executable).graph.destroy()
     session().handles.drop(handle)
 
 

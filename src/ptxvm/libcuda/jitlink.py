@@ -1,0 +1,166 @@
+"""`libnvJitLink`: the linker that clients prefer to the driver's, over the driver's (nvJitLink manual, "API").
+
+It says that it is of version 12.0, which knows no intermediate code for linking (LTO-IR): clients then hand over PTX.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ptxvm.driver import linker
+from ptxvm.driver.linker import Linker
+from ptxvm.driver.results import DriverError
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.shared_library import SharedLibrary, write
+from ptxvm.libcuda.signatures import KINDS
+from ptxvm.libcuda.values import put_bytes, put_i32, put_u64, string
+
+LOG = logging.getLogger("ptxvm.libcuda")
+VERSION = (12, 0)
+SUCCESS, INVALID_INPUT, PTX_COMPILE, INTERNAL = 0, 3, 4, 6  # nvJitLinkResult
+INPUTS = {1: linker.CUBIN, 2: linker.PTX, 3: linker.NVVM, 4: linker.FATBINARY, 5: linker.OBJECT, 6: linker.LIBRARY}
+"""The driver's kinds of input, by those of nvJitLink."""
+
+
+@dataclass(eq=False)
+class Link:
+    """A link under way: what was added, and what went wrong."""
+
+    parts: Linker = field(default_factory=Linker)
+    errors: bytes = b"\0"
+    ptx: bytes = b""
+
+
+class JitLink:
+    """The library for one major version of CUDA; the names end in no version, as `dlsym` is asked for them."""
+
+    def __init__(self, folder: Path, major: str) -> None:
+        functions = {name: made(signature, function) for name, (signature, function) in FUNCTIONS.items()}
+        self.library = SharedLibrary(write(folder, f"libnvJitLink.so.{major}", tuple(FUNCTIONS), INTERNAL), functions)
+
+
+def made(signature: str, function: Callable[..., None]) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here
+    """The C function that runs a function of ours."""
+
+    def call(*arguments: int) -> int:
+        try:
+            function(*arguments)
+        except DriverError as wrong:
+            LOG.info("nvJitLink: %s", wrong)
+            return PTX_COMPILE
+        except Exception:
+            LOG.exception("nvJitLink failed")
+            return INTERNAL
+        return SUCCESS
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[kind] for kind in signature))(call)
+
+
+def link_of(handle: int) -> Link:
+    """A link by its handle."""
+    return session().handles.object(handle, Link)
+
+
+def create(out: int, count: int, options: int) -> None:
+    """A new link; the options are for machine code."""
+    del count, options
+    put_u64(out, session().handles.handle(Link()))
+
+
+def destroy(handle: int) -> None:
+    """Forget a link; its handle becomes null."""
+    number = ctypes.c_uint64.from_address(handle)
+    link_of(number.value)
+    session().handles.drop(number.value)
+    number.value = 0
+
+
+def add(link: Link, kind: int, data: bytes, name: str) -> None:
+    """Add an input; what is wrong with it goes into the log."""
+    try:
+        link.parts.add(INPUTS.get(kind, linker.OBJECT), data, name)
+    except DriverError as wrong:
+        link.errors = str(wrong).encode() + b"\0"
+        raise
+
+
+def add_data(handle: int, kind: int, data: int, size: int, name: int) -> None:
+    """Add an input in memory."""
+    add(link_of(handle), kind, ctypes.string_at(data, size), string(name) if name else "")
+
+
+def add_file(handle: int, kind: int, path: int) -> None:
+    """Add a file."""
+    add(link_of(handle), kind, Path(string(path)).read_bytes(), string(path))
+
+
+def complete(handle: int) -> None:
+    """Link what was added."""
+    link = link_of(handle)
+    try:
+        link.parts.complete()
+    except DriverError as wrong:
+        link.errors = str(wrong).encode() + b"\0"
+        raise
+    link.ptx = b"\n".join(text.rstrip(b"\0") for text in link.parts.texts) + b"\0"
+
+
+def sized(get: Callable[[Link], bytes]) -> tuple[tuple[str, Callable[..., None]], tuple[str, Callable[..., None]]]:
+    """The two functions that give some bytes of a link: their number, and themselves."""
+
+    def size(handle: int, out: int) -> None:
+        put_u64(out, len(get(link_of(handle))))
+
+    def data(handle: int, out: int) -> None:
+        put_bytes(out, get(link_of(handle)))
+
+    return ("pp", size), ("pp", data)
+
+
+def version(major: int, minor: int) -> None:
+    """The version of the linker."""
+    put_i32(major, VERSION[0])
+    put_i32(minor, VERSION[1])
+
+
+def no_intermediate_code(link: Link) -> bytes:
+    """There is none."""
+    del link
+    return b""
+
+
+IMAGE, TEXT, ERRORS, INFORMATION, INTERMEDIATE = (
+    sized(get)
+    for get in (
+        lambda link: link.parts.image,
+        lambda link: link.ptx,
+        lambda link: link.errors,
+        lambda link: b"\0",  # noqa: ARG005 - nothing else is said
+        no_intermediate_code,
+    )
+)
+FUNCTIONS: dict[str, tuple[str, Callable[..., None]]] = {
+    "nvJitLinkCreate": ("pIp", create),
+    "nvJitLinkDestroy": ("p", destroy),
+    "nvJitLinkAddData": ("pipQp", add_data),
+    "nvJitLinkAddFile": ("pip", add_file),
+    "nvJitLinkComplete": ("p", complete),
+    "nvJitLinkGetLinkedCubinSize": IMAGE[0],
+    "nvJitLinkGetLinkedCubin": IMAGE[1],
+    "nvJitLinkGetLinkedPtxSize": TEXT[0],
+    "nvJitLinkGetLinkedPtx": TEXT[1],
+    "nvJitLinkGetErrorLogSize": ERRORS[0],
+    "nvJitLinkGetErrorLog": ERRORS[1],
+    "nvJitLinkGetInfoLogSize": INFORMATION[0],
+    "nvJitLinkGetInfoLog": INFORMATION[1],
+    "nvJitLinkGetLinkedLTOIRSize": INTERMEDIATE[0],
+    "nvJitLinkGetLinkedLTOIR": INTERMEDIATE[1],
+    "nvJitLinkVersion": ("pp", version),
+}
+
+__all__ = ["JitLink"]

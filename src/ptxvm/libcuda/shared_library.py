@@ -1,0 +1,44 @@
+"""Libraries of functions of this process: an ELF file whose slots are filled when it is loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ptxvm.libcuda.elf import SLOTS, library
+
+
+class SharedLibrary:
+    """A library that is loaded and filled: whatever of the process asks for its name gets it.
+
+    `functions` are ctypes functions by the names that the library exports.
+    """
+
+    def __init__(self, path: Path, functions: Mapping[str, Any]) -> None:
+        self.path = path
+        self.functions = functions  # ctypes frees what nothing holds
+        self.loaded = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        slots = (ctypes.c_void_p * len(functions)).in_dll(self.loaded, SLOTS)
+        for number, function in enumerate(functions.values()):
+            slots[number] = ctypes.cast(function, ctypes.c_void_p).value
+
+    def address(self, name: str) -> int:
+        """The address of an exported function."""
+        return ctypes.cast(getattr(self.loaded, name), ctypes.c_void_p).value or 0
+
+
+def write(folder: Path, soname: str, names: Sequence[str], unfilled: int) -> Path:
+    """The file of a library in a folder, under its name; functions return `unfilled` at first."""
+    path = folder / soname
+    if not path.exists():
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            file.write(library(names, soname, platform.machine(), unfilled))
+        Path(file.name).replace(path)
+    return path
+
+
+__all__ = ["SharedLibrary", "write"]
