@@ -17,7 +17,7 @@ from typing import Any
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.calls import context, copies, device, entry, graph, launch, memory, module, stream
 from ptxvm.libcuda.jitlink import JitLink
-from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, Implementation, session
+from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
 from ptxvm.libcuda.shared_library import SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS, base_of, signatures
 
@@ -46,12 +46,12 @@ def callback(name: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class
 
 def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
     """A function that returns a result, whatever happens."""
-    of_any_state = base_of(name) in OF_ANY_STATE
+    any_state, stateless = base_of(name) in OF_ANY_STATE, base_of(name) in STATELESS
 
     def call(*arguments: Any) -> int:  # noqa: ANN401 - as the signature says
         try:
-            if not of_any_state:
-                session().check()
+            if not stateless:
+                session().check(any_state=any_state)
             implementation(*arguments)
         except DriverError as wrong:
             LOG.info("%s: %s", name, wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -20,17 +21,21 @@ FUNCTIONS: dict[str, Implementation] = {}
 """The functions that work, by symbol; they raise what goes wrong."""
 OF_ANY_STATE: set[str] = set()
 """Those that also work after a kernel has failed."""
+STATELESS: set[str] = set()
+"""Those that also work before `cuInit`, and in a process that was forked from an initialised one."""
 DEFAULT_STREAMS = (0, 1, 2)  # none, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 
-def function(*symbols: str, any_state: bool = False) -> Callable[[F], F]:
-    """Enter a function under its symbols; one of `any_state` also works after a kernel has failed."""
+def function(*symbols: str, any_state: bool = False, stateless: bool = False) -> Callable[[F], F]:
+    """Enter a function under its symbols; for `any_state` and `stateless` see `OF_ANY_STATE` and `STATELESS`."""
 
     def enter(implementation: F) -> F:
         for symbol in symbols:
             FUNCTIONS[symbol] = implementation
             if any_state:
                 OF_ANY_STATE.add(symbol)
+            if stateless:
+                STATELESS.add(symbol)
         return implementation
 
     return enter
@@ -72,11 +77,18 @@ class Session:
         self.driver = Driver()
         self.handles = Handles()
         self.initialised = False
+        self.forked = False  # from a process that had initialised it
+        os.register_at_fork(after_in_child=self.leave)
         self._local = threading.local()
         self.capture_mode = 0
         self.kept: dict[str, ctypes.Array[ctypes.c_char]] = {}  # strings that clients were given
         self.lent: dict[int, tuple[object, object]] = {}
         self.address_of: Callable[[str], int] = _not_loaded  # the address of an exported function
+
+    def leave(self) -> None:
+        """Be of no use in a child process, as CUDA is (driver API, `cuInit`)."""
+        self.forked |= self.initialised
+        self.initialised = False
 
     def text(self, value: str) -> int:
         """The address of a string that lives as long as the process."""
@@ -108,11 +120,12 @@ class Session:
         """A stream by its handle; 0 is the default one of the current context."""
         return self.context.default_stream if handle in DEFAULT_STREAMS else self.handles.object(handle, Stream)
 
-    def check(self) -> None:
-        """DriverError where the driver was not initialised, or a kernel of the current context has failed."""
+    def check(self, *, any_state: bool) -> None:
+        """DriverError where the driver was not initialised, or, unless for `any_state`, a kernel of the context has failed."""
         if not self.initialised:
-            raise DriverError(Result.NOT_INITIALIZED, "cuInit was not called")
-        if self.stack and (failure := self.stack[-1].failure) is not Result.SUCCESS:
+            said = "the driver was initialised before a fork" if self.forked else "cuInit was not called"
+            raise DriverError(Result.NOT_INITIALIZED, said)
+        if not any_state and self.stack and (failure := self.stack[-1].failure) is not Result.SUCCESS:
             raise DriverError(failure, "a kernel of this context has failed")
 
 

@@ -6,6 +6,7 @@ Which symbol `cuGetProcAddress` means by a name is as `cudaTypedefs.h` of CUDA 1
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -308,6 +309,15 @@ def test_what_is_no_function_has_no_address(cuda):
     assert (found.value, status.value) == (None, 1)  # CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
     cuda.function("cuGetProcAddress_v2")(b"cuCtxSynchronize", byref(found), 1000, c_uint64(0), byref(status))
     assert (found.value, status.value) == (None, 2)  # CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+
+
+def test_a_forked_process_has_no_driver(cuda):
+    """CUDA does not work in a child of an initialised process (CUDA C++ Programming Guide, "Initialization")."""
+    child = os.fork()
+    if not child:
+        os._exit(cuda.library.cuCtxGetCurrent(byref(c_void_p())) + 10 * cuda.library.cuInit(0))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == NOT_INITIALIZED + 10 * NOT_INITIALIZED
+    cuda.function("cuCtxGetCurrent")(byref(c_void_p()))
 
 
 PROGRAM = """

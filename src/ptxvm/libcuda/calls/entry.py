@@ -12,30 +12,32 @@ PER_THREAD = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 FOUND, NOT_FOUND, TOO_OLD = range(3)  # CUdriverProcAddressQueryResult
 
 
-@function("cuInit", any_state=True)
+@function("cuInit", stateless=True)
 def init(flags: int) -> None:
     """Make the devices known."""
     if flags:
         raise DriverError(Result.INVALID_VALUE, "the flags of cuInit are 0")
     if not session().driver.devices:
         raise DriverError(Result.NO_DEVICE)
+    if session().forked:
+        raise DriverError(Result.NOT_INITIALIZED, "the driver was initialised before a fork")
     session().initialised = True
 
 
-@function("cuDriverGetVersion", any_state=True)
+@function("cuDriverGetVersion", stateless=True)
 def driver_version(out: int) -> None:
     """The newest version of CUDA that the driver knows."""
     put_i32(out, VERSION)
 
 
-@function("cuGetErrorString", any_state=True)
+@function("cuGetErrorString", stateless=True)
 def error_string(code: int, out: int) -> None:
     """A description of a result."""
     put_u64(out, 0)
     put_u64(out, session().text(known(code).text))
 
 
-@function("cuGetErrorName", any_state=True)
+@function("cuGetErrorName", stateless=True)
 def error_name(code: int, out: int) -> None:
     """The name of a result."""
     put_u64(out, 0)
@@ -50,7 +52,7 @@ def known(code: int) -> Result:
         raise DriverError(Result.INVALID_VALUE, f"{code} is no result") from None
 
 
-@function("cuGetProcAddress", any_state=True)
+@function("cuGetProcAddress", stateless=True)
 def address(name: int, out: int, version: int, flags: int) -> None:
     """The function that a name means in a version."""
     found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
@@ -59,7 +61,7 @@ def address(name: int, out: int, version: int, flags: int) -> None:
         raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
 
 
-@function("cuGetProcAddress_v2", any_state=True)
+@function("cuGetProcAddress_v2", stateless=True)
 def address_v2(name: int, out: int, version: int, flags: int, status: int) -> None:
     """The function that a name means in a version, and whether there is one."""
     found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
@@ -71,7 +73,7 @@ def address_v2(name: int, out: int, version: int, flags: int, status: int) -> No
         raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
 
 
-@function("cuGetExportTable", any_state=True)
+@function("cuGetExportTable", stateless=True)
 def export_table(out: int, which: int) -> None:
     """NVIDIA's private tables, which this driver has none of."""
     put_u64(out, 0)
