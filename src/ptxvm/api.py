@@ -350,14 +350,19 @@ def watching(
 
     checks = checks or frozenset()
     prefilter = None if engine == "interp" or launch.followed else module.prefilter
+
+    def checker() -> Checker:
+        return Checker(checks or (), launch, DEVICE.under_way, frozenset(allow))
+
     return Watch(
-        Checker(checks, launch, DEVICE.under_way, frozenset(allow)),
+        checker(),
         module.interpreter,
         schedules,
         seed,
         checks,
         prefilter,
         WORTH_A_LOOK if engine == "auto" else 0,
+        checker,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.limits import Limits
+from ptxvm.engine.patience import GivenUp, Patience
 from ptxvm.engine.protocol import Counters, Engine
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.device_array import DeviceArray
@@ -18,6 +20,11 @@ from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
+
+log = logging.getLogger("ptxvm.checks")
+
+MOST_KEPT = 64 << 20
+"""Bytes of memory that is copied before a run that may be given up."""
 
 
 class WatchedEngine(Engine, Protocol):
@@ -34,6 +41,9 @@ class WatchedEngine(Engine, Protocol):
 class Prefilter(Protocol):
     """A quick test whether a watcher would find anything."""
 
+    long: set[tuple[Function, int, int]]
+    """The kernels that took long to run for a watcher, each with the CTAs and threads of a launch."""
+
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
         limits: Limits | None, new: Sequence[Allocation],
@@ -44,6 +54,10 @@ class Prefilter(Protocol):
         """
         ...
 
+    def judges(self, watch: Watch, kernel: Function, shape: LaunchShape, options: LaunchOptions, limits: Limits | None) -> bool:
+        """Could it clear the kernel?"""
+        ...
+
 
 @dataclass(slots=True)
 class Watch:
@@ -51,7 +65,8 @@ class Watch:
 
     The first run has the usual schedule; the others have random ones, from a seed on.
 
-    `checks` names what the watcher looks for; `prefilter` may clear a kernel of at least `least` threads unwatched.
+    `checks` names what the watcher looks for; `prefilter` may clear a kernel unwatched: at once from `least` threads on, else
+    when the run takes long.  `another` makes a watcher like this one, which has seen nothing.
     """
 
     watcher: Watcher
@@ -61,6 +76,7 @@ class Watch:
     checks: frozenset[str] = frozenset()
     prefilter: Prefilter | None = None
     least: int = 0
+    another: Callable[[], Watcher] | None = None
 
     @property
     def seeds(self) -> Iterator[int | None]:
@@ -76,9 +92,18 @@ def watched(
     engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
     limits: Limits | None, watch: Watch, new: list[Allocation],
 ) -> Counters:  # fmt: skip
-    """Run a grid for a watcher, unless the prefilter clears it."""
-    if watch.prefilter is not None and shape.ctas * shape.threads * watch.schedules >= watch.least:
-        cleared = watch.prefilter.clears(watch, kernel, shape, parameters, options, limits=limits, new=new)
+    """Run a grid for a watcher, unless the prefilter clears it: before the run, or where that takes long."""
+    prefilter = watch.prefilter
+    launched = kernel, shape.ctas, shape.threads
+    small = shape.ctas * shape.threads * watch.schedules < watch.least
+    if prefilter is not None and small and launched not in prefilter.long:
+        try:
+            return tried(engine, kernel, shape, parameters, options, limits, watch, new, prefilter)
+        except GivenUp as found:
+            prefilter.long.add(launched)
+            log.info("compiled code looks at '%s', whose run takes more than %g s", kernel.name, found.args[0])
+    if prefilter is not None:
+        cleared = prefilter.clears(watch, kernel, shape, parameters, options, limits=limits, new=new)
         if cleared is not None:
             counters, printed = cleared
             if printed:
@@ -86,6 +111,31 @@ def watched(
             return counters
     watch.watcher.launched(new)
     return rehearse(engine, kernel, shape, parameters, options, limits, watch)
+
+
+def tried(
+    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
+    limits: Limits | None, watch: Watch, new: list[Allocation], prefilter: Prefilter,
+) -> Counters:  # fmt: skip
+    """Run the grid for the watcher; GivenUp, with memory restored, where it takes long and compiled code can judge it."""
+    memory, printed, another = engine.image.memory, engine.library.output, watch.another
+    watch.watcher.launched(new)
+    if another is None or sum(len(each.bytes) for each in kept(memory.table.items)) > MOST_KEPT:
+        return rehearse(engine, kernel, shape, parameters, options, limits, watch)
+    before, output = Snapshot(memory.table.items), len(printed)
+
+    def gives_up() -> bool:
+        return not watch.watcher.findings and prefilter.judges(watch, kernel, shape, options, limits)
+
+    try:
+        return rehearse(engine, kernel, shape, parameters, options, Patience(limits, gives_up), watch)
+    except GivenUp:
+        before.restore()
+        del printed[output:]
+        watch.watcher = another()
+        if limits is not None:
+            limits.renew()
+        raise
 
 
 def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
@@ -142,10 +192,15 @@ class Snapshot:
     """A copy of the contents of memory."""
 
     def __init__(self, allocations: Sequence[Allocation]) -> None:
-        self._held = [(each, each.bytes.copy()) for each in allocations if each.writable and each.space == "global"]
+        self._held = [(each, each.bytes.copy()) for each in kept(allocations)]
 
     def restore(self) -> None:
         """Write the copy back."""
         for allocation, values in self._held:
             if allocation.live:
                 allocation.bytes[:] = values
+
+
+def kept(allocations: Sequence[Allocation]) -> list[Allocation]:
+    """The memory that a grid may change and that outlives it."""
+    return [each for each in allocations if each.writable and each.space == "global"]

@@ -56,6 +56,7 @@ class Prefilter:
 
     def __init__(self, jit: Jit) -> None:
         self.jit = jit
+        self.long: set[tuple[Function, int, int]] = set()
         self._decided: dict[tuple[KernelContext, Callable[[Bound], bool]], Bound | None] = {}
         self._unset: dict[KernelContext, bool] = {}
         self._spare: dict[int, Bytes] = {}
@@ -68,10 +69,7 @@ class Prefilter:
         if not watch.checks:
             return None
         observed: ObservedLaunch | None = None
-        metered = limits is not None and limits.counts
-        wanted = Specialisation(
-            self.jit.image.resolve(kernel), shape.block, options.shared, checks=watch.checks, metered=metered
-        )
+        wanted = self._wanted(watch, kernel, shape, options, limits)
         try:
             translated = self.jit.code_cache.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)
@@ -88,6 +86,22 @@ class Prefilter:
                 observed.undo()
         log.info("the exact checker runs '%s': %s", kernel.name, reason)
         return None
+
+    def judges(self, watch: Watch, kernel: Function, shape: LaunchShape, options: LaunchOptions, limits: Limits | None) -> bool:
+        """Could instrumented code clear the kernel?"""
+        try:
+            wanted = self._wanted(watch, kernel, shape, options, limits)
+            return bool(watch.checks) and self._doubt(self.jit.code_cache.translation(wanted).versions.kernel, watch) is None
+        except Unsupported:
+            return False
+
+    def _wanted(
+        self, watch: Watch, kernel: Function, shape: LaunchShape, options: LaunchOptions, limits: Limits | None
+    ) -> Specialisation:
+        """The instrumented code for a launch."""
+        metered = limits is not None and limits.counts
+        function = self.jit.image.resolve(kernel)
+        return Specialisation(function, shape.block, options.shared, checks=watch.checks, metered=metered)
 
     def _doubt(self, kernel: KernelContext, watch: Watch) -> str | None:
         """Why instrumented code cannot judge a kernel; None if it can."""

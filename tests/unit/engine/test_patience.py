@@ -1,0 +1,58 @@
+"""A checked run that takes long on the interpreter is given up where compiled code can answer, and leaves no trace."""
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.engine import patience
+
+KERNEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u32 n)
+{
+    .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p;
+    ld.param.u64 %rd1, [data]; ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd1, %rd2;
+LOOP:
+    ld.global.u32 %r3, [%rd2]; add.s32 %r3, %r3, 3; st.global.u32 [%rd2], %r3;
+    bar.sync 0;
+    sub.s32 %r1, %r1, 1; setp.ne.s32 %p, %r1, 0; @%p bra LOOP;
+    AFTER
+    ret;
+}
+"""
+RACE = "st.global.u32 [%rd1], %r2;"
+
+
+@pytest.fixture(params=[0.0, 1e9], ids=["no patience", "all patience"])
+def seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
+    monkeypatch.setattr(patience, "SECONDS", request.param)
+    return request.param
+
+
+def test_the_result_is_that_of_one_run(seconds):
+    kernel = ptxvm.load(KERNEL.replace("AFTER", "")).kernel()
+    for launches in (1, 2):
+        data = np.arange(64, dtype=np.uint32)
+        done = kernel.launch(1, 64, [data, 5], check="race")
+        assert not done.findings
+        assert (data == np.arange(64) + 15).all()
+        assert len(kernel.module.prefilter.long) == (seconds == 0), launches
+
+
+def test_findings_do_not_depend_on_patience(seconds):
+    kernel = ptxvm.load(KERNEL.replace("AFTER", RACE)).kernel()
+    data = np.arange(64, dtype=np.uint32)
+    (found,) = kernel.launch(1, 64, [data, 5], check=("race", "memory")).findings
+    assert found.kind == "race"
+    assert (data[1:] == np.arange(1, 64) + 15).all()
+
+
+def test_steps_are_counted_once(seconds):
+    kernel = ptxvm.load(KERNEL.replace("AFTER", "")).kernel()
+    arguments = [np.arange(64, dtype=np.uint32), 5]
+    count = 64 * (5 + 5 * 7 + 1)
+    assert kernel.launch(1, 64, arguments, check="race", steps=count).thread_instructions == count
+    (found,) = kernel.launch(1, 64, arguments, check="race", steps=count - 1).findings
+    assert found.kind == "step-budget"
