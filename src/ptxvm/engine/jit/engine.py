@@ -184,7 +184,7 @@ class Jit:
 
     def _ran(self, wanted: Specialisation, compiled: Compiled, progress: cta_distribution.Progress) -> None:
         """Account for a launch; a kernel that has run for long is compiled again at the best tier."""
-        compiled.took(progress.rate, progress.ctas)
+        compiled.record_time(progress.rate, progress.ctas)
         if tiering.pays(compiled):
             tiering.improve(compiled, partial(self.code_cache.get, wanted))
 

@@ -16,8 +16,8 @@ USED = (
     "shared", "local", "cta_barriers", "row", "ctaid.x", "slot", "records", "resident", "tick", "deadlock", "nctaid.x",
     "nctaid.y", "rows", "saved",
 )  # fmt: skip
-TURNS = 1 << 12  # of warps, after which the machine looks whether to go on
-PASSES = 64  # over the warps of a CTA that comes from barrier to barrier, after which other CTAs run
+WARPS_PER_TICK = 1 << 12  # warps that run between two checks of the clock and of interrupts
+MOST_PASSES = 64  # over the warps of a CTA that advances from barrier to barrier, before other CTAs run
 
 
 def grid_function(kernel: KernelContext) -> str:
@@ -41,8 +41,8 @@ def grid_function(kernel: KernelContext) -> str:
         local_stride=kernel.local_stride * kernel.threads,
         saved_stride=kernel.saved_room * warps * WARP,
         runnable=RUNNABLE,
-        passes=PASSES,
-        turns=max(1, TURNS // warps),
+        passes=MOST_PASSES,
+        passes_per_tick=max(1, WARPS_PER_TICK // warps),
     )
 
 

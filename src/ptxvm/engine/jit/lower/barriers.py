@@ -29,10 +29,10 @@ def arrive(at: NodeBuilder, bound: Bound, request: Request) -> None:
         raise TypeError(f"'{bound.i.mnemonic}' gives its barrier no number")
     ayes = "0" if vote is None else at.bits_of(vote.raw)
     at.waits_as_one = isinstance(number.raw, Affine) and not number.raw.terms
-    come(at, bound, number, threads, ayes, waits=True)
+    record_arrivals(at, bound, number, threads, ayes, waits=True)
 
 
-def come(at: NodeBuilder, bound: Bound, number: Value, threads: Value | None, ayes: str, *, waits: bool) -> None:
+def record_arrivals(at: NodeBuilder, bound: Bound, number: Value, threads: Value | None, ayes: str, *, waits: bool) -> None:
     """Record which lanes arrive at which barrier."""
     code = at.code
     code.one_warp()

@@ -225,7 +225,7 @@ class LaunchCall(LibraryCall):
 
 
 @dataclass(frozen=True, slots=True)
-class NoBody:
+class MissingBody:
     """Host call: the fault of a call of a function without a body."""
 
     name: str
@@ -241,7 +241,7 @@ def library(
     """Call a function of the device."""
     work = device_function(at, function.name)
     if work is None:
-        at.host_call(bound, NoBody(function.name), [], [])
+        at.host_call(bound, MissingBody(function.name), [], [])
         return
     at.needs_local()
     inputs = []

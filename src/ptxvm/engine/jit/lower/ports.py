@@ -140,7 +140,7 @@ class Cta(Port):
 
     def arrive(self, number: Value, threads: Value) -> None:
         """Arrive without waiting."""
-        barriers.come(self.at, self.bound, number, threads, "0", waits=False)
+        barriers.record_arrivals(self.at, self.bound, number, threads, "0", waits=False)
 
 
 class Flow(Port):

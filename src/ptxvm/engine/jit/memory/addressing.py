@@ -11,7 +11,7 @@ from ptxvm.engine.jit.memory import permuted_rows, streaming_stores
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a chunk
-TURNS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
+ITERATIONS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ class Addressing:
         last = code.emit(f"load i64, ptr {before}, align 8", pure=False)
         code.run(f"store i64 {now}, ptr {before}, align 8")
         stride = code.emit(f"sub i64 {now}, {last}")
-        later = code.emit(f"add i64 {now}, {code.emit(f'mul i64 {stride}, {TURNS_AHEAD}')}")
+        later = code.emit(f"add i64 {now}, {code.emit(f'mul i64 {stride}, {ITERATIONS_AHEAD}')}")
         code.unit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)"
         for first in range(0, length, LINE):
             place = code.emit(f"inttoptr i64 {code.emit(f'add i64 {later}, {first}')} to ptr")

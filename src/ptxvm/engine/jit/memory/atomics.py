@@ -40,7 +40,7 @@ class Updates:
         code, vector = self.code, self.alg.vector_type(self.type)
         self._keep_places(address)
         results = self.at.buffer(vector, 2)
-        given = [self._kept(n, operand) for n, operand in enumerate(operands)]
+        given = [self._buffered(n, operand) for n, operand in enumerate(operands)]
         with code.scope():
             code.memo.clear()
             for lane in self._lanes():
@@ -88,14 +88,14 @@ class Updates:
         count = self.code.intrinsic(word, f"llvm.ctpop.{word}", (word, self.code.mask_bits(self.active)))
         return count if self.width == WARP else self.code.emit(f"trunc {word} {count} to i32")
 
-    def _kept(self, n: int, operand: Value) -> Given:
+    def _buffered(self, n: int, operand: Value) -> Given:
         raw, buffer = self.alg.tight(operand.type, operand.raw), ""
         if isinstance(raw, Varying) or raw.terms:
             buffer = self.at.buffer(self.alg.vector_type(operand.type), 3 + n)
-            self._keep(scalar_type(operand.type), self.alg.vector(operand.type, raw), buffer)
+            self._store_lanes(scalar_type(operand.type), self.alg.vector(operand.type, raw), buffer)
         return operand.type, raw, buffer
 
-    def _keep(self, llvm: str, lanes: str, buffer: str) -> None:
+    def _store_lanes(self, llvm: str, lanes: str, buffer: str) -> None:
         """Store the elements of all lanes, or compressed those of the active lanes."""
         code, vector = self.code, f"<{self.width} x {llvm}>"
         if not self.packed:
@@ -130,7 +130,7 @@ class Updates:
             lanes = self.alg.vector(u32, self.alg.cast("resize", Type.named["u64"], u32, address, "rn"))
         else:
             lanes = addressing.Addressing(self.at).pointers(self.space, address)
-        self._keep(self.element, lanes, self.where)
+        self._store_lanes(self.element, lanes, self.where)
 
     def _queue(self) -> None:
         """Load the first addresses.

@@ -14,7 +14,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, wrapped
 from ptxvm.engine.jit.memory import permuted_rows
 from ptxvm.engine.jit.memory.addressing import Addressing, pieces
-from ptxvm.engine.jit.node.node import NodeBuilder, Waiting
+from ptxvm.engine.jit.node.node import DelayedStore, NodeBuilder
 
 MOST = 16  # delayed stores: their values take registers
 CONCATENATED = (2, 4)  # how many neighbours `Addressing.store` takes as one vector
@@ -58,7 +58,7 @@ class JoinedStores:
         self.addressing = Addressing(at)
         self.waiting: list[Store] = []
 
-    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> Waiting | None:
+    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
         """The function that delays a store, or None; writes the delayed stores that it cannot be joined with."""
         made = self._store(space, size, raw, count, weak)
         if self.waiting and (made is None or len(self.waiting) == MOST or not all(made.joins(each) for each in self.waiting)):

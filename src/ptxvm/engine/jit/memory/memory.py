@@ -22,7 +22,7 @@ from ptxvm.engine.jit.memory import (
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.shadow_tags import Access, ShadowCheck
 from ptxvm.engine.jit.node import stack
-from ptxvm.engine.jit.node.host_queries import Within
+from ptxvm.engine.jit.node.host_queries import IsInSpace
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Verb
@@ -358,7 +358,7 @@ class Memory(Port):
 
     def within(self, space: str, address: Value) -> Value:
         """Is a generic address in a space?"""
-        question = Within(space.partition("::")[0])
+        question = IsInSpace(space.partition("::")[0])
         return self.at.host_call(self.bound, question, [(u64, address.raw)], [pred])[0]
 
     def phase_over(

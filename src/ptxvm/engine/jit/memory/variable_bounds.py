@@ -13,7 +13,7 @@ from ptxvm.engine.jit.memory.addressing import Addressing, LaneOffsets
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 
-def held(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bound]]:
+def bounded_accesses(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bound]]:
     """The variables of the accesses of some functions; and the accesses whose variable only a run tells."""
     known = of_program(functions).values()
     certain = {bound: variable for each in known for bound, variable in each.certain.items()}
@@ -22,7 +22,7 @@ def held(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bou
 
 def part(at: NodeBuilder, bound: Bound, space: str) -> tuple[int, int] | None:
     """The offset in its window of the variable of an access, and its size; None if it is not known."""
-    variable, frame = at.kernel.held.get(bound), at.node.frame
+    variable, frame = at.kernel.variable_of.get(bound), at.node.frame
     if variable is None or space not in ("generic", variable.space):
         return None
     place, begin = at.kernel.image.place(variable, frame.function)
@@ -36,7 +36,7 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: str, raw
         return
     begin, room = found
     if space == "generic":
-        offset, type = at.alg.integer("sub", u64, raw, addressing.base(at.kernel.held[bound].space)), u64
+        offset, type = at.alg.integer("sub", u64, raw, addressing.base(at.kernel.variable_of[bound].space)), u64
     else:
         offset, type = at.alg.cast("resize", u64, u32, raw, "rn"), u32
     good = code.label()

@@ -64,7 +64,7 @@ class KernelContext:
         self.fast = fast  # approximate functions only keep the error bounds of the manual
         self.trusted, self.metered = trusted, metered  # no access is checked; instructions are counted against a limit
         self.shadow = shadow
-        self.held: dict[Bound, Variable] = {}  # accesses that must stay within a variable
+        self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
         self.several: list[Bound] = []  # accesses whose variable only a run tells
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)

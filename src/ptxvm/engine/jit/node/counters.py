@@ -57,12 +57,17 @@ def meter(at: NodeBuilder, first: int, length: int, lanes: str) -> None:
     bounds = at.node.code[first : first + length]
     numbers = tuple(at.kernel.instruction_number(bound) for bound in bounds)
     guard, at.guard = at.guard, None
-    at.refuse(bounds[-1], wrong, Spent(numbers), [(s64, Affine(left)), (s64, Affine(lanes if lanes[0] == "%" else int(lanes)))])
+    at.refuse(
+        bounds[-1],
+        wrong,
+        StepLimitExceeded(numbers),
+        [(s64, Affine(left)), (s64, Affine(lanes if lanes[0] == "%" else int(lanes)))],
+    )
     at.guard = guard
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class StepLimitExceeded:
     """Host call: the step limit is exceeded within the instructions of these numbers."""
 
     numbers: tuple[int, ...]

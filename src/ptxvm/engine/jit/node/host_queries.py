@@ -16,7 +16,7 @@ from ptxvm.machine.per_lane import LaneNumbers
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class IsInSpace:
     """Host call: is a generic address in a space (`isspacep`)?"""
 
     space: str

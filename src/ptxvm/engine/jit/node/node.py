@@ -35,13 +35,13 @@ class MergedChecks(Protocol):
 
 NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
 PARTS_OF_WORDS = ("i8", "i16")  # which it does not
-Waiting = Callable[[str, list[str]], None]  # what is told the LLVM type and the vectors of a store that waits
+DelayedStore = Callable[[str, list[str]], None]  # what is told the LLVM type and the vectors of a store that waits
 
 
 class StoreQueue(Protocol):
     """Stores that wait for others beside them (`memory.joined_stores`)."""
 
-    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> Waiting | None:
+    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
         """How a store waits, if it may."""
 
     def settle(self) -> None:

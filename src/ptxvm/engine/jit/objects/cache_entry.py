@@ -21,7 +21,7 @@ WORD = 8  # bytes of an address
 TRUTHS = {"0": False, "1": True}
 
 
-class NotPlain(Exception):  # noqa: N818 - it says what is wrong
+class NotSerialisable(Exception):  # noqa: N818 - it says what is wrong
     """A value for which there is no form."""
 
 
@@ -63,7 +63,7 @@ def has_form(work: HostCallSite) -> bool:
     """Can the host call be cached?"""
     try:
         list(HOST_CALL_SITE.write(work))
-    except NotPlain:
+    except NotSerialisable:
         return False
     return True
 
@@ -75,7 +75,7 @@ def line(value: object) -> tuple[str]:
     """A value on one line."""
     written = str(value)
     if "\n" in written:
-        raise NotPlain(f"{written!r} has several lines")
+        raise NotSerialisable(f"{written!r} has several lines")
     return (written,)
 
 
@@ -131,7 +131,7 @@ def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
     def write(value: object) -> Iterable[str]:
         name = getattr(value, "__qualname__", type(value).__qualname__)
         if name not in known:
-            raise NotPlain(f"there is no form of {value!r}")
+            raise NotSerialisable(f"there is no form of {value!r}")
         parts = known[name][1]
         return chain(line(name), () if parts is None else record(type(value), *parts).write(value))
 
@@ -171,14 +171,14 @@ LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
 HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegister": (word,),
-    "engine.jit.node.host_queries:Within": (word,),
+    "engine.jit.node.host_queries:IsInSpace": (word,),
     "engine.jit.lower.barriers:NoSuchBarrier": (),
     "engine.jit.lower.async_copies:BulkCopy": (word, word),
     "engine.jit.lower.async_copies:PartialCopy": (number,),
-    "engine.jit.node.counters:Spent": (several(number),),
+    "engine.jit.node.counters:StepLimitExceeded": (several(number),),
     "engine.jit.lower.calls:LaunchCall": (word,),
     "engine.jit.lower.calls:LibraryCall": (word,),
-    "engine.jit.lower.calls:NoBody": (word,),
+    "engine.jit.lower.calls:MissingBody": (word,),
     "engine.jit.lower.calls:NoFunction": (),
     "engine.jit.lower.textures:TextureQuestion": (LOOK_UP, several(group(word, number))),
     "engine.jit.node.stack:Overflow": (word, number),

@@ -42,7 +42,7 @@ class CodeCache:
 
     def get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
         """Code of a tier, or of a better one that is cached."""
-        return self._kept(wanted, name, tier) or self._made(wanted, name, tier)
+        return self._from_disk(wanted, name, tier) or self._compile(wanted, name, tier)
 
     def translation(self, wanted: Specialisation) -> Translation:
         """The translation of a kernel; the latest ones are remembered."""
@@ -62,7 +62,7 @@ class CodeCache:
             translation.text(name)
         return translation.facts.host_calls
 
-    def _kept(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
+    def _from_disk(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
         if self.store is None or wanted.checks:
             return None
         data = self.store.get(self.key(wanted, name))
@@ -73,7 +73,7 @@ class CodeCache:
         facts, code, made = found
         return _version(name, facts, code, made) if made >= tier else None
 
-    def _made(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+    def _compile(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
         import logging  # noqa: PLC0415
 
         from ptxvm.engine.jit.objects import codegen  # noqa: PLC0415
@@ -91,7 +91,7 @@ class CodeCache:
             code = flatten(data)
         except NotFlatError as reason:
             log.debug("%s is not cached: %s", facts.name, reason)
-            linked = codegen.Linked(data, [entry(name)])
+            linked = codegen.LinkedObject(data, [entry(name)])
             return Version(facts, linked, linked.address(entry(name)), tier, took)
         if self.store is not None and not wanted.checks:
             self.store.put(self.key(wanted, name), packed(facts, code, tier))

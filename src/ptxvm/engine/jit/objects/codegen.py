@@ -164,17 +164,17 @@ def _linker() -> llvm.LLJIT:
     return llvm.create_lljit_compiler(machine(0))
 
 
-class Linked:
+class LinkedObject:
     """An object file that LLVM's linker has loaded, on processors whose relocations `elf` does not know."""
 
     count = 0
 
     def __init__(self, data: bytes, names: Sequence[str]) -> None:
-        Linked.count += 1
+        LinkedObject.count += 1
         builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
         for name in names:
             builder.export_symbol(name)
-        self._tracker = builder.link(_linker(), f"kernel{Linked.count}")
+        self._tracker = builder.link(_linker(), f"kernel{LinkedObject.count}")
 
     def address(self, name: str) -> int:
         """The address of a function."""

@@ -78,7 +78,7 @@ class Compiled:
         with self._lock:
             self.versions[name] = better
 
-    def took(self, rate: float | None, ctas: int) -> None:
+    def record_time(self, rate: float | None, ctas: int) -> None:
         """Account for a launch; a single slow one at most doubles the rate."""
         self.launches += 1
         if rate is not None:

@@ -30,7 +30,7 @@ class Launch:
         self, image: Image, facts: Facts, shape: LaunchShape, limits: Limits | None, children: Children | None = None
     ) -> None:
         self.image, self.facts, self.shape, self.limits, self.children = image, facts, shape, limits, children
-        self.turns = self.instructions = self.thread_instructions = 0
+        self.steps = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None
         self._lock = allocate_lock()
@@ -54,7 +54,7 @@ class Launch:
     def passed(self, turns: int, place: Callable[[], Place]) -> None:
         """Time has passed; raises a timeout at the place if the limit is exceeded."""
         with self._lock:
-            self.turns += turns
+            self.steps += turns
         if self.limits is not None and self.limits.late:
             raise self.limits.timed_out(place())
 
@@ -71,7 +71,7 @@ class Launch:
         """The counters of the grid; raises its error."""
         if self.raised is not None:
             raise self.raised
-        return Counters(self.instructions, self.thread_instructions, self.turns)
+        return Counters(self.instructions, self.thread_instructions, self.steps)
 
     def release(self) -> None:
         """The grid has ended."""

@@ -154,9 +154,9 @@ class Relaunch:
         if launch.raised is not None:
             self.launch = Launch(launch.image, self.facts, self.shape, None)
             raise launch.raised
-        self.compiled.took(seconds / self.ctas, self.ctas)
+        self.compiled.record_time(seconds / self.ctas, self.ctas)
         instructions, thread_instructions = self.runner.counted()
-        turns, launch.turns = launch.turns, 0
+        turns, launch.steps = launch.steps, 0
         shape = self.shape
         return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, turns, seconds)
 

@@ -1,4 +1,4 @@
-; Let a CTA begin in one of the slots.
+; Begin a CTA in a slot.
 define internal void @ptxvm.begin(ptr %m, i64 %cta, ptr %shared, ptr %local, i64 %slot) #0 {
 entry:
   call void @llvm.memset.p0.i64(ptr %m, i8 0, i64 $cta_barriers_size, i1 false)
@@ -21,12 +21,12 @@ end:
   ret void
 }
 
-; Run some CTAs, at most as many side by side as the launch says.  $$fields are the addresses of fields of the launch's record;
+; Run some CTAs; at most %resident of them are resident at once.  $$fields are the addresses of fields of the launch's record;
 ; $$fence fences stores past the caches.
 ;
-; A CTA runs until all of its warps have ended, or all that can run have let others run: then it waits for what another CTA
-; writes, and the next one runs, in a slot of its own.  So few are under way at once where they do not wait for each other.
-; One that comes from barrier to barrier may wait as well: it goes on for $$passes passes over its warps before others run.
+; A CTA runs until all of its warps have ended, or until every warp that can run has yielded: then it waits for writes of
+; another CTA, and the next slot runs.  So CTAs become resident only as earlier ones wait.  A CTA whose warps advance from
+; barrier to barrier may wait for another CTA as well: after $$passes passes over its warps the next slot runs.
 define internal i32 @ptxvm.ctas(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
 $fields
@@ -43,13 +43,13 @@ $fields
 round:
   %next.round = phi i64 [ %first, %entry ], [ %next, %still ]
   %used.round = phi i64 [ 0, %entry ], [ %used, %still ]
-  %turn.round = phi i64 [ 0, %entry ], [ %turn, %still ]
+  %since.tick.round = phi i64 [ 0, %entry ], [ %since.tick, %still ]
   br label %slot
 slot:
   %s = phi i64 [ 0, %round ], [ %s.next, %slot.end ]
   %next = phi i64 [ %next.round, %round ], [ %next.after, %slot.end ]
   %used = phi i64 [ %used.round, %round ], [ %used.after, %slot.end ]
-  %turn = phi i64 [ %turn.round, %round ], [ %turn.after, %slot.end ]
+  %since.tick = phi i64 [ %since.tick.round, %round ], [ %since.tick.after, %slot.end ]
   %progress = phi i1 [ false, %round ], [ %progress.after, %slot.end ]
   %busy = phi i1 [ false, %round ], [ %busy.after, %slot.end ]
   %s.offset = mul i64 %s, $cta_size
@@ -63,8 +63,8 @@ unused:
   %opens = and i1 %room, %more
   br i1 %opens, label %open, label %judge
 usual:
-  %there = load i64, ptr %m, align 8
-  %empty = icmp slt i64 %there, 0
+  %cta.here = load i64, ptr %m, align 8
+  %empty = icmp slt i64 %cta.here, 0
   br i1 %empty, label %slot.end, label %run
 open:
   call void @ptxvm.begin(ptr %m, i64 %next, ptr %shared, ptr %local, i64 %s)
@@ -74,7 +74,7 @@ open:
 run:
   %next.run = phi i64 [ %next, %usual ], [ %next.open, %open ], [ %next.run, %again ], [ %next.another, %another ]
   %used.run = phi i64 [ %used, %usual ], [ %used.open, %open ], [ %used.run, %again ], [ %used.run, %another ]
-  %turn.run = phi i64 [ %turn, %usual ], [ %turn, %open ], [ %turn.looked, %again ], [ %turn.looked, %another ]
+  %since.tick.run = phi i64 [ %since.tick, %usual ], [ %since.tick, %open ], [ %since.tick.reset, %again ], [ %since.tick.reset, %another ]
   %pass = phi i64 [ 0, %usual ], [ 0, %open ], [ %pass.next, %again ], [ 0, %another ]
   %progress.run = phi i1 [ %progress, %usual ], [ true, %open ], [ %progress.cta, %again ], [ true, %another ]
   %cta = load i64, ptr %m, align 8
@@ -111,23 +111,23 @@ warp:
   %w = phi i32 [ 0, %run ], [ %w.next, %warp.end ]
   %alive = phi i1 [ false, %run ], [ %alive.after, %warp.end ]
   %moved = phi i1 [ false, %run ], [ %moved.after, %warp.end ]
-  %came = phi i1 [ false, %run ], [ %came.after, %warp.end ]
+  %advances = phi i1 [ false, %run ], [ %advances.after, %warp.end ]
   %state.at = add i32 %w, $state
   %state.place = getelementptr i32, ptr %m, i32 %state.at
   %state = load i32, ptr %state.place, align 4
   %ended = icmp slt i32 %state, 0
-  br i1 %ended, label %warp.end, label %look
-look:
+  br i1 %ended, label %warp.end, label %pending
+pending:
   %fresh = icmp eq i32 %state, 0
   %flag = and i32 %state, $runnable
   %flagged = icmp ne i32 %flag, 0
   %released.at = add i32 %w, $released
   %released.place = getelementptr i32, ptr %m, i32 %released.at
   %released = load i32, ptr %released.place, align 4
-  %woken = icmp ne i32 %released, 0
+  %is.released = icmp ne i32 %released, 0
   %ready = or i1 %fresh, %flagged
-  %goes = or i1 %ready, %woken
-  br i1 %goes, label %go, label %warp.end
+  %runs = or i1 %ready, %is.released
+  br i1 %runs, label %go, label %warp.end
 go:
   %w.wide = zext i32 %w to i64
   %w.offset = mul i64 %w.wide, $record_size
@@ -137,37 +137,37 @@ go:
   %lives = icmp sge i32 %r, 0
   %r.flag = and i32 %r, $runnable
   %r.yields = icmp ne i32 %r.flag, 0
-  %r.lets = and i1 %lives, %r.yields
-  %came.there = xor i1 %r.lets, true
+  %yields.alive = and i1 %lives, %r.yields
+  %no.yield = xor i1 %yields.alive, true
   %wrong = icmp eq i32 %r, -2
   br i1 %wrong, label %bad, label %warp.end
 warp.end:
-  %alive.now = phi i1 [ false, %warp ], [ true, %look ], [ %lives, %go ]
-  %moved.now = phi i1 [ false, %warp ], [ false, %look ], [ true, %go ]
-  %came.now = phi i1 [ false, %warp ], [ false, %look ], [ %came.there, %go ]
+  %alive.now = phi i1 [ false, %warp ], [ true, %pending ], [ %lives, %go ]
+  %moved.now = phi i1 [ false, %warp ], [ false, %pending ], [ true, %go ]
+  %advances.now = phi i1 [ false, %warp ], [ false, %pending ], [ %no.yield, %go ]
   %alive.after = or i1 %alive, %alive.now
   %moved.after = or i1 %moved, %moved.now
-  %came.after = or i1 %came, %came.now
+  %advances.after = or i1 %advances, %advances.now
   %w.next = add i32 %w, 1
   %w.all = icmp eq i32 %w.next, $warps
   br i1 %w.all, label %cta.end, label %warp
 cta.end:
   %progress.cta = or i1 %progress.run, %moved.after
-  %turn.more = add i64 %turn.run, 1
-  %looks = icmp uge i64 %turn.more, $turns
-  br i1 %looks, label %ask, label %looked
+  %since.tick.more = add i64 %since.tick.run, 1
+  %ticks = icmp uge i64 %since.tick.more, $passes_per_tick
+  br i1 %ticks, label %ask, label %ticked
 ask:
   %answer = call i32 %tick()
   %stop = icmp ne i32 %answer, 0
-  br i1 %stop, label %bad, label %looked
-looked:
-  %turn.looked = phi i64 [ %turn.more, %cta.end ], [ 0, %ask ]
+  br i1 %stop, label %bad, label %ticked
+ticked:
+  %since.tick.reset = phi i64 [ %since.tick.more, %cta.end ], [ 0, %ask ]
   br i1 %alive.after, label %lives.on, label %replace
 lives.on:
   %pass.next = add i64 %pass, 1
-  %patient = icmp ult i64 %pass.next, $passes
-  %goes.on = and i1 %patient, %came.after
-  br i1 %goes.on, label %again, label %slot.end
+  %may.stay = icmp ult i64 %pass.next, $passes
+  %stays = and i1 %may.stay, %advances.after
+  br i1 %stays, label %again, label %slot.end
 again:
   br label %run
 replace:
@@ -183,7 +183,7 @@ retire:
 slot.end:
   %next.after = phi i64 [ %next, %usual ], [ %next.run, %lives.on ], [ %next.run, %retire ]
   %used.after = phi i64 [ %used, %usual ], [ %used.run, %lives.on ], [ %used.run, %retire ]
-  %turn.after = phi i64 [ %turn, %usual ], [ %turn.looked, %lives.on ], [ %turn.looked, %retire ]
+  %since.tick.after = phi i64 [ %since.tick, %usual ], [ %since.tick.reset, %lives.on ], [ %since.tick.reset, %retire ]
   %progress.after = phi i1 [ %progress, %usual ], [ %progress.cta, %lives.on ], [ true, %retire ]
   %busy.after = phi i1 [ %busy, %usual ], [ true, %lives.on ], [ %busy, %retire ]
   %s.next = add i64 %s, 1

@@ -65,7 +65,7 @@ def _from(zeros: int, most: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AffineParts:
     """An affine value as a base with the `bits` that it may have, and constant offsets of the lanes."""
 
     base: Scalar
@@ -73,7 +73,7 @@ class Parts:
     lanes: Pattern
 
     @classmethod
-    def of(cls, type: Type, a: Affine, width: int) -> Parts | None:
+    def of(cls, type: Type, a: Affine, width: int) -> AffineParts | None:
         """The parts of an affine value; None where an offset is known only at run time."""
         if any(not isinstance(u, int) for _, u in a.terms):
             return None
@@ -144,7 +144,7 @@ def _simpler(op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
 
 def _of_bits(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
     """Logic and shifts to the right."""
-    first, second = Parts.of(type, a, alg.width), Parts.of(type, b, alg.width)
+    first, second = AffineParts.of(type, a, alg.width), AffineParts.of(type, b, alg.width)
     if first is None or second is None:
         return None
     if op in LOGIC and not first.values & second.values:
@@ -161,7 +161,7 @@ def _of_bits(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> A
     return None
 
 
-def _logic(alg: VectorAlgebra, op: str, type: Type, a: Parts, n: int) -> Affine | None:
+def _logic(alg: VectorAlgebra, op: str, type: Type, a: AffineParts, n: int) -> Affine | None:
     full = ones(type.bits)
     if a.disjoint:
         if op == "or":
@@ -180,7 +180,7 @@ def _logic(alg: VectorAlgebra, op: str, type: Type, a: Parts, n: int) -> Affine 
     return None
 
 
-def _scalar_logic(alg: VectorAlgebra, type: Type, op: str, a: Parts, n: int) -> tuple[Scalar, int]:
+def _scalar_logic(alg: VectorAlgebra, type: Type, op: str, a: AffineParts, n: int) -> tuple[Scalar, int]:
     """Logic on the base and a constant: the scalar, and its bits."""
     if op == "and" and not a.bits & n:
         return 0, 0
@@ -189,7 +189,7 @@ def _scalar_logic(alg: VectorAlgebra, type: Type, op: str, a: Parts, n: int) -> 
     return alg.scalar(op, type.bits, a.base, n), a.bits if op == "xor" else a.bits & n
 
 
-def _shift(alg: VectorAlgebra, type: Type, a: Parts, n: int) -> Affine | None:
+def _shift(alg: VectorAlgebra, type: Type, a: AffineParts, n: int) -> Affine | None:
     bits, sign = type.bits, type.is_signed
     if n >= bits:
         return None
@@ -225,7 +225,7 @@ def _joined(alg: VectorAlgebra, type: Type, base: Scalar, bits: int, lanes: Patt
 
 def in_range(type: Type, a: Affine, width: int) -> bool:
     """Is it certain that no lane wraps and none is negative?"""
-    found = Parts.of(type, a, width)
+    found = AffineParts.of(type, a, width)
     return found is not None and not found.values >> (type.bits - type.is_signed)
 
 
@@ -239,7 +239,7 @@ def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | N
     """The result of a comparison with a constant in all lanes, if the known bits decide it."""
     if a.constant is not None:
         a, b, op = b, a, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(op, op)
-    found = Parts.of(type, a, width) if b.constant is not None else None
+    found = AffineParts.of(type, a, width) if b.constant is not None else None
     if found is None or found.values >> (type.bits - type.is_signed):
         return None
     least, most, n = (

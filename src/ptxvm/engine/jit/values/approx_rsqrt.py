@@ -38,7 +38,7 @@ def triangles() -> tuple[int, ...]:
     return tuple(sum((n >> i & n >> j & 1) << i + j - 6 for i, j in places) for n in range(128))
 
 
-class Pair:
+class VectorPair:
     """Writes for the lanes of two registers."""
 
     def __init__(self, code: Code, first: str, second: str) -> None:
@@ -188,7 +188,7 @@ class Exact(Writer):
         return code.emit(f"icmp ne i{LANES} {reduce(lambda one, other: code.emit(f'or i{LANES} {one}, {other}'), found)}, 0")
 
 
-def pairs(code: Code, a: str) -> list[Pair]:
+def pairs(code: Code, a: str) -> list[VectorPair]:
     """Registers of a vector, two by two."""
     parts = registers(code, a)
-    return [Pair(code, *each) for each in zip(parts[::2], parts[1::2], strict=True)]
+    return [VectorPair(code, *each) for each in zip(parts[::2], parts[1::2], strict=True)]

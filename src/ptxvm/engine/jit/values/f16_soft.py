@@ -23,7 +23,7 @@ def native() -> bool:
 
 def widened(alg: VectorAlgebra, a: Raw) -> Raw:
     """An f16 as f32; a NaN is quiet and keeps its other bits."""
-    on = On(alg)
+    on = WordOperations(alg)
     bits = alg.cast("resize", b16, b32, a, "rn")
     size = on.op("and", bits, SIGN - 1)
     moved = on.op("shl", size, 13)
@@ -37,7 +37,7 @@ def widened(alg: VectorAlgebra, a: Raw) -> Raw:
 
 def narrowed(alg: VectorAlgebra, a: Raw) -> Raw:
     """An f32 as the nearest f16, ties to even."""
-    on = On(alg)
+    on = WordOperations(alg)
     bits = on.bits(a)
     size = on.op("and", bits, 0x7FFF_FFFF)
     odd = on.op("and", on.op("shr", size, 13), 1)
@@ -51,7 +51,7 @@ def narrowed(alg: VectorAlgebra, a: Raw) -> Raw:
     return alg.cast("resize", b32, b16, on.op("or", made, on.op("and", on.op("shr", bits, 16), SIGN)), "rn")
 
 
-class On:
+class WordOperations:
     """Operations on words of 32 bits."""
 
     def __init__(self, alg: VectorAlgebra) -> None:

@@ -17,11 +17,11 @@ from ptxvm.engine import jit
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.lower.async_copies import BulkCopy, PartialCopy
 from ptxvm.engine.jit.lower.barriers import NoSuchBarrier
-from ptxvm.engine.jit.lower.calls import LaunchCall, LibraryCall, NoBody, NoFunction
+from ptxvm.engine.jit.lower.calls import LaunchCall, LibraryCall, MissingBody, NoFunction
 from ptxvm.engine.jit.lower.mma_on_host import Multiplication
 from ptxvm.engine.jit.lower.textures import TextureQuestion
-from ptxvm.engine.jit.node.counters import Spent
-from ptxvm.engine.jit.node.host_queries import NoTarget, SpecialRegister, Within
+from ptxvm.engine.jit.node.counters import StepLimitExceeded
+from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, SpecialRegister
 from ptxvm.engine.jit.node.stack import Overflow
 from ptxvm.engine.jit.objects import cache_entry
 from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
@@ -33,9 +33,9 @@ from ptxvm.machine.texture_unit import LookUp, query
 
 FRAGMENTS = [mma_fragment(matrix, held, "m16n8k8") for matrix, held in zip("abcd", (f16, f16, f32, f32), strict=True)]
 WORKS: list[Any] = [
-    NoTarget("list", 3), SpecialRegister("gridid"), Within("shared"), NoSuchBarrier(), BulkCopy("shared", "global"),
-    PartialCopy(8), Spent((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), NoBody("f"), NoFunction(),
-    Overflow("alloca", 64),
+    NoTarget("list", 3), SpecialRegister("gridid"), IsInSpace("shared"), NoSuchBarrier(), BulkCopy("shared", "global"),
+    PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
+    NoFunction(), Overflow("alloca", 64),
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),
     TextureQuestion(LookUp(Fetch("1d", integers=True)), ()),
     Multiplication(Product(*FRAGMENTS, finite=True), Architecture.HOPPER, (4, 2, 4)),
@@ -72,7 +72,7 @@ def test_works_without_a_form_are_left_out() -> None:
     """They are found again when the kernel is translated."""
     works = [
         HostCallSite(0, TextureQuestion(query("texture", "width"), ()), (), ()),
-        HostCallSite(1, NoBody("two\nlines"), (), ()),
+        HostCallSite(1, MissingBody("two\nlines"), (), ()),
     ]
     found = unpacked(packed(FACTS._replace(host_calls=works), CODE, 0))
     assert found is not None
@@ -86,7 +86,7 @@ DAMAGE = {
     "larger size": lambda data: b"1" + data,
     "a word for a number": lambda data: data.replace(b"\n128\n", b"\nfar\n"),
     "a number for a truth": lambda data: data.replace(b"-4\n1", b"-4\n7"),
-    "an unknown class": lambda data: data.replace(b"Within", b"System"),
+    "an unknown class": lambda data: data.replace(b"IsInSpace", b"IsSystemX"),
     "an unknown type": lambda data: data.replace(b"u32", b"u33"),
     "a long sequence": lambda data: data.replace(b"\n2\ngrid", b"\n999999999999\ngrid"),
     "a short sequence": lambda data: data.replace(b"\n2\ngrid", b"\n1\ngrid"),
@@ -99,7 +99,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_no_entry(damage: str) -> None:
-    data = packed(FACTS._replace(host_calls=(HostCallSite(7, Within("shared"), (u32,), ()),)), CODE, 2)
+    data = packed(FACTS._replace(host_calls=(HostCallSite(7, IsInSpace("shared"), (u32,), ()),)), CODE, 2)
     assert unpacked(data) is not None
     assert DAMAGE[damage](data) != data
     assert unpacked(DAMAGE[damage](data)) is None

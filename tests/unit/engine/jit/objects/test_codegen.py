@@ -10,7 +10,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.objects.codegen import Linked, Tier, assembly, object_code, optimised
+from ptxvm.engine.jit.objects.codegen import LinkedObject, Tier, assembly, object_code, optimised
 from ptxvm.engine.jit.objects.elf import flatten
 from ptxvm.engine.jit.objects.loader import Loaded, NotFlatError
 
@@ -45,17 +45,17 @@ define ptr @near() nounwind {
 
 
 @pytest.fixture(params=["our loader", "LLVM's linker"])
-def code(request: pytest.FixtureRequest) -> Loaded | Linked:
+def code(request: pytest.FixtureRequest) -> Loaded | LinkedObject:
     """The module in memory."""
     data = object_code(MODULE)
     if request.param == "LLVM's linker":
-        return Linked(data, ["entry", "clear", "far", "near"])
+        return LinkedObject(data, ["entry", "clear", "far", "near"])
     if cpu.platform.machine() != "x86_64":
         pytest.skip("our loader knows x86-64 only")
     return Loaded(flatten(data))
 
 
-def test_constants_helpers_and_the_c_library_are_found(code: Loaded | Linked) -> None:
+def test_constants_helpers_and_the_c_library_are_found(code: Loaded | LinkedObject) -> None:
     entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(code.address("entry"))
     assert [entry(n) for n in range(4)] == [10, 20, 30, 40]
     room = ctypes.create_string_buffer(b"\0" * 100, 100)
@@ -63,7 +63,7 @@ def test_constants_helpers_and_the_c_library_are_found(code: Loaded | Linked) ->
     assert room.raw == b"\7" * 90 + b"\0" * 10
 
 
-def test_addresses_of_functions_are_filled_in(code: Loaded | Linked) -> None:
+def test_addresses_of_functions_are_filled_in(code: Loaded | LinkedObject) -> None:
     far = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address("far"))()
     assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(far)(-5) == 5
     near = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address("near"))()
