@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ptxvm.algebra.derived import approximations
-from ptxvm.algebra.derived.floats import negate
+from ptxvm.algebra.derived import approximations, floats
 from ptxvm.algebra.types import Type, f16, f32, f64, pred, u32, u64
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.engine.jit.ir import constant_folding
@@ -32,6 +31,7 @@ from ptxvm.engine.jit.values import (
     approx_exact,
     approx_fast,
     approx_rsqrt,
+    extremes,
     float_to_integer,
     nan_fences,
     rounding as rounded,
@@ -403,11 +403,23 @@ class LlvmAlgebra(VectorAlgebra):
 
     def derived_negate(self, a: Value) -> Value:
         """The sign flipped, of NaN too."""
-        made: Value = negate.__wrapped__(a)  # type: ignore[attr-defined]
+        made: Value = floats.negate.__wrapped__(a)  # type: ignore[attr-defined]
         if a.type is not f64 or (isinstance(made.raw, Affine) and made.raw.constant is not None):
             return made
         varies, _, (x,) = self.operands(f64, made.raw)
         return Value(self, f64, self.result(varies, nan_fences.fenced(self, x, varies=varies)))
+
+    def derived_minimum(self, a: Value, b: Value) -> Value:
+        """The lesser, -0 below +0; the number where the other is NaN."""
+        if a.type.bits < 32:
+            return floats.minimum.__wrapped__(a, b)  # type: ignore[attr-defined,no-any-return]
+        return extremes.extreme(self, a, b, greatest=False)
+
+    def derived_maximum(self, a: Value, b: Value) -> Value:
+        """The greater, +0 above -0; the number where the other is NaN."""
+        if a.type.bits < 32:
+            return floats.maximum.__wrapped__(a, b)  # type: ignore[attr-defined,no-any-return]
+        return extremes.extreme(self, a, b, greatest=True)
 
     def derived_truncated_square(self, x: Value) -> Value:
         """x*x of 17 bits, without some of the partial products: masks in place of products with one bit."""
