@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxvm.algebra.types import Type, u64
+from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.lane_values import scalar_type, vector_type
 from ptxvm.engine.jit.memory import slow_path
@@ -13,6 +14,44 @@ from ptxvm.isa.special_registers import WARP
 
 def inside(code: Code, type: Type, log: int, low: str, bound: str, *, some: bool) -> str:
     """Is each lane of `%a` (with `some`: those of `%lanes`) a multiple of 1 << log from `low`, and within `bound` of them?"""
+    if cpu.has("avx512f"):
+        return _compared(code, type, log, low, bound, some=some)
+    quick = _signs(code, type, log, low, bound)
+    if not some:
+        return quick
+    exact, before, compared, end = (code.label() for _ in range(4))
+    code.jump(before)
+    code.block(before)
+    code.branch(quick, end, exact, likely=True)
+    code.block(exact)
+    answer = _compared(code, type, log, low, bound, some=True)
+    code.jump(compared)
+    code.block(compared)
+    code.jump(end)
+    code.block(end)
+    return code.emit(f"phi i1 [ true, %{before} ], [ {answer}, %{compared} ]", pure=False)
+
+
+def _signs(code: Code, type: Type, log: int, low: str, bound: str) -> str:
+    """The same for all lanes, without comparisons, of which AVX2 has none of unsigned integers, and no mask registers.
+
+    An offset is wrong if it is negative, if the last offset less it is, or if it has bits below `log`.
+    """
+    llvm, vector = scalar_type(type), vector_type(type, code.width)
+    name = f"llvm.vector.reduce.or.v{code.width}{llvm}"
+    last = code.emit(f"shl {llvm} {code.emit(f'sub {llvm} {bound}, 1')}, {log}")
+    offsets = code.emit(f"sub {vector} %a, {code.splat(llvm, low)}")
+    left = code.emit(f"sub {vector} {code.splat(llvm, last)}, {offsets}")
+    some = code.intrinsic(llvm, name, (vector, offsets))
+    signs = code.emit(f"or {llvm} {some}, {code.intrinsic(llvm, name, (vector, left))}")
+    wrong = code.emit(f"and {llvm} {signs}, {-1 << type.bits - 1}")
+    if log:
+        wrong = code.emit(f"or {llvm} {wrong}, {code.emit(f'and {llvm} {some}, {(1 << log) - 1}')}")
+    right = code.emit(f"icmp eq {llvm} {wrong}, 0")
+    return code.emit(f"and i1 {right}, {code.emit(f'icmp ne {llvm} {bound}, 0')}")
+
+
+def _compared(code: Code, type: Type, log: int, low: str, bound: str, *, some: bool) -> str:
     width, llvm, vector = code.width, scalar_type(type), vector_type(type, code.width)
     offsets = code.emit(f"sub {vector} %a, {code.splat(llvm, low)}")
     if log:
@@ -52,7 +91,9 @@ def allowed(unit: Unit, shape: slow_path.Shape, type: Type, look: Callable[[], s
             last = code.emit(f"getelementptr i64, ptr {record}, i64 2")
             bound = code.emit(f"load i64, ptr {last}, align 8", pure=False)
         good = inside(code, type, log, low, bound, some=some)
-        ask, end = code.label(), code.label()
+        here, ask, end = code.label(), code.label(), code.label()
+        code.jump(here)
+        code.block(here)
         code.branch(good, end, ask, likely=True)
         code.block(ask)
         lanes = "%a" if type is u64 else code.emit(f"zext {vector_type(type, code.width)} %a to {vector_type(u64, code.width)}")
@@ -66,7 +107,7 @@ def allowed(unit: Unit, shape: slow_path.Shape, type: Type, look: Callable[[], s
         answer = slow_path.ask(code, shape, look(), words)
         code.jump(end)
         code.block(end)
-        return code.emit(f"phi i1 [ true, %entry ], [ {answer}, %{ask} ]", pure=False)
+        return code.emit(f"phi i1 [ true, %{here} ], [ {answer}, %{ask} ]", pure=False)
 
     caller = ", ".join(f"{llvm} {name}" for _, llvm, name in slow_path.CALLER)
     given = f"ptr {slow_path.ROOM}, {caller}, i64 %site, {parameters(type, unit.width, some=some)}"

@@ -6,15 +6,11 @@ is NaN, the result is the other one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ptxvm.algebra.value import Value
-
-if TYPE_CHECKING:
-    from ptxvm.engine.jit.values.algebra import LlvmAlgebra
+from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
 
 
-def extreme(alg: LlvmAlgebra, a: Value, b: Value, *, greatest: bool) -> Value:
+def extreme(alg: VectorAlgebra, a: Value, b: Value, *, greatest: bool) -> Value:
     """The lesser of two numbers, or the greater one; -0 is below +0."""
     code = alg.code
     varies, llvm, (x, y) = alg.operands(a.type, a.raw, b.raw)
