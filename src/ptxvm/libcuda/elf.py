@@ -96,10 +96,11 @@ class Strings:
         return at
 
 
-def library(names: Sequence[str], soname: str, processor: str, unfilled: int) -> bytes:
+def library(names: Sequence[str], soname: str, processor: str, unfilled: int, ended: int) -> bytes:
     """The file of a library that exports `names`, in the order of the slots, and the table `ptxvm_slots`.
 
-    `unfilled` (0 to 65,535) is what a function returns whose slot has not been filled.  KeyError for an unknown processor.
+    `unfilled` (0 to 65,535) is what a function returns whose slot has not been filled.  `STUB` bytes behind the code that
+    does so is code that returns `ended`, for slots when the host ends.  KeyError for an unknown processor.
     """
     cpu = PROCESSORS[processor]
     strings = Strings()
@@ -113,7 +114,7 @@ def library(names: Sequence[str], soname: str, processor: str, unfilled: int) ->
     strings_at = symbols_at + SYMBOL * (count + 2)
     relocations_at = aligned(strings_at + len(strings.data), 8)
     text_at = aligned(relocations_at + RELOCATION * count, PAGE)
-    stubs_at = text_at + STUB
+    stubs_at = text_at + 2 * STUB
     dynamic_at = aligned(stubs_at + STUB * count, PAGE)
     entries = dynamic(hash_at, strings_at, len(strings.data), symbols_at, relocations_at, count, soname_at)
     slots_at = aligned(dynamic_at + len(entries), 64)
@@ -124,7 +125,11 @@ def library(names: Sequence[str], soname: str, processor: str, unfilled: int) ->
     )
     symbols += pack("<IBBHQQ", offsets[-1], OBJECT, 0, 7, slots_at, 8 * count)
     relocations = b"".join(pack("<QQq", slots_at + 8 * n, cpu.relative, text_at) for n in range(count))
-    text = cpu.constant(unfilled) + b"".join(cpu.jump(stubs_at + STUB * n, slots_at + 8 * n) for n in range(count))
+    text = (
+        cpu.constant(unfilled)
+        + cpu.constant(ended)
+        + b"".join(cpu.jump(stubs_at + STUB * n, slots_at + 8 * n) for n in range(count))
+    )
     sections = [
         Section(".hash", HASH, 2, hash_at, table, link=2, entry=4),
         Section(".dynsym", DYNSYM, 2, symbols_at, symbols, link=3, info=1, entry=SYMBOL),
@@ -216,4 +221,4 @@ def aligned(at: int, alignment: int) -> int:
     return -(-at // alignment) * alignment
 
 
-__all__ = ["PROCESSORS", "SLOTS", "library"]
+__all__ = ["PROCESSORS", "SLOTS", "STUB", "library"]

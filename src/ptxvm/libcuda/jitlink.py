@@ -41,7 +41,7 @@ class JitLink:
 
     def __init__(self, folder: Path, major: str) -> None:
         functions = {name: made(signature, function) for name, (signature, function) in FUNCTIONS.items()}
-        self.library = SharedLibrary(write(folder, f"libnvJitLink.so.{major}", tuple(FUNCTIONS), INTERNAL), functions)
+        self.library = SharedLibrary(write(folder, f"libnvJitLink.so.{major}", tuple(FUNCTIONS), INTERNAL, INTERNAL), functions)
 
 
 def made(signature: str, function: Callable[..., None]) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here

@@ -24,7 +24,7 @@ from ptxvm.libcuda.signatures import KINDS, base_of, signatures
 LOG = logging.getLogger("ptxvm.libcuda")
 SONAME = "libcuda.so.1"
 CHAPTERS = (context, copies, device, entry, graph, launch, memory, module, stream)  # which enter their functions
-UNFILLED = int(Result.NOT_INITIALIZED)
+UNFILLED, ENDED = int(Result.NOT_INITIALIZED), int(Result.DEINITIALIZED)
 
 
 class Libraries:
@@ -79,7 +79,7 @@ def lacking(name: str) -> Callable[..., int]:
 
 def write_driver(folder: Path) -> Path:
     """The file of the driver in a folder, under its name and the one that linkers look for."""
-    path = write(folder, SONAME, tuple(signatures()), UNFILLED)
+    path = write(folder, SONAME, tuple(signatures()), UNFILLED, ENDED)
     if not (plain := folder / "libcuda.so").exists():
         plain.symlink_to(SONAME)
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import platform
 import tempfile
@@ -9,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ptxvm.libcuda.elf import SLOTS, library
+from ptxvm.libcuda.elf import SLOTS, STUB, library
 
 
 class SharedLibrary:
@@ -22,21 +23,31 @@ class SharedLibrary:
         self.path = path
         self.functions = functions  # ctypes frees what nothing holds
         self.loaded = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-        slots = (ctypes.c_void_p * len(functions)).in_dll(self.loaded, SLOTS)
+        self.slots = (ctypes.c_void_p * len(functions)).in_dll(self.loaded, SLOTS)
+        self.unfilled = self.slots[0] or 0
         for number, function in enumerate(functions.values()):
-            slots[number] = ctypes.cast(function, ctypes.c_void_p).value
+            self.slots[number] = ctypes.cast(function, ctypes.c_void_p).value
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Run no more Python: destructors of C++ call functions after the interpreter has ended."""
+        for number in range(len(self.slots)):
+            self.slots[number] = self.unfilled + STUB
 
     def address(self, name: str) -> int:
         """The address of an exported function."""
         return ctypes.cast(getattr(self.loaded, name), ctypes.c_void_p).value or 0
 
 
-def write(folder: Path, soname: str, names: Sequence[str], unfilled: int) -> Path:
-    """The file of a library in a folder, under its name; functions return `unfilled` at first."""
+def write(folder: Path, soname: str, names: Sequence[str], unfilled: int, ended: int) -> Path:
+    """The file of a library in a folder, under its name; functions return `unfilled` at first.
+
+    When the process ends, they return `ended`.
+    """
     path = folder / soname
     if not path.exists():
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(library(names, soname, platform.machine(), unfilled))
+            file.write(library(names, soname, platform.machine(), unfilled, ended))
         Path(file.name).replace(path)
     return path
 

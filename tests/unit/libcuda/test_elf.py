@@ -21,14 +21,15 @@ ADRP, LDR_X16_X16, BR_X16, BTI_C, RET = 0x90000010, 0xF9400210, 0xD61F0200, 0xD5
 @pytest.mark.skipif(platform.machine() not in PROCESSORS, reason="no stub is written for this processor")
 def test_the_linker_loads_it_and_functions_go_where_the_slots_say(tmp_path):
     path = tmp_path / "libtest.so"
-    path.write_bytes(library(NAMES, "libtest.so.1", platform.machine(), 3))
+    path.write_bytes(library(NAMES, "libtest.so.1", platform.machine(), 3, 4))
     loaded = ctypes.CDLL(str(path))
     assert (loaded.first(0), loaded.f699()) == (3, 3)  # nothing has filled them
     slots = (ctypes.c_void_p * len(NAMES)).in_dll(loaded, SLOTS)
     seven_more = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda value: value + 7)
     slots[1] = ctypes.cast(seven_more, ctypes.c_void_p).value
     assert loaded.second(35) == 42
-    assert loaded.first(0) == 3
+    slots[0] += 16
+    assert loaded.first(0) == 4  # the host has ended
     with pytest.raises(AttributeError):
         loaded.third  # noqa: B018
 
@@ -36,13 +37,13 @@ def test_the_linker_loads_it_and_functions_go_where_the_slots_say(tmp_path):
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_the_header_names_the_processor(processor):
     numbers = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64
-    data = library(NAMES, "libtest.so.1", processor, 3)
+    data = library(NAMES, "libtest.so.1", processor, 3, 4)
     assert data[:7] == b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
     assert struct.unpack_from("<HH", data, 16) == (3, numbers[processor])  # ET_DYN
 
 
 def test_aarch64_functions_jump_through_their_slots():
-    data = library(NAMES, "libtest.so.1", "aarch64", 3)
+    data = library(NAMES, "libtest.so.1", "aarch64", 3, 4)
     symbols = exported(data)
     assert set(symbols) == {*NAMES, SLOTS}
     for number, name in enumerate(NAMES):
@@ -56,8 +57,8 @@ def test_aarch64_functions_jump_through_their_slots():
         assert slot == symbols[SLOTS] + 8 * number
         assert words[3] == BR_X16
     unfilled = struct.unpack_from("<Q", data, symbols[SLOTS])[0]
-    words = struct.unpack_from("<3I", data, unfilled)
-    assert words == (BTI_C, 0x52800000 | 3 << 5, RET)  # mov w0, #3
+    for at, result in ((unfilled, 3), (unfilled + 16, 4)):
+        assert struct.unpack_from("<3I", data, at) == (BTI_C, 0x52800000 | result << 5, RET)  # mov w0, #result
 
 
 def exported(data: bytes) -> dict[str, int]:

@@ -335,6 +335,8 @@ cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"one_too_many")
 cuda.cuMemAlloc_v2(ctypes.byref(data), ctypes.c_size_t(4))
 arguments = (ctypes.c_void_p * 1)(ctypes.addressof(data))
 print(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None), cuda.cuCtxSynchronize())
+# destructors of C++ call functions when Python has ended
+ctypes.CDLL(None).on_exit(ctypes.cast(cuda.cuProfilerStop, ctypes.c_void_p), None)
 raise SystemExit(STATUS)
 """
 ONE_TOO_MANY = b"""
