@@ -13,7 +13,7 @@ OVERFLOW = 1 << 32
 
 
 def declaration(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_kernel: bool = False) -> None:
-    """All of a declaration but its names and its initial values."""
+    """Check a declaration, except its names and its initial values."""
     if node.declarators:
         space(checks, node, where, in_kernel=in_kernel)
     type_(checks, node)
@@ -33,7 +33,7 @@ def declaration(checks: Checks, node: tree.Variable, where: DeclarationContext, 
 
 
 def type_(checks: Checks, node: tree.Variable) -> None:
-    """What the type needs of the version and target; of opaque types ptxas asks it for scalars alone."""
+    """The version and target that the type needs; for opaque types ptxas requires them of scalars only."""
     place = checks.word(node, f".{node.type}")
     if node.type in ("b128", "f16x2"):
         checks.needs(f".{node.type}", place)
@@ -42,7 +42,7 @@ def type_(checks: Checks, node: tree.Variable) -> None:
 
 
 def vector(checks: Checks, node: tree.Variable) -> None:
-    """Is it a vector that there is?"""
+    """Check the element type and the size of a vector."""
     if node.vector is None:
         return
     place = checks.word(node, f".v{node.vector}")
@@ -64,7 +64,7 @@ def vector(checks: Checks, node: tree.Variable) -> None:
 
 
 def dimensions(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: DeclarationContext) -> None:
-    """Has each dimension a size that it can have?"""
+    """Check the sizes of the dimensions."""
     place = name_of(declarator)
     name = declarator.name
     if any(not size_of(d) for d in declarator.dimensions[1:]):
@@ -83,7 +83,7 @@ def dimensions(checks: Checks, node: tree.Variable, declarator: tree.Declarator,
 
 
 def sized_by(initial: tree.Operand | None) -> bool:
-    """Does an initialiser tell how many elements there are?"""
+    """Does the initialiser determine the number of elements?"""
     return isinstance(initial, tree.Vector) and bool(initial.items)
 
 
@@ -138,7 +138,7 @@ def predicate(checks: Checks, node: tree.Variable, declarator: tree.Declarator) 
 
 
 def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, where: DeclarationContext) -> None:
-    """Textures, samplers and surfaces (PTX 5.3); arrays of them ptxas refuses in bodies and registers alone."""
+    """Textures, samplers and surfaces (PTX 5.3); ptxas refuses arrays of them only in bodies and in registers."""
     name, place = declarator.name, name_of(declarator)
     if wrong := misplaced_opaque(node, declarator, where):
         said, ptxas = wrong
@@ -156,7 +156,7 @@ def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, whe
 
 
 def misplaced_opaque(node: tree.Variable, declarator: tree.Declarator, where: DeclarationContext) -> tuple[str, str] | None:
-    """Why an opaque variable cannot stand where it does: in our words, and in those of ptxas."""
+    """The reason why an opaque variable cannot be declared there, in our words and in those of ptxas; None if it can."""
     name, kind = declarator.name, f"a .{node.type}"
     if where is DeclarationContext.BODY:
         said = f"is {kind}, which is declared at module level, or as a parameter of a kernel"
@@ -243,7 +243,7 @@ def linkage(checks: Checks, node: tree.Variable) -> None:
 
 
 def initial(checks: Checks, node: tree.Variable, declarator: tree.Declarator) -> None:
-    """May it have an initial value at all?"""
+    """Report an initial value where the declaration cannot have one."""
     if declarator.initial is None:
         return
     space, name = node.space.partition("[")[0], declarator.name

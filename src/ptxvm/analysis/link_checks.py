@@ -1,7 +1,7 @@
 """Checks between the modules of a link: what nvlink refuses when it merges them (PTX 11.6).
 
-Symbols are merged in the order of the modules, as nvlink does: each declaration is compared with what the earlier ones
-of its name amount to.
+Symbols are merged in the order of the modules, as by nvlink: each declaration is compared with the symbol that the
+earlier declarations of its name have defined so far.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Findings = list[tuple[Source, list[Diagnostic]]]
 
 
 def check_link(programs: Sequence[Program]) -> Findings:
-    """What keeps modules from being linked, by source; empty where nothing does."""
+    """The errors of a link, by source; empty if the modules can be linked."""
     link = Linker([LinkedModule(program, report) for program, report in zip(programs, _reports(programs), strict=True)])
     link.fit_together()
     link.merge()
@@ -50,7 +50,7 @@ def _reports(programs: Sequence[Program]) -> Iterator[Report]:
 
 @dataclass(slots=True)
 class LinkedModule:
-    """A module of the link, and what was found in it."""
+    """A module of the link, with its report and the names that its code uses."""
 
     program: Program
     report: Report
@@ -94,7 +94,7 @@ class Symbol:
 
     @property
     def kind(self) -> str:
-        """What it is, as far as the linker tells symbols apart."""
+        """The kind of symbol, as the linker distinguishes them."""
         if isinstance(self.meant, Function):
             return KERNEL if self.meant.entry else "a function"
         return f"a .{self.meant.opaque}" if self.meant.opaque else f"a variable in .{self.meant.space}"
@@ -113,7 +113,7 @@ LONGEST_QUOTE = 100
 
 
 class Linker:
-    """The modules, and what each name means so far."""
+    """The modules of a link, and the symbols that are merged so far."""
 
     def __init__(self, modules: Sequence[LinkedModule]) -> None:
         self.modules = modules
@@ -122,7 +122,7 @@ class Linker:
 
     @property
     def has_errors(self) -> bool:
-        """Do the modules not fit together?"""
+        """Has a module errors?"""
         return any(module.report.has_errors for module in self.modules)
 
     # ── the modules as wholes ───────────────────────────────────────────────────────────
@@ -167,14 +167,14 @@ class Linker:
                     check_kernel(kernel, static_shared(kernel, self.definition), module.program.target, module.report)
 
     def definition(self, function: Function) -> Function:
-        """What a declaration of a function means."""
+        """The definition of a declared function, if a module has one."""
         known = self.known.get(function.name)
         return known.meant if known is not None and isinstance(known.meant, Function) and not function.defined else function
 
     # ── names ───────────────────────────────────────────────────────────────────────────
 
     def merge(self) -> None:
-        """Every name that modules share, in the order of the modules."""
+        """Merge the symbols of all modules, in the order of the modules."""
         for module in self.modules:
             for symbol in _symbols(module):
                 known = self.known.get(symbol.name)
@@ -198,7 +198,7 @@ class Linker:
         return False
 
     def merged(self, symbol: Symbol, known: Symbol) -> None:
-        """A declaration of a name that an earlier module declares as the same kind of thing."""
+        """Merge a symbol with one of the same kind of an earlier module."""
         if isinstance(symbol.meant, Variable):
             self.variable(symbol, known)
         elif symbol.is_definition and known.is_definition:
@@ -212,7 +212,7 @@ class Linker:
     # ── variables ───────────────────────────────────────────────────────────────────────
 
     def variable(self, symbol: Symbol, known: Symbol) -> None:
-        """A variable against what the earlier declarations of it amount to."""
+        """Compare a variable with the merged one of its name."""
         if symbol.linkage == known.linkage == "visible":
             self.twice(symbol, known)
         elif not self.one_size(symbol, known):
@@ -226,7 +226,7 @@ class Linker:
             self.known[symbol.name] = symbol
 
     def one_size(self, symbol: Symbol, known: Symbol) -> bool:
-        """Have two declarations of a variable one size, as far as both tell it?"""
+        """Do two declarations of a variable agree in size?  A declaration without a size agrees with any."""
         here, there = symbol.size, known.size
         if not here or not there or here == there or symbol.linkage == known.linkage == "common":
             return True
@@ -252,7 +252,7 @@ class Linker:
     # ── functions ───────────────────────────────────────────────────────────────────────
 
     def second_body(self, symbol: Symbol, known: Symbol) -> None:
-        """Two modules define a function or a kernel."""
+        """Report a second definition of a function or kernel, unless one of them is `.weak`."""
         weak = [each.linkage == "weak" for each in (symbol, known)]
         if not any(weak):
             self.twice(symbol, known)
@@ -262,7 +262,7 @@ class Linker:
             self.known[symbol.name] = symbol
 
     def prototype(self, symbol: Symbol, known: Symbol) -> None:
-        """A function against its definition; of kernels the linker sees the parameters where both are `.weak`."""
+        """Compare a function with its definition; of kernels only the parameters of two `.weak` ones are compared."""
         if symbol.kind == KERNEL:
             self.weak_parameters(symbol, known)
         elif known.is_definition and (differs := difference(symbol.meant, known.meant)):
@@ -272,7 +272,7 @@ class Linker:
             self.error(codes.PROTOTYPES_DIFFER, said, symbol, known, ptxas=words)
 
     def weak_parameters(self, symbol: Symbol, known: Symbol) -> None:
-        """Two `.weak` kernels have as many bytes of parameters."""
+        """Report two `.weak` kernels with different numbers of bytes of parameters."""
         here, there = (parameter_bytes(each.meant) for each in (symbol, known))
         if symbol.linkage == known.linkage == "weak" and here != there:
             said = f"'{symbol.name}' takes {here} bytes of parameters here, and {there} in another module"
@@ -294,7 +294,7 @@ class Linker:
                     self.no_definition(declared, user.used[name])
 
     def no_definition(self, symbol: Symbol, place: Place) -> None:
-        """Report a name that no module defines, and the module that keeps one of that name to itself."""
+        """Report a name that no module defines; a note names a module that has one of that name without `.visible`."""
         name, note = symbol.name, ""
         for module in self.modules:
             own = module.program.variables.get(name) or module.program.functions.get(name)
@@ -309,7 +309,7 @@ class Linker:
             ptxas=f"Undefined reference to '{name}' in '{symbol.module.report.source.name}'",
         )
 
-    # ── what is said ────────────────────────────────────────────────────────────────────
+    # ── reports ─────────────────────────────────────────────────────────────────────────
 
     def twice(self, symbol: Symbol, known: Symbol) -> None:
         """Report a second definition."""
@@ -328,7 +328,7 @@ class Linker:
         return f"{what} '{symbol.name}' in '{here}', first {how} in '{there}'"
 
     def error(self, code: str, message: str, symbol: Symbol, other: Symbol, *, ptxas: str, help: str = "") -> None:
-        """A finding at one of two declarations that names the other."""
+        """Report an error at one declaration, with a note on the other."""
         note = f"the other declaration is at {other.place()}"
         symbol.module.report.error(code, message, symbol.span, note=note, help=help, ptxas=ptxas)
 
@@ -337,7 +337,7 @@ class Linker:
 
 
 def _symbols(module: LinkedModule) -> Iterator[Symbol]:
-    """The names that a module shares with others: a declaration of a function that its code does not name is none."""
+    """The symbols that a module shares; declared functions that its code does not use are left out."""
     program = module.program
     for name, variable in program.variables.items():
         if variable.linkage is not None:
@@ -351,7 +351,7 @@ def _symbols(module: LinkedModule) -> Iterator[Symbol]:
 
 
 def _constants(program: Program) -> Iterator[tuple[str, Variable]]:
-    """The `.const` variables of a module and of its functions; the latter, and private ones, share their name with none."""
+    """The `.const` variables of a module and of its functions; the name is empty for those that are not shared."""
     for name, variable in program.variables.items():
         if variable.space == "const" and not variable.bank:
             yield name if variable.linkage else "", variable
@@ -364,13 +364,13 @@ def _attributes(symbol: Symbol) -> set[str]:
 
 
 def _rank(symbol: Symbol) -> tuple[int, int]:
-    """Which declaration of a variable later ones are compared with: a definition, the largest `.common` one, a sized one."""
+    """The rank of a declaration for merging: a definition before the largest `.common` one before one with a size."""
     order = ("extern", "common", "weak", "visible").index(symbol.linkage or "extern")
     return order, symbol.size if symbol.linkage == "common" else int(symbol.size > 0)
 
 
 def _given_elsewhere(variable: Variable) -> bool:
-    """Is it defined by the launch, by the driver, or an old bank of constants?"""
+    """Is it defined outside the modules: by the launch, by the driver, or as a bank of constants?"""
     return (variable.space == "shared" and variable.is_unsized) or bool(variable.opaque) or bool(variable.bank)
 
 
@@ -383,7 +383,7 @@ def _of_device(name: str) -> bool:
 
 
 def difference(one: Variable | Function, other: Variable | Function) -> tuple[str, str] | None:
-    """How two prototypes differ: what each has."""
+    """The difference of two prototypes, as the two parts that differ; None if they agree."""
     for what, mine, theirs in zip(("result", "parameter"), formals(one), formals(other), strict=True):
         if len(mine) != len(theirs):
             return _counted(len(mine), what), _counted(len(theirs), what)
@@ -399,7 +399,7 @@ def formals(symbol: Variable | Function) -> tuple[Sequence[Formal], Sequence[For
 
 
 def linked_type(formal: Formal) -> tuple[object, ...]:
-    """What of a type the linker sees: the size, the dimensions, and whether it is `.f32` or `.f64`."""
+    """The type as the linker compares it: the size, the dimensions, and whether it is `.f32` or `.f64`."""
     is_float = formal.type.is_float and not formal.type.is_packed and formal.type.bits > HALF
     count, dimensions = (formal.count, ()) if isinstance(formal, Register) else (formal.vector, formal.dimensions)
     return formal.type.bytes, is_float, count, dimensions

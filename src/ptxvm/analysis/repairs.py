@@ -1,7 +1,7 @@
-"""Repairs of wrong instructions: modifiers and orders of operands that are near and valid.
+"""Repairs of wrong instructions: suggests valid modifiers and orders of operands that are near.
 
-`accepts` tells whether a head with some shapes of operands has no problem, `takes` whether it is one for these operands,
-this version and target; what they tell is offered.
+`accepts` decides whether an instruction with these modifiers and operands has no problem at all; `takes` decides only
+whether a form has these modifiers and takes the operands, for this version and target.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def unknown_opcode(opcode: str) -> Problem:
 
 
 def opcode_help(opcode: str) -> str:
-    """What was probably meant by an opcode that there is not."""
+    """The opcode or syntax that an unknown opcode probably stands for."""
     if opcode[0] in "%$":
         return f"an instruction starts with its opcode, and a guard with `@`: `@{opcode} …`"
     if opcode.lower() in DIRECTIVES:
@@ -61,7 +61,7 @@ def glued(opcode: str) -> str:
 
 
 def misfit(opcode: str, words: Words, shapes: tuple[Shape, ...], accepts: Accepts, takes: Accepts) -> Problem:
-    """No form takes these modifiers: say which is too much, or which is missing."""
+    """The problem of modifiers that no form takes: one too many, or one that is missing."""
     matches = [(form, form.match(words)) for _, form in ISA.by_opcode[opcode]]
     least = min(distance(match) for _, match in matches)
     nearest = [(form, match) for form, match in matches if distance(match) == least]
@@ -76,7 +76,7 @@ def distance(match: Match) -> tuple[int, int]:
 
 
 def too_much(opcode: str, words: Words, near: tuple[Form, Match], shapes: tuple[Shape, ...], accepts: Accepts) -> Problem:
-    """A modifier that no form has, or none with the others."""
+    """The problem of a modifier that no form has together with the others."""
     form, match = near
     at = match.extra[0]
     word = words[at]
@@ -86,7 +86,7 @@ def too_much(opcode: str, words: Words, near: tuple[Form, Match], shapes: tuple[
 
 
 def other_word(opcode: str, words: Words, at: int, shapes: tuple[Shape, ...], accepts: Accepts) -> str:
-    """What could stand in the place of a modifier."""
+    """A help that replaces or removes a modifier; empty if nothing fits."""
     word = words[at]
     known = [c for c in all_words(opcode) if c not in words]
     fitting = [c for c in known if accepts((*words[:at], c, *words[at + 1 :]), shapes)]
@@ -101,7 +101,7 @@ def other_word(opcode: str, words: Words, at: int, shapes: tuple[Shape, ...], ac
 
 
 def alike(word: str, choices: list[str]) -> list[str]:
-    """Of types, those of the sort of another type, floats or integers, if there are any."""
+    """The choices that are floats, or integers, as the type is; all choices if none is, or if they are no types."""
     if word not in Type.named or any(c not in Type.named for c in choices):
         return choices
     return [c for c in choices if Type.named[c].is_float == Type.named[word].is_float] or choices
@@ -139,11 +139,11 @@ def refused_by_ptxas(opcode: str, word: str) -> str:
 def missing(
     opcode: str, nearest: list[tuple[Form, Match]], shapes: tuple[Shape, ...], accepts: Accepts, takes: Accepts
 ) -> Problem:
-    """A modifier that has to be there: all that could be, and those that fit the operands."""
+    """The problem of a missing modifier: names all choices, and suggests those that fit the operands."""
     choices = dict.fromkeys(f".{c}" for _, match in nearest for c in match.missing[0].order)
     heads = dict.fromkeys(head for form, match in nearest for head in completed(form, match, match.missing[0]))
     fitting = sorted((head for head in heads if takes(head, shapes)), key=unlikelihood)
-    if len(fitting) <= MOST:  # of many, which obey no rule either, those that do are no better
+    if len(fitting) <= MOST:  # a longer list is not shown, so rules need not shorten it
         fitting = [head for head in fitting if accepts(head, shapes)] or fitting
     one_of = "one of " if len(choices) > 1 else ""
     form, match = nearest[0]
@@ -153,13 +153,13 @@ def missing(
 
 
 def unlikelihood(head: Words) -> int:
-    """Integers are meant more often than floats, and those more often than packed values."""
+    """A rank for sorting: integers are more likely than floats, and floats more likely than packed types."""
     types = [Type.named[word] for word in head if word in Type.named]
     return max((2 * t.is_packed + t.is_float for t in types), default=0)
 
 
 def heads_help(opcode: str, heads: Sequence[Words]) -> str:
-    """Write one of these heads; empty where there are none, or too many."""
+    """A help that lists some heads; empty if there are none, or too many."""
     shown = [f"`{'.'.join((opcode, *head))}`" for head in heads]
     return f"write {listed(shown)}" if 0 < len(shown) <= MOST else ""
 
@@ -194,7 +194,7 @@ def written(decoded: Decoded) -> str:
 
 
 def reordered(decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accepts: Accepts) -> Problem | None:
-    """The operands fit, but in another order."""
+    """The problem of operands that fit in another order; None if none does."""
     count = len(shapes)
     if not 2 <= count <= MOST_OPERANDS or not any(accepts(words, order) for order in permutations(shapes) if order != shapes):
         return None
@@ -204,7 +204,7 @@ def reordered(decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accepts
 
 
 def other_type(decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accepts: Accepts) -> Problem | None:
-    """The type of the instruction is wrong, rather than several operands."""
+    """The problem of a type that fits no operand, if another type fits all of them."""
     opcode = decoded.form.opcode
     for at, word in enumerate(words):
         if word in Type.named:
@@ -219,7 +219,7 @@ def other_type(decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accept
 
 
 def rule_help(found: Problem, decoded: Decoded, words: Words, shapes: tuple[Shape, ...], accepts: Accepts) -> str:
-    """The modifiers that a rule asks for: those with which there is no problem."""
+    """A help for a broken rule: modifiers with which there is no problem."""
     opcode = decoded.form.opcode
     word = found.word.lstrip(".")
     if word in words:
@@ -229,7 +229,7 @@ def rule_help(found: Problem, decoded: Decoded, words: Words, shapes: tuple[Shap
 
 
 def with_one_more(opcode: str, words: Words) -> Iterable[Words]:
-    """The heads that have one modifier more, each once."""
+    """The heads with one more modifier, each once."""
     found: dict[Words, None] = {}
     for _, form in ISA.by_opcode[opcode]:
         match = form.match(words)

@@ -18,7 +18,7 @@ Formal = Register | Variable
 
 
 def function_head(checks: Checks, node: tree.Function) -> None:
-    """The declaration of a kernel or function, apart from its names and its directives."""
+    """Check the declaration of a kernel or function, except its names and its directives."""
     kernel = node.kind == "entry"
     if node.linkage == "weak":
         checks.needs(".weak", checks.word(node, ".weak"))
@@ -42,7 +42,7 @@ def function_head(checks: Checks, node: tree.Function) -> None:
             if formal.declarators[0].name == "_":
                 checks.error(
                     codes.NAMELESS,
-                    "a parameter of a function has a name",
+                    "a parameter of a function needs a name",
                     formal.declarators[0],
                     ptxas="Illegal parameter name '_'",
                 )
@@ -74,7 +74,7 @@ def noreturn(checks: Checks, results: Sequence[tree.Variable], directives: Seque
 def formals(
     checks: Checks, results: Sequence[tree.Variable], parameters: Sequence[tree.Variable], where: DeclarationContext
 ) -> None:
-    """Each parameter and result, and what they are together."""
+    """Check each parameter and result, then all of them together."""
     for node in (*results, *parameters):
         declaration(checks, node, where)
         if node.pointer is not None:
@@ -94,7 +94,9 @@ def formals(
         )
     for node in results:
         if is_open(node.declarators[0]):
-            checks.error(codes.INCOMPLETE, "a result has a size", node, ptxas="Output parameter cannot be an incomplete array.")
+            checks.error(
+                codes.INCOMPLETE, "a result needs a size", node, ptxas="Output parameter cannot be an incomplete array."
+            )
     open_parameters(checks, parameters, where)
 
 
@@ -146,7 +148,7 @@ def no_kernel_attributes(checks: Checks, node: tree.Variable) -> None:
 
 
 def parameter_bytes(checks: Checks, function: Function) -> None:
-    """Do the parameters of a kernel fit (PTX 5.1.6.1)?"""
+    """Report a kernel whose parameters take too many bytes (PTX 5.1.6.1)."""
     size = 0
     for formal in function.signature.parameters:
         if isinstance(formal, Variable) and formal.space == "param" and not (formal.opaque and not formal.dimensions):
@@ -169,7 +171,7 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
 
 
 def redeclaration(checks: Checks, function: Function, known: Function) -> None:
-    """A declaration or definition, against an earlier one of the same name."""
+    """Compare a declaration or definition with an earlier one of the same name."""
     name, place, line = function.name, name_of(function.node), checks.line(known.node)
     if function.entry == known.entry and known.defined:
         checks.error(
@@ -185,7 +187,7 @@ def redeclaration(checks: Checks, function: Function, known: Function) -> None:
 
 
 def difference(function: Function, known: Function) -> tuple[str, str] | None:
-    """How a declaration contradicts an earlier one, in our words and in those of ptxas."""
+    """The contradiction between two declarations, in our words and in those of ptxas; None if they agree."""
     name, differ = function.name, f"the declarations of '{function.name}' differ"
     if function.entry != known.entry:
         return f"'{name}' is a kernel and a function", f"Inconsistent redefinition of '{name}' as entry and function"
@@ -202,7 +204,7 @@ def difference(function: Function, known: Function) -> tuple[str, str] | None:
 
 
 def preserved(function: Function) -> dict[str, object]:
-    """What `.abi_preserve` and `.abi_preserve_control` say (PTX 11.4.8)."""
+    """The arguments of `.abi_preserve` and `.abi_preserve_control` (PTX 11.4.8)."""
     return {name: node.arguments for name, node in function.directives.items() if name.startswith("abi_preserve")}
 
 
@@ -212,7 +214,7 @@ def same_linkage(first: str | None, second: str | None) -> bool:
 
 
 def disagreement(one: Signature, other: Signature) -> str:
-    """How two signatures differ, in the words of ptxas; empty where they do not."""
+    """The difference of two signatures, in the words of ptxas; empty if there is none."""
     pairs = [*zip(one.results, other.results, strict=False), *zip(one.parameters, other.parameters, strict=False)]
     if (len(one.results), len(one.parameters)) != (len(other.results), len(other.parameters)):
         return "number of parameters differ"
@@ -228,7 +230,7 @@ def space_of(formal: Formal) -> str:
 
 
 def type_of(formal: Formal) -> object:
-    """All that makes the type."""
+    """The type with its vector size and dimensions."""
     if isinstance(formal, Register):
         return formal.type, formal.count
     return formal.type, formal.vector, formal.opaque, formal.dimensions

@@ -17,7 +17,8 @@ from typing import Any
 
 from ptxvm.algebra.types import b128
 from ptxvm.isa.effects import Verb
-from ptxvm.isa.model import Instruction, Problem
+from ptxvm.isa.model import Decoded, Instruction, Problem
+from ptxvm.isa.operand_types import Shape
 
 Check = Callable[[Any], "str | Problem | None"]
 Condition = Callable[[Any], bool]
@@ -73,23 +74,23 @@ GENERIC = ("generic", "global", "shared", "local")
 # ── addresses ───────────────────────────────────────────────────────────────────────────
 
 
-def space_of(i: Any) -> str:
+def space_of(i: Decoded) -> str:
     """The state space of an access, without its sub-space; `generic` where none is named."""
     return i.ss.partition("::")[0] if i.ss else "generic"
 
 
-def window(i: Any) -> str:
+def window(i: Decoded) -> str:
     """The space as the memory port knows it: only `shared::cluster` keeps its sub-space."""
     return i.ss if i.ss == "shared::cluster" else space_of(i)
 
 
-def base_of(shape: Any) -> Any:
+def base_of(shape: Shape) -> Shape:
     """What an address is relative to: the shape of a register or variable, or a constant."""
-    base = shape.items[0]
+    base: Shape = shape.items[0]
     return base.items[0] if base.kind == "offset" else base
 
 
-def constant_address(i: Any) -> Problem | None:
+def constant_address(i: Decoded) -> Problem | None:
     """Only .local takes a constant as the address."""
     if base_of(i.shape("a")).kind == "integer" and space_of(i) != "local":
         return Problem("P1801", f"a constant is an address in .local only, not in {named(i)}", operand="a",
@@ -97,7 +98,7 @@ def constant_address(i: Any) -> Problem | None:
     return None
 
 
-def foreign_variable(i: Any) -> Problem | None:
+def foreign_variable(i: Decoded) -> Problem | None:
     """A variable lies in the space that the instruction names; a generic address is of .global, .shared or .local."""
     base, space = base_of(i.shape("a")), space_of(i)
     if base.kind != "variable":
@@ -111,12 +112,12 @@ def foreign_variable(i: Any) -> Problem | None:
                   )  # fmt: skip
 
 
-def named(i: Any) -> str:
+def named(i: Decoded) -> str:
     """The space in words."""
     return f".{i.ss}" if i.ss else "a generic address"
 
 
-def generic_addressing(i: Any) -> bool:
+def generic_addressing(i: Decoded) -> bool:
     """Is no space named?"""
     return i.ss is None
 
@@ -130,7 +131,7 @@ ADDRESS = Trait(
 def places(**spaces: str | Callable[[Any], str]) -> Trait:
     """Operands that are addresses in some spaces (`a="shared"`): a variable lies there, and no constant is an address."""
 
-    def constant_or_foreign(i: Any) -> Problem | None:
+    def constant_or_foreign(i: Decoded) -> Problem | None:
         """An address is a register, or a variable of the state space that the instruction accesses."""
         for operand, where in spaces.items():
             shape, space = i.shape(operand), where if isinstance(where, str) else where(i)
@@ -150,7 +151,7 @@ def places(**spaces: str | Callable[[Any], str]) -> Trait:
     return Trait(rules=[("P1826", constant_or_foreign)])
 
 
-def mask_of_ctas(i: Any) -> Problem | None:
+def mask_of_ctas(i: Decoded) -> Problem | None:
     """A mask of the CTAs of a cluster that is a constant has 16 bits."""
     mask = i.value("mask")
     if mask is None or 0 <= mask < 2**16:
@@ -164,7 +165,7 @@ def mask_of_ctas(i: Any) -> Problem | None:
 STRONG = ("relaxed", "acquire", "release", "acq_rel")
 
 
-def scope_without_order(i: Any) -> str | None:
+def scope_without_order(i: Decoded) -> str | None:
     """A scope needs .relaxed, .acquire or .release."""
     if i.scope and i.order in ("weak", "volatile"):
         return f"Modifier '.{i.order}' cannot be combined with modifier '.{i.scope}'"
@@ -173,14 +174,14 @@ def scope_without_order(i: Any) -> str | None:
     return None
 
 
-def order_without_scope(i: Any) -> str | None:
+def order_without_scope(i: Decoded) -> str | None:
     """.relaxed, .acquire and .release need a scope."""
     if i.order in STRONG and not i.scope:
         return f"Modifier '.{i.order}' requires scope with '{i.form.opcode}' instruction"
     return None
 
 
-def order_of_private_space(i: Any) -> str | None:
+def order_of_private_space(i: Decoded) -> str | None:
     """A strong order is for memory that threads share: .global, .shared, generic; .volatile is for .local too."""
     shared = ("generic", "global", "shared") if i.order in STRONG else ("generic", "global", "shared", "local")
     if i.order in (*STRONG, "volatile") and space_of(i) not in shared:
@@ -188,17 +189,17 @@ def order_of_private_space(i: Any) -> str | None:
     return None
 
 
-def cluster_scope(i: Any) -> bool:
+def cluster_scope(i: Decoded) -> bool:
     """Is the scope `.cluster`?"""
     return bool(i.scope == "cluster")
 
 
-def sys_scope_of_128_bits(i: Any) -> bool:
+def sys_scope_of_128_bits(i: Decoded) -> bool:
     """Is it a 128-bit access of `.sys` scope?"""
     return bool(i.scope == "sys" and i.type is b128)
 
 
-def volatile_in_local(i: Any) -> bool:
+def volatile_in_local(i: Decoded) -> bool:
     """Is it a volatile access to `.local`?"""
     return i.order == "volatile" and space_of(i) == "local"
 
@@ -214,21 +215,21 @@ ORDER = Trait(
 # ── caches ──────────────────────────────────────────────────────────────────────────────
 
 
-def operator_with_order(i: Any) -> str | None:
+def operator_with_order(i: Decoded) -> str | None:
     """A cache operator goes with a weak access only."""
     if i.cop and i.order not in (None, "weak"):
         return f"Modifier '.{i.order}' cannot be combined with modifier '.{i.cop}'"
     return None
 
 
-def eviction_with_operator(i: Any) -> str | None:
+def eviction_with_operator(i: Decoded) -> str | None:
     """An eviction priority of L1 replaces the cache operator."""
     if i.evict1 and i.cop:
         return f"Modifier '.{i.evict1.partition('::')[2]}' cannot be combined with modifier '.{i.cop}'"
     return None
 
 
-def eviction_outside_global(i: Any) -> str | None:
+def eviction_outside_global(i: Decoded) -> str | None:
     """An eviction priority of L1 is for .global and generic addresses."""
     if i.evict1 and space_of(i) not in ("generic", "global"):
         word = i.evict1.partition("::")[2]
@@ -236,21 +237,21 @@ def eviction_outside_global(i: Any) -> str | None:
     return None
 
 
-def eviction_of_narrow_access(i: Any) -> str | None:
+def eviction_of_narrow_access(i: Decoded) -> str | None:
     """An eviction priority of L2 is for accesses of 256 bits."""
     if i.evict2 and not wide_access(i):
         return f"Instruction '{i.form.opcode}' requires '.v8.b32/.v4.b64' type with '.{i.evict2}' modifier."
     return None
 
 
-def hint_outside_global(i: Any) -> str | None:
+def hint_outside_global(i: Decoded) -> str | None:
     """A cache policy is for .global and generic addresses."""
     if i.hint and space_of(i) not in ("generic", "global"):
         return f"Modifier '.{i.hint}' cannot be applied to '.{i.ss}' space for instruction '{i.form.opcode}'"
     return None
 
 
-def advice_with_volatile(i: Any) -> str | None:
+def advice_with_volatile(i: Decoded) -> str | None:
     """A volatile access has no eviction priority in L1 and no cache policy."""
     advice = i.evict1 or i.hint
     if advice and i.order == "volatile":
@@ -258,7 +259,7 @@ def advice_with_volatile(i: Any) -> str | None:
     return None
 
 
-def policy_without_hint(i: Any) -> Problem | None:
+def policy_without_hint(i: Decoded) -> Problem | None:
     """The operand with the cache policy and .L2::cache_hint go together."""
     if bool(i.hint) == (i.shape("policy") is not None):
         return None
@@ -271,7 +272,7 @@ def policy_without_hint(i: Any) -> Problem | None:
                   )  # fmt: skip
 
 
-def cache_operator(i: Any) -> bool:
+def cache_operator(i: Decoded) -> bool:
     """Has it a cache operator?"""
     return i.cop is not None
 
@@ -291,31 +292,31 @@ HINT = Trait(rules=[("P1810", hint_outside_global), ("P1811", policy_without_hin
 # ── vectors ─────────────────────────────────────────────────────────────────────────────
 
 
-def count(i: Any) -> int:
+def count(i: Decoded) -> int:
     """How many elements an access has."""
     return int(i.vec[1:]) if i.vec else 1
 
 
-def wide_access(i: Any) -> bool:
+def wide_access(i: Decoded) -> bool:
     """Has the access 256 bits: `.v8` of 32, or `.v4` of 64?"""
     return bool(count(i) * i.type.bits == 256 and i.type.bits in (32, 64))
 
 
-def wide_outside_global(i: Any) -> str | None:
+def wide_outside_global(i: Decoded) -> str | None:
     """An access of 256 bits is to .global or a generic address."""
     if wide_access(i) and space_of(i) not in ("generic", "global"):
         return "global state space expected for feature '256 bit wide load/store'"
     return None
 
 
-def vector_too_large(i: Any) -> str | None:
+def vector_too_large(i: Decoded) -> str | None:
     """A vector has 128 bits at most, or 256 as .v8 of 32 bits or .v4 of 64."""
     if count(i) * i.type.bits > 128 and not wide_access(i):
         return "Vector type too large, exceeds 128 bit limit"
     return None
 
 
-def elements(shape: Any) -> int:
+def elements(shape: Shape) -> int:
     """How many elements an operand has: those in braces, or those of a vector register."""
     if shape.kind == "vector":
         return len(shape.items)
@@ -325,7 +326,7 @@ def elements(shape: Any) -> int:
 def vector_size(operand: str) -> Check:
     """The rule on the number of elements of an operand."""
 
-    def size(i: Any) -> Problem | None:
+    def size(i: Decoded) -> Problem | None:
         """An operand has as many elements as .vec says."""
         shape = i.shape(operand)
         if shape.kind == "sink" or elements(shape) == count(i):
@@ -337,7 +338,7 @@ def vector_size(operand: str) -> Check:
     return size
 
 
-def vector_of_sinks(i: Any, operand: str) -> str | None:
+def vector_of_sinks(i: Decoded, operand: str) -> str | None:
     """Of the elements of a vector at least one is a register."""
     shape = i.shape(operand)
     if shape.kind == "vector" and all(item.kind == "sink" for item in shape.items):
@@ -348,7 +349,7 @@ def vector_of_sinks(i: Any, operand: str) -> str | None:
 def result_vector(operand: str, *, sink: bool = False) -> Trait:
     """A result is a vector where the instruction has `.vec`; `sink` allows that it is dropped."""
 
-    def discarded(i: Any) -> str | None:
+    def discarded(i: Decoded) -> str | None:
         """What is loaded needs a register, at least for one element."""
         if i.shape(operand).kind == "sink" and not sink:
             return f"Result discard mode is not allowed for instruction '{i.form.opcode}'"
@@ -360,7 +361,7 @@ def result_vector(operand: str, *, sink: bool = False) -> Trait:
 def source_vector(operand: str) -> Trait:
     """What goes to memory is a vector where the instruction has `.vec`."""
 
-    def symbol(i: Any) -> str | None:
+    def symbol(i: Decoded) -> str | None:
         """What goes to memory is in registers, or constant: no special register, no address of a variable.
 
         In a store of 256 bits `_` leaves an element of the memory as it is.
@@ -388,7 +389,7 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def attributes(i: Any) -> dict[str, Any]:
+def attributes(i: Decoded) -> dict[str, Any]:
     """Order and scope of an access, for the memory port."""
     if i.order == "volatile":
         return {"order": "volatile", "scope": "sys"}

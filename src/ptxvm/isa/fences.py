@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ptxvm.isa.model import Decoded
 
 PROXIES = ("alias", "async", "tensormap")
 
 
-def proxy_of_fence(i: Any) -> str | None:
+def proxy_of_fence(i: Decoded) -> str | None:
     """`alias`, `async` or `tensormap`; None for a fence that is no proxy fence."""
     _, *words = i.mnemonic.split(".")
     if "proxy" not in words:

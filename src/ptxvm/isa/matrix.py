@@ -71,7 +71,7 @@ def of_shapes(table: Shapes, type_of: Callable[[Any], Type]) -> Callable[[Instru
     """The shape is one that the table has for the type, and needs what the table says."""
 
     def give(instruction: Instruction) -> Instruction:
-        def shape_without_type(i: Any) -> Problem | None:
+        def shape_without_type(i: Decoded) -> Problem | None:
             """The shape is one of those that the type of the matrix has."""
             known = shapes_of(table, type_of(i))
             if i.mnk in known:
@@ -100,7 +100,7 @@ def variants_with_shape(instruction: Instruction) -> Iterator[Decoded]:
 def condition(types: list[str], shape: str, type_of: Callable[[Any], Type]) -> Callable[[Any], bool]:
     """Is it one of the types in the shape?"""
 
-    def holds(i: Any) -> bool:
+    def holds(i: Decoded) -> bool:
         return type_of(i).name in types and bool(i.mnk == shape)
 
     holds.__name__ = f".{shape} of {' or '.join(f'.{t}' for t in types)}"
@@ -117,14 +117,14 @@ def of_fragments(fragments: Fragments, *, loose: str = "") -> Callable[[Instruct
     """The operands are vectors of the registers of fragments; any sort of register holds a `loose` type."""
 
     def give(instruction: Instruction) -> Instruction:
-        def number_of_registers(i: Any) -> Problem | None:
+        def number_of_registers(i: Decoded) -> Problem | None:
             """A fragment is a vector of as many registers as its type and shape need."""
             return first(i, fragments, wrong_number)
 
-        def sort_of_registers(i: Any) -> Problem | None:
+        def sort_of_registers(i: Decoded) -> Problem | None:
             """The registers of a fragment hold what its type needs."""
 
-            def check(i: Any, operand: str, fragment: Fragment) -> Problem | None:
+            def check(i: Decoded, operand: str, fragment: Fragment) -> Problem | None:
                 return wrong_sort(i, operand, holder(fragment, loose.split()))
 
             return first(i, fragments, check)
@@ -136,14 +136,15 @@ def of_fragments(fragments: Fragments, *, loose: str = "") -> Callable[[Instruct
     return give
 
 
-def first(i: Any, fragments: Fragments, check: Callable[[Any, str, Fragment], Problem | None]) -> Problem | None:
+def first(i: Decoded, fragments: Fragments, check: Callable[[Any, str, Fragment], Problem | None]) -> Problem | None:
     """The first problem of an operand, where the fragments are known at all."""
-    if any(p.code == "P2701" for rule in i.of.rules if rule.code == "P2701" and (p := rule.check(i))):
+    found = (rule.check(i) for rule in i.of.rules if rule.code == "P2701")
+    if any(isinstance(each, Problem) and each.code == "P2701" for each in found):
         return None
     return next((p for operand, fragment in fragments(i).items() if (p := check(i, operand, fragment))), None)
 
 
-def wrong_number(i: Any, operand: str, fragment: Fragment) -> Problem | None:
+def wrong_number(i: Decoded, operand: str, fragment: Fragment) -> Problem | None:
     """Has the vector as many registers as the fragment?"""
     shape = i.shape(operand)
     vector = shape.kind == "vector" or (shape.kind == "register" and shape.detail)
@@ -155,7 +156,7 @@ def wrong_number(i: Any, operand: str, fragment: Fragment) -> Problem | None:
     return Problem("P2702", said, operand=operand, ptxas=f"{expected} for instruction '{i.opcode}'")
 
 
-def wrong_sort(i: Any, operand: str, type: Type) -> Problem | None:
+def wrong_sort(i: Decoded, operand: str, type: Type) -> Problem | None:
     """Can each register hold the type?"""
     items = i.shape(operand).items or (i.shape(operand),)
     said = f"Arguments mismatch for instruction '{i.opcode}'"

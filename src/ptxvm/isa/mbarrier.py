@@ -9,10 +9,9 @@ the state that an arrival gives is the word itself:
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxvm.algebra.types import b64, u64
 from ptxvm.algebra.value import Value, select
+from ptxvm.isa.model import Decoded
 
 PHASE, PENDING, TRANSACTIONS, EXPECTED = 63, 43, 22, 2
 COUNT = (1 << 20) - 1  # the most of every count
@@ -20,7 +19,7 @@ TRANSACTION_BITS = (1 << 21) - 1
 VALID = 1
 
 
-def must_not_complete(i: Any) -> bool:
+def must_not_complete(i: Decoded) -> bool:
     """Does an arrival rule out that it ends the phase (`.noComplete`)?"""
     return bool(getattr(i, "noComplete", False))
 

@@ -9,28 +9,28 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxvm.isa.access import Trait, elements
-from ptxvm.isa.model import Problem
+from ptxvm.isa.model import Decoded, Problem
+from ptxvm.isa.operand_types import Shape
 
 VECTOR_SIZES = (1, 2, 4)
 
 
-def is_independent(i: Any) -> bool:
+def is_independent(i: Decoded) -> bool:
     """Has the module samplers apart from its textures (PTX 9.7.10.1)?"""
     return "texmode_independent" in i.options
 
 
-def is_handle(shape: Any, opaque: str) -> bool:
+def is_handle(shape: Shape, opaque: str) -> bool:
     """Is it a variable of an opaque type (or of the old `.tex`), or a register that may hold the handle of one?"""
     if shape.kind == "register":
-        known = shape.type is not None and not shape.detail
-        return bool(known and shape.type.kind in "bsu" and shape.type.bits == 64)
+        return shape.type is not None and not shape.detail and shape.type.kind in "bsu" and shape.type.bits == 64
     return bool(shape.kind == "variable" and (shape.detail == opaque or (opaque, shape.space) == ("texref", "tex")))
 
 
 def handle(opaque: Callable[[Any], str]) -> Callable[[Any], Problem | None]:
     """The rule on the handle `a`; `opaque` tells the type that it has to be."""
 
-    def wrong_handle(i: Any) -> Problem | None:
+    def wrong_handle(i: Decoded) -> Problem | None:
         """A texture, sampler or surface is named by its variable, or by a 64-bit register with its address."""
         shape, wanted = i.shape("a"), opaque(i)
         if is_handle(shape.items[0] if shape.kind == "address" and len(shape.items) == 1 else shape, wanted):
@@ -41,7 +41,7 @@ def handle(opaque: Callable[[Any], str]) -> Callable[[Any], Problem | None]:
     return wrong_handle
 
 
-def indirect_access(i: Any) -> bool:
+def indirect_access(i: Decoded) -> bool:
     """Is the texture or surface named by a register?"""
     shape = i.shape("a")
     if shape is None:
@@ -54,7 +54,7 @@ def HANDLE(opaque: str, of: Callable[[Any], str] | None = None) -> Trait:  # noq
     return Trait(rules=[("P2820", handle(of or (lambda _: opaque)))], needs=[("PTX 3.1, sm_20", indirect_access)])
 
 
-def size_problem(i: Any, code: str, operand: str, least: int, opcode: str, shape: Any = None) -> Problem | None:
+def size_problem(i: Decoded, code: str, operand: str, least: int, opcode: str, shape: Shape | None = None) -> Problem | None:
     """What is wrong with the size of a vector of coordinates or offsets, which may have more elements than are used.
 
     A register that is no vector passes, whatever the geometry: ptxas does not look at those.

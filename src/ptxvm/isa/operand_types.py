@@ -183,7 +183,7 @@ def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bo
     return _mismatch(shape, type)
 
 
-def _named(kind: str) -> Any:
+def _named(kind: str) -> Callable[[Shape, Type | None, OperandType, bool], str]:
     def check(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
         return "" if {kind, "any"} & spec.marks else _mismatch(shape, type)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Algebra, Rounding, Value
@@ -29,7 +28,7 @@ def operand(type: Type, name: str) -> Value:
     return Value(ORIGINS, type, Origin(frozenset([name]), unchanged=True))
 
 
-def origin_of(value: Any) -> Origin:
+def origin_of(value: object) -> Origin:
     """The origin of a result; a vector is an offset from whatever its elements are offsets from."""
     if isinstance(value, Value):
         origin: Origin = value.raw
