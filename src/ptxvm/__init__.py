@@ -8,28 +8,38 @@ It reads PTX, says what is wrong with it, and runs it on a CPU.
 
 from typing import TYPE_CHECKING, Any
 
-from ptxvm.api import Kernel, Module, check, link, load
-from ptxvm.diagnostics import Diagnostic
-from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsupported
-from ptxvm.machine.streams import Event, Stream
-
 if TYPE_CHECKING:
+    from ptxvm.api import Kernel, Module, check, link, load
+    from ptxvm.diagnostics import Diagnostic
+    from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsupported
     from ptxvm.machine.device_array import DeviceArray
     from ptxvm.machine.result import LaunchResult
+    from ptxvm.machine.streams import Event, Stream
     from ptxvm.machine.texture import Sampler, Surface, Texture
 
 __version__ = "0.1.0"
-LAZY = {"DeviceArray": "ptxvm.machine.device_array", "LaunchResult": "ptxvm.machine.result"} | dict.fromkeys(
-    ("Sampler", "Surface", "Texture"), "ptxvm.machine.texture"
-)
+LAZY = {
+    name: module
+    for module, names in {
+        "ptxvm.api": ("Kernel", "Module", "check", "link", "load"),
+        "ptxvm.diagnostics": ("Diagnostic",),
+        "ptxvm.diagnostics.errors": ("Crash", "Fault", "InvalidPTX", "PTXVMError", "Unsupported"),
+        "ptxvm.machine.device_array": ("DeviceArray",),
+        "ptxvm.machine.result": ("LaunchResult",),
+        "ptxvm.machine.streams": ("Event", "Stream"),
+        "ptxvm.machine.texture": ("Sampler", "Surface", "Texture"),
+    }.items()
+    for name in names
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the type that the name has, which type checkers read above
-    """What needs NumPy is imported when it is named."""
+    """A name is imported when it is first used."""
     if name in LAZY:
         import importlib
 
-        return getattr(importlib.import_module(LAZY[name]), name)
+        found = globals()[name] = getattr(importlib.import_module(LAZY[name]), name)
+        return found
     raise AttributeError(f"module 'ptxvm' has no attribute '{name}'")
 
 

@@ -23,8 +23,13 @@ def loaded_by(statement: str) -> set[str]:
     return {name for name in names if "." not in name or name.startswith("ptxvm.")}
 
 
-def test_import_brings_no_command_line_and_no_compiler():
-    assert not loaded_by("import ptxvm") & {"click", "llvmlite", "pydantic", "rich", "typer"}
+def test_import_brings_no_room_and_the_names_no_command_line_and_no_compiler():
+    assert not {name for name in loaded_by("import ptxvm") if name.startswith("ptxvm.")}
+    assert not loaded_by("import ptxvm; ptxvm.load; ptxvm.Fault") & {"click", "llvmlite", "numpy", "pydantic", "rich", "typer"}
+
+
+def test_every_public_name_is_there_when_it_is_used():
+    assert all(getattr(ptxvm, name).__name__ == name for name in ptxvm.__all__)
 
 
 @pytest.mark.parametrize("room", ["algebra", "analysis", "diagnostics", "isa", "syntax"])
