@@ -108,14 +108,15 @@ def declaring(variable: str) -> str:
     return HEAD.replace("{\n", f"{{\n  {variable}\n", 1)
 
 
-FAMILIES = {
-    "loops in a row": loops,
-    "nests of loops": nests,
-    "nested branches, by lane": nested,
-    "switches, by lane": switches,
-    "calls": calls,
-    "barriers": barriers,
-}
+SIZES = (100, 1_000, 10_000)
+FAMILIES = (
+    ("loops in a row", loops, SIZES),
+    ("nests of loops", nests, SIZES),
+    ("nested branches, by lane", nested, SIZES),
+    ("switches, by lane", switches, SIZES),
+    ("calls", calls, SIZES[:2]),  # from a thousand copies on, functions stand once, for lanes that stand anywhere: minutes
+    ("barriers", barriers, SIZES),
+)
 
 
 @dataclass
