@@ -15,11 +15,12 @@ import pytest
 
 import ptxvm
 from ptxvm.analysis.program import Bound
-from ptxvm.isa.cta_barrier import aligned
+from ptxvm.isa.cta_barrier import aligned, reduction
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Summary, Verb
 from ptxvm.isa.fences import proxy_of_fence
+from ptxvm.isa.mbarrier import must_not_complete
 from ptxvm.isa.model import ISA, Instruction
-from ptxvm.isa.summary import origins, summary, widens
+from ptxvm.isa.summary import only_synchronises_lanes, origins, summary, widens
 
 FILES = sorted((Path(__file__).parents[1] / "conformance").glob("*/*.ptx"))
 HEAD = ".version 8.6\n.target sm_90\n.address_size 64\n"
@@ -113,6 +114,44 @@ def test_accesses(line: str, expected: list[str]) -> None:
         return f"{access.verb.value} {access.space} {access.type.name if access.type else '-'} x{access.count} {access.order}"
 
     assert [shown(access) for access in summary(one(line).i).accesses] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [  # PTX 9.7.13.4: the order and the scope that the words say
+        ("fence.mbarrier_init.release.cluster;", Fence("release", "cluster")),
+        ("fence.acquire.sync_restrict::shared::cluster.cluster;", Fence("acquire", "cluster")),
+        ("fence.release.sync_restrict::shared::cta.cluster;", Fence("release", "cluster")),
+        ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;", Fence("acquire", "cluster")),
+        ("griddepcontrol.wait;", Fence("acquire", "sys")),
+    ],
+)
+def test_fences(line: str, expected: Fence) -> None:
+    assert summary(one(line).i).fences == (expected,)
+    assert summary(one("griddepcontrol.launch_dependents;").i).fences == ()
+
+
+def test_a_register_of_several_elements_is_stored_whole() -> None:
+    """PTX 5.4.2"""
+    (access,) = summary(one(".reg .v2 .f32 %v; st.global.v2.f32 [%d1], %v;").i).accesses
+    assert (access.space, access.count) == ("global", 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("bar.warp.sync -1;", True), ("vote.sync.ballot.b32 %r1, %p1, -1;", False), ("bar.sync 0;", False)],
+)
+def test_what_only_waits_for_lanes(line: str, expected: bool) -> None:
+    """PTX 9.7.13.2"""
+    assert only_synchronises_lanes(one(line).i) is expected
+
+
+def test_what_arrivals_and_barriers_say() -> None:
+    """PTX 9.7.13.1, 9.7.13.15.13"""
+    assert must_not_complete(one("mbarrier.arrive.noComplete.b64 %d1, [%d2], 1;").i)
+    assert not must_not_complete(one("mbarrier.arrive.b64 %d1, [%d2];").i)
+    lines = ("bar.red.popc.u32 %r1, 0, %p1;", "bar.red.or.pred %p1, 0, %p1;", "bar.sync 0;")
+    assert [reduction(one(line).i) for line in lines] == ["popc", "or", ""]
 
 
 def test_fences_jumps_and_collectives() -> None:

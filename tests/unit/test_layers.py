@@ -83,3 +83,18 @@ def test_no_module_exports_what_it_only_imports(path: Path) -> None:
             case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=exported)):
                 names = {each.value for each in exported if isinstance(each, ast.Constant)}
     assert names & imported == set()
+
+
+def folders(path: Path) -> set[str]:
+    """The folders within one, without what Python leaves there."""
+    return {each.name for each in path.iterdir() if each.is_dir() and each.name != "__pycache__"}
+
+
+def test_unit_tests_stand_in_the_folders_of_the_rooms():
+    assert folders(ROOT / "tests" / "unit") - {"tools"} <= folders(PACKAGE)
+    assert folders(ROOT / "tests" / "unit") >= {"algebra", "analysis", "diagnostics", "isa", "syntax", "machine", "engine"}
+
+
+def test_every_folder_of_tests_is_explained():
+    listed = (ROOT / "CONTRIBUTING.md").read_text()
+    assert {name for name in folders(ROOT / "tests") if f"| `{name}/`" not in listed} == set()

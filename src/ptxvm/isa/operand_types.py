@@ -80,14 +80,7 @@ def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False)
         return True
     if type.is_packed or register.is_packed:
         return register.is_packed and not type.is_float
-    if register.bits > type.bits and (register.is_float or type.is_float):
-        return False
-    return register.is_float == type.is_float and (not register.is_float or compatible_floats(register, type))
-
-
-def compatible_floats(register: Type, type: Type) -> bool:
-    """Floats of one size: `.f16x2` data may sit in `.f32`?  No: only the same format."""
-    return register is type
+    return not (register.is_float or type.is_float)
 
 
 def problem(shape: Shape, type: Type | None, spec: OperandType, *, destination: bool) -> str:

@@ -290,8 +290,6 @@ class Cursor:
             if text == "{":
                 open_braces += 1
             elif text == "}":
-                if open_braces == 0 and at >= stuck:
-                    break
                 open_braces = max(0, open_braces - 1)
             at += 1
         self.at = max(at, start + 1) if texts[start] not in {END, "}"} else at

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
@@ -140,3 +141,12 @@ def test_every_code_explains_itself():
     for code in [code for code in all_codes() if code.code.startswith("P01")]:
         assert len(code.explanation) > 60, code.code
         assert str(code).startswith(f"{code.code}: {code.title}\n\n")
+
+
+def test_sarif_of_a_package_without_metadata_has_version_0(monkeypatch):
+    def missing(_: str) -> str:
+        raise metadata.PackageNotFoundError
+
+    monkeypatch.setattr(metadata, "version", missing)
+    (run,) = json.loads(render(findings(), "sarif"))["runs"]
+    assert run["tool"]["driver"]["version"] == "0"

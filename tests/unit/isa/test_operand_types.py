@@ -1,0 +1,73 @@
+"""What may stand where an operand is expected (PTX 6.2 to 6.4, 9.2), by shapes that a kernel rarely has."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxvm.algebra.types import Type, b16, b32, b64, f16, f32, f64, s32, u16, u32, u64
+from ptxvm.isa.operand_types import OperandType, Shape, holds, problem
+
+
+def spec(type: str, *marks: str) -> OperandType:
+    return OperandType(type, frozenset([type, *marks]))
+
+
+def register(type: Type) -> Shape:
+    return Shape("register", type)
+
+
+TYPE = spec("type")
+BF16 = Type.named["bf16"]
+F16X2, U16X2 = Type.named["f16x2"], Type.named["u16x2"]
+
+
+@pytest.mark.parametrize(
+    ("held", "type", "wide", "fits"),
+    [  # PTX 9.2, tables 24 and 25
+        (s32, u32, False, True), (u64, u32, True, True), (u64, u32, False, False), (b64, f32, True, True),
+        (f64, u32, True, False), (u64, f32, True, False), (f64, f32, True, False), (f32, u32, False, False),
+        (f16, BF16, False, False), (U16X2, u32, False, True), (U16X2, f32, False, False), (u32, U16X2, False, False),
+    ],
+)  # fmt: skip
+def test_a_register_holds_values(held: Type, type: Type, wide: bool, fits: bool) -> None:
+    assert holds(held, type, wide=wide) == fits
+
+
+VECTOR = (register(u16), register(u16))
+
+
+@pytest.mark.parametrize(
+    ("shape", "type", "operand", "destination", "fine"),
+    [
+        (Shape("integer"), u32, TYPE, True, False),
+        (Shape("float", detail=32), f32, TYPE, True, False),
+        (Shape("float", detail=32), f32, TYPE, False, True),
+        (Shape("float", detail=32), f32, spec("type", "reg"), False, False),
+        (Shape("float", detail=32), b32, TYPE, False, True),
+        (Shape("float", detail=64), b32, TYPE, False, False),
+        (Shape("variable", u32), u64, TYPE, False, True),
+        (Shape("variable", u32), u64, TYPE, True, False),
+        (Shape("variable", u32), f32, TYPE, False, False),
+        (Shape("special", u32, detail="laneid"), u32, TYPE, False, True),
+        (Shape("special", u32, detail="laneid"), u32, TYPE, True, False),
+        (Shape("special", u32, detail="laneid"), u32, spec("u32", "imm"), False, False),
+        (register(u32), u32, spec("u32", "imm"), False, False),
+        (register(U16X2), u32, spec("u32"), False, False),  # not of the instruction's type
+        (Shape("vector", items=VECTOR), None, TYPE, False, False),
+        (Shape("vector", items=VECTOR), b32, spec("type", "split"), False, True),
+        (Shape("vector", items=(*VECTOR, register(u16))), b32, spec("type", "split"), False, False),
+        (Shape("vector", items=(Shape("register", u32, detail=2), register(u32))), u32, TYPE, False, False),
+        (Shape("address", items=(Shape("register", u64), Shape("register", u64))), u64, spec("u64"), False, False),
+        (Shape("vector", items=(Shape("variable", u32), register(s32))), s32, spec("s32", "coordinates"), False, True),
+        (Shape("vector", items=(Shape("integer"), register(b32))), s32, spec("s32", "coordinates"), False, True),
+    ],
+)  # fmt: skip
+def test_shapes(shape: Shape, type: Type | None, operand: OperandType, destination: bool, fine: bool) -> None:
+    said = problem(shape, type, operand, destination=destination)
+    assert (said == "") == fine, said
+
+
+def test_bits_of_a_half_are_no_float_of_another_format() -> None:
+    assert problem(register(b16), f16, TYPE, destination=False) == ""
+    assert problem(register(f16), BF16, TYPE, destination=False)
+    assert problem(register(F16X2), f32, TYPE, destination=False)
