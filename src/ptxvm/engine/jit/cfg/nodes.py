@@ -7,6 +7,7 @@ come after all other code, since they may wait for lanes; barriers, which wait f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -142,6 +143,15 @@ class Plan:
     def repeats(self, node: Node) -> bool:
         """Is the node part of a loop?"""
         return node.number in self._loops
+
+    def joins(self, node: Node) -> bool:
+        """Do several ways lead to a node?  Lanes that have parted can meet there."""
+        return self._ways[node.number] > 1
+
+    @cached_property
+    def _ways(self) -> Counter[int]:
+        """How many nodes lead to each."""
+        return Counter(number for node in self.nodes for number in set(node.successors))
 
     @cached_property
     def _loops(self) -> set[int]:

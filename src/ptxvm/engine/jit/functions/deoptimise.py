@@ -12,7 +12,7 @@ from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, scalar_type, text, vector_type
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Shape, alignment, recoverable_lanes, slot_name
+from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Shape, alignment, base_key, recoverable_lanes, slot_name
 from ptxvm.engine.jit.node.spill_layout import CELL
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.isa.special_registers import WARP
@@ -30,7 +30,8 @@ def leave_all(kernel: KernelContext) -> list[str]:
     standing = sorted(kernel.pending)
     for number in standing:
         needed |= kernel.nodes[number].live_in
-    _save(kernel, code, needed, [{n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in standing}])
+    masks = {n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in standing}
+    _save(kernel, code, needed, [masks], full=False)
     return code.lines
 
 
@@ -44,7 +45,7 @@ def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
     needed = node.live_in
     for number in others:
         needed |= kernel.nodes[number].live_in
-    _save(kernel, code, needed, [masks] * (kernel.width // WARP))
+    _save(kernel, code, needed, [masks] * (kernel.width // WARP), full=full)
     return code.lines
 
 
@@ -61,11 +62,11 @@ def part(kernel: KernelContext, node: Node) -> list[str]:
         masks.append({yes: own, no: code.emit(f"xor i32 {own}, -1")})
     for target in (yes, no):
         needed |= kernel.nodes[target].live_in if target >= 0 else 0
-    _save(kernel, code, needed, masks)
+    _save(kernel, code, needed, masks, full=True)
     return code.lines
 
 
-def _save(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, str]]) -> None:
+def _save(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, str]], *, full: bool) -> None:
     """Save masks and registers in the records of all warps, and enter the next version."""
     size = kernel.record_size
     for warp, standing in enumerate(masks):
@@ -75,7 +76,7 @@ def _save(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, 
             if number >= 0:
                 where = code.emit(f"getelementptr i8, ptr %record, i64 {warp * size + 4 * number}")
                 code.run(f"store i32 {mask}, ptr {where}, align 4")
-    _save_registers(kernel, code, needed)
+    _save_registers(kernel, code, needed, full=full)
     if kernel.straight:
         code.run(f"ret i32 {LEFT}")
         return
@@ -85,23 +86,28 @@ def _save(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, 
     code.run(f"ret i32 {answer}")
 
 
-def _save_registers(kernel: KernelContext, code: Code, needed: int) -> None:
-    for key, shape in sorted(kernel.registers.shapes.items()):
-        if key == CARRY or needed >> key[0] & 1:
-            _save_register(kernel, code, key, shape)
+def _save_registers(kernel: KernelContext, code: Code, needed: int, *, full: bool) -> None:
+    for key in sorted(kernel.registers.shapes):
+        if key == base_key(key) and (key == CARRY or needed >> key[0] & 1):
+            _save_register(kernel, code, key, full=full)
 
 
-def _save_register(kernel: KernelContext, code: Code, key: Key, shape: Shape) -> None:
+def _saved_shape(kernel: KernelContext, key: Key) -> Shape | None:
+    """The shape in which a register is saved: that in partial warps, which covers that in whole ones."""
+    return kernel.registers.shapes.get(kernel.registers.own(key, full=False))
+
+
+def _save_register(kernel: KernelContext, code: Code, key: Key, *, full: bool) -> None:
     """Save a register: as scalars if it is affine with the same patterns in all warps, else as a vector."""
     alg, size = LlvmAlgebra(code), kernel.record_size
-    type = kernel.registers.types[key]
+    type, held = kernel.registers.types[key], kernel.registers.own(key, full=full)
     one = scalar_type(type)
     names = {
-        part: code.emit(f"load {llvm}, ptr {slot_name(key, part)}, align {alignment(llvm)}", pure=False)
-        for part, llvm in kernel.registers.parts(key, shape)
+        part: code.emit(f"load {llvm}, ptr {slot_name(held, part)}, align {alignment(llvm)}", pure=False)
+        for part, llvm in kernel.registers.parts(held)
     }
-    raw = alg.tight(type, kernel.registers.raw(key, names))
-    as_scalars = isinstance(raw, Affine) and warp_patterns(shape) is not None
+    raw, shape = alg.tight(type, kernel.registers.raw(held, names)), _saved_shape(kernel, key)
+    as_scalars = isinstance(raw, Affine) and shape is not None and warp_patterns(shape) is not None
     vector = "" if as_scalars else alg.vector(type, raw)
     for warp in code.warps():
         at = warp * size + kernel.layout.cell(key)
@@ -143,7 +149,7 @@ def resume(kernel: KernelContext) -> list[str]:
     """Resume a warp that comes from the version before."""
     code = Code(kernel.unit)
     code.block("resume.all")
-    for key, part, llvm in kernel.registers.slots():
+    for key, part, llvm in kernel.registers.slots(full=False):
         name = _restored_part(kernel, code, key, part)
         code.run(f"store {llvm} {name}, ptr {slot_name(key, part)}, align {alignment(llvm)}")
     for number in sorted(kernel.pending):
@@ -170,7 +176,7 @@ def _restored_part(kernel: KernelContext, code: Code, key: Key, part: str) -> st
     """A part of a register, computed from its lanes."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)
-    name = _restored_lanes(kernel, code, key)
+    name = _restored_lanes(kernel, code, base_key(key))
     if part == "v":
         return name
     base = code.emit(f"extractelement {vector} {name}, i64 0")
@@ -185,7 +191,7 @@ def _restored_lanes(kernel: KernelContext, code: Code, key: Key) -> str:
     """All lanes of a register, as the version before saved it."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)
-    given = kernel.before.registers.shapes.get(key) if kernel.before is not None else None
+    given = _saved_shape(kernel.before, key) if kernel.before is not None else None
     if given is None:  # it has no value there
         return "zeroinitializer"
     at = kernel.layout.cell(key)

@@ -6,7 +6,14 @@ from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import ARGUMENTS, GENERAL, MASKED, PARAMETERS, PARTED, RESUME, RUNNABLE, SHAPELESS, STRAIGHT
 from ptxvm.engine.jit.cfg.nodes import Node
-from ptxvm.engine.jit.functions import deoptimise, float_environment, grid_interleaved, grid_resident, grid_sequential
+from ptxvm.engine.jit.functions import (
+    deoptimise,
+    float_environment,
+    grid_interleaved,
+    grid_resident,
+    grid_sequential,
+    reconvergence,
+)
 from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
 from ptxvm.engine.jit.ir.builder import PIECES, Code
 from ptxvm.engine.jit.ir.runtime import runtime
@@ -136,20 +143,20 @@ def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
             return states
     for full in (True,) if kernel.general else (True, False):
         waits = [node for node in kernel.nodes if node.waits and (node.number, full) in kernel.written]
-        for nodes in _grouped([node for node in waits if node.barrier_wait or not kernel.general], kernel):
+        for nodes in _grouped([node for node in waits if node.barrier_wait or not kernel.general], kernel, full=full):
             bodies += suspend(kernel, nodes, full=full)
             resume = f"label %resume.{'F' if full else 'M'}{nodes[0].number}"
             states += [f"i32 {_state(kernel, node, full=full)}, {resume}" for node in nodes]
     return states
 
 
-def _grouped(nodes: list[Node], kernel: KernelContext) -> list[list[Node]]:
+def _grouped(nodes: list[Node], kernel: KernelContext, *, full: bool) -> list[list[Node]]:
     """The barriers grouped by equal spills, if there are many."""
     if len(nodes) <= FEW_BARRIERS:
         return [[node] for node in nodes]
     found: dict[tuple[tuple[str, str, int], ...], list[Node]] = {}
     for node in nodes:
-        found.setdefault(tuple(kernel.layout.waiting(node)), []).append(node)
+        found.setdefault(tuple(kernel.layout.waiting(node, full=full)), []).append(node)
     return list(found.values())
 
 
@@ -255,9 +262,7 @@ def _masked_head(kernel: KernelContext, node: Node) -> list[str]:
     lines = [f"  {mask} = load i32, ptr %pending.{number}, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
     if kernel.general and node.waits:
         lines = _released_lanes(node, mask)
-    lines.append(f"  %M{number}.all = icmp eq i32 {mask}, -1")
-    if (number, True) in kernel.written:
-        lines += [f"  br i1 %M{number}.all, label %F{number}, label %N{number}", f"N{number}:"]
+    lines += reconvergence.whole_again(kernel, node, mask)
     return [*lines, f"  %M{number}.lanes = bitcast i32 {mask} to <{WARP} x i1>"]
 
 
@@ -287,7 +292,7 @@ def _state(kernel: KernelContext, node: Node, *, full: bool) -> int:
 def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str]:
     """Spill the registers that are live at some barriers, the same at all, and return; and resume from there."""
     code, letter, first = Code(kernel.unit), "F" if full else "M", nodes[0].number
-    saved, state = kernel.layout.waiting(nodes[0]), kernel.buffer("i32", 11)
+    saved, state = kernel.layout.waiting(nodes[0], full=full), kernel.buffer("i32", 11)
     for node in nodes:
         _arrive(kernel, code, node, state, full=full)
         code.jump(f"suspended.{letter}{first}")

@@ -220,6 +220,7 @@ class Terminator:
             code.run(f"store i{code.width} {bits}, ptr %parting, align 8")
             code.jump(f"F{self.node.number}.part")
             return
+        self._diverged({yes, no})
         self.add_pending(yes, bits)
         self.add_pending(no, code.emit(f"xor i32 {bits}, -1"))
         targets = sorted({yes, no} - {EXIT}, key=self.rank)
@@ -229,6 +230,13 @@ class Terminator:
             self.enter(targets[0])
         else:
             code.jump("done")
+
+    def _diverged(self, targets: set[int]) -> None:
+        """Copy the registers that partial warps read at some nodes to their own, where they have any."""
+        needed = 0
+        for target in targets - {EXIT, BACK}:
+            needed |= self.kernel.nodes[target].live_in
+        self.kernel.registers.copy(needed, self.at.alg, (self.node.number, True))
 
     # ── some lanes ──────────────────────────────────────────────────────────────────────
 
@@ -286,6 +294,8 @@ class Terminator:
             off = self.code.emit(f"xor i32 {self.at.bits_of(guard)}, -1")
             self.add_pending(onward, self.code.emit(f"and i32 {off}, {here}"))
             targets.add(onward)
+        if self.at.full:
+            self._diverged(targets)
         self.chain(targets)
 
     def ended(self, bits: str) -> None:

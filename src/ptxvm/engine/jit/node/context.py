@@ -15,7 +15,7 @@ from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
 from ptxvm.engine.jit.abi.metadata import LAUNCHING
-from ptxvm.engine.jit.cfg import call_stack, if_conversion, nodes, requirements, spin_loops
+from ptxvm.engine.jit.cfg import call_stack, control_dependence, if_conversion, nodes, requirements, spin_loops
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
@@ -81,7 +81,7 @@ class KernelContext:
         self.stack_size = unbounded_size if self.unbounded else call_stack.bounded_frames(self.plan)
         self.saved_room = call_stack.unbounded_saved(self.plan) if self.unbounded else call_stack.bounded_saved(self.plan)
         self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
-        self.registers = Registers(width, not shapeless, before is not None)
+        self.registers = Registers(width, not shapeless, before is not None, steady=self._steady())
         self.layout = SpillLayout(self.plan, self.registers, self.pools, width)
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
@@ -112,6 +112,21 @@ class KernelContext:
             return found
         self.partial_barriers = True
         return nodes.Plan(self.image, self.function, general=True)
+
+    def _steady(self) -> int:
+        """The registers that will have one shape in whole warps: lanes that part by loaded data do not write them apart.
+
+        Other branches compare the number of a thread with a size: nearly all warps agree on them.
+        """
+        if self.general or self.straight:
+            return 0
+        branching = {node.number for node in self.nodes if len(set(node.successors)) > 1 and self._by_data(node)}
+        return ~control_dependence.written_apart(self.nodes, branching)
+
+    def _by_data(self, node: nodes.Node) -> bool:
+        """Does loaded data decide where its lanes go?"""
+        guard = node.code[-1].guard() if node.code else None
+        return guard is None or bool(self.by_memory(node.frame) >> guard[0].index & 1)
 
     @cached_property
     def streamed(self) -> list[Variable]:

@@ -1,7 +1,8 @@
 """Registers that live across nodes, and their shapes: affine, uniform or varying.
 
 They are stack slots (`alloca`) of the warp function, which LLVM promotes to SSA values.  A register has one shape in the
-whole kernel: the join of the shapes of all its values.
+whole kernel, the join of the shapes of all its values, or two: where partial warps write a register that does not vary in
+whole warps, they may have a copy of it (`split`), so that what they write does not widen its shape in whole warps.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 Key = tuple[int, int]  # the index of the register, and the element of a vector one
 CARRY: Key = (-1, 0)
 User = tuple[int, bool]
+PARTIAL = 1 << 16  # added to the element in the key of the copy of a register for partial warps
 TERMS = 16  # of an affine register: the record of a warp has room for no more than 31
 
 
@@ -69,21 +71,27 @@ class Registers:
     """The shapes found so far, and the nodes that read and write each register.
 
     `stale` nodes must be written again, since a shape changed.  Without `affine` each register is uniform or varying.  With
-    `recoverable` only such affine shapes are used whose scalars can be computed from the values of the lanes.
+    `recoverable` only such affine shapes are used whose scalars can be computed from the values of the lanes.  Partial warps
+    may have copies of the registers in the mask `steady`; `copiers` are the nodes that copy registers to them where a warp
+    diverges.
     """
 
     width: int
     affine: bool
     recoverable: bool
+    steady: int = 0
     shapes: dict[Key, Shape] = field(default_factory=dict)
     types: dict[Key, Type] = field(default_factory=dict)
     users: dict[Key, set[User]] = field(default_factory=dict)
     writers: dict[Key, set[User]] = field(default_factory=dict)
     blind: dict[Key, set[User]] = field(default_factory=dict)
     stale: list[tuple[User, Urgency]] = field(default_factory=list)
+    split: set[Key] = field(default_factory=set)
+    copiers: set[User] = field(default_factory=set)
 
     def load(self, key: Key, type: Type, into: list[str], code: Code, user: User) -> Raw:
         """Load a register, in lines of `into`."""
+        key = self.own(key, full=user[1])
         self.users.setdefault(key, set()).add(user)
         self.types[key] = type
         shape = self.shapes.get(key)
@@ -105,6 +113,11 @@ class Registers:
 
     def store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
         """Store a register, and widen its shape to that of the value."""
+        if not user[1] and key != CARRY and self.steady >> key[0] & 1 and key not in self.split:
+            self._split(key)
+        self._store(self.own(key, full=user[1]), type, raw, alg, user)
+
+    def _store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
         self.writers.setdefault(key, set()).add(user)
         self.types[key] = type
         raw = alg.lenient(type, raw)
@@ -149,11 +162,41 @@ class Registers:
         zero = Shape(base=0)
         self.shapes[key] = self.shapes[key].join(zero) if key in self.shapes else zero
 
-    def slots(self) -> list[tuple[Key, str, str]]:
-        """All stack slots: register, part and LLVM type."""
+    # ── copies for partial warps ────────────────────────────────────────────────────────
+
+    def own(self, key: Key, *, full: bool) -> Key:
+        """The key of a register in whole warps, or in partial ones."""
+        return (key[0], key[1] + PARTIAL) if not full and key in self.split else key
+
+    def _split(self, key: Key) -> None:
+        """Give partial warps a copy of a register, if it does not vary in whole ones."""
+        if key not in self.shapes or self.shapes[key].varies:
+            return
+        self.split.add(key)
+        copy = self.own(key, full=False)
+        self.shapes[copy], self.types[copy] = self.shapes[key], self.types[key]
+        for known in (self.users, self.writers):
+            partial = {user for user in known.get(key, ()) if not user[1]}
+            known[copy] = partial
+            known.get(key, set()).difference_update(partial)
+            self.stale += [(user, Urgency.SHAPE) for user in partial]
+        self.stale += [(user, Urgency.SHAPE) for user in self.copiers]
+
+    def copy(self, needed: int, alg: LlvmAlgebra, user: User) -> None:
+        """Copy the registers of a mask to those of partial warps, where a whole warp diverges."""
+        self.copiers.add(user)
+        for key in sorted(self.split):
+            if needed >> key[0] & 1:
+                type = self.types[key]
+                raw = self.load(key, type, alg.code.lines, alg.code, user)
+                self._store(self.own(key, full=False), type, raw, alg, user)
+
+    def slots(self, *, full: bool | None = None) -> list[tuple[Key, str, str]]:
+        """All stack slots, or those of whole or of partial warps: register, part and LLVM type."""
         found = []
         for key, shape in sorted(self.shapes.items()):
-            found += [(key, part, llvm) for part, llvm in self.parts(key, shape)]
+            if full is None or key == self.own(base_key(key), full=full):
+                found += [(key, part, llvm) for part, llvm in self.parts(key, shape)]
         return found
 
     def parts(self, key: Key, shape: Shape | None = None) -> list[tuple[str, str]]:
@@ -174,6 +217,11 @@ class Registers:
         base = shape.base if shape.base is not None else names["b"]
         terms = tuple((k, u if u is not None else names[f"u{n}"]) for n, (k, u) in enumerate(shape.terms))
         return Affine(base, terms, shape.loose)
+
+
+def base_key(key: Key) -> Key:
+    """The key of the register that a copy for partial warps is of."""
+    return key[0], key[1] % PARTIAL
 
 
 def recoverable_lanes(shape: Shape) -> list[int] | None:

@@ -64,10 +64,10 @@ class SpillLayout:
         """Bytes of the record of a warp, for all versions and states."""
         return self.after_exchange + CELL * (2 + len(self._order))
 
-    def waiting(self, node: Node) -> list[Slot]:
-        """The stack slots that a warp spills when it waits at a node."""
+    def waiting(self, node: Node, *, full: bool) -> list[Slot]:
+        """The stack slots that a whole or a partial warp spills when it waits at a node."""
         at, found = HEADER, []
-        for key, part, llvm in self.registers.slots():
+        for key, part, llvm in self.registers.slots(full=full):
             if key != CARRY and not node.live_in >> key[0] & 1:
                 continue
             step = alignment(llvm)

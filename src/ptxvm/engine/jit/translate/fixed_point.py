@@ -53,6 +53,7 @@ class FixedPoint:
         if kernel.straight:
             self._settle()
             return
+        self._settle()  # whole warps come first: what they do not vary, partial ones keep apart
         if kernel.threads % WARP or not kernel.main:
             self._mask(everything)
         for _ in range(MOST_ROUNDS):

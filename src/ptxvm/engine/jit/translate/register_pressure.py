@@ -9,7 +9,7 @@ from ptxvm.analysis.flow import reads_and_writes
 from ptxvm.engine.jit.ir.lane_values import Varying
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node_code import NodeCode
-from ptxvm.engine.jit.node.register_shapes import Key
+from ptxvm.engine.jit.node.register_shapes import Key, base_key
 
 BITS = 512  # of a register
 
@@ -26,7 +26,7 @@ def most_registers(kernel: KernelContext) -> int:
     """The most registers that are live at once in a kernel."""
     varying: dict[int, dict[Key, int]] = {}  # by the number of a register: its parts, with their vector registers
     for key, shape in kernel.registers.shapes.items():
-        if shape.varies and key[0] >= 0:
+        if shape.varies and key[0] >= 0 and key == base_key(key):
             varying.setdefault(key[0], {})[key] = -(-kernel.width * kernel.registers.types[key].bits // BITS)
     mask = sum(1 << number for number in varying)
     return max(_pressure(at) + _through(at, varying, mask) for at in kernel.written.values())
