@@ -90,18 +90,9 @@ def alone() -> Callable[..., np.ndarray]:
 
     Beside any other array may be what a kernel may touch, or what a launch before this one has used.
     """
-    from ptxvm.machine.memory import default_memory
+    from engines import lone_array
 
-    def make(count: int, dtype: np.typing.DTypeLike, room: int = 1 << 20) -> np.ndarray:
-        size = np.dtype(dtype).itemsize * count
-        whole = np.zeros(2 * room + size, np.uint8)  # pages that nothing touches take no memory
-        first, last = whole.ctypes.data, whole.ctypes.data + whole.nbytes
-        freed = default_memory().table._freed
-        for start, end in [extent for extent in freed if extent[0] < last and first < extent[1]]:
-            del freed[start, end]
-        return whole[room : room + size].view(dtype)
-
-    return make
+    return lone_array
 
 
 @pytest.fixture(scope="session")

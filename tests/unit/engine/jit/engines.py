@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import ptxvm
+from ptxvm.machine.memory import default_memory
 
 ENGINES: tuple[Literal["interp", "jit"], ...] = ("interp", "jit")
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of memory that each engine takes for itself
@@ -31,7 +33,7 @@ def same_fault(
     found = []
     for engine in ENGINES:
         with pytest.raises(ptxvm.Fault, match=match) as caught:
-            kernel.launch(grid, block, [copied(each) for each in args], engine=engine, **options)
+            kernel.launch(grid, block, [copied_alone(each) for each in args], engine=engine, **options)
         found.append(caught.value)
     one, other = [(fault.kind, ADDRESS.sub("0x…", str(fault)), fault.place) for fault in found]
     assert one == other
@@ -49,3 +51,23 @@ def each(kernel: ptxvm.Kernel, args: Sequence[Any], grid: Any, block: Any, optio
 def copied(argument: Any) -> Any:
     """An array of its own."""
     return argument.copy() if isinstance(argument, np.ndarray) else argument
+
+
+def copied_alone(argument: Any) -> Any:
+    """An array of its own that is beside no other memory, for a kernel that goes astray."""
+    if not isinstance(argument, np.ndarray):
+        return argument
+    copy = lone_array(argument.size, argument.dtype).reshape(argument.shape)
+    copy[...] = argument
+    return copy
+
+
+def lone_array(count: int, dtype: npt.DTypeLike, room: int = 1 << 20) -> np.ndarray:
+    """An array with `room` bytes on both sides that are no other memory, and never were an argument."""
+    size = np.dtype(dtype).itemsize * count
+    whole = np.zeros(2 * room + size, np.uint8)  # pages that nothing touches take no memory
+    first, last = whole.ctypes.data, whole.ctypes.data + whole.nbytes
+    freed = default_memory().table._freed
+    for start, end in [extent for extent in freed if extent[0] < last and first < extent[1]]:
+        del freed[start, end]
+    return whole[room : room + size].view(dtype)
