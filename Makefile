@@ -23,7 +23,7 @@ help: ## show this list
 run: $(VENV)/run.done ## run four examples that nvcc compiled, and compare the results with NumPy
 	@$(BIN)/python examples/run.py
 
-test: lint types layers unit ## everything that continuous integration runs
+test: lint types layers unit branches ## everything that continuous integration runs
 
 # ── the parts of `make test` ────────────────────────────────────────────────────────────
 
