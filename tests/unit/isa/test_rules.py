@@ -1,4 +1,4 @@
-"""What the syntax of an instruction allows and the manual forbids; ptxas 13.5 refuses each of these, too.
+"""What the syntax of an instruction allows and the manual forbids; ptxas 13.5.37 accepts and refuses the same lines.
 
 `tests/oracle/test_ptxas_variants.py` holds samples of all rules against ptxas; here are those that no conformance file has.
 """
@@ -163,7 +163,8 @@ SMALL = "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.bloc
         (f"{HALVES}.f32.f16.f16.f32 {SUMS}, {FOUR}, {FOUR}, {ADDED}, %r8, 0;", set()),
         (f"{HALVES}.f32.bf16.f16.f32 {SUMS}, {FOUR}, {FOUR}, {ADDED}, %r8, 0;", {"P2741"}),
         (f"{HALVES}.f16.f16.f16.f32 {TWO}, {FOUR}, {FOUR}, {TWO}, %r8, 0;", {"P2741"}),
-        (f"{HALVES}.f32.f16.f16.f32 {{%f0, %f1, %f2, _}}, {FOUR}, {FOUR}, {ADDED}, %r8, 0;", {"P2742"}),
+        (f"{HALVES}.f32.f16.f16.f32 {{%f0, %f1, %f2, _}}, {FOUR}, {FOUR}, {ADDED}, %r8, 0;", set()),
+        (f"{HALVES}.f32.f16.f16.f32 {{_, _, _, _}}, {FOUR}, {FOUR}, {ADDED}, %r8, 0;", {"P2742"}),
         (f"{HALVES}.f32.f16.f16.f32 {SUMS}, {FOUR}, {FOUR}, {{1, 2, 3, 4}}, %r8, 0;", {"P2703"}),
         (f"{HALVES}.f32.f16.f16.f32 {SUMS}, {FOUR}, {FOUR}, {ADDED}, %r8, 5;", {"P2743"}),
         (f"{SCALED} {SUMS}, {FOUR}, {TWO}, {ADDED}, {SCALES};", set()),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ptxvm.algebra.types import b32, f16, f32
-from ptxvm.isa.access import Trait, elements, has
+from ptxvm.isa.access import Trait, elements, has, vector_of_sinks
 from ptxvm.isa.matrix import wrong_sort
 from ptxvm.isa.model import Problem, checked
 
@@ -68,8 +68,8 @@ def wrong_vector(i, operand, wanted):
     if shape.kind != "vector" or elements(shape) != wanted:
         return Problem("P2742", f"a vector of {wanted} registers is expected", operand=operand,
                        ptxas="Argument vector size mismatch for instruction 'mma'")  # fmt: skip
-    if any(item.kind == "sink" for item in shape.items):
-        return Problem("P2742", "each element is a register", operand=operand, ptxas="Sink '_' not allowed as a source operand")
+    if said := vector_of_sinks(i, operand):
+        return Problem("P2742", said, operand=operand, ptxas=said)
     return wrong_sort(i, operand, f32 if operand in "cd" and i.dtype is f32 else b32)
 
 
