@@ -34,7 +34,6 @@ class Context:
     users: int = 0
     limits: dict[int, int] = field(default_factory=LIMITS.copy)
     cache: int = 0
-    message: str = ""
     peers: list[Context] = field(default_factory=list)
 
     @cached_property
@@ -47,11 +46,11 @@ class Context:
         known = isinstance(error, PTXVMError)
         LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
-            self.failure, self.message = result_of(error), str(error)
+            self.failure = result_of(error)
 
     def reset(self) -> None:
         """Begin anew."""
-        self.failure, self.message = Result.SUCCESS, ""
+        self.failure = Result.SUCCESS
         self.limits = LIMITS.copy()
 
 

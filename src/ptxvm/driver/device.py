@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.models import Model
@@ -17,6 +19,11 @@ class Device:
 
     ordinal: int
     model: Model
+
+    @cached_property
+    def attributes(self) -> Mapping[Attribute, int]:
+        """The attributes that are not 0."""
+        return self.model.attributes()
 
     @property
     def name(self) -> str:
@@ -51,7 +58,7 @@ class Device:
             raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number}") from None
         if which is Attribute.PCI_BUS_ID:
             return self.ordinal + 1
-        return self.model.attributes().get(which, 0)
+        return self.attributes.get(which, 0)
 
 
 __all__ = ["Device"]

@@ -18,6 +18,7 @@ class Linker:
     """What was added so far, in its order, and the image."""
 
     texts: list[bytes] = field(default_factory=list)
+    modules: list[api.Module] = field(default_factory=list)
     image: bytes = b""
     options: dict[int, int] = field(default_factory=dict)  # of a client: see `ptxvm.libcuda`
     buffer: ctypes.Array[ctypes.c_char] | None = None  # the image, as a client reads it
@@ -34,21 +35,21 @@ class Linker:
         if kind not in (CUBIN, PTX, FATBINARY):
             raise DriverError(Result.NOT_SUPPORTED, f"{name or 'an input'} is neither PTX nor a fatbin with PTX")
         for text in texts_of(data):
-            self._check(text, name)
+            self.modules.append(self._loaded(text, name))
             self.texts.append(text)
 
-    def _check(self, text: bytes, name: str) -> None:
-        """DriverError for wrong PTX, with its diagnostics."""
+    def _loaded(self, text: bytes, name: str) -> api.Module:
+        """The module of a text; DriverError for wrong PTX, with its diagnostics."""
         try:
-            api.load(text)
+            return api.load(text)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, f"{name}: {wrong}" if name else str(wrong)) from wrong
 
     def complete(self) -> bytes:
         """The image, which lives as long as the linker; DriverError where the modules do not fit each other."""
         try:
-            if len(self.texts) > 1:
-                api.link([api.load(text) for text in self.texts])
+            if self.modules:
+                api.link(self.modules)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
         self.image = linked_image(self.texts)

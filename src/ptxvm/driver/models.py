@@ -35,12 +35,6 @@ class Model:
     memory_clock: int  # kHz
     bus: int  # bits
 
-    @property
-    def target(self) -> str:
-        """The target of PTX that the card runs, with the instructions of its architecture alone."""
-        major, minor = self.capability
-        return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
-
     def attributes(self) -> Mapping[Attribute, int]:
         """The value of every attribute that is not 0."""
         major, minor = self.capability

@@ -98,10 +98,9 @@ class Kernel:
         return most_threads(self.function)
 
     @property
-    def versions(self) -> tuple[int, int]:
-        """The version of PTX and of the code, as ten times the major number plus the minor."""
-        target: Target = self.function.program.target if self.function.program is not None else Target(0)
-        return target.number, target.number
+    def architecture(self) -> int:
+        """The architecture that the PTX is for: 90 for sm_90."""
+        return self.function.program.target.number if self.function.program is not None else 0
 
 
 __all__ = ["REGISTERS", "Kernel", "Module"]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,13 +81,20 @@ def destroy(handle: int) -> None:
     number.value = 0
 
 
-def add(link: Link, kind: int, data: bytes, name: str) -> None:
-    """Add an input; what is wrong with it goes into the log."""
+@contextmanager
+def logged(link: Link) -> Iterator[None]:
+    """Put what goes wrong meanwhile into the log of a link."""
     try:
-        link.parts.add(INPUTS.get(kind, linker.OBJECT), data, name)
+        yield
     except DriverError as wrong:
         link.errors = str(wrong).encode() + b"\0"
         raise
+
+
+def add(link: Link, kind: int, data: bytes, name: str) -> None:
+    """Add an input."""
+    with logged(link):
+        link.parts.add(INPUTS.get(kind, linker.OBJECT), data, name)
 
 
 def add_data(handle: int, kind: int, data: int, size: int, name: int) -> None:
@@ -102,11 +110,8 @@ def add_file(handle: int, kind: int, path: int) -> None:
 def complete(handle: int) -> None:
     """Link what was added."""
     link = link_of(handle)
-    try:
+    with logged(link):
         link.parts.complete()
-    except DriverError as wrong:
-        link.errors = str(wrong).encode() + b"\0"
-        raise
     link.ptx = b"\n".join(text.rstrip(b"\0") for text in link.parts.texts) + b"\0"
 
 

@@ -8,9 +8,7 @@ from ptxvm.driver.results import DriverError, Result
 
 
 def _cell(type: type, address: int) -> ctypes._SimpleCData[int]:
-    if not address:
-        raise DriverError(Result.INVALID_VALUE, "a pointer is null")
-    return type.from_address(address)  # type: ignore[attr-defined,no-any-return]
+    return type.from_address(_not_null(address))  # type: ignore[attr-defined,no-any-return]
 
 
 def put_i32(address: int, value: int) -> None:
@@ -31,12 +29,12 @@ def put_u64_if(address: int, value: int) -> None:
 
 def put_f32(address: int, value: float) -> None:
     """Write a float."""
-    ctypes.memmove(_cell_address(address), ctypes.byref(ctypes.c_float(value)), 4)
+    ctypes.memmove(_not_null(address), ctypes.byref(ctypes.c_float(value)), 4)
 
 
 def put_bytes(address: int, value: bytes) -> None:
     """Write bytes."""
-    ctypes.memmove(_cell_address(address), value, len(value))
+    ctypes.memmove(_not_null(address), value, len(value))
 
 
 def put_string(address: int, value: str, size: int) -> None:
@@ -63,15 +61,15 @@ def u64(address: int) -> int:
 
 def u64s(address: int, count: int) -> list[int]:
     """Read so many of them."""
-    return list((ctypes.c_uint64 * count).from_address(_cell_address(address))) if count else []
+    return list((ctypes.c_uint64 * count).from_address(_not_null(address))) if count else []
 
 
 def string(address: int) -> str:
     """Read a string."""
-    return ctypes.string_at(_cell_address(address)).decode("utf-8", "replace")
+    return ctypes.string_at(_not_null(address)).decode("utf-8", "replace")
 
 
-def _cell_address(address: int) -> int:
+def _not_null(address: int) -> int:
     if not address:
         raise DriverError(Result.INVALID_VALUE, "a pointer is null")
     return address

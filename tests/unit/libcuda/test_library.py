@@ -16,6 +16,7 @@ import pytest
 
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
+from ptxvm.libcuda.structures import Copy2D
 
 SUCCESS, INVALID_VALUE, NOT_INITIALIZED, NO_BINARY, INVALID_PTX = 0, 1, 3, 209, 218
 INVALID_HANDLE, NOT_FOUND, ILLEGAL_ADDRESS, NOT_SUPPORTED = 400, 500, 700, 801
@@ -173,6 +174,12 @@ def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
         (INVALID_VALUE, "cuMemcpyHtoD_v2", data, (c_float * (2 * N))(), c_size_t(8 * N)),
         (NOT_FOUND, "cuModuleGetFunction", byref(c_void_p()), module, b"absent"),
         (NOT_FOUND, "cuModuleGetGlobal_v2", None, None, module, b"absent"),
+        (INVALID_VALUE, "cuMemsetD2D8_v2", data, c_size_t(512), 0, c_size_t(4), c_size_t(100)),
+        (
+            INVALID_VALUE,
+            "cuMemcpy2D_v2",
+            byref(Copy2D(target_type=2, target_device=64, source_type=2, source_device=data.value, width=4, height=1)),
+        ),
         (INVALID_HANDLE, "cuStreamSynchronize", c_void_p(12345)),
         (INVALID_HANDLE, "cuModuleUnload", c_void_p(12345)),
         (101, "cuDeviceGet", byref(c_int()), 99),

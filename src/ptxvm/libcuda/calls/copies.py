@@ -120,7 +120,16 @@ def rectangular(c: Copy2D | Copy3D) -> Callable[[], None]:
     target, source = corner(c, "target", c.width), corner(c, "source", c.width)
     if min(target.pitch, source.pitch) < c.width:
         raise DriverError(Result.INVALID_VALUE, "a row is longer than the pitch")
+    for side, rows in (("target", target), ("source", source)):
+        if _field(c, side, "type") == DEVICE:
+            check_rows(rows, c.width, c.height, depth)
     return partial(copy_rectangle, target, source, c.width, c.height, depth)
+
+
+def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None:
+    """DriverError where the device does not have the bytes from the first row to the last."""
+    if width and height and depth:
+        session().driver.blocks.check(rows.start, rows.row(height - 1, depth - 1) + width - rows.start)
 
 
 @function("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
@@ -159,6 +168,12 @@ def filled(target: int, value: int, width: int, count: int) -> Callable[[], None
     return partial(fill, target, value, width, count)
 
 
+def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: int) -> Callable[[], None]:
+    """The fill of rows of elements; DriverError where the device does not have them."""
+    check_rows(rows, columns * width, height)
+    return partial(fill_rectangle, rows, value, width, columns, height)
+
+
 def enter_fill(width: int) -> None:
     """Enter the fills with elements of a width."""
 
@@ -169,7 +184,7 @@ def enter_fill(width: int) -> None:
         put(stream, filled(target, value, width, count), MEMSET)
 
     def rows(target: int, pitch: int, value: int, columns: int, height: int, stream: int = 0) -> None:
-        put(stream, partial(fill_rectangle, Rectangle(target, pitch, height), value, width, columns, height), MEMSET)
+        put(stream, filled_rows(Rectangle(target, pitch, height), value, width, columns, height), MEMSET)
 
     bits = 8 * width
     function(f"cuMemsetD{bits}_v2")(now)

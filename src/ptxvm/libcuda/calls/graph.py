@@ -8,9 +8,9 @@ from functools import partial
 
 from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Resource, Task
 from ptxvm.driver.launch import Call, Launch
-from ptxvm.driver.memory import Rectangle, fill_rectangle
+from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.calls.copies import rectangular
+from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
 from ptxvm.libcuda.session import function, session
@@ -274,8 +274,7 @@ def copy_task(description: int) -> Call:
 def fill_task(description: int) -> Call:
     """The fill that a structure describes."""
     d = MemsetNode.from_address(description)
-    rows = Rectangle(d.target, d.pitch, d.height)
-    return Call(partial(fill_rectangle, rows, d.value, d.element, d.width, d.height))
+    return Call(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height))
 
 
 def host_task(description: int) -> Call:

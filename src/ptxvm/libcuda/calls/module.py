@@ -187,9 +187,9 @@ def is_loaded(out: int, handle: int) -> None:
 def kernel_attribute(out: int, number: int, handle: int) -> None:
     """An attribute of a kernel."""
     kernel = session().handles.object(handle, Kernel)
-    ptx, binary = kernel.versions
     values = {
-        0: kernel.most_threads, 1: kernel.shared, 2: kernel.constant, 3: kernel.local, 4: REGISTERS, 5: ptx, 6: binary, 7: 0,
+        0: kernel.most_threads, 1: kernel.shared, 2: kernel.constant, 3: kernel.local, 4: REGISTERS,
+        5: kernel.architecture, 6: kernel.architecture, 7: 0,
         MAX_DYNAMIC_SHARED: kernel.most_dynamic_shared, CARVEOUT: kernel.carveout,
     } | dict.fromkeys(CLUSTER_ATTRIBUTES, 0)  # fmt: skip
     if number not in values:
