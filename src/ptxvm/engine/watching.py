@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.limits import Limits
-from ptxvm.engine.patience import GivenUp, Patience
 from ptxvm.engine.protocol import Counters, Engine
+from ptxvm.engine.time_box import GivenUp, TimeBox
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.events import Scene, Watcher
@@ -128,7 +128,7 @@ def tried(
         return not watch.watcher.findings and prefilter.judges(watch, kernel, shape, options, limits)
 
     try:
-        return rehearse(engine, kernel, shape, parameters, options, Patience(limits, gives_up), watch)
+        return rehearse(engine, kernel, shape, parameters, options, TimeBox(limits, gives_up), watch)
     except GivenUp:
         before.restore()
         del printed[output:]

@@ -117,12 +117,7 @@ class Terminator:
         if self.kernel.fair and not self.kernel.general:
             self._spun(target)
         code, counts = self.code, self.kernel.SPIN if self.kernel.yields and self._spins() else 1
-        left = code.emit("load i32, ptr %ticks, align 4", pure=False)
-        less = code.emit(f"add i32 {left}, {-counts}", pure=False)
-        code.run(f"store i32 {less}, ptr %ticks, align 4")
-        look, go = code.label(), code.label()
-        code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), look, go, likely=False)
-        code.block(look)
+        go = self._count_down("%ticks", counts)
         self.kernel.record_position(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
         if self.kernel.yields:
             self.add_pending(target, "-1")
@@ -138,6 +133,17 @@ class Terminator:
         code.branch(stopped, go, "fault", likely=True)
         code.block(go)
 
+    def _count_down(self, counter: str, by: int) -> str:
+        """Take from a counter, and begin the block for when it is used up; the label of the block for when it is not."""
+        code = self.code
+        left = code.emit(f"load i32, ptr {counter}, align 4", pure=False)
+        less = code.emit(f"add i32 {left}, {-by}", pure=False)
+        code.run(f"store i32 {less}, ptr {counter}, align 4")
+        used_up, go = code.label(), code.label()
+        code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), used_up, go, likely=False)
+        code.block(used_up)
+        return go
+
     def _spun(self, target: int) -> None:
         """Count an iteration of a spin loop; where one lasts, the warp waits, so it leaves for the general version."""
         code, kernel = self.code, self.kernel
@@ -145,12 +151,7 @@ class Terminator:
             if not kernel.in_spin_loop(self.node):
                 code.run(f"store i32 {kernel.SPINS}, ptr %spins, align 4")
             return
-        left = code.emit("load i32, ptr %spins, align 4", pure=False)
-        less = code.emit(f"add i32 {left}, -1", pure=False)
-        code.run(f"store i32 {less}, ptr %spins, align 4")
-        lasts, go = code.label(), code.label()
-        code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), lasts, go, likely=False)
-        code.block(lasts)
+        go = self._count_down("%spins", 1)
         if self.at.full:
             kernel.spin_exits.add(target)
             code.jump(f"F{target}.leave")

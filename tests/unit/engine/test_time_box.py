@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine import patience
+from ptxvm.engine import time_box
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -25,9 +25,9 @@ LOOP:
 RACE = "st.global.u32 [%rd1], %r2;"
 
 
-@pytest.fixture(params=[0.0, 1e9], ids=["no patience", "all patience"])
+@pytest.fixture(params=[0.0, 1e9], ids=["no time", "all the time"])
 def seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
-    monkeypatch.setattr(patience, "SECONDS", request.param)
+    monkeypatch.setattr(time_box, "SECONDS", request.param)
     return request.param
 
 
@@ -41,7 +41,7 @@ def test_the_result_is_that_of_one_run(seconds):
         assert len(kernel.module.prefilter.long) == (seconds == 0), launches
 
 
-def test_findings_do_not_depend_on_patience(seconds):
+def test_findings_do_not_depend_on_the_time_box(seconds):
     kernel = ptxvm.load(KERNEL.replace("AFTER", RACE)).kernel()
     data = np.arange(64, dtype=np.uint32)
     (found,) = kernel.launch(1, 64, [data, 5], check=("race", "memory")).findings

@@ -16,7 +16,7 @@ class GivenUp(Exception):  # noqa: N818 - nothing is wrong: the grid runs anothe
     """The run ended before the grid did."""
 
 
-class Patience(Limits):
+class TimeBox(Limits):
     """The limits of a launch for a run that asks, once and after a while, whether to give up."""
 
     def __init__(self, limits: Limits | None, gives_up: Callable[[], bool]) -> None:
