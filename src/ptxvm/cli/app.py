@@ -159,6 +159,7 @@ def execute(
     checks: Annotated[
         str, typer.Option("--check", metavar="memory,init,sync,race", help="What to look for in every kernel.")
     ] = "",
+    summary: Annotated[bool, typer.Option("--summary", help="End with a table: kernels, launches, time, findings.")] = False,
 ) -> int:
     """Run a program with ptxvm as its CUDA driver.
 
@@ -170,7 +171,7 @@ def execute(
     """  # noqa: D301 - click reads the backspace
     from ptxvm.cli.exec import execute
 
-    return execute(command, device, devices, checks)
+    return execute(command, device, devices, checks, summary=summary)
 
 
 @app.command()

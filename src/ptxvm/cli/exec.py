@@ -9,17 +9,21 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, say
+from ptxvm.cli.terminal import console, tabulated
 from ptxvm.driver.models import MODELS
 from ptxvm.libcuda.process import prepare
 from ptxvm.machine import options
 from ptxvm.machine.faults import plural
 
+Lines = Sequence[Mapping[str, Any]]
 
-def execute(command: Sequence[str], device: str | None, devices: int | None, checks: str) -> int:
+
+def execute(command: Sequence[str], device: str | None, devices: int | None, checks: str, *, summary: bool) -> int:
     """Run a program to its end; its exit status, or 1 where a check found an error in a kernel and the program none."""
     try:
         options.checks([each.strip() for each in checks.split(",")] if checks else None)
@@ -28,9 +32,10 @@ def execute(command: Sequence[str], device: str | None, devices: int | None, che
     if device is not None and device not in MODELS:
         return say(f"ptxvm exec: there is no device '{device}'; there are {', '.join(MODELS)}", WRONG_CALL)
     with tempfile.TemporaryDirectory(prefix="ptxvm-exec-") as folder:
-        findings = Path(folder, "findings.jsonl")
+        findings, launches = Path(folder, "findings.jsonl"), Path(folder, "launches.jsonl")
         chosen: dict[str, object] = {"PTXVM_DEVICE": device, "PTXVM_DEVICES": devices}
         chosen |= {"PTXVM_CHECK": checks, "PTXVM_FINDINGS": findings} if checks else {}
+        chosen |= {"PTXVM_PROFILE": launches} if summary else {}
         environment = (
             os.environ | prepare(Path(folder)) | {name: str(value) for name, value in chosen.items() if value is not None}
         )
@@ -40,15 +45,45 @@ def execute(command: Sequence[str], device: str | None, devices: int | None, che
             return say(f"ptxvm exec: {command[0]}: {wrong.strerror}", WRONG_CALL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program gets it too, and decides
         status = child.wait()
-        errors = summarise(findings) if checks else 0
+        found = lines(findings)
+        if summary:
+            print_launches(lines(launches), found, checked=bool(checks))
+        errors = print_findings(found) if checks else 0
     if status < 0:
         return 128 - status
     return status or (FINDINGS if errors else 0)
 
 
-def summarise(path: Path) -> int:
+def lines(path: Path) -> Lines:
+    """What the processes of the program wrote into a file: an object of JSON in each line."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def print_launches(launches: Lines, found: Lines, *, checked: bool) -> None:
+    """A table of the kernels: launches, the time that they took together, and findings; longest first."""
+    counts: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    for each in launches:
+        counts[each["kernel"]] += each["launches"]
+        seconds[each["kernel"]] += each["seconds"]
+    findings = Counter(each["kernel"] for each in found)
+    if rows := [
+        (str(counts[kernel]), in_seconds(time), str(findings[kernel]) if checked else "-", kernel)
+        for kernel, time in seconds.most_common()
+    ]:
+        console(sys.stderr).print(tabulated(("launches", "time", "findings", "kernel"), rows, {0, 1, 2}), soft_wrap=True)
+    all_of_them = f"{counts.total()} launch{'es' * (counts.total() != 1)} of {plural(len(counts), 'kernel')}"
+    print(f"ptxvm: {all_of_them}, {in_seconds(sum(seconds.values()))}", file=sys.stderr)
+
+
+def in_seconds(time: float) -> str:
+    """`1.24 s`, `3.05 ms`, `17.2 us`: three digits."""
+    scale, unit = next(((scale, unit) for scale, unit in ((1, "s"), (1e-3, "ms")) if time >= scale), (1e-6, "us"))
+    return f"{time / scale:.3g} {unit}"
+
+
+def print_findings(found: Lines) -> int:
     """Print what the checks found, by kernel and kind; the number of errors."""
-    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
     for (kernel, code), count in sorted(Counter((each["kernel"], each["code"]) for each in found).items()):
         print(f"ptxvm: {count} {code} in kernel {kernel}", file=sys.stderr)
     errors = sum(1 for each in found if each["severity"] == "error")

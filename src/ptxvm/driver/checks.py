@@ -47,7 +47,8 @@ class Findings:
         LOG.warning("ptxvm: in kernel %s: %s", finding.kernel, finding)
         if path := os.environ.get("PTXVM_FINDINGS"):
             with Path(path).open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"severity": finding.severity, "code": finding.code, **finding.details}) + "\n")
+                entry = {"severity": finding.severity, "code": finding.code, "text": str(finding), **finding.details}
+                file.write(json.dumps(entry) + "\n")
 
 
 FINDINGS = Findings()

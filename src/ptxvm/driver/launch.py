@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ptxvm.driver.checks import FINDINGS, wanted
 from ptxvm.driver.context import Context
 from ptxvm.driver.module import Kernel
+from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
 
 
@@ -24,6 +26,7 @@ class Launch:
 
     def run(self) -> None:
         """Run it; what goes wrong in the kernel is the context's failure, DriverError what the launch asks for in vain."""
+        begun = time.perf_counter()
         try:
             done = self.kernel.kernel.launch(self.grid, self.block, self.arguments, shared=self.shared, check=wanted())
         except (ValueError, TypeError) as wrong:
@@ -33,6 +36,8 @@ class Launch:
         else:
             for finding in done.findings:
                 FINDINGS.add(finding)
+        if (counts := profile()) is not None:
+            counts.add(self.kernel.function.name, time.perf_counter() - begun)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The environment of a process whose CUDA calls come here: files in a folder, and variables that name them.
+"""The environment of processes whose CUDA calls come here: files in a folder, and variables that name them.
 
 Each client looks for the driver in its own way: by soname (`LD_LIBRARY_PATH`), in files of a folder (tinygrad), or with a
 linker (Triton).  Triton also asks an assembler for machine code; here that is a script that hands the PTX on.  Python
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ptxvm.libcuda.library import write_driver
+from ptxvm.libcuda.library import Libraries, install, write_driver
 
 PACKAGES = Path(__file__).parents[2]  # the folder that has ptxvm
 
@@ -72,9 +72,17 @@ def prepare(folder: Path) -> dict[str, str]:
     }
 
 
+def enter() -> Libraries:
+    """Make ptxvm the driver of this process and of those that it starts from now on; once."""
+    libraries = install()
+    if os.environ.get("PTXVM_LIBCUDA") != str(libraries.folder):
+        os.environ.update(prepare(libraries.folder))
+    return libraries
+
+
 def before(name: str, *places: Path | str) -> str:
     """A list of folders with some before it."""
     return os.pathsep.join([*map(str, places), *filter(None, [os.environ.get(name, "")])])
 
 
-__all__ = ["prepare"]
+__all__ = ["enter", "prepare"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -355,7 +356,7 @@ ONE_TOO_MANY = b"""
 """
 
 
-@pytest.mark.parametrize(("options", "status", "expected"), [([], 7, 7), (["--check", "memory"], 0, 1)])
+@pytest.mark.parametrize(("options", "status", "expected"), [([], 7, 7), (["--check", "memory", "--summary"], 0, 1)])
 def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, status, expected):
     """An allocation has the granularity of hardware, 512 bytes, unless memory is checked; a finding is a failure."""
     command = [
@@ -377,6 +378,10 @@ def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, 
     assert (done.returncode, done.stdout) == (expected, "0 0 7 5\n3\n0\n0 0\n"), done.stderr
     if options:
         assert "out-of-bounds" in done.stderr
-        assert done.stderr.endswith("ptxvm: 1 out-of-bounds in kernel one_too_many\nptxvm: 1 error and 0 warnings in kernels\n")
+        headings, row, *others = done.stderr.splitlines()[-5:]
+        assert headings.split() == ["launches", "time", "findings", "kernel"]
+        assert re.fullmatch(r" +1 +[\d.]+ (s|ms|us) +1  one_too_many", row)
+        assert re.fullmatch(r"ptxvm: 1 launch of 1 kernel, [\d.]+ (s|ms|us)", others.pop(0))
+        assert others == ["ptxvm: 1 out-of-bounds in kernel one_too_many", "ptxvm: 1 error and 0 warnings in kernels"]
     else:
         assert done.stderr == ""

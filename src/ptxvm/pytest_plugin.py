@@ -1,0 +1,117 @@
+"""The plugin of pytest: tests of CUDA code run with ptxvm as their driver, on machines without a GPU.
+
+    pytest --ptxvm
+    pytest --ptxvm --ptxvm-device=sm_90 --ptxvm-check=memory,race
+
+With a check, a test fails in whose kernels it finds an error, whatever the test itself compares.  The workers of
+pytest-xdist inherit all of it.  pytest imports this module in every run: it imports the machine only where it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FINDINGS = pytest.StashKey[Path]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the command line."""
+    group = parser.getgroup("ptxvm", "CUDA without a GPU")
+    group.addoption("--ptxvm", action="store_true", help="make ptxvm the CUDA driver of the tests")
+    group.addoption("--ptxvm-device", metavar="sm_NN", help="the card whose limits the device has")
+    group.addoption(
+        "--ptxvm-check", metavar="memory,init,sync,race", help="what to look for in every kernel; an error fails the test"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Become the driver before any conftest imports a client."""
+    chosen = early_config.known_args_namespace
+    if not chosen.ptxvm:
+        if chosen.ptxvm_device or chosen.ptxvm_check:
+            raise pytest.UsageError("--ptxvm-device and --ptxvm-check are of --ptxvm, which is missing")
+        return
+    from ptxvm.driver.models import MODELS  # noqa: PLC0415 - see above
+    from ptxvm.libcuda.process import enter  # noqa: PLC0415
+    from ptxvm.machine import options  # noqa: PLC0415
+
+    if chosen.ptxvm_device:
+        if chosen.ptxvm_device not in MODELS:
+            raise pytest.UsageError(f"--ptxvm-device: there is no '{chosen.ptxvm_device}'; there are {', '.join(MODELS)}")
+        os.environ["PTXVM_DEVICE"] = chosen.ptxvm_device
+    if chosen.ptxvm_check:
+        try:
+            options.checks([each.strip() for each in chosen.ptxvm_check.split(",")])
+        except ValueError as wrong:
+            raise pytest.UsageError(f"--ptxvm-check: {wrong}") from wrong
+        os.environ["PTXVM_CHECK"] = chosen.ptxvm_check
+        file, path = tempfile.mkstemp(prefix="ptxvm-findings-", suffix=".jsonl")
+        os.close(file)
+        early_config.stash[FINDINGS] = Path(path)
+        os.environ["PTXVM_FINDINGS"] = path  # of this process and the programs that its tests start
+    enter()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the file of findings."""
+    if (path := config.stash.get(FINDINGS, None)) is not None:
+        path.unlink(missing_ok=True)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """The device and the checks."""
+    if not config.option.ptxvm:
+        return None
+    from ptxvm.driver.models import chosen  # noqa: PLC0415
+
+    model, count = chosen()
+    checks = f", checks {config.option.ptxvm_check}" if config.option.ptxvm_check else ""
+    major, minor = model.capability
+    return f"ptxvm: {count} × {model.name} (sm_{major}{minor}){checks}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let each test have its own findings: one that an earlier test had too is reported again."""
+    if (path := item.config.stash.get(FINDINGS, None)) is not None:
+        from ptxvm.driver.checks import FINDINGS as REPORTED  # noqa: PLC0415
+
+        REPORTED.seen.clear()
+        path.write_bytes(b"")
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test in whose kernels an error was found."""
+    report = yield
+    path = item.config.stash.get(FINDINGS, None)
+    if path is None or call.when == "setup":
+        return report
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    path.write_bytes(b"")
+    if found:
+        report.sections.append(("ptxvm", "\n\n".join(each["text"] for each in found)))
+    errors = [each for each in found if each["severity"] == "error"]
+    if errors and report.outcome == "passed":
+        report.outcome = "failed"
+        report.longrepr = "\n\n".join(described(each) for each in errors)
+    return report
+
+
+def described(finding: dict[str, Any]) -> str:
+    """An error, with the kernel that it is in."""
+    return f"ptxvm: in kernel {finding['kernel']}: {finding['text']}"
+
+
+__all__ = ["pytest_addoption"]

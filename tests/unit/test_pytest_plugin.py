@@ -1,0 +1,114 @@
+"""The plugin of pytest: what a project's tests see, and which of them fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TESTS = '''
+import ctypes
+import os
+import subprocess
+import sys
+import pytest
+
+cuda = ctypes.CDLL("libcuda.so.1")
+PTX = b"""
+.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry in_order(.param .u64 data)
+{
+    .reg .b64 %d; .reg .b32 %t;
+    ld.param.u64 %d, [data]; mov.u32 %t, %tid.x; mad.wide.u32 %d, %t, 4, %d; st.global.u32 [%d], %t; ret;
+}
+.visible .entry all_at_once(.param .u64 data)
+{ .reg .b64 %d; .reg .b32 %t; ld.param.u64 %d, [data]; mov.u32 %t, %tid.x; st.global.u32 [%d], %t; ret; }
+"""
+
+@pytest.fixture(scope="session")
+def module():
+    context, module = ctypes.c_void_p(), ctypes.c_void_p()
+    assert cuda.cuInit(0) == 0
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+    assert cuda.cuModuleLoadData(ctypes.byref(module), PTX) == 0
+    return module
+
+def run(module, name):
+    kernel, data = ctypes.c_void_p(), ctypes.c_uint64()
+    assert cuda.cuModuleGetFunction(ctypes.byref(kernel), module, name) == 0
+    assert cuda.cuMemAlloc_v2(ctypes.byref(data), 4 * 64) == 0
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(data))
+    assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 64, 1, 1, 0, None, arguments, None) == 0
+
+def test_in_order(module):
+    run(module, b"in_order")
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_all_at_once(module, time):
+    run(module, b"all_at_once")
+
+def test_a_program_of_a_test():
+    program = "import ctypes, os; print(ctypes.CDLL('libcuda.so.1').cuInit(0), os.environ['PTXVM_DEVICE'])"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stdout.split() == ["0", "sm_75"], said.stderr
+'''
+
+
+def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests in a process of their own, with no plugin but ours."""
+    (folder / "test_them.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-p", "ptxvm.pytest_plugin", "-rA", "-p", "no:cacheprovider", *options]
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("PYTEST_ADDOPTS", None)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def outcomes(said: str) -> dict[str, str]:
+    """The outcome of each test by its name, from the summary."""
+    return {name: outcome for outcome, name in re.findall(r"^(PASSED|FAILED|ERROR) test_them\.py::(\S+)", said, re.MULTILINE)}
+
+
+def test_a_test_fails_in_whose_kernel_a_check_finds_an_error(tmp_path):
+    """64 threads that write one word race; each test that launches them fails, and the one beside passes."""
+    done = run_pytest(tmp_path, "--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=race")
+    assert outcomes(done.stdout) == {
+        "test_in_order": "PASSED",
+        "test_all_at_once[1]": "FAILED",
+        "test_all_at_once[2]": "FAILED",
+        "test_a_program_of_a_test": "PASSED",
+    }, done.stdout + done.stderr
+    assert "ptxvm: in kernel all_at_once: race: WAW race" in done.stdout
+    assert (done.returncode, "1 × T4 (sm_75), checks race" in done.stdout) == (1, True)
+
+
+def test_without_checks_only_the_test_itself_decides(tmp_path):
+    done = run_pytest(tmp_path, "--ptxvm", "--ptxvm-device=sm_75")
+    assert (done.returncode, set(outcomes(done.stdout).values())) == (0, {"PASSED"}), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--ptxvm-check=race"], "of --ptxvm, which is missing"),
+        (["--ptxvm", "--ptxvm-check=rice"], "rice"),
+        (["--ptxvm", "--ptxvm-device=sm_20"], "there is no 'sm_20'; there are sm_75"),
+    ],
+)
+def test_wrong_options_are_refused_before_any_test(tmp_path, options, said):
+    done = run_pytest(tmp_path, *options)
+    assert done.returncode == 4
+    assert done.stderr.startswith("ERROR: ")
+    assert said in done.stderr
+
+
+def test_pytest_finds_the_plugin_where_ptxvm_is_installed():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"ptxvm": "ptxvm.pytest_plugin"}
