@@ -112,10 +112,12 @@ class Peers(Protocol):
     def ballot(self, payload: int = 0) -> Value:
         """One bit (u32) for each participating lane whose predicate is true."""
 
-    def multiply(self, product: Symbol, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+    def multiply(
+        self, product: Symbol, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *further: Sequence[Value]
+    ) -> list[Value]:
         """The registers of D = A * B + C, an `isa.fragments.Product` of what whole warps hold.
 
-        Faults where a warp is not whole.
+        `further` are the registers of its `further` fragments: metadata and scales.  Faults where a warp is not whole.
         """
 
     @property

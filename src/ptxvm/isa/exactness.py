@@ -44,6 +44,11 @@ SUMS = Exactness(
     "The ISA leaves open how the products are added up; ptxvm does it as the tensor cores of the target do, Volta to "
     "Blackwell, and is held to recorded results. Integers and bits are exact, and f64 is a chain of fused multiply-adds.",
 )
+SPARSE_SUMS = Exactness(
+    "as dense",
+    "The stored elements of A and those of B that they meet are added up as the tensor cores add a dense product of half the "
+    "depth; no sums of sparse products are recorded. Integers are exact.",
+)
 DIVISION = Exactness(
     "within bound",
     ".approx is a product with rcp.approx, which is as silicon has it, and .full the quotient rounded to nearest; the bits "

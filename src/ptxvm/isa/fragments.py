@@ -14,15 +14,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
 from typing import Any
 
-from ptxvm.algebra.types import Type, bf16, f16, f32
+from ptxvm.algebra.types import Type, bf16, e2m1, f16, f32, u4
 
 Layout = Callable[[Any, int], tuple[Any, Any]]
 """Where an element of a lane stands: `(lane, element) -> (row, column)`."""
 
 HEIGHT = 8  # of a tile
+CHUNKS = 8  # whose metadata a register holds
 NARROW = frozenset({"e2m1", "e2m3", "e3m2"})  # which stand in a byte each
 
 
@@ -51,7 +53,8 @@ class Fragment:
     """A matrix in the registers of a warp.
 
     `elements` is how many different ones a lane holds; its registers may hold them more than once.  A warp may hold
-    several `matrices` of the shape; then lane `n` has to do with the one numbered `n // 4 % matrices`.
+    several `matrices` of the shape; then lane `n` has to do with the one numbered `n // 4 % matrices`.  Floats of less than
+    a byte stand in a byte each, or those of four bits in half bytes (`halved`).
     """
 
     type: Type
@@ -60,11 +63,12 @@ class Fragment:
     elements: int
     registers: int
     matrices: int = 1
+    halved: bool = False
 
     @property
     def width(self) -> int:
         """The bits that an element takes in a register."""
-        return 8 if self.type.name in NARROW else self.type.bits
+        return 8 if self.type.name in NARROW and not self.halved else self.type.bits
 
     @property
     def register(self) -> int:
@@ -82,6 +86,39 @@ class Fragment:
 
 
 @dataclass(frozen=True)
+class Sparsity:
+    """The positions of the elements of a sparse A (PTX 9.7.14.6.1): of each `chunk` of a row, half are stored.
+
+    `metadata` is a fragment of four bits for each chunk: two indices, of elements or of pairs of them.
+    """
+
+    chunk: int
+    metadata: Fragment
+
+    @property
+    def threads(self) -> int:
+        """How many lanes of each group of four have metadata."""
+        rows, chunks = self.metadata.shape
+        return rows * chunks // (HEIGHT * self.metadata.elements)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The scales of blocks of K (PTX 9.7.14.3): fragments of A's, a row of them for each row, and of B's, a column each."""
+
+    a: Fragment
+    b: Fragment
+
+
+class Core(Enum):
+    """The instruction that a tensor core runs; they add up differently."""
+
+    MMA = "mma"
+    WGMMA = "wgmma"
+    TCGEN05 = "tcgen05"
+
+
+@dataclass(frozen=True)
 class Product:
     """What a matrix instruction computes: D = A * B + C.
 
@@ -96,6 +133,15 @@ class Product:
     operation: str = "mul"
     finite: bool = False
     rounding: str = "rn"
+    sparsity: Sparsity | None = None
+    scaling: Scaling | None = None
+    core: Core = Core.MMA
+
+    @property
+    def further(self) -> tuple[Fragment, ...]:
+        """The fragments beside A, B and C that the product reads."""
+        sparse = () if self.sparsity is None else (self.sparsity.metadata,)
+        return sparse if self.scaling is None else (*sparse, self.scaling.a, self.scaling.b)
 
 
 def dimensions(shape: str) -> tuple[int, int, int]:
@@ -161,6 +207,69 @@ def wmma_fragment(matrix: str, type: Type, shape: str) -> Fragment:
     flipped = shape == "m8n32k16" and type in (f16, bf16, f32)
     registers = 8 if type is f16 and matrix in "ab" else 0
     return of_tiles(matrix, type, shape, flipped=flipped, registers=registers)
+
+
+# ── sparse matrices and scales ──────────────────────────────────────────────────────────
+
+
+def half_as_deep(shape: str) -> str:
+    """The shape whose dense A lies as the stored half of a sparse A (PTX 9.7.14.6.2)."""
+    m, n, k = dimensions(shape)
+    return f"m{m}n{n}k{k // 2}"
+
+
+@cache
+def halved_fragment(matrix: str, shape: str) -> Fragment:
+    """A fragment of e2m1 in half bytes (PTX 9.7.14.5.14)."""
+    return replace(mma_fragment(matrix, u4, shape), type=e2m1, halved=True)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The layout of metadata in a group of four lanes: four bits for each chunk (PTX 9.7.14.6.2).
+
+    The register of a lane is that of lane `% threads` of its group.  It holds four chunks each of two rows that are eight
+    apart, or eight chunks of one row (`by_row`), where even lanes have the upper rows.
+    """
+
+    threads: int
+    by_row: bool
+
+    def __call__(self, lane: Any, element: int) -> tuple[Any, Any]:
+        """The row and chunk of four bits of a lane."""
+        thread = lane & (self.threads - 1)
+        if self.by_row:
+            return (lane >> 2) + (thread & 1) * HEIGHT, (thread >> 1) * 8 + element
+        return (lane >> 2) + element // 4 * HEIGHT, thread * 4 + element % 4
+
+
+@cache
+def sparsity(type: Type, shape: str, *, paired: bool) -> Sparsity:
+    """The sparsity of the A of a shape: one of two tf32, two of four elements, or two of four pairs of half bytes."""
+    rows, _, depth = dimensions(shape)
+    chunk = 2 if type.bits == 32 else 8 if paired else 4
+    chunks = depth // chunk
+    layout = Metadata(rows * chunks // (HEIGHT * CHUNKS), by_row=type.bits <= 8)
+    return Sparsity(chunk, Fragment(u4, (rows, chunks), layout, CHUNKS, 1))
+
+
+def scale_of_row(lane: Any, element: int) -> tuple[Any, Any]:
+    """The scales of A: even lanes have those of the upper rows, odd ones those of the lower rows."""
+    return (lane >> 2) + (lane & 1) * HEIGHT, element
+
+
+def scale_of_column(lane: Any, element: int) -> tuple[Any, Any]:
+    """The scales of B: those of a column."""
+    return element, lane >> 2
+
+
+@cache
+def scaling(shape: str, blocks: int, type: Type) -> Scaling:
+    """The scales of A and B, in the lowest bytes of registers."""
+    m, n, _ = dimensions(shape)
+    return Scaling(
+        Fragment(type, (m, blocks), scale_of_row, blocks, 1), Fragment(type, (blocks, n), scale_of_column, blocks, 1)
+    )
 
 
 # ── mma.m8n8k4 ──────────────────────────────────────────────────────────────────────────

@@ -216,7 +216,7 @@ class Peers:
         """One bit for each lane."""
         return unknown(u32)
 
-    def multiply(self, product: Any, a: Iterable[Value], b: Iterable[Value], c: Iterable[Value]) -> list[Value]:
+    def multiply(self, product: Any, *fragments: Iterable[Value]) -> list[Value]:
         """A product of matrices."""
         return [unknown(Type.named[f"b{product.d.register}"]) for _ in range(product.d.registers)]
 

@@ -13,7 +13,7 @@ and every cut-off sum exactly, so the "integers" are f64 numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.types import Type, f16, f32, f64, s32
-from ptxvm.isa.fragments import Product
+from ptxvm.isa.fragments import Core, Product, Scaling, Sparsity
 
 Matrices: TypeAlias = npt.NDArray[Any]
 """A stack of matrices, or the rows of one."""
@@ -54,32 +54,49 @@ class Unit(NamedTuple):
 
     `length` products are added at once, cut off `fraction` bits below the largest exponent; an f32 result has
     `accumulator_bits` bits of fraction.  A `converted` unit takes fp8 as f16: it sums the lower, then the upper halves of
-    the registers from zero on, and adds the accumulator at last, with an ordinary addition.
+    the registers from zero on, and adds the accumulator at last, with an ordinary addition.  The largest exponent is at
+    least that of a `floor`, by the type of the accumulator.  A unit of a `group` adds so many products of small numbers
+    exactly, before their scales are applied; the sum has the exponent of the scales.
     """
 
     length: int
     fraction: int
     accumulator_bits: int = 23
     converted: bool = False
+    floor: tuple[float, float] = (0.0, 0.0)
+    group: int = 1
+
+    def least(self, accumulated: Type) -> float:
+        """The floor for an accumulator."""
+        return self.floor[accumulated is f16]
 
 
 V, T, A, L, H, B, R = Architecture
+FLOOR = (2.0**-133, 2.0**-21)  # of accumulators of f32 and f16, since Hopper
+FLOOR_OF_GROUPS = (2.0**-139, 2.0**-139)
 
 # From each architecture on, until the next that is named.  Where the first is newer than the target, it stands in.
 UNITS: dict[str, dict[Architecture, Unit]] = {
-    "f16": {V: Unit(4, 23), T: Unit(8, 24), H: Unit(16, 25)},
-    "bf16": {A: Unit(8, 24), H: Unit(16, 25)},
-    "tf32": {A: Unit(4, 24), H: Unit(8, 25)},
+    "f16": {V: Unit(4, 23), T: Unit(8, 24), H: Unit(16, 25, floor=FLOOR)},
+    "bf16": {A: Unit(8, 24), H: Unit(16, 25, floor=FLOOR)},
+    "tf32": {A: Unit(4, 24), H: Unit(8, 25, floor=FLOOR)},
     # Recorded dot products of Hopper (32 products, added to f32) are one sum, as those of wgmma are.  Sums in f16, and
     # those of the Blackwell of data centres, are what ptxas makes of them: it converts fp8 to f16 (sm_90, sm_100).
     "fp8": {
         L: Unit(16, 13, accumulator_bits=13),
-        H: Unit(32, 13, accumulator_bits=13),
-        B: Unit(16, 25, converted=True),
-        R: Unit(32, 25),
+        H: Unit(32, 13, accumulator_bits=13, floor=FLOOR),
+        B: Unit(16, 25, converted=True, floor=FLOOR),
+        R: Unit(32, 25, floor=FLOOR),
     },
-    "fp8 in f16": {L: Unit(16, 13, accumulator_bits=13), H: Unit(16, 25, converted=True), R: Unit(32, 25)},
+    "fp8 in f16": {
+        L: Unit(16, 13, accumulator_bits=13),
+        H: Unit(16, 25, converted=True, floor=FLOOR),
+        R: Unit(32, 25, floor=FLOOR),
+    },
 }
+WARPGROUP = Unit(32, 13, accumulator_bits=13, floor=FLOOR)  # of fp8, in `wgmma`
+FIFTH_GENERATION = Unit(32, 25, floor=FLOOR)  # of 8 bits and less, in `tcgen05.mma`, and of blocks with a scale
+HALF_BYTES = Unit(64, 35, floor=FLOOR_OF_GROUPS, group=16)  # of blocks of half bytes with a scale
 
 
 def unit_of(product: Product, architecture: Architecture) -> Unit:
@@ -87,9 +104,14 @@ def unit_of(product: Product, architecture: Architecture) -> Unit:
 
     `mma.m8n8k4` ended with Turing; what ptxas puts in its place later is no matrix product, so Turing's unit does it.
     """
+    if product.scaling is not None:
+        return HALF_BYTES if product.a.halved else FIFTH_GENERATION
+    kind = kind_of(product)
+    if kind.startswith("fp8") and product.core is not Core.MMA:
+        return WARPGROUP if product.core is Core.WGMMA else FIFTH_GENERATION
     if product.a.matrices > 1:
         architecture = min(architecture, Architecture.TURING)
-    since = UNITS[kind_of(product)]
+    since = UNITS[kind]
     first = max((a for a in since if a <= architecture), default=min(since))
     return since[first]
 
@@ -102,15 +124,16 @@ def kind_of(product: Product) -> str:
 
 
 def multiply(
-    product: Product, architecture: Architecture, a: Matrices, b: Matrices, c: Matrices, fma: FusedMultiplyAdd
-) -> Matrices:
-    """The bits of D = A * B + C, for stacks of matrices of bits."""
+    product: Product, architecture: Architecture, a: Matrices, b: Matrices, c: Matrices, fma: FusedMultiplyAdd,
+    further: Sequence[Matrices] = (),
+) -> Matrices:  # fmt: skip
+    """The bits of D = A * B + C, for stacks of matrices of bits; `further` are the metadata and scales of the product."""
     if product.d.type is s32:
-        return integers(product, a, b, c)
+        return integers(product, a, b, c, *further)
     with np.errstate(all="ignore"):
         if product.d.type is f64:
             return doubles(product, a, b, c, fma)
-        return floats(product, unit_of(product, architecture), a, b, c)
+        return floats(product, unit_of(product, architecture), a, b, c, further)
 
 
 # ── floats ──────────────────────────────────────────────────────────────────────────────
@@ -123,25 +146,36 @@ ACCUMULATORS: dict[Type, tuple[Any, Any, float, int]] = {
 AT_ONCE = 1 << 15  # products that fit in the caches
 
 
-def floats(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
+def floats(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, further: Sequence[Matrices] = ()) -> Matrices:
     """A product of f16, bf16, tf32 or narrower floats."""
     count, rows, depth = a.shape
     step = max(1, AT_ONCE // (rows * depth * b.shape[2]))
-    results = [chain(product, unit, a[n : n + step], b[n : n + step], c[n : n + step]) for n in range(0, count, step)]
+    parts = [slice(n, n + step) for n in range(0, count, step)]
+    results = [chain(product, unit, a[part], b[part], c[part], [each[part] for each in further]) for part in parts]
     return results[0] if len(results) == 1 else np.concatenate(results)
 
 
-def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
+def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, further: Sequence[Matrices]) -> Matrices:
     """The products, added in steps of the unit's length; in f32, unless C and D are both f16."""
     accumulated = f16 if product.c.type is product.d.type is f16 else f32
     left, right = (
-        decoded(type, bits, f16 if unit.converted else type) for type, bits in ((product.a.type, a), (product.b.type, b))
+        decoded(each.type, bits, f16 if unit.converted else each.type, halved=each.halved)
+        for each, bits in ((product.a, a), (product.b, b))
     )
+    if product.sparsity is not None:
+        places = positions(product.sparsity, further[0])
+        right = opposite(right[0], places), opposite(right[1], places)
     added, _ = decoded(product.c.type, c, product.c.type)
     total = np.zeros_like(added) if unit.converted else added
+    scales = None if product.scaling is None else scales_of(product.scaling, *further[-2:])
     for part in steps(a.shape[2], unit):
-        values, powers = (products(x[:, :, part], y[:, part]) for x, y in zip(left, right, strict=True))
-        total = rounded(accumulated, unit.accumulator_bits, aligned_sum(values, powers, total, accumulated, unit.fraction))
+        values, powers = (
+            products(x[:, :, part], y[:, part] if y.ndim == a.ndim else y[:, :, part]) for x, y in zip(left, right, strict=True)
+        )
+        if scales is not None:
+            values, powers = scaled(unit, values, powers, scales)
+        total = aligned_sum(values, powers, total, accumulated, unit)
+        total = rounded(accumulated, unit.accumulator_bits, total)
     if unit.converted:
         total = total.astype(ACCUMULATORS[accumulated][0]) + added.astype(ACCUMULATORS[accumulated][0])
     if product.finite:
@@ -161,17 +195,21 @@ def steps(depth: int, unit: Unit) -> Iterator[Matrices | slice]:
 
 
 def products(a: Matrices, b: Matrices) -> Matrices:
-    """The products of rows and columns, before they are summed: `(depth, n, rows, columns)`."""
-    return np.moveaxis(a, 2, 0)[..., None] * np.moveaxis(b, 1, 0)[:, :, None, :]
+    """The products of rows and columns, before they are summed: `(depth, n, rows, columns)`.
+
+    B is `(n, depth, columns)`, or `(n, rows, depth, columns)` where each row of A meets other elements of it.
+    """
+    across = np.moveaxis(b, 1, 0)[:, :, None, :] if b.ndim == a.ndim else np.moveaxis(b, 2, 0)
+    return np.moveaxis(a, 2, 0)[..., None] * across
 
 
-def aligned_sum(values: Matrices, powers: Matrices, total: Matrices, accumulated: Type, fraction: int) -> Matrices:
+def aligned_sum(values: Matrices, powers: Matrices, total: Matrices, accumulated: Type, unit: Unit) -> Matrices:
     """The sum of products and accumulator, each cut off so many bits below the largest exponent.
 
     `powers` are the powers of two of the products' exponents; `values` is used up.
     """
     largest = np.maximum(powers.max(axis=0), power(total, LEAST_POWER[accumulated]))
-    scale = 2.0**fraction / np.maximum(largest, SMALLEST)
+    scale = 2.0**unit.fraction / np.maximum(largest, unit.least(accumulated) or SMALLEST)
     values *= scale
     parts = np.trunc(values, out=values).sum(axis=0) + np.trunc(total * scale)
     found: Matrices = (parts + 0.0) / scale  # an exact zero is positive
@@ -213,26 +251,29 @@ FORMATS: dict[str, tuple[Any, int]] = {
     "e3m2": (ml_dtypes.float6_e3m2fn, -2),
     "e2m3": (ml_dtypes.float6_e2m3fn, 0),
     "e2m1": (ml_dtypes.float4_e2m1fn, 0),
+    "ue8m0": (ml_dtypes.float8_e8m0fnu, -127),
+    "ue4m3": (ml_dtypes.float8_e4m3fn, -6),
 }  # fmt: skip
 SHIFT = {"e2m1": 2}  # where the bits stand in their byte (PTX 9.7.14.5.14)
+SIGNIFICANT = {"ue4m3": 7}  # the bits of their byte that count
 TF32 = np.uint32(0xFFFF_E000)
 
 
-def decoded(type: Type, bits: Matrices, exponents: Type) -> tuple[Matrices, Matrices]:
+def decoded(type: Type, bits: Matrices, exponents: Type, *, halved: bool = False) -> tuple[Matrices, Matrices]:
     """The values of floats as f64, and the powers of two of their exponents in a format."""
     if type.bits == 32:
         value = (bits if type is f32 else bits & TF32).view(np.float32).astype(np.float64)
         return value, power(value, LEAST_POWER[f32])
-    values, powers = table(type, exponents)
+    values, powers = table(type, exponents, 0 if halved else SHIFT.get(type.name, 0))
     return values[bits], powers[bits]
 
 
 @cache
-def table(type: Type, exponents: Type) -> tuple[Matrices, Matrices]:
+def table(type: Type, exponents: Type, shift: int = 0) -> tuple[Matrices, Matrices]:
     """The value of every bit pattern of a small float, and the power of two of its exponent in a format."""
     held = FORMATS[type.name][0]
     container = max(8, type.bits)
-    patterns = np.arange(1 << container) >> SHIFT.get(type.name, 0) & (1 << type.bits) - 1
+    patterns = np.arange(1 << container) >> shift & (1 << SIGNIFICANT.get(type.name, type.bits)) - 1
     values = patterns.astype(f"u{container // 8}").view(held).astype(np.float64)
     return values, power(values, 2.0 ** FORMATS[exponents.name][1])
 
@@ -242,6 +283,47 @@ def encoded(type: Type, value: Matrices) -> Matrices:
     held, bits, _, nan = ACCUMULATORS[type]
     found: Matrices = np.where(np.isnan(value), bits(nan), value.astype(held).view(bits))
     return found
+
+
+# ── sparse matrices and scales ──────────────────────────────────────────────────────────
+
+
+def positions(sparsity: Sparsity, metadata: Matrices) -> Matrices:
+    """The place in K of each stored element of A: `(n, rows, stored)` (PTX 9.7.14.6.1)."""
+    count, rows, chunks = metadata.shape
+    first = np.arange(chunks)[:, None] * sparsity.chunk
+    indices = np.stack((metadata & 3, metadata >> 2), axis=-1).astype(np.int64)
+    if sparsity.chunk == 2:  # the two indices are of the halves of one element
+        found = first + (indices[..., :1] >> 1)
+    elif sparsity.chunk == 4:
+        found = first + indices
+    else:
+        found = first + (indices[..., None] * 2 + np.arange(2)).reshape(count, rows, chunks, 4)
+    places: Matrices = found.reshape(count, rows, -1)
+    return places
+
+
+def opposite(b: Matrices, places: Matrices) -> Matrices:
+    """The elements of B that the stored elements of each row of A meet: `(n, rows, stored, columns)`."""
+    found: Matrices = b[np.arange(len(b))[:, None, None], places]
+    return found
+
+
+def scales_of(scaling: Scaling, a: Matrices, b: Matrices) -> tuple[Matrices, Matrices]:
+    """The scales of each block of K: their values and the powers of two of their exponents, `(blocks, n, rows, columns)`."""
+    values, powers = zip(*(decoded(scaling.a.type, each, scaling.a.type) for each in (a, b)), strict=True)
+    return products(*values), products(*powers)
+
+
+def scaled(unit: Unit, values: Matrices, powers: Matrices, scales: tuple[Matrices, Matrices]) -> tuple[Matrices, Matrices]:
+    """Products with the scales of their blocks applied; those of a group are added first."""
+    blocks = len(scales[0])
+    if unit.group > 1:
+        sums = values.reshape(-1, unit.group, *values.shape[1:]).sum(axis=1)
+        factors, exponents = (np.repeat(each, len(sums) // blocks, axis=0) for each in scales)
+        return sums * factors, np.where((sums == 0) | ~np.isfinite(factors), 0.0, exponents)
+    factors, exponents = (np.repeat(each, len(values) // blocks, axis=0) for each in scales)
+    return values * factors, powers * exponents
 
 
 # ── f64 ─────────────────────────────────────────────────────────────────────────────────
@@ -260,16 +342,20 @@ def doubles(product: Product, a: Matrices, b: Matrices, c: Matrices, fma: FusedM
 # ── integers and bits ───────────────────────────────────────────────────────────────────
 
 
-def integers(product: Product, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
+def integers(product: Product, a: Matrices, b: Matrices, c: Matrices, metadata: Matrices | None = None) -> Matrices:
     """A product of small integers, or the count of the ones of `a op b`; in f32, as no sum reaches 2**24."""
     left, right = number(product.a.type, a), number(product.b.type, b)
-    total = left @ right
+    if product.sparsity is not None and metadata is not None:
+        total: Matrices = products(left, opposite(right, positions(product.sparsity, metadata))).sum(axis=0)
+    else:
+        total = left @ right
     if product.operation == "xor":
         total = left.sum(axis=2, keepdims=True) + right.sum(axis=1, keepdims=True) - 2 * total
-    exact = total.astype(np.int64) + c.view(np.int32)
+    exact: Matrices = total.astype(np.int64) + c.view(np.int32)
     if product.finite:
         exact = np.clip(exact, *s32.range)
-    return exact.astype(np.uint32)
+    found: Matrices = exact.astype(np.uint32)
+    return found
 
 
 def number(type: Type, bits: Matrices) -> Matrices:

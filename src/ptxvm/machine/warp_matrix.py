@@ -20,12 +20,11 @@ Registers = Sequence[PerLane]
 """The registers of a fragment, each with an element for every lane."""
 
 
-def multiply(
-    product: Product, architecture: Architecture, a: Registers, b: Registers, c: Registers, *, fma: FusedMultiplyAdd
-) -> list[PerLane]:
-    """The registers of D = A * B + C."""
-    left, right, added = matrices(product.a, a), matrices(product.b, b), matrices(product.c, c)
-    return registers_of(product.d, tensor_core.multiply(product, architecture, left, right, added, fma))
+def multiply(product: Product, architecture: Architecture, *registers: Registers, fma: FusedMultiplyAdd) -> list[PerLane]:
+    """The registers of D = A * B + C; `registers` are those of A, B and C, and of the `further` fragments."""
+    fragments = (product.a, product.b, product.c, *product.further)
+    left, right, added, *further = (matrices(*each) for each in zip(fragments, registers, strict=True))
+    return registers_of(product.d, tensor_core.multiply(product, architecture, left, right, added, fma, further))
 
 
 def matrices(fragment: Fragment, registers: Registers) -> PerLane:

@@ -242,12 +242,14 @@ class Peers(Port):
         dtype = self.code.refer(arrays.dtype(pred))
         return self.value(u32, f"C.ballot(L, {payload}, {dtype})")
 
-    def multiply(self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+    def multiply(
+        self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *further: Sequence[Value]
+    ) -> list[Value]:
         """A product of matrices, by the tensor cores of the module's target."""
         program = self.bound.function.program if self.bound.function is not None else None
         architecture = architecture_of(program.target.number if program is not None else 0)
         work = self.code.refer(Multiplication(self.bound, product, architecture))
-        fragments = ", ".join("(" + "".join(f"{v.raw}, " for v in part) + ")" for part in (a, b, c))
+        fragments = ", ".join("(" + "".join(f"{v.raw}, " for v in part) + ")" for part in (a, b, c, *further))
         whole = self.code.emit(f"C.multiply({work}, L, {fragments})", pure=False)
         type = b64 if product.d.register == b64.bits else b32
         return [self.value(type, f"{whole}[{n}]") for n in range(product.d.registers)]

@@ -5,10 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ptxvm.algebra.types import b32, f16, f32
+from ptxvm.algebra.types import Type, b32, f16, f32, u32
+from ptxvm.algebra.value import Value
+from ptxvm.isa import fragments
 from ptxvm.isa.access import Trait, elements, has, vector_of_sinks
-from ptxvm.isa.matrix import wrong_sort
-from ptxvm.isa.model import Problem, checked
+from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
+from ptxvm.isa.fragments import Fragment, Product, Scaling, Sparsity
+from ptxvm.isa.matrix import all_lanes, wrong_sort
+from ptxvm.isa.model import Problem, instruction
 
 NARROW = ("e3m2", "e2m3", "e2m1")
 SMALL = ("e4m3", "e5m2", *NARROW)
@@ -96,7 +100,45 @@ SLOTS = ".sparse = { .sp, .sp::ordered_metadata };" + SHAPES
 HEAD = "mma.sparse.sync.aligned.mnk.row.col"
 OPERANDS = "d, a, b, c, metadata, selector"
 NEEDS = {"": "PTX 7.1, sm_80", ".sp::ordered_metadata": "PTX 8.5"}
-multiplying = partial(checked, section="9.7.14.6.3", types=TYPES, needs=NEEDS)
+multiplying = partial(instruction, section="9.7.14.6.3", types=TYPES, needs=NEEDS, exact=SPARSE_SUMS)
+
+
+# ── the product ─────────────────────────────────────────────────────────────────────────
+
+
+def fragment(i: Any, matrix: str, type: Type, shape: str, *, halved: bool) -> Fragment:
+    """The fragment of a matrix; of kinds with scales of four bits the elements stand in half bytes."""
+    return fragments.halved_fragment(matrix, shape) if halved else fragments.mma_fragment(matrix, type, shape)
+
+
+def product(
+    i: Any, *, sparsity: Sparsity | None = None, scaling: Scaling | None = None, halved: bool = False, finite: bool = False
+) -> Product:
+    """What the instruction computes; the stored half of a sparse A lies as a dense A of half the depth."""
+    stored = i.mnk if sparsity is None else fragments.half_as_deep(i.mnk)
+    return Product(
+        fragment(i, "a", i.atype, stored, halved=halved),
+        fragment(i, "b", i.btype, i.mnk, halved=halved),
+        fragment(i, "c", i.ctype, i.mnk, halved=False),
+        fragment(i, "d", i.dtype, i.mnk, halved=False),
+        sparsity=sparsity, scaling=scaling, finite=finite,
+    )  # fmt: skip
+
+
+def multiply_sparse(
+    i: Any, a: Any, b: Any, c: Any, metadata: Value, selector: Value, warp: Any, *, finite: bool = False
+) -> Any:
+    """The lanes that the selector names have the metadata of their group of four (PTX 9.7.14.6.1)."""
+    peers = yield warp.converge(all_lanes(warp), metadata)
+    sparsity = fragments.sparsity(i.atype, i.mnk, paired=i.atype.bits == 4 and i.atype.is_int)
+    made = product(i, sparsity=sparsity, finite=finite)
+    return peers.multiply(made, a, b, c, [selected(peers, 0, warp.lane, selector, sparsity.threads)])
+
+
+def selected(peers: Any, payload: int, lane: Value, number: Value, threads: int) -> Value:
+    """The word of one of `threads` lanes, or of as many lanes, that a number selects of each group of four."""
+    found: Value = peers.at((lane & ~3 & 31) + number.to(u32) * threads + (lane & (threads - 1)), payload)
+    return found
 
 
 @has(PRODUCT)
@@ -108,8 +150,9 @@ multiplying = partial(checked, section="9.7.14.6.3", types=TYPES, needs=NEEDS)
     {SLOTS}
     """
 )
-def mma_sp(i, a, b, c, metadata, selector):
+def mma_sp(i, a, b, c, metadata, selector, warp):
     """Multiply a sparse matrix of f16, bf16 or tf32 with a dense one and add a third, in the registers of a warp."""
+    return (yield from multiply_sparse(i, a, b, c, metadata, selector, warp))
 
 
 @has(PRODUCT)
@@ -121,8 +164,9 @@ def mma_sp(i, a, b, c, metadata, selector):
     {SLOTS}
     """
 )
-def mma_sp_integer(i, a, b, c, metadata, selector):
+def mma_sp_integer(i, a, b, c, metadata, selector, warp):
     """Multiply a sparse matrix of bytes or half bytes with a dense one and add a third, in the registers of a warp."""
+    return (yield from multiply_sparse(i, a, b, c, metadata, selector, warp, finite=i.satfinite))
 
 
 @has(PRODUCT)
@@ -136,8 +180,9 @@ def mma_sp_integer(i, a, b, c, metadata, selector):
     """,
     needs={**NEEDS, "": "PTX 8.4, sm_89", ".kind::f8f6f4": "PTX 8.7, sm_100f sm_110f sm_120f"},
 )
-def mma_sp_small(i, a, b, c, metadata, selector):
+def mma_sp_small(i, a, b, c, metadata, selector, warp):
     """Multiply a sparse matrix of floats of a byte or less with a dense one and add a third, in a warp."""
+    return (yield from multiply_sparse(i, a, b, c, metadata, selector, warp))
 
 
 @mma_sp_small.rule("P2744")
@@ -199,13 +244,34 @@ def registers_of_a_scaled_product(i):
 
 SCALED_PRODUCT = Trait(rules=[("P2701", types_of_a_scaled_product), ("P2746", registers_of_a_scaled_product)])
 SCALED_NEEDS = {"": "PTX 8.7, sm_120f"}
-scaling = partial(checked, section="9.7.14.5.14", types=SCALED_TYPES, needs=SCALED_NEEDS)
+scaling = partial(instruction, section="9.7.14.5.14", types=SCALED_TYPES, needs=SCALED_NEEDS, exact=SUMS)
+BLOCKS = {None: 1, "scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
+
+
+def in_half_bytes(i: Any) -> bool:
+    """Do the elements stand in half bytes, as those of .kind::mxf4 and .kind::mxf4nvf4 do?"""
+    return SCALED[i.kind][1] == "m16n8k64"
+
+
+def scaled_product(i: Any, sparsity: Sparsity | None = None) -> Product:
+    """The product of blocks with scales."""
+    halved = in_half_bytes(i)
+    blocks = 2 if halved and i.size is None else BLOCKS[i.size]
+    return product(i, sparsity=sparsity, scaling=fragments.scaling(i.mnk, blocks, Type.named[i.bound["stype"]]), halved=halved)
+
+
+def scales(peers: Any, first: int, lane: Value, ids_a: Any, ids_b: Any) -> list[list[Value]]:
+    """The scales in the lowest bytes: those of A of one of two pairs of lanes, those of B of one of four lanes."""
+    words = selected(peers, first, lane, ids_a[1], 2), selected(peers, first + 1, lane, ids_b[1], 1)
+    return [[word >> (ids[0].to(u32) * 8)] for word, ids in zip(words, (ids_a, ids_b), strict=True)]
 
 
 @has(SCALED_PRODUCT)
 @scaling(f"{SCALED_HEAD}  d, a, b, c, {SCALES}; {SCALED_SLOTS}")
-def mma_scaled(i, a, b, c, scale_a, ids_a, scale_b, ids_b):
+def mma_scaled(i, a, b, c, scale_a, ids_a, scale_b, ids_b, warp):
     """Multiply two matrices whose blocks have scales and add a third, all in the registers of a warp."""
+    peers = yield warp.converge(all_lanes(warp), scale_a, scale_b)
+    return peers.multiply(scaled_product(i), a, b, c, *scales(peers, 0, warp.lane, ids_a, ids_b))
 
 
 @mma_scaled.needs_when("PTX 9.1")
@@ -221,8 +287,12 @@ def powers_of_two_for_small_blocks(i):
     """,
     section="9.7.14.6.3",
 )
-def mma_sp_scaled(i, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b):
+def mma_sp_scaled(i, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b, warp):
     """Multiply a sparse matrix with a dense one, whose blocks have scales, and add a third, in the registers of a warp."""
+    peers = yield warp.converge(all_lanes(warp), metadata, scale_a, scale_b)
+    sparsity = fragments.sparsity(i.atype, i.mnk, paired=in_half_bytes(i))
+    words = selected(peers, 0, warp.lane, selector, sparsity.threads)
+    return peers.multiply(scaled_product(i, sparsity), a, b, c, [words], *scales(peers, 1, warp.lane, ids_a, ids_b))
 
 
 @mma_sp_scaled.rule("P2747")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -23,10 +24,10 @@ class Multiplication:
 
     product: Product
     architecture: Architecture
-    counts: tuple[int, int, int]
+    counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, bound: Bound, product: Product, counts: tuple[int, int, int]) -> Multiplication:
+    def of(cls, bound: Bound, product: Product, counts: tuple[int, ...]) -> Multiplication:
         """The product of an instruction."""
         program = bound.function.program if bound.function is not None else None
         return cls(product, architecture_of(program.target.number if program is not None else 0), counts)
@@ -35,8 +36,8 @@ class Multiplication:
         """D = A * B + C."""
         if len(threads) < 32:
             raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
-        a, b, _ = self.counts
-        parts = (values[:a], values[a : a + b], values[a + b :])
+        ends = list(accumulate(self.counts, initial=0))
+        parts = [values[first:last] for first, last in pairwise(ends)]
         return warp_matrix.multiply(self.product, self.architecture, *parts, fma=_fma)
 
 

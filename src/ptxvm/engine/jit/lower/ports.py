@@ -50,14 +50,17 @@ class Peers:
             found = self.alg.select(value.type, takes_part, found, value.raw)
         return Value(self.alg, value.type, found)
 
-    def multiply(self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value]) -> list[Value]:
+    def multiply(
+        self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *further: Sequence[Value]
+    ) -> list[Value]:
         """A product of matrices, by the tensor cores of the module's target."""
         from ptxvm.engine.jit.lower import mma_on_host  # noqa: PLC0415 - few kernels multiply matrices, ...
         from ptxvm.engine.jit.values import mma  # noqa: PLC0415 - ... and this imports much
 
-        inputs = [(v.type, v.raw) for part in (a, b, c) for v in part]
+        parts = (a, b, c, *further)
+        inputs = [(v.type, v.raw) for part in parts for v in part]
         type = Type.named[f"b{product.d.register}"]
-        work = mma_on_host.Multiplication.of(self.bound, product, (len(a), len(b), len(c)))
+        work = mma_on_host.Multiplication.of(self.bound, product, tuple(map(len, parts)))
         quick = mma.written(self.code.unit, product, work.architecture, fast=self.emitter.kernel.fast)
         return self.emitter.host_call(self.bound, work, inputs, [type] * product.d.registers, quick)
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ptxvm.algebra.types import named_type
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.objects.loader import FlatCode
+from ptxvm.isa.fragments import Core
 
 WORD = 8  # bytes of an address
 TRUTHS = {"0": False, "1": True}
@@ -161,10 +162,22 @@ LAYOUT = choice(
         "isa.fragments:along_k": None,
         "isa.fragments:across_k": None,
         "isa.fragments:float_quads": None,
+        "isa.fragments:Metadata": (number, truth),
+        "isa.fragments:scale_of_row": None,
+        "isa.fragments:scale_of_column": None,
     }
 )
-FRAGMENT = choice({"isa.fragments:Fragment": (type_, group(number, number), LAYOUT, number, number, number)})
-PRODUCT = choice({"isa.fragments:Product": (FRAGMENT, FRAGMENT, FRAGMENT, FRAGMENT, word, truth, word)})
+FRAGMENT = choice({"isa.fragments:Fragment": (type_, group(number, number), LAYOUT, number, number, number, truth)})
+SPARSITY = choice({"isa.fragments:Sparsity": (number, FRAGMENT)})
+SCALING = choice({"isa.fragments:Scaling": (FRAGMENT, FRAGMENT)})
+CORE = Form(lambda core: line(core.value), lambda lines: Core(next(lines)))
+PRODUCT = choice(
+    {
+        "isa.fragments:Product": (
+            FRAGMENT, FRAGMENT, FRAGMENT, FRAGMENT, word, truth, word, optional(SPARSITY), optional(SCALING), CORE
+        )
+    }
+)  # fmt: skip
 ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
 FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
@@ -182,7 +195,7 @@ HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.lower.calls:NoFunction": (),
     "engine.jit.lower.textures:TextureQuestion": (LOOK_UP, several(group(word, number))),
     "engine.jit.node.stack:Overflow": (word, number),
-    "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, group(number, number, number)),
+    "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, several(number)),
 }
 HOST_CALL = choice(HOST_CALLS)
 

@@ -28,7 +28,7 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
 
 def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> Writer | None:
     """The writer of the function."""
-    if product.a.matrices > 1:
+    if product.a.matrices > 1 or product.further:
         return None
     if product.d.type is s32:
         return Bits(unit, product) if product.a.type.bits == 1 else Integers(unit, product)
@@ -37,7 +37,7 @@ def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: b
     if not _of_floats(product):
         return None
     core = unit_of(product, architecture)
-    return Fast(unit, product) if fast else Exact(unit, product, core.length, core.fraction)
+    return Fast(unit, product) if fast else Exact(unit, product, core)
 
 
 def _of_floats(product: Product) -> bool:

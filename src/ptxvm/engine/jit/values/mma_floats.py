@@ -9,6 +9,7 @@ The exact function leaves infinite factors and NaN to the host, and bf16 and tf3
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 from ptxvm.algebra.types import bf16, f16, tf32
@@ -16,6 +17,7 @@ from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values.mma_writer import WORDS, Writer
 from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine import tensor_core
 from ptxvm.machine.warp_matrix import where
 
 FLOATS, HALVES, SIGNS = f"<{WARP} x float>", f"<{WARP} x half>", f"<{WARP} x i1>"
@@ -43,6 +45,11 @@ FORMS = {f16: Form(10, 15, 1, 31), bf16: WIDE, tf32: WIDE}
 TF32 = 0xFFFF_E000  # the significant bits of a register
 LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, in the bits of an f32
 TOGETHER = 8  # so many products and the accumulator have a sum that an i32 holds
+
+
+def f32_bits(value: float) -> int:
+    """The bits of an f32."""
+    return int.from_bytes(struct.pack("<f", value), "little")
 
 
 class Floats(Writer):
@@ -138,12 +145,13 @@ class Fast(Floats):
 class Exact(Floats):
     """The sums of the tensor cores: `length` products at once, each truncated `fraction` bits below the largest exponent."""
 
-    def __init__(self, unit: Unit, product: Product, length: int, fraction: int) -> None:
+    def __init__(self, unit: Unit, product: Product, core: tensor_core.Unit) -> None:
         super().__init__(unit, product)
-        self.length, self.fraction, self.form = min(length, self.depth), fraction, FORMS[self.type]
+        self.length, self.fraction, self.form = min(core.length, self.depth), core.fraction, FORMS[self.type]
         self.parts = -(-self.length // TOGETHER)
-        self.kind = f"{length}.{fraction}"
+        self.kind = f"{core.length}.{core.fraction}"
         self.in_f16 = product.c.type is product.d.type is f16  # the type of the accumulator
+        self.floor = f32_bits(core.least(f16)) if self.in_f16 else 0  # no product of f32 is below the other one
 
     def body(self) -> None:
         """Add `length` products at a time."""
@@ -249,6 +257,8 @@ class Exact(Floats):
         emit = self.code.emit
         exponents = [self._accumulated(total) for total in totals]
         tops = [self._most(a, b) for a, b in zip(largest, exponents, strict=True)]
+        if self.floor:
+            tops = [self._most(top, f"splat (i32 {self.floor})") for top in tops]
         scales = [self.floats(emit(f"sub {WORDS} splat (i32 {254 + self.fraction << 23}), {top}")) for top in tops]
         starts = [self._cut(total, scale) for total, scale in zip(totals, scales, strict=True)]
         sums: list[list[str]] = [[] for _ in totals]
