@@ -8,6 +8,7 @@ from functools import cached_property
 from ptxvm import api
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.driver.device_runtime import with_device_runtime
 from ptxvm.driver.models import Model
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.targets import Target
@@ -28,6 +29,7 @@ class Module:
             parts = [api.load(text) for text in texts]
             for part in parts:
                 runs_on(part, model)
+            parts = with_device_runtime(parts)
             self.module = parts[0] if len(parts) == 1 else api.link(parts)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
