@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ptxvm.driver.checks import FINDINGS, wanted
 from ptxvm.driver.context import Context
+from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
@@ -28,7 +29,8 @@ class Launch:
         """Run it; what goes wrong in the kernel is the context's failure, DriverError what the launch asks for in vain."""
         begun = time.perf_counter()
         try:
-            done = self.kernel.kernel.launch(self.grid, self.block, self.arguments, shared=self.shared, check=wanted())
+            with host_memory().given(self.arguments):
+                done = self.kernel.kernel.launch(self.grid, self.block, self.arguments, shared=self.shared, check=wanted())
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch

@@ -1,13 +1,15 @@
 """The environment of processes whose CUDA calls come here: files in a folder, and variables that name them.
 
 Each client looks for the driver in its own way: by soname (`LD_LIBRARY_PATH`), in files of a folder (tinygrad), or with a
-linker (Triton).  Triton also asks an assembler for machine code; here that is a script that hands the PTX on.  Python
-processes fill the library's functions when they start, by a `sitecustomize` module.
+linker (Triton).  Triton also asks an assembler for machine code; here that is a script that hands the PTX on; and it finds
+its backends by entry points of what is on `sys.path`, the last of a name: the folder has one.  Python processes fill the
+library's functions when they start, by a `sitecustomize` module.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from ptxvm.libcuda.library import Libraries, install, write_driver
@@ -47,9 +49,20 @@ here = os.path.dirname(os.path.abspath(__file__))
 from ptxvm.libcuda.library import install
 
 install()
+sys.path.append(os.path.join(here, "plugins"))  # behind the packages that it replaces entry points of
 spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != here])
 if spec is not None and spec.loader is not None:
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
+"""
+
+TRITON = """\
+[triton.backends]
+nvidia = ptxvm.triton_backend
+"""
+METADATA = """\
+Metadata-Version: 2.1
+Name: ptxvm-triton
+Version: 0
 """
 
 
@@ -60,6 +73,10 @@ def prepare(folder: Path) -> dict[str, str]:
     ptxas.write_text(PTXAS, encoding="ascii")
     ptxas.chmod(0o755)
     (folder / "sitecustomize.py").write_text(STARTUP, encoding="ascii")
+    plugin = folder / "plugins" / "ptxvm_triton-0.dist-info"
+    plugin.mkdir(parents=True, exist_ok=True)
+    (plugin / "METADATA").write_text(METADATA, encoding="ascii")
+    (plugin / "entry_points.txt").write_text(TRITON, encoding="ascii")
     return {
         "PTXVM_LIBCUDA": str(folder),
         "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", folder),
@@ -77,6 +94,7 @@ def enter() -> Libraries:
     libraries = install()
     if os.environ.get("PTXVM_LIBCUDA") != str(libraries.folder):
         os.environ.update(prepare(libraries.folder))
+        sys.path.append(str(libraries.folder / "plugins"))
     return libraries
 
 

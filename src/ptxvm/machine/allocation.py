@@ -48,7 +48,7 @@ class Allocation:
     windows waits for child grids, which run.  `host` is the array that a 32-bit module works on a copy of.  `uses` counts how
     often a host array was adopted.  `fate` says in messages how the allocation ended.  `guard` is the number of unused bytes
     on both sides.  `hidden` says that it has been out of the table once.  `heap` is the heap of a block of `malloc`: while it
-    lives, only the heap reuses the addresses of the block.
+    lives, only the heap reuses the addresses of the block.  One that `yields` has all bytes of a range that are in no other.
     """
 
     host: Bytes | None = None
@@ -57,6 +57,7 @@ class Allocation:
     foreign = 0
     uses = 1
     hidden = False
+    yields = False
     heap: ReferenceType[Any] | None = None
     successor: Allocation | None = None
 
@@ -185,6 +186,7 @@ class AllocationTable:
         self._expected: list[Callable[[], None]] = []
         self._freed: OrderedDict[tuple[int, int], Allocation] = OrderedDict()  # the last one of each extent
         self.removed = 0  # how many have been taken out
+        self._yielding = False  # are there ranges that yield?
         self._columns: Columns | None = None
 
     @property
@@ -199,8 +201,43 @@ class AllocationTable:
     def insert(self, allocation: Allocation) -> None:
         """Add an allocation."""
         with self._lock:
+            if self._yielding:
+                self._make_room(allocation)
             insort(self._items, allocation, key=START)
             self._columns = None
+
+    # ── ranges that yield ───────────────────────────────────────────────────────────────
+
+    def open(self, start: int, end: int, name: str, *, writable: bool) -> None:
+        """Add what is in no allocation of a range, until `close`; a later allocation there takes its bytes away."""
+        with self._lock:
+            bounds = [start, *(at for each in self.overlapping(start, end) for at in (each.start, each.end)), end]
+            for low, high in zip(bounds[::2], bounds[1::2], strict=True):
+                if low < high:
+                    self._add_yielding(low, high, name, writable=writable)
+
+    def close(self) -> None:
+        """Remove all of these."""
+        with self._lock:
+            self._items = [each for each in self._items if not each.yields]
+            self._columns = None
+            self._yielding = False
+            self.removed += 1
+
+    def _add_yielding(self, start: int, end: int, name: str, *, writable: bool) -> None:
+        allocation = Allocation(start, end - start, "global", name, writable)
+        allocation.yields = self._yielding = True
+        insort(self._items, allocation, key=START)
+        self._columns = None
+
+    def _make_room(self, allocation: Allocation) -> None:
+        """Cut the bytes of an allocation out of the ranges that yield."""
+        for each in self.overlapping(allocation.start, allocation.end):
+            if each.yields:
+                self._items.remove(each)
+                for low, high in ((each.start, allocation.start), (allocation.end, each.end)):
+                    if low < high:
+                        self._add_yielding(low, high, each.name, writable=each.writable)
 
     def remove(self, allocation: Allocation, *, remember: bool = True) -> None:
         """Remove an allocation; an access there is a use after free from now on."""

@@ -94,6 +94,8 @@ class Memory:
         allocation = Allocation(start, array.nbytes, space, name, writable, detail, [array], fate=ADOPTED)
         with self.lock:
             for other in self.table.overlapping(start, allocation.end):
+                if other.yields:
+                    continue
                 if other.start <= start and allocation.end <= other.end and (other.writable or not writable):
                     other.uses += 1  # its owners keep these bytes too
                     return Adopted(start, other)
@@ -113,6 +115,16 @@ class Memory:
                 allocation.host[:] = allocation.bytes
             allocation.retire()
             self.table.remove(allocation)
+            self._last = NOWHERE
+
+    def open(self, start: int, end: int, name: str, *, writable: bool) -> None:
+        """Let kernels use what is in no allocation of a range of the host's memory, until `close`."""
+        self.table.open(start, end, name, writable=writable)
+
+    def close(self) -> None:
+        """Close all ranges that were opened."""
+        with self.lock:
+            self.table.close()
             self._last = NOWHERE
 
     def lend(self, size: int, space: str, name: str) -> Allocation:

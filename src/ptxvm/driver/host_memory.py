@@ -1,0 +1,114 @@
+"""Memory of the host that clients give to kernels by its address, as devices with pageable memory access take it.
+
+Nothing has told the driver of such memory.  While a launch runs, the memory that its arguments point to is memory of the
+device: exactly so many bytes where the client has described them, or else the whole mapping of the process that has the
+address, except what other allocations have.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import bytes_at
+from ptxvm.machine.memory import ADOPTED, Memory, default_memory
+
+LOWEST, HIGHEST = 1 << 16, 1 << 47  # user space; smaller words are counts and strides
+MOST_DESCRIBED = 1 << 14
+MAPS = Path("/proc/self/maps")
+
+
+class Mapping(NamedTuple):
+    """A range of addresses of this process."""
+
+    start: int
+    end: int
+    writable: bool
+
+
+class HostMemory:
+    """The memory of the host as launches see it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._described: dict[int, tuple[int, int]] = {}
+        self._launches = 0  # under way with open mappings
+
+    def describe(self, address: int, start: int, size: int) -> None:
+        """Say which bytes belong to an address: `size` bytes from `start` on, which a client allocated as one."""
+        if len(self._described) >= MOST_DESCRIBED:
+            self._described.clear()
+        self._described[address] = (start, size)
+
+    @contextmanager
+    def given(self, arguments: Sequence[bytes]) -> Iterator[None]:
+        """Let kernels use the memory of the host that arguments point to."""
+        unknown = self._unknown(arguments)
+        if not unknown:
+            yield
+            return
+        described = {self._described[address] for address in unknown if address in self._described}
+        adopted = [
+            self.memory.adopt(bytes_at(start, size), f"{size} bytes of the host").allocation for start, size in described
+        ]
+        mapped = self._open([address for address in unknown if address not in self._described])
+        try:
+            yield
+        finally:
+            for allocation in adopted:
+                self.memory.release(allocation)
+            if mapped:
+                self._close()
+
+    def _adopt(self, start: int, size: int) -> Allocation:
+        return self.memory.adopt(bytes_at(start, size), f"{size} bytes of the host").allocation
+
+    def _unknown(self, arguments: Iterable[bytes]) -> list[int]:
+        """The words of arguments that may be addresses and are in no allocation, nor in one that the driver has freed."""
+        words = {word for each in arguments if len(each) >= 8 for (word,) in struct.iter_unpack("<Q", each[: len(each) & -8])}
+        table = self.memory.table
+        found = [word for word in words if LOWEST <= word < HIGHEST and table.find(word) is None]
+        return [word for word in found if (gone := table.freed(word, 1)) is None or gone.fate == ADOPTED]
+
+    def _open(self, addresses: Sequence[int]) -> bool:
+        """Open the mappings of addresses; are there any?"""
+        if not addresses:
+            return False
+        found = {each for each in mappings() for address in addresses if each.start <= address < each.end}
+        with self.memory.lock:
+            self._launches += bool(found)
+            for each in found:
+                self.memory.open(each.start, each.end, "memory of the host", writable=each.writable)
+        return bool(found)
+
+    def _close(self) -> None:
+        """Close the mappings when the last launch that uses some has ended."""
+        with self.memory.lock:
+            self._launches -= 1
+            if not self._launches:
+                self.memory.close()
+
+
+def mappings() -> Iterator[Mapping]:
+    """The mappings of this process that may be read."""
+    if not MAPS.exists():
+        return
+    for line in MAPS.read_text(encoding="utf-8", errors="replace").splitlines():
+        extent, permissions, *_ = line.split(maxsplit=2)
+        if permissions.startswith("r"):
+            start, end = extent.split("-")
+            yield Mapping(int(start, 16), int(end, 16), permissions[1] == "w")
+
+
+@cache
+def host_memory() -> HostMemory:
+    """The memory of the host of this process."""
+    return HostMemory(default_memory())
+
+
+__all__ = ["HostMemory", "host_memory"]

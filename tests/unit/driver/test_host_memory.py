@@ -1,0 +1,100 @@
+"""Kernels that are given memory of the host by its address, which no call has told the driver of."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.driver.host_memory import HostMemory
+from ptxvm.driver.memory import Blocks
+from ptxvm.driver.models import MODELS
+from ptxvm.driver.module import Module
+from ptxvm.machine.backing import address_of
+from ptxvm.machine.memory import Memory, default_memory
+
+REVERSED = b"""
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry reversed(.param .u64 from, .param .u64 to)
+{
+    .shared .align 4 .b32 tile[64];
+    .reg .b32 %t, %x, %s;
+    .reg .b64 %from, %to;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %to, [to];
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %from, %t, 4, %from;
+    mad.wide.u32 %to, %t, 4, %to;
+    ld.global.u32 %x, [%from];
+    mov.u32 %s, tile;
+    mad.lo.u32 %s, %t, 4, %s;
+    st.shared.u32 [%s], %x;
+    bar.sync 0;
+    xor.b32 %t, %t, 63;
+    mov.u32 %s, tile;
+    mad.lo.u32 %s, %t, 4, %s;
+    ld.shared.u32 %x, [%s];
+    st.global.u32 [%to], %x;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def run():
+    """Launches the kernel on two addresses, in some engine."""
+    kernel = Module([REVERSED], MODELS["sm_89"]).kernel("reversed").kernel
+    host = HostMemory(default_memory())
+
+    def launch(*addresses, engine="interp", check=None):
+        arguments = [int(each).to_bytes(8, "little") for each in addresses]
+        with host.given(arguments):
+            return kernel.launch(1, 64, arguments, engine=engine, check=check)
+
+    launch.host = host
+    return launch
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_a_kernel_uses_memory_that_only_the_host_knows(run, engine):
+    """The memory of both arrays is the device's for the launch, and for no longer."""
+    memory = ctypes.create_string_buffer(np.arange(64, dtype=np.uint32).tobytes(), 256)
+    result = np.zeros(64, np.uint32)
+    run(ctypes.addressof(memory), address_of(result), engine=engine)
+    assert result.tolist() == list(range(63, -1, -1))
+    assert default_memory().table.find(ctypes.addressof(memory)) is None
+
+
+def test_memory_that_the_client_describes_ends_with_its_last_byte(run):
+    """A tensor of 60 words, of which one begins at the second."""
+    whole, result = np.arange(80, dtype=np.uint32), np.zeros(64, np.uint32)
+    run.host.describe(address_of(whole) + 4, address_of(whole), 60 * 4)
+    run.host.describe(address_of(result), address_of(result), 64 * 4)
+    found = run(address_of(whole) + 4, address_of(result), check=("memory",)).findings
+    assert [each.code for each in found] == ["out-of-bounds"]
+    assert found[0].message.endswith("that is just past the end of 240 bytes of the host (240 bytes)")
+
+
+def test_memory_of_the_driver_that_was_freed_is_not_memory_of_the_host(run):
+    blocks = Blocks()
+    freed, kept = blocks.allocate(256), blocks.allocate(256)
+    blocks.free(freed.address)
+    with pytest.raises(Fault, match="use-after-free"):
+        run(freed.address, kept.address)
+    blocks.free(kept.address)
+
+
+def test_an_allocation_takes_its_bytes_from_an_opened_range():
+    memory = Memory()
+    first = memory.allocate(64, name="first")
+    memory.open(first.start - 32, first.end + 4096, "the host", writable=True)
+    assert [(each.name, each.size) for each in memory.table.items] == [("the host", 32), ("first", 64), ("the host", 4096)]
+    inner = memory.adopt(np.asarray((ctypes.c_ubyte * 16).from_address(first.end + 1024)), "inner").allocation
+    sizes = [("the host", 32), ("first", 64), ("the host", 1024), ("inner", 16), ("the host", 4096 - 1024 - 16)]
+    assert [(each.name, each.size) for each in memory.table.items] == sizes
+    memory.close()
+    assert memory.table.items == [first, inner]
