@@ -83,11 +83,13 @@ class JoinedStores:
         self.waiting.append(store)
 
     def settle(self) -> None:
-        """Write the delayed stores."""
+        """Write the delayed stores, for all lanes: the guard of the instruction before which they are written is not theirs."""
         stores, self.waiting = sorted(self.waiting, key=lambda store: store.offset), []
+        guard, self.at.guard = self.at.guard, None
         if len(stores) < 2 or not self._together(stores):
             for store in sorted(stores, key=lambda store: store.position):
                 self._alone(store)
+        self.at.guard = guard
 
     def write_aside(self) -> None:
         """Write the delayed stores on a slow path, which may fault; on the fast path they stay delayed."""

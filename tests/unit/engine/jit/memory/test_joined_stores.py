@@ -53,6 +53,8 @@ BETWEEN = {
     "vectors": "st.global.v2.u32 [%a+8], {%v, %n}; st.global.v2.f32 [%a], {%f, %f};",
     "under a condition": "st.global.u32 [%a], %v; setp.lt.u32 %p, %v, 77;"
     "@%p st.global.u32 [%a+4], %v; st.global.u32 [%a+8], %v;",
+    "before guarded arithmetic": "st.global.u32 [%a+4], %v; setp.lt.u32 %p, %v, 77; @%p add.u32 %x1, %x1, 1;"
+    "@%p mov.b32 %x2, %v; ld.global.u32 %x3, [%a+4]; st.global.u32 [%a], %x3; @!%p xor.b32 %x1, %x1, 1;",
     "where all branch": "st.global.u32 [%a], %v; setp.eq.u32 %p, %n, 3;"
     "@%p bra L; st.global.u32 [%a+4], %v; L: st.global.u32 [%a+8], 1;",
     "shared, across a barrier": "st.shared.u32 [%w], %v; st.shared.u32 [%w+4], %n; bar.sync 0; xor.b32 %x1, %w, 16;"
