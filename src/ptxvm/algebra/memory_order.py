@@ -50,11 +50,6 @@ FenceKind: TypeAlias = Order | ProxyFence
 """What a fence orders: accesses by their memory order, or those of different proxies."""
 
 
-def fence_kind(word: str) -> FenceKind:
-    """The kind of a fence, by its word."""
-    return ProxyFence(word) if word in ("alias", "async") else Order(word)
-
-
 class Scope(enum.StrEnum):
     """The threads for which an order holds, by their word in PTX."""
 

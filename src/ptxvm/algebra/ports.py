@@ -29,14 +29,14 @@ class ConditionCode(Protocol):
 class AccessAttributes(TypedDict, total=False):
     """What an instruction says of an access beside its space, type and address.
 
-    `scope` is None where the instruction names none.  `operation` names an update that engines have ready-made (`add`,
-    `cas`, …); `mbarrier` is the step of the mbarrier that lies there; `proxy` is `texture` for what a non-coherent cache
+    `scope` is None where the instruction names none.  `operation` names an update that engines have ready-made (`add`, `cas`,
+    …), or is None; `mbarrier` is the step of the mbarrier that lies there; `proxy` is `texture` for what a non-coherent cache
     may serve.  `cache` and `level` are hints.  `group` is the kind of an `asynchronous` copy.
     """
 
     order: Order
     scope: Scope | None
-    operation: str
+    operation: str | None
     mbarrier: str
     proxy: str
     cache: str | None

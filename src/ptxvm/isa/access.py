@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import b128
+from ptxvm.algebra.value import Value
 from ptxvm.isa.effects import Verb
-from ptxvm.isa.model import Decoded, Instruction, Problem
+from ptxvm.isa.model import Check, Condition, Decoded, Instruction, Problem
 from ptxvm.isa.operand_types import Shape
-
-Check = Callable[[Any], "str | Problem | None"]
-Condition = Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ ADDRESS = Trait(
 )
 
 
-def places(**spaces: str | Callable[[Any], str]) -> Trait:
+def places(**spaces: str | Callable[[Decoded], str]) -> Trait:
     """Operands that are addresses in some spaces (`a="shared"`): a variable lies there, and no constant is an address."""
 
     def constant_or_foreign(i: Decoded) -> Problem | None:
@@ -384,13 +383,17 @@ VECTOR = Trait(
 )
 
 
-def as_list(value: Any) -> list[Any]:
+def as_list(value: Value | Sequence[Value]) -> list[Value]:
     """A vector operand as it is, a single one as a list of it."""
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+    return [value] if isinstance(value, Value) else list(value)
 
 
-def attributes(i: Decoded) -> dict[str, Any]:
+WEAK: AccessAttributes = {"order": Order.WEAK, "scope": None}
+"""The attributes of an access that orders nothing."""
+
+
+def attributes(i: Decoded) -> AccessAttributes:
     """Order and scope of an access, for the memory port."""
     if i.order == "volatile":
-        return {"order": "volatile", "scope": "sys"}
-    return {"order": i.order or "weak", "scope": i.scope}
+        return {"order": Order.VOLATILE, "scope": Scope.SYS}
+    return {"order": Order(i.order or "weak"), "scope": Scope(i.scope) if i.scope else None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.types import Type
 
 
@@ -42,17 +43,16 @@ class Collective(enum.Enum):
 class Access:
     """An access to memory: `count` elements of a type in a space (a word of PTX, `generic`, `texture` or `surface`).
 
-    `order` is weak, relaxed, acquire, release, acq_rel, sc, volatile or mmio; `scope` is None where the instruction
-    names none.  `operation` is that of an update, where it has a name; `mbarrier` what is done to one that lies there;
-    `asynchronous` accesses go on beside the thread.
+    `scope` is None where the instruction names none.  `operation` is that of an update, where it has a name;
+    `mbarrier` what is done to one that lies there; `asynchronous` accesses go on beside the thread.
     """
 
     verb: Verb
     space: str
     type: Type | None = None
     count: int = 1
-    order: str = "weak"
-    scope: str | None = None
+    order: Order = Order.WEAK
+    scope: Scope | None = None
     operation: str | None = None
     proxy: str | None = None
     mbarrier: str | None = None
@@ -66,15 +66,15 @@ class Access:
     @property
     def strong(self) -> bool:
         """May other threads wait for it, or it for them (PTX 8.5)?"""
-        return self.verb is Verb.UPDATE or self.order != "weak"
+        return self.verb is Verb.UPDATE or self.order.strong
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
     """A fence (PTX 9.7.13.4)."""
 
-    order: str
-    scope: str
+    order: FenceKind
+    scope: Scope
 
 
 @dataclass(frozen=True)

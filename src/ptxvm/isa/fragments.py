@@ -16,11 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 from ptxvm.algebra.types import Type, bf16, e2m1, f16, f32, u4
 
-Layout = Callable[[Any, int], tuple[Any, Any]]
+Lane: TypeAlias = Any
+"""A number of a lane or of an element: an int, an array of them, or a `Value`, with the operators of integers."""
+
+Layout = Callable[[Lane, int], tuple[Lane, Lane]]
 """Where an element of a lane stands: `(lane, element) -> (row, column)`."""
 
 HEIGHT = 8  # of a tile
@@ -36,7 +39,7 @@ class Tiles:
     corners: tuple[tuple[int, int], ...]
     transposed: bool = False
 
-    def __call__(self, lane: Any, element: int) -> tuple[Any, Any]:
+    def __call__(self, lane: Lane, element: int) -> tuple[Lane, Lane]:
         """The row and column of an element of a lane."""
         top, left = self.corners[element // self.run]
         row, column = (lane >> 2) + top, (lane & 3) * self.run + (left + element % self.run)
@@ -83,6 +86,14 @@ class Fragment:
     def element(self, number: int) -> int:
         """Which element stands at a place of the registers: the upper ones of a `wmma` fragment repeat the lower."""
         return number % self.elements
+
+
+class Arithmetic(TypedDict, total=False):
+    """How a `Product` is computed, beside its fragments."""
+
+    operation: str
+    finite: bool
+    rounding: str
 
 
 @dataclass(frozen=True)
@@ -235,7 +246,7 @@ class Metadata:
     threads: int
     by_row: bool
 
-    def __call__(self, lane: Any, element: int) -> tuple[Any, Any]:
+    def __call__(self, lane: Lane, element: int) -> tuple[Lane, Lane]:
         """The row and chunk of four bits of a lane."""
         thread = lane & (self.threads - 1)
         if self.by_row:
@@ -253,12 +264,12 @@ def sparsity(type: Type, shape: str, *, paired: bool) -> Sparsity:
     return Sparsity(chunk, Fragment(u4, (rows, chunks), layout, CHUNKS, 1))
 
 
-def scale_of_row(lane: Any, element: int) -> tuple[Any, Any]:
+def scale_of_row(lane: Lane, element: int) -> tuple[Lane, Lane]:
     """The scales of A: even lanes have those of the upper rows, odd ones those of the lower rows."""
     return (lane >> 2) + (lane & 1) * HEIGHT, element
 
 
-def scale_of_column(lane: Any, element: int) -> tuple[Any, Any]:
+def scale_of_column(lane: Lane, element: int) -> tuple[Lane, Lane]:
     """The scales of B: those of a column."""
     return element, lane >> 2
 
@@ -278,17 +289,17 @@ def scaling(shape: str, blocks: int, type: Type) -> Scaling:
 # product q, lanes 16+4q to 16+4q+3 the rest (PTX 9.7.14.5.1).
 
 
-def along_k(lane: Any, element: int) -> tuple[Any, Any]:
+def along_k(lane: Lane, element: int) -> tuple[Lane, Lane]:
     """A in rows, B in columns transposed, C and D of f16: a lane holds the elements of a row."""
     return (lane & 3) + (lane >> 4) * 4, element
 
 
-def across_k(lane: Any, element: int) -> tuple[Any, Any]:
+def across_k(lane: Lane, element: int) -> tuple[Lane, Lane]:
     """A in columns, or B in rows transposed: a lane holds four elements of a column."""
     return (lane >> 4) * 4 + element, lane & 3
 
 
-def float_quads(lane: Any, element: int) -> tuple[Any, Any]:
+def float_quads(lane: Lane, element: int) -> tuple[Lane, Lane]:
     """C and D of f32: a lane holds pairs of four tiles of 2 by 4."""
     return (lane & 1) + (lane >> 4) * 4 + (element & 2), (lane & 2) + ((element & 4) + (element & 1))
 
@@ -296,7 +307,7 @@ def float_quads(lane: Any, element: int) -> tuple[Any, Any]:
 def swapped(layout: Layout) -> Layout:
     """The layout of the transposed matrix."""
 
-    def swap(lane: Any, element: int) -> tuple[Any, Any]:
+    def swap(lane: Lane, element: int) -> tuple[Lane, Lane]:
         row, column = layout(lane, element)
         return column, row
 

@@ -7,26 +7,26 @@ Their forms name the slots alike: `.mnk` the shape, `.dtype`, `.atype`, `.btype`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Unpack
 
+from ptxvm.algebra.ports import Warp
 from ptxvm.algebra.types import Type, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import elements
-from ptxvm.isa.fragments import Fragment, Product
-from ptxvm.isa.model import Decoded, Instruction, OperandType, Problem, instruction
+from ptxvm.isa.fragments import Arithmetic, Fragment, Product
+from ptxvm.isa.model import Condition, Declaration, Decoded, Instruction, Meaning, OperandType, Problem, instruction
 from ptxvm.isa.operand_types import problem
 
 Shapes = Mapping[str, Mapping[str, str]]
 """Types (`s8 u8`), then shapes (`m8n32k16 m32n8k16`), with what they need."""
 
-Fragments = Callable[[Any], Mapping[str, Fragment]]
+Fragments = Callable[[Decoded], Mapping[str, Fragment]]
 """The fragments that the operands of an instruction are, by name."""
 
 
-def all_lanes(warp: Any) -> Value:
+def all_lanes(warp: Warp) -> Value:
     """The mask of a whole warp."""
-    mask: Value = warp.lane.lift(0xFFFF_FFFF)
-    return mask
+    return warp.lane.lift(0xFFFF_FFFF)
 
 
 def of_matrices(
@@ -34,21 +34,21 @@ def of_matrices(
     *,
     slots: str,
     shapes: Shapes,
-    type_of: Callable[[Any], Type],
+    type_of: Callable[[Decoded], Type],
     fragments: Fragments,
     loose: str = "",
-    **declaration: Any,
-) -> Callable[[Callable[..., Any]], Instruction]:
+    **declaration: Unpack[Declaration],
+) -> Callable[[Meaning], Instruction]:
     """Declare an instruction on fragments: its own lines, and the `slots` that all of its kind have."""
 
-    def declare(meaning: Callable[..., Any]) -> Instruction:
+    def declare(meaning: Meaning) -> Instruction:
         declared = instruction(syntax + slots, **declaration)(meaning)
         return of_shapes(shapes, type_of)(of_fragments(fragments, loose=loose)(declared))
 
     return declare
 
 
-def product_of(parts: Mapping[str, Fragment], **how: Any) -> Product:
+def product_of(parts: Mapping[str, Fragment], **how: Unpack[Arithmetic]) -> Product:
     """What an instruction on four fragments computes."""
     return Product(parts["a"], parts["b"], parts["c"], parts["d"], **how)
 
@@ -67,7 +67,7 @@ def shapes_of(table: Shapes, type: Type) -> dict[str, str]:
     }
 
 
-def of_shapes(table: Shapes, type_of: Callable[[Any], Type]) -> Callable[[Instruction], Instruction]:
+def of_shapes(table: Shapes, type_of: Callable[[Decoded], Type]) -> Callable[[Instruction], Instruction]:
     """The shape is one that the table has for the type, and needs what the table says."""
 
     def give(instruction: Instruction) -> Instruction:
@@ -97,7 +97,7 @@ def variants_with_shape(instruction: Instruction) -> Iterator[Decoded]:
     return (i for i in instruction.variants() if not any(rule.check(i) for rule in rules))
 
 
-def condition(types: list[str], shape: str, type_of: Callable[[Any], Type]) -> Callable[[Any], bool]:
+def condition(types: list[str], shape: str, type_of: Callable[[Decoded], Type]) -> Condition:
     """Is it one of the types in the shape?"""
 
     def holds(i: Decoded) -> bool:
@@ -136,7 +136,7 @@ def of_fragments(fragments: Fragments, *, loose: str = "") -> Callable[[Instruct
     return give
 
 
-def first(i: Decoded, fragments: Fragments, check: Callable[[Any, str, Fragment], Problem | None]) -> Problem | None:
+def first(i: Decoded, fragments: Fragments, check: Callable[[Decoded, str, Fragment], Problem | None]) -> Problem | None:
     """The first problem of an operand, where the fragments are known at all."""
     found = (rule.check(i) for rule in i.of.rules if rule.code == "P2701")
     if any(isinstance(each, Problem) and each.code == "P2701" for each in found):

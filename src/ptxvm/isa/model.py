@@ -22,7 +22,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache, wraps
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Required, TypeAlias, TypedDict, Unpack
 
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics import Code, register_lookup
@@ -34,6 +34,16 @@ from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
 
 KEEPS_SUBNORMALS = 20  # the first target with subnormal f32 values
 PORTS = frozenset({"cc", "mem", "warp", "cta", "flow", "tasks", "tex", "clock"})
+
+
+Check: TypeAlias = Callable[["Decoded"], "str | Problem | None"]
+"""A rule: what is wrong with a decoded instruction, in ptxas's words or as a `Problem`; None where nothing is."""
+
+Condition: TypeAlias = Callable[["Decoded"], bool]
+"""A question about a decoded instruction."""
+
+Meaning: TypeAlias = Callable[..., Any]
+"""What an instruction does: a function of the decoded instruction, its operands and ports; it gives the results."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,7 @@ class Rule:
     """A legality rule; its docstring is the sentence of the reference page and of `explain CODE`."""
 
     code: str
-    check: Callable[[Any], str | Problem | None]
+    check: Check
 
     @property
     def sentence(self) -> str:
@@ -96,7 +106,7 @@ class Instruction:
     forms: tuple[Form, ...]
     types: Mapping[str, OperandType]
     needs: Mapping[str, str]
-    meaning: Callable[..., Any]
+    meaning: Meaning
     ends: bool = False
     copies: bool = False
     rearranges: bool = False
@@ -104,7 +114,7 @@ class Instruction:
     executes: bool = True
     moves: Verb | None = None  # of one that does nothing but load or store: READ or WRITE
     rules: list[Rule] = field(default_factory=list)
-    conditional_needs: list[tuple[Callable[[Any], bool], str]] = field(default_factory=list)
+    conditional_needs: list[tuple[Condition, str]] = field(default_factory=list)
 
     @property
     def summary(self) -> str:
@@ -138,10 +148,10 @@ class Instruction:
         computes = self.sources and not self.effects - {"cc"} and self.executes
         return self.exact or ((DEFINED,) if computes else ())
 
-    def rule(self, code: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def rule(self, code: str) -> Callable[[Check], Check]:
         """Attach a legality rule: it gets the decoded instruction and returns what is wrong, or None."""
 
-        def add(check: Callable[..., Any]) -> Callable[..., Any]:
+        def add(check: Check) -> Check:
             self.rules.append(Rule(code, check))
             return check
 
@@ -199,6 +209,19 @@ def rule_page(code: str) -> Code | None:
 register_lookup(rule_page)
 
 
+class Declaration(TypedDict, total=False):
+    """What `instruction` takes beside the syntax."""
+
+    section: Required[str]
+    needs: Required[Mapping[str, str]]
+    types: str
+    fixed: int | str
+    ends: bool
+    copies: bool
+    rearranges: bool
+    exact: Exactness | tuple[Exactness, ...]
+
+
 def instruction(
     syntax: str,
     *,
@@ -211,7 +234,7 @@ def instruction(
     rearranges: bool = False,
     exact: Exactness | tuple[Exactness, ...] = (),
     executes: bool = True,
-) -> Callable[[Callable[..., Any]], Instruction]:
+) -> Callable[[Meaning], Instruction]:
     """Declare an instruction; the decorated function is its meaning.
 
     `needs` maps modifiers ("" for any form) to `"PTX 6.0, sm_70"`; `types` maps operands (`*` for the rest) to a type
@@ -221,7 +244,7 @@ def instruction(
     (`isa.exactness`); `executes` is false where the function is no meaning (see `checked`).
     """
 
-    def declare(meaning: Callable[..., Any]) -> Instruction:
+    def declare(meaning: Meaning) -> Instruction:
         declared = Instruction(
             name=meaning.__name__.rstrip("_"),
             family=meaning.__module__.rpartition(".")[2],
@@ -242,22 +265,23 @@ def instruction(
     return declare
 
 
-def alu(syntax: str, *, types: str = "*: type", **declaration: Any) -> Callable[[Callable[..., Any]], Instruction]:
+def alu(syntax: str, **declaration: Unpack[Declaration]) -> Callable[[Meaning], Instruction]:
     """Declare an arithmetic instruction: each operand is one register or constant (the mark `plain`)."""
-    marked = ", ".join(f"{part} plain" for part in types.split(","))
-    return instruction(syntax, types=marked, **declaration)
+    types = declaration.get("types", "*: type")
+    declaration["types"] = ", ".join(f"{part} plain" for part in types.split(","))
+    return instruction(syntax, **declaration)
 
 
-def checked(syntax: str, **declaration: Any) -> Callable[[Callable[..., Any]], Instruction]:
+def checked(syntax: str, **declaration: Unpack[Declaration]) -> Callable[[Meaning], Instruction]:
     """Declare an instruction that is checked and not executed: syntax, types, needs and rules, without a meaning.
 
     The decorated function has the docstring, and as parameters the operands that the instruction reads.  Its place is
     taken by one that raises `Unsupported`.
     """
 
-    def declare(described: Callable[..., Any]) -> Instruction:
+    def declare(described: Meaning) -> Instruction:
         @wraps(described)
-        def meaning(i: Decoded, *_: Any) -> NoReturn:
+        def meaning(i: Decoded, *_: object) -> NoReturn:
             raise Unsupported(f"'{i.opcode}'")
 
         return instruction(syntax, executes=False, **declaration)(meaning)
@@ -294,14 +318,14 @@ class Decoded:
     target: Target = Target(999)
     options: tuple[str, ...] = ()  # of .target: `texmode_independent`
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a flag, a Type, a word, or None, as the syntax line has it
         if name.startswith("__"):
             raise AttributeError(name)
         value = self._modifier(name)
         self.__dict__[name] = value
         return value
 
-    def _modifier(self, name: str) -> Any:
+    def _modifier(self, name: str) -> bool | str | Type | None:
         of = self.__dict__["of"]
         if name not in of.modifiers:
             raise AttributeError(f"{of.name} has no modifier .{name}")
@@ -353,7 +377,7 @@ class Decoded:
             return None
         return Type.named[f"{value.kind}{2 * value.bits}"] if spec != slot else value
 
-    def shape(self, operand: str) -> Any:
+    def shape(self, operand: str) -> Any:  # noqa: ANN401 - a `Shape` where a rule needs one; that module stands above this
         """What stands for an operand (an `isa.operand_types.Shape`), or None where it was left out."""
         return self.shapes.get(operand)
 

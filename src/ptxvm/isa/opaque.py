@@ -6,10 +6,9 @@ Rule codes: P2820 the handle.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ptxvm.isa.access import Trait, elements
-from ptxvm.isa.model import Decoded, Problem
+from ptxvm.isa.model import Check, Decoded, Problem
 from ptxvm.isa.operand_types import Shape
 
 VECTOR_SIZES = (1, 2, 4)
@@ -27,7 +26,7 @@ def is_handle(shape: Shape, opaque: str) -> bool:
     return bool(shape.kind == "variable" and (shape.detail == opaque or (opaque, shape.space) == ("texref", "tex")))
 
 
-def handle(opaque: Callable[[Any], str]) -> Callable[[Any], Problem | None]:
+def handle(opaque: Callable[[Decoded], str]) -> Check:
     """The rule on the handle `a`; `opaque` tells the type that it has to be."""
 
     def wrong_handle(i: Decoded) -> Problem | None:
@@ -49,7 +48,7 @@ def indirect_access(i: Decoded) -> bool:
     return bool((shape.items[0] if shape.kind == "address" else shape).kind == "register")
 
 
-def HANDLE(opaque: str, of: Callable[[Any], str] | None = None) -> Trait:  # noqa: N802 - a trait, with a parameter
+def HANDLE(opaque: str, of: Callable[[Decoded], str] | None = None) -> Trait:  # noqa: N802 - a trait, with a parameter
     """An operand `a` that is an opaque variable, or holds the handle of one."""
     return Trait(rules=[("P2820", handle(of or (lambda _: opaque)))], needs=[("PTX 3.1, sm_20", indirect_access)])
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
+from ptxvm.algebra.ports import AccessAttributes, Symbol
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
+from ptxvm.isa.fragments import Product
 from ptxvm.isa.origins import ORIGINS, Origin, unknown
 
 
@@ -20,8 +23,8 @@ class Record:
     fences: list[Fence] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
 
-    def _access(self, verb: Verb, space: str, type: Type | None, count: int = 1, **more: Any) -> None:
-        order, operation = more.get("order") or "weak", more.get("operation")
+    def _access(self, verb: Verb, space: str, type: Type | None, count: int = 1, **more: Symbol) -> None:
+        order, operation = more.get("order") or Order.WEAK, more.get("operation")
         own = more.get("proxy"), more.get("mbarrier"), more.get("asynchronous", False)
         self.accesses.append(Access(verb, space, type, count, order, more.get("scope"), operation, *own))
 
@@ -39,7 +42,7 @@ class Record:
 
     # `mem`, and `load` and `store` of surfaces
 
-    def load(self, space: str, type: Type, *place: Any, **attributes: Any) -> list[Value]:
+    def load(self, space: str, type: Type, *place: Symbol, **attributes: Symbol) -> list[Value]:
         """Of memory: (address, count); of a surface: (count, handle, coordinates)."""
         if "clamp" in attributes:
             count, space = place[0], "surface"
@@ -48,27 +51,35 @@ class Record:
         self._access(Verb.READ, space, type, count, **attributes)
         return [unknown(type) for _ in range(count)]
 
-    def store(self, space: str, type: Type, *place: Any, **attributes: Any) -> None:
+    def store(self, space: str, type: Type, *place: Symbol, **attributes: Symbol) -> None:
         """Of memory: (address, values); of a surface: (handle, coordinates, values)."""
         space = "surface" if "clamp" in attributes else space
         self._access(Verb.WRITE, space, type, len(place[-1]), **attributes)
 
     def atomic(
-        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value], **attributes: Any
+        self,
+        space: str,
+        type: Type,
+        address: Value,
+        update: Callable[..., Value],
+        operands: Sequence[Value],
+        **attributes: Unpack[AccessAttributes],
     ) -> Value:
         """An update."""
         self._access(Verb.UPDATE, space, type, **attributes)
         return unknown(type)
 
-    def fence(self, order: str, scope: str) -> None:
+    def fence(self, order: FenceKind, scope: Scope) -> None:
         """A fence."""
         self.fences.append(Fence(order, scope))
 
-    def phase_over(self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Any) -> None:
+    def phase_over(
+        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+    ) -> None:
         """A look at an mbarrier."""
         self.found["polls"] = True
 
-    def prefetch(self, space: str, address: Value, **attributes: Any) -> None:
+    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """A hint."""
         self.found["hints"] = True
 
@@ -90,7 +101,7 @@ class Record:
         self.found["converts_address"] = True
         return unknown(pred)
 
-    def allocate_stack(self, size: Value, alignment: Any) -> Value:
+    def allocate_stack(self, size: Value, alignment: int) -> Value:
         """The frame grows."""
         self.found["grows_stack"] = True
         return unknown(u64)
@@ -130,7 +141,7 @@ class Record:
         self.found["collective"] = Collective.BARRIER
         return Votes()
 
-    def arrive(self, first: Any, *more: Any) -> None:
+    def arrive(self, first: str | Value, *more: object) -> None:
         """Arrive at a barrier, or let asynchronous copies arrive at an mbarrier."""
         if isinstance(first, str):
             self.found["copies"] = True
@@ -138,11 +149,11 @@ class Record:
         else:
             self.found["collective"] = Collective.ARRIVAL
 
-    def call(self, function: Any, arguments: Any = None, results: Any = None, prototype: Any = None) -> None:
+    def call(self, function: Symbol, arguments: Symbol = None, results: Symbol = None, prototype: Symbol = None) -> None:
         """Call a function."""
         self.found["jump"], self.found["indirect"] = Jump.CALL, isinstance(function, Value)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., None]:
         if name in JUMPS:
             return lambda *_: self.found.update(jump=JUMPS[name])
         raise AttributeError(name)
@@ -153,11 +164,11 @@ class Record:
 
     # `tasks`
 
-    def copy(self, *_: Any) -> None:
+    def copy(self, *_: object) -> None:
         """Start to copy from .global to .shared."""
         self._copies("global", "shared")
 
-    def copy_bulk(self, to: str, target: Value, origin: str, *more: Any) -> None:
+    def copy_bulk(self, to: str, target: Value, origin: str, *more: object) -> None:
         """Start to copy between spaces; an mbarrier may count the bytes."""
         self._copies(origin, to)
         self.found["bulk"] = True
@@ -179,12 +190,12 @@ class Record:
 
     # `tex`
 
-    def fetch(self, geometry: str, *_: Any, **__: Any) -> tuple[list[Value], Value]:
+    def fetch(self, geometry: str, *_: object, **__: object) -> tuple[list[Value], Value]:
         """Read a texture."""
         self._access(Verb.READ, "texture", None)
         return [unknown(u32) for _ in range(4)], unknown(pred)
 
-    def query(self, *_: Any) -> Value:
+    def query(self, *_: object) -> Value:
         """An attribute."""
         self.found["asks_textures"] = True
         return unknown(u32)
@@ -194,7 +205,7 @@ class Record:
         self.found["asks_textures"] = True
         return unknown(pred)
 
-    def reduce(self, operation: str, geometry: str, type: Type, *_: Any, **__: Any) -> None:
+    def reduce(self, operation: str, geometry: str, type: Type, *_: object, **__: object) -> None:
         """Update a surface."""
         self._access(Verb.UPDATE, "surface", type, operation=operation)
 
@@ -216,7 +227,7 @@ class Peers:
         """One bit for each lane."""
         return unknown(u32)
 
-    def multiply(self, product: Any, *fragments: Iterable[Value]) -> list[Value]:
+    def multiply(self, product: Product, *fragments: Iterable[Value]) -> list[Value]:
         """A product of matrices."""
         return [unknown(Type.named[f"b{product.d.register}"]) for _ in range(product.d.registers)]
 

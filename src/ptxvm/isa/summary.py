@@ -8,9 +8,10 @@ answers the questions of engines, checkers and models, and nothing but the catal
 from __future__ import annotations
 
 import inspect
+from collections.abc import Generator
 from functools import cache
-from typing import Any
 
+from ptxvm.algebra.ports import Symbol
 from ptxvm.algebra.types import Type, u32, u64
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.effects import COMPUTES, Summary
@@ -76,7 +77,7 @@ def _run(i: Decoded) -> tuple[Summary, tuple[Origin, ...]]:
     return found, tuple(origin_of(value) for value in made)
 
 
-def _last(waiting: Any) -> Any:
+def _last(waiting: Generator[object, object, object]) -> object:
     """What an instruction gives that waits: each time it gets what it asks for."""
     try:
         outcome = next(waiting)
@@ -86,12 +87,12 @@ def _last(waiting: Any) -> Any:
         return end.value
 
 
-def _operand(i: Decoded, name: str) -> Any:
+def _operand(i: Decoded, name: str) -> Symbol:
     shape = i.shapes.get(name)
     return None if shape is None else _abstract(shape, i.type_of(name), name)
 
 
-def _abstract(shape: Shape, type: Type | None, name: str) -> Any:
+def _abstract(shape: Shape, type: Type | None, name: str) -> Symbol:
     """An operand as an engine would give it to the meaning: a value, a list of values, a symbol, or None for `_`."""
     match shape.kind:
         case "sink":

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ptxvm.algebra.memory_order import FenceKind, Order, Scope, fence_kind
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type, b8, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
@@ -143,11 +143,7 @@ class Memory(Port):
     access = ""
 
     def _refer(self, space: str, type: Type, count: int, attributes: AccessAttributes) -> str:
-        """The name of an access of the instruction in the code; its order and scope are words of PTX still."""
-        if (order := attributes.get("order")) is not None:
-            attributes["order"] = Order(order)
-        if (scope := attributes.get("scope")) is not None:
-            attributes["scope"] = Scope(scope)
+        """The name of an access of the instruction in the code."""
         return self.code.refer(Access(self.bound, space.partition("::")[0], type, count, attributes))
 
     def load(
@@ -182,7 +178,7 @@ class Memory(Port):
 
     def fence(self, order: FenceKind, scope: Scope) -> None:
         """A fence; the accesses of one lane are in order without it, but watchers record it."""
-        bound, asked, among = (self.code.refer(each) for each in (self.bound, fence_kind(order), Scope(scope)))
+        bound, asked, among = (self.code.refer(each) for each in (self.bound, order, scope))
         self.code.run(f"C.fence({bound}, L, {self.guard}, {asked}, {among})")
 
     def phase_over(

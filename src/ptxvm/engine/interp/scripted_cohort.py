@@ -127,7 +127,7 @@ class ScriptedCohort(Cohort):
         """Report the end of an mbarrier phase, where the lane has found it."""
         if not self._stays(guard) and np.all(over):
             order, scope = access.attributes.get("order"), access.attributes.get("scope")
-            self.script.observes_phase(Order(order or "acquire"), Scope(scope or "cta"))
+            self.script.observes_phase(order or Order.ACQUIRE, scope or Scope.CTA)
 
     def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
         """Report an arrival at a barrier."""

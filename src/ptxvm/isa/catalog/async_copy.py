@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from ptxvm.algebra.value import select
 from ptxvm.isa.access import ADDRESS, NEEDS, Trait, base_of, has, policy_without_hint, window
 from ptxvm.isa.mbarrier import arrived, postponed
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 
 # ── cp.async ────────────────────────────────────────────────────────────────────────────
 
@@ -22,7 +21,7 @@ SLOTS = """
 SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 
 
-def size_of_a_copy(i: Any) -> Problem | None:
+def size_of_a_copy(i: Decoded) -> Problem | None:
     """A copy is of 4, 8 or 16 bytes; of 16 where it is not cached in L1 (.cg)."""
     size, sizes = i.value("size"), SIZES[i.cop]
     if size is None or size in sizes:
@@ -32,7 +31,7 @@ def size_of_a_copy(i: Any) -> Problem | None:
     return Problem("P2601", f"a copy with .{i.cop} is of {wanted} bytes, not {size}", operand="size", ptxas=said)
 
 
-def more_than_is_copied(i: Any) -> Problem | None:
+def more_than_is_copied(i: Decoded) -> Problem | None:
     """What is there of the source is at most the size of the copy."""
     size, given = i.value("size"), i.value("given")
     if size is None or given is None or 0 <= given <= size:
@@ -41,7 +40,7 @@ def more_than_is_copied(i: Any) -> Problem | None:
     return Problem("P2602", f"of {size} bytes 0 to {size} are there, not {given}", operand="given", ptxas=said)
 
 
-def source_outside_global(i: Any) -> Problem | None:
+def source_outside_global(i: Decoded) -> Problem | None:
     """A copy comes from .global."""
     base = base_of(i.shape("b"))
     if base.kind != "variable" or base.space.partition("::")[0] == "global":
@@ -50,7 +49,7 @@ def source_outside_global(i: Any) -> Problem | None:
                    ptxas="State space mismatch between instruction and address in instruction 'cp.async'")  # fmt: skip
 
 
-def ignored_source(i: Any) -> bool:
+def ignored_source(i: Decoded) -> bool:
     """Does a predicate say whether the source counts?"""
     return i.shape("ignore") is not None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ptxvm.algebra.derived.floats import canonical_nan, flush_subnormal, maximum, minimum
 from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic
+from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.ports import Memory
 from ptxvm.algebra.types import f32, f64
 from ptxvm.algebra.value import Value, select
 from ptxvm.isa.access import (
@@ -25,7 +26,7 @@ from ptxvm.isa.access import (
     window,
 )
 from ptxvm.isa.exactness import IN_TURN
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Condition, Decoded, Problem, instruction
 
 # ── what the operations do ──────────────────────────────────────────────────────────────
 
@@ -48,7 +49,7 @@ FLOATS: dict[str, Callable[[Value, Value], Value]] = {
 }
 
 
-def operation(i: Any, old: Value, b: Value) -> Value:
+def operation(i: Decoded, old: Value, b: Value) -> Value:
     """The outcome; f32 is added without subnormal numbers, except in shared memory (PTX 9.7.13.5).
 
     NaN is the one that the same operation gives on registers.
@@ -60,7 +61,7 @@ def operation(i: Any, old: Value, b: Value) -> Value:
     return each(lambda x, y: canonical_nan(FLOATS[i.op](x, y)), old, b)
 
 
-def update(i: Any, a: Value, b: Any, mem: Any) -> list[Value]:
+def update(i: Decoded, a: Value, b: Value | list[Value], mem: Memory) -> list[Value]:
     """Apply the operation to each element, one at a time, and return what was there."""
     known = i.op if i.type.is_int or i.type in (f32, f64) else None  # by that name an engine may have it ready-made
     return [
@@ -71,8 +72,8 @@ def update(i: Any, a: Value, b: Any, mem: Any) -> list[Value]:
             lambda old, x: operation(i, old, x),
             [x],
             operation=known,
-            order=i.order or "relaxed",
-            scope=i.scope or "gpu",
+            order=Order(i.order or "relaxed"),
+            scope=Scope(i.scope or "gpu"),
         )
         for n, x in enumerate(as_list(b))
     ]
@@ -111,10 +112,10 @@ OPERATION_NEEDS = (
 )
 
 
-def condition(operations: str, types: str, space: str) -> Callable[[Any], bool]:
+def condition(operations: str, types: str, space: str) -> Condition:
     """Is it one of the operations, on one of the types, in the space?"""
 
-    def holds(i: Any) -> bool:
+    def holds(i: Decoded) -> bool:
         fits = i.op in operations.split() and i.type.name in types.split()
         return fits and (not space or space_of(i) == space)
 
@@ -122,7 +123,7 @@ def condition(operations: str, types: str, space: str) -> Callable[[Any], bool]:
     return holds
 
 
-def wrong_type(i: Any) -> Problem | None:
+def wrong_type(i: Decoded) -> Problem | None:
     """Each operation has its types: bits for logic, unsigned for inc and dec, numbers for add, min and max."""
     types = TYPES[i.op].split()
     if i.type.name in types:
@@ -132,28 +133,28 @@ def wrong_type(i: Any) -> Problem | None:
                    ptxas=f"Operation .{i.op} requires {wanted} type for instruction '{i.form.opcode}'")  # fmt: skip
 
 
-def missing_noftz(i: Any) -> str | None:
+def missing_noftz(i: Decoded) -> str | None:
     """Half-precision types need .noftz, since their subnormal numbers are kept."""
     if i.type.name in HALVES.split() and not i.noftz:
         return f"'.noftz' modifier required for instruction '{i.form.opcode}' with type '{i.type}'"
     return None
 
 
-def needless_noftz(i: Any) -> str | None:
+def needless_noftz(i: Decoded) -> str | None:
     """.noftz is for the addition of floating-point numbers of 16 and 32 bits."""
     if i.noftz and i.type.name not in ("f32", *HALVES.split()):
         return f"Illegal modifier '.noftz' for instruction '{i.form.opcode}'"
     return None
 
 
-def vector_of_integers(i: Any) -> str | None:
+def vector_of_integers(i: Decoded) -> str | None:
     """Vectors are for additions of f32, and for additions, minima and maxima of half precision."""
     if i.vec and i.type.name not in ("f32", *HALVES.split()):
         return f"Vector qualifier is not allowed for instruction '{i.form.opcode}'"
     return None
 
 
-def long_vector(i: Any) -> str | None:
+def long_vector(i: Decoded) -> str | None:
     """A vector has 128 bits at most."""
     if i.vec and count(i) * i.type.bits > 128:
         return (
@@ -163,36 +164,36 @@ def long_vector(i: Any) -> str | None:
     return None
 
 
-def vector_outside_global(i: Any) -> str | None:
+def vector_outside_global(i: Decoded) -> str | None:
     """A vector is in .global or at a generic address."""
     if i.vec and space_of(i) not in ("generic", "global"):
         return f"State space incorrect for feature '{i.form.opcode} instruction with vector types'"
     return None
 
 
-def scalar_extreme(i: Any) -> str | None:
+def scalar_extreme(i: Decoded) -> str | None:
     """Minimum and maximum of half precision exist for vectors only."""
     if i.op in ("min", "max") and i.type.is_float and not i.vec:
         return f"Vector modifier required for instruction '{i.form.opcode}.{i.op}.{i.type.name}'"
     return None
 
 
-def scopes_on_atomic_operations(i: Any) -> bool:
+def scopes_on_atomic_operations(i: Decoded) -> bool:
     """Has it a scope?"""
     return i.scope is not None
 
 
-def atomic_operation_on_shared_memory(i: Any) -> bool:
+def atomic_operation_on_shared_memory(i: Decoded) -> bool:
     """Is it in shared memory?"""
     return space_of(i) == "shared"
 
 
-def vector_types(i: Any) -> bool:
+def vector_types(i: Decoded) -> bool:
     """Is it on a vector?"""
     return i.vec is not None
 
 
-def noftz_with_f32(i: Any) -> bool:
+def noftz_with_f32(i: Decoded) -> bool:
     """Does an addition of f32 keep subnormal numbers?"""
     return i.noftz and i.type is f32
 
@@ -270,8 +271,8 @@ def atom_cas(i, a, b, c, mem):
         lambda old, b, c: select(old.eq(b), c, old),
         [b, c],
         operation="cas",
-        order=i.order or "relaxed",
-        scope=i.scope or "gpu",
+        order=Order(i.order or "relaxed"),
+        scope=Scope(i.scope or "gpu"),
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ptxvm.algebra.memory_order import Order, ProxyFence, Scope
+from ptxvm.algebra.ports import Votes
+from ptxvm.algebra.value import Value
 from ptxvm.isa.access import SCOPE_NEEDS
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 
 # ── barriers of the CTA ─────────────────────────────────────────────────────────────────
 #
@@ -73,7 +74,7 @@ def barrier_arrive(i, a, b, cta):
     cta.arrive(a, b)
 
 
-def reduced(i: Any, votes: Any) -> Any:
+def reduced(i: Decoded, votes: Votes) -> Value:
     """The outcome of a vote: a count, or whether all or any are true."""
     if i.popc:
         return votes.count()
@@ -116,7 +117,7 @@ def barrier_red(i, a, b, c, cta):
     return reduced(i, (yield cta.barrier(a, b, c)))
 
 
-def barrier_number(i: Any) -> Problem | None:
+def barrier_number(i: Decoded) -> Problem | None:
     """A CTA has the barriers 0 to 15."""
     a = i.value("a")
     if a is None or a & 0xFFFF_FFFF < 16:
@@ -125,7 +126,7 @@ def barrier_number(i: Any) -> Problem | None:
     return Problem("P2101", f"there is no barrier {a}: they are numbered 0 to 15", operand="a", ptxas=said)
 
 
-def whole_warps(i: Any) -> str | None:
+def whole_warps(i: Decoded) -> str | None:
     """The number of threads is a multiple of the warp size."""
     b = i.value("b")
     if b is not None and b % 32:
@@ -133,7 +134,7 @@ def whole_warps(i: Any) -> str | None:
     return None
 
 
-def expects_a_warp(i: Any) -> str | None:
+def expects_a_warp(i: Decoded) -> str | None:
     """A barrier at which threads arrive without waiting expects at least one warp."""
     if i.value("b") == 0:
         return f"Instruction '{i.form.opcode}.arrive' requires a non-zero thread count argument"
@@ -161,7 +162,7 @@ def bar_warp_sync(i, membermask, warp):
 
 # ── fences ──────────────────────────────────────────────────────────────────────────────
 
-LEVELS = {"cta": "cta", "gl": "gpu", "sys": "sys"}
+LEVELS = {"cta": Scope.CTA, "gl": Scope.GPU, "sys": Scope.SYS}
 
 
 @instruction(
@@ -174,7 +175,7 @@ LEVELS = {"cta": "cta", "gl": "gpu", "sys": "sys"}
 )
 def membar(i, mem):
     """Order the accesses of this thread before the fence against those after it, for a level of observers."""
-    mem.fence("sc", LEVELS[i.level])
+    mem.fence(Order.SC, LEVELS[i.level])
 
 
 @instruction(
@@ -188,7 +189,7 @@ def membar(i, mem):
 )
 def fence(i, mem):
     """Order accesses around the fence for the threads of a scope; .sc also puts all such fences in one order."""
-    mem.fence(i.sem or "acq_rel", i.scope)
+    mem.fence(Order(i.sem or "acq_rel"), Scope(i.scope))
 
 
 @instruction(
@@ -201,13 +202,13 @@ def fence(i, mem):
 )
 def fence_restricted(i, mem):
     """A fence of the cluster that orders accesses to shared memory only."""
-    mem.fence("acquire" if i.acquire else "release", "cluster")
+    mem.fence(Order.ACQUIRE if i.acquire else Order.RELEASE, Scope.CLUSTER)
 
 
 @instruction("fence.mbarrier_init.release.cluster;", section="9.7.13.4", needs={"": "PTX 8.0, sm_90"})
 def fence_mbarrier_init(i, mem):
     """Make the mbarriers that this thread initialised visible to the cluster."""
-    mem.fence("release", "cluster")
+    mem.fence(Order.RELEASE, Scope.CLUSTER)
 
 
 @instruction(
@@ -221,7 +222,7 @@ def fence_mbarrier_init(i, mem):
 )
 def membar_proxy(i, mem):
     """Order accesses through different proxies, as aliased addresses and asynchronous copies are."""
-    mem.fence(i.kind, "cta")
+    mem.fence(ProxyFence(i.kind), Scope.CTA)
 
 
 @instruction(
@@ -236,7 +237,7 @@ def membar_proxy(i, mem):
 )
 def fence_proxy(i, mem):
     """Order accesses through different proxies, as aliased addresses and asynchronous copies are."""
-    mem.fence("alias" if i.alias else "async", "cta")
+    mem.fence(ProxyFence.ALIAS if i.alias else ProxyFence.ASYNC, Scope.CTA)
 
 
 @instruction(
@@ -259,7 +260,7 @@ def fence_proxy(i, mem):
 def fence_proxy_pair(i, a, size, mem):
     """Order accesses through one proxy before the fence against those through another after it."""
     order = next(order for order in ("acq_rel", "acquire", "release") if getattr(i, order))
-    mem.fence(order, i.scope or "cluster")
+    mem.fence(Order(order), Scope(i.scope or "cluster"))
 
 
 @fence_proxy_pair.rule("P2104")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxvm.isa.access import Trait, base_of, has, mask_of_ctas, policy_without_hint
 from ptxvm.isa.mbarrier import completed
-from ptxvm.isa.model import Problem, checked, instruction
+from ptxvm.isa.model import Decoded, Problem, checked, instruction
 
 MOST = 1_048_560  # what an mbarrier can count, in units of 16 bytes
 
 
-def size_of_a_bulk_copy(i: Any) -> Problem | None:
+def size_of_a_bulk_copy(i: Decoded) -> Problem | None:
     """A bulk copy is of a multiple of 16 bytes, up to 1,048,560."""
     size = i.value("size")
     if size is None or (size % 16 == 0 and 0 <= size <= MOST):
@@ -20,7 +18,7 @@ def size_of_a_bulk_copy(i: Any) -> Problem | None:
     return Problem("P2611", f"a bulk copy is of a multiple of 16 bytes, not {size}", operand="size", ptxas=said)
 
 
-def places_of_a_bulk_copy(i: Any) -> Problem | None:
+def places_of_a_bulk_copy(i: Decoded) -> Problem | None:
     """The destination, the source and the mbarrier of a bulk copy lie in the spaces that it names."""
     source, target = "shared" if "shared_cta" in i.bound else "global", "global" if "bulk_group" in i.bound else "shared"
     for operand, space in (("a", target), ("b", source), ("bar", "shared")):
@@ -33,12 +31,12 @@ def places_of_a_bulk_copy(i: Any) -> Problem | None:
     return None
 
 
-def copy_to_the_own_cta(i: Any) -> bool:
+def copy_to_the_own_cta(i: Decoded) -> bool:
     """Is the destination in .shared::cta?"""
     return i.bound.get("dst") == "shared::cta"
 
 
-def narrow_address_of_global_memory(i: Any) -> Problem | None:
+def narrow_address_of_global_memory(i: Decoded) -> Problem | None:
     """sm_120 and later take an address in .global in a register of 64 bits only, for copies to .shared::cluster."""
     base = base_of(i.shape("b"))
     narrow = base.kind == "register" and base.type is not None and base.type.bits < 64
@@ -165,7 +163,7 @@ TO_SHARED = {"and or xor": "b32", "inc dec": "u32", "min max": "u32 s32", "add":
 def reduces(table: dict[str, str]) -> Trait:
     """The operation is one that the type has."""
 
-    def operation_of_a_type(i: Any) -> Problem | None:
+    def operation_of_a_type(i: Decoded) -> Problem | None:
         """The operation is one that the type of the elements has."""
         if i.type.name in next(types for words, types in table.items() if i.op in words.split()).split():
             return None
@@ -175,7 +173,7 @@ def reduces(table: dict[str, str]) -> Trait:
     return Trait(rules=[("P2614", operation_of_a_type)])
 
 
-def sums_without_ftz(i: Any) -> str | None:
+def sums_without_ftz(i: Decoded) -> str | None:
     """Sums of 16-bit floats need .noftz, and those of .f32 may have it."""
     if i.type.name in ("f16", "bf16") and i.op == "add" and not i.noftz:
         return f"Modifier '.noftz' required for instruction '{i.opcode}' with type '{i.type}' and operation '.add'"
@@ -184,7 +182,7 @@ def sums_without_ftz(i: Any) -> str | None:
     return None
 
 
-def sums_of_f32_without_ftz(i: Any) -> bool:
+def sums_of_f32_without_ftz(i: Decoded) -> bool:
     """Is it a sum of `.f32` with `.noftz`?"""
     return bool(i.noftz and i.type.name == "f32")
 

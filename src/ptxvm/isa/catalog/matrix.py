@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ptxvm.algebra.ports import Memory, Peers
 from ptxvm.algebra.types import b8, b16, b32, u32
 from ptxvm.algebra.value import Value, select
-from ptxvm.isa.access import ADDRESS, elements, has, vector_of_sinks, window
+from ptxvm.isa.access import ADDRESS, WEAK, elements, has, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.fragments import Tiles
 from ptxvm.isa.matrix import all_lanes
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 
 CHIPS = "sm_100f sm_103f sm_107f sm_110f sm_120f sm_100a sm_103a sm_107a sm_110a sm_120a sm_121a"
 NEEDS = {
@@ -84,24 +85,24 @@ def ldmatrix(i, a, warp, mem):
     return found
 
 
-def element_groups(i: Any, kind: Kind, per_register: int) -> list[tuple[int, int]]:
+def element_groups(i: Decoded, kind: Kind, per_register: int) -> list[tuple[int, int]]:
     """The matrix and the first element of each register."""
     count = int(i.num[1:])
     return [(matrix, per_register * n) for matrix in range(count) for n in range(kind.registers)]
 
 
-def place(tiles: Tiles, kind: Kind, peers: Any, lane: Value, first: tuple[int, int], n: int) -> tuple[Value, Value]:
+def place(tiles: Tiles, kind: Kind, peers: Peers, lane: Value, first: tuple[int, int], n: int) -> tuple[Value, Value]:
     """Where an element lies in memory: the address of its row, and its column."""
     matrix, element = first
     row, column = tiles(lane, element + n)
     return peers.at(row + matrix * kind.rows), column
 
 
-def word(i: Any, mem: Any, places: list[tuple[Value, Value]], width: int) -> Value:
+def word(i: Decoded, mem: Memory, places: list[tuple[Value, Value]], width: int) -> Value:
     """A register from elements: at once where they adjoin, else one by one."""
     if not i.trans and width >= 8:
         row, column = places[0]
-        return mem.load(window(i), b32, row + (column * width >> 3).to(row.type), order="weak", scope=None)[0]
+        return mem.load(window(i), b32, row + (column * width >> 3).to(row.type), **WEAK)[0]
     step = 32 // len(places)
     parts = [element(i, mem, row, column, width).to(b32) << n * step for n, (row, column) in enumerate(places)]
     total = parts[0]
@@ -110,15 +111,15 @@ def word(i: Any, mem: Any, places: list[tuple[Value, Value]], width: int) -> Val
     return total
 
 
-def element(i: Any, mem: Any, row: Value, column: Value, width: int) -> Value:
+def element(i: Decoded, mem: Memory, row: Value, column: Value, width: int) -> Value:
     """An element of a row; one of less than a byte is put where `mma` wants it in its byte, or extended by its sign."""
     bit = (column * width).to(row.type)
     type = b16 if width == 16 else b8
-    value = mem.load(window(i), type, row + (bit >> 3), order="weak", scope=None)[0].to(u32)
+    value = mem.load(window(i), type, row + (bit >> 3), **WEAK)[0].to(u32)
     if width >= 8:
         return value
     if width == 6:  # it may reach into the next byte
-        value |= mem.load(window(i), type, row + (bit >> 3) + 1, order="weak", scope=None)[0].to(u32) << 8
+        value |= mem.load(window(i), type, row + (bit >> 3) + 1, **WEAK)[0].to(u32) << 8
     value = value >> (bit & 7).to(u32) & (1 << width) - 1
     if i.stype.name == "s4":
         return (value ^ 8) - 8 & 255
@@ -148,15 +149,15 @@ def stmatrix(i, a, b, warp, mem):
         places = [place(tiles, kind, peers, warp.lane, (matrix, 0), n) for n in range(tiles.elements)]
         if not i.trans:
             row, column = places[0]
-            mem.store(window(i), b32, row + (column * 2).to(row.type), [register], order="weak", scope=None)
+            mem.store(window(i), b32, row + (column * 2).to(row.type), [register], **WEAK)
             continue
         for n, (row, column) in enumerate(places):
             value = (register >> n * i.type.bits).to(i.type)
             at = row + (column * i.type.bytes).to(row.type)
-            mem.store(window(i), i.type, at, [value], order="weak", scope=None)
+            mem.store(window(i), i.type, at, [value], **WEAK)
 
 
-def matrices(i: Any, kinds: dict[str, Kind], operand: str) -> Problem | None:
+def matrices(i: Decoded, kinds: dict[str, Kind], operand: str) -> Problem | None:
     """What is wrong with the kind of matrix, or with the number of its registers."""
     kind, name, format = kinds[i.mnk], i.form.opcode, i.type or i.dtype
     if format.name not in kind.formats:

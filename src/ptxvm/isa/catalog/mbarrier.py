@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.ports import Memory
 from ptxvm.algebra.types import b64, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.isa.access import ADDRESS, ORDER, has, window
+from ptxvm.isa.access import ADDRESS, ORDER, WEAK, has, window
 from ptxvm.isa.mbarrier import (
     COUNT,
     completed,
@@ -21,14 +22,14 @@ from ptxvm.isa.mbarrier import (
     phase,
     signalled,
 )
-from ptxvm.isa.model import Problem, checked, instruction
+from ptxvm.isa.model import Decoded, Problem, checked, instruction
 
 
-def updated(i: Any, a: Value, how: str, update: Callable[..., Value], operands: list[Value], mem: Any) -> Value:
+def updated(i: Decoded, a: Value, how: str, update: Callable[..., Value], operands: list[Value], mem: Memory) -> Value:
     """One step of an mbarrier; `how` names it for the checkers."""
-    order, scope = i.order or ("release" if how in ("arrive", "drop") else "relaxed"), i.scope or "cta"
-    old: Value = mem.atomic(window(i), b64, a, update, operands, order=order, scope=scope, mbarrier=how)
-    return old
+    unsaid = Order.RELEASE if how in ("arrive", "drop") else Order.RELAXED
+    order, scope = Order(i.order or unsaid), Scope(i.scope or "cta")
+    return mem.atomic(window(i), b64, a, update, operands, order=order, scope=scope, mbarrier=how)
 
 
 # ── init, inval ─────────────────────────────────────────────────────────────────────────
@@ -49,7 +50,7 @@ NEEDS = {"": "PTX 7.0, sm_80", ".shared::cta": "PTX 7.8"}
 )
 def mbarrier_init(i, a, count, mem):
     """Make an mbarrier for `count` arrivals in each phase, in phase 0."""
-    mem.store(window(i), b64, a, [fresh(count)], order="weak", scope=None, mbarrier="init")
+    mem.store(window(i), b64, a, [fresh(count)], mbarrier="init", **WEAK)
 
 
 LAYOUT_NEEDS = {"": "PTX 9.3, sm_90"}
@@ -110,7 +111,7 @@ def wrapped(value: int) -> int:
 )
 def mbarrier_inval(i, a, mem):
     """Unmake an mbarrier: its memory may be used for something else."""
-    mem.store(window(i), b64, a, [a.lift(0).view(b64)], order="weak", scope=None, mbarrier="inval")
+    mem.store(window(i), b64, a, [a.lift(0).view(b64)], mbarrier="inval", **WEAK)
 
 
 # ── arrive, arrive_drop ─────────────────────────────────────────────────────────────────
@@ -198,14 +199,14 @@ def mbarrier_arrive_drop_expect_tx(i, a, transactions, mem):
     return updated(i, a, "drop", expect_and_drop, [transactions.to(u64)], mem)
 
 
-def state_of_a_cluster(i: Any) -> str | None:
+def state_of_a_cluster(i: Decoded) -> str | None:
     """An arrival at an mbarrier in .shared::cluster gives no state: its destination is `_`."""
     if i.ss == "shared::cluster" and i.shape("d").kind != "sink":
         return f"Sink '_' is expected as a destination operand for instruction '{i.form.opcode}' with '.shared::cluster'"
     return None
 
 
-def no_arrivals(i: Any) -> str | None:
+def no_arrivals(i: Decoded) -> str | None:
     """A thread arrives at least once."""
     count = i.value("count")
     if count is not None and count <= 0:
@@ -213,7 +214,7 @@ def no_arrivals(i: Any) -> str | None:
     return None
 
 
-def incomplete_arrival(i: Any) -> str | None:
+def incomplete_arrival(i: Decoded) -> str | None:
     """.noComplete is for an arrival of .release.cta in the own CTA."""
     if not i.noComplete:
         return None
@@ -221,7 +222,7 @@ def incomplete_arrival(i: Any) -> str | None:
     return f"Modifier '.{word}' cannot be combined with modifier '.noComplete'" if word else None
 
 
-def count_without_no_complete(i: Any) -> bool:
+def count_without_no_complete(i: Decoded) -> bool:
     """Are several arrivals allowed to end the phase?"""
     return i.shape("count") is not None and not i.noComplete
 
@@ -293,10 +294,10 @@ testing = partial(instruction, section="9.7.13.15.16", types=WAIT_TYPES, needs=W
 trying = partial(testing, needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"})
 
 
-def is_over(i: Any, a: Value, seen: Value, mem: Any, state: Value | None = None) -> Value:
+def is_over(i: Decoded, a: Value, seen: Value, mem: Memory, state: Value | None = None) -> Value:
     """Is the phase of that parity, perhaps that of a state, over: is the mbarrier in the other one?"""
-    order, scope = i.order or "acquire", i.scope or "cta"
-    (word,) = mem.load(window(i), b64, a, order="relaxed", scope=scope, mbarrier="test")
+    order, scope = Order(i.order or "acquire"), Scope(i.scope or "cta")
+    (word,) = mem.load(window(i), b64, a, order=Order.RELAXED, scope=scope, mbarrier="test")
     over: Value = phase(word).ne(seen)
     mem.phase_over(window(i), a, over, state=state, order=order, scope=scope)
     return over
@@ -396,7 +397,7 @@ def mbarrier_try_wait_parity_phase(i, a, parity, hint):
     """Wait some time for the end of the phase of that type and parity: has it come?"""
 
 
-def phase_with_a_report(i: Any) -> str | None:
+def phase_with_a_report(i: Decoded) -> str | None:
     """A second predicate and a report are those of .phase_type::primary; .phase_type::conditional needs .parity."""
     second = i.shape("second")
     told = i.shape("report") is not None or (second is not None and second.kind != "sink")
@@ -407,7 +408,7 @@ def phase_with_a_report(i: Any) -> str | None:
     return None
 
 
-def parity_without_a_report(i: Any) -> str | None:
+def parity_without_a_report(i: Decoded) -> str | None:
     """The parity of a phase is 0 or 1."""
     return None if i.shape("report") is not None else neither_even_nor_odd(i)
 
@@ -423,7 +424,7 @@ for wait in (mbarrier_test_wait_parity_phase, mbarrier_try_wait_parity_phase):
     wait.rule("P2505")(parity_without_a_report)
 
 
-def neither_even_nor_odd(i: Any) -> str | None:
+def neither_even_nor_odd(i: Decoded) -> str | None:
     """The parity of a phase is 0 or 1."""
     parity = i.value("parity")
     if parity in (None, 0, 1):

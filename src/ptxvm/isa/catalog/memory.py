@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxvm.algebra.types import u64
 from ptxvm.isa.access import (
     ADDRESS,
@@ -15,6 +13,7 @@ from ptxvm.isa.access import (
     ORDERED_CACHE,
     STORE,
     VECTOR,
+    WEAK,
     as_list,
     attributes,
     base_of,
@@ -26,7 +25,7 @@ from ptxvm.isa.access import (
     window,
 )
 from ptxvm.isa.exactness import MOVED
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.operand_types import is_vector_register
 
 # ── ld, st ──────────────────────────────────────────────────────────────────────────────
@@ -82,7 +81,7 @@ def ld(i, a, policy, mem):
 )
 def ld_global_nc(i, a, policy, mem):
     """Load from global memory that nothing writes while the kernel runs, through a cache that need not be coherent."""
-    values = mem.load("global", i.type, a, count(i), order="weak", scope=None, cache=i.cop, proxy="texture")
+    values = mem.load("global", i.type, a, count(i), cache=i.cop, proxy="texture", **WEAK)
     return values if i.vec else values[0]
 
 
@@ -101,7 +100,7 @@ def ld_global_nc(i, a, policy, mem):
 )
 def ldu(i, a, mem):
     """Load read-only data from an address that is the same in all lanes of the warp."""
-    values = mem.load(window(i), i.type, a, count(i), order="weak", scope=None)
+    values = mem.load(window(i), i.type, a, count(i), **WEAK)
     return values if i.vec else values[0]
 
 
@@ -141,7 +140,7 @@ def st(i, a, b, policy, mem):
             mem.store(window(i), i.type, a + n * i.type.bytes, [value], cache=i.cop, **attributes(i))
 
 
-def memory_mapped_io(i: Any) -> str | None:
+def memory_mapped_io(i: Decoded) -> str | None:
     """.mmio is an access of .relaxed order and .sys scope to .global or a generic address."""
     if not i.mmio:
         return None
@@ -155,7 +154,7 @@ def memory_mapped_io(i: Any) -> str | None:
     return f"Modifier '.{other}' cannot be combined with modifier '.mmio'" if other else None
 
 
-def synchronising_io(i: Any) -> bool:
+def synchronising_io(i: Decoded) -> bool:
     """Does an access to mapped memory acquire or release?"""
     return i.mmio and i.order in ("acquire", "release")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import b64
 from ptxvm.isa.access import ADDRESS, has
 from ptxvm.isa.model import instruction
@@ -72,7 +73,7 @@ def event_mask(i):
 def griddepcontrol(i, mem):
     """Let dependent grids start, or wait for the grids that this one depends on: here grids run one after another."""
     if i.action == "wait":
-        mem.fence("acquire", "sys")
+        mem.fence(Order.ACQUIRE, Scope.SYS)
 
 
 @has(ADDRESS)

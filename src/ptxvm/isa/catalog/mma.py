@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 from ptxvm.algebra.types import Type, f16, f32
 from ptxvm.isa.exactness import SUMS
-from ptxvm.isa.fragments import NARROW, Fragment, Product, mma_fragment, quarter_fragment
+from ptxvm.isa.fragments import NARROW, Arithmetic, Fragment, Product, mma_fragment, quarter_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
-from ptxvm.isa.model import Problem
+from ptxvm.isa.model import Decoded, Problem
 
 SHAPES = {
     "f16":       {"m8n8k4": "PTX 6.4, sm_70", "m16n8k8": "PTX 6.5, sm_75", "m16n8k16": "PTX 7.0, sm_80"},
@@ -29,17 +29,17 @@ SLOTS = """
     """
 
 
-def multiplicand_type(i: Any) -> Type:
+def multiplicand_type(i: Decoded) -> Type:
     """The type of A, or that of B where it is the narrower one."""
     return i.btype if i.btype.name in NARROW else i.atype
 
 
-def in_quarters(i: Any) -> bool:
+def in_quarters(i: Decoded) -> bool:
     """Is it the product of four at once?"""
     return i.mnk == "m8n8k4" and i.atype is f16
 
 
-def fragments(i: Any) -> dict[str, Fragment]:
+def fragments(i: Decoded) -> dict[str, Fragment]:
     """The four fragments."""
     types = {"d": i.dtype, "a": i.atype, "b": i.btype, "c": i.ctype}
     if in_quarters(i):
@@ -48,7 +48,7 @@ def fragments(i: Any) -> dict[str, Fragment]:
     return {matrix: mma_fragment(matrix, type, i.mnk) for matrix, type in types.items()}
 
 
-def product(i: Any, **how: Any) -> Product:
+def product(i: Decoded, **how: Unpack[Arithmetic]) -> Product:
     """What the instruction computes."""
     return product_of(fragments(i), **how)
 
@@ -192,7 +192,7 @@ def different_accumulators(i):
     return f".dtype must be '{i.ctype}' when .ctype is '{i.ctype}' for 'mma' instruction with shape '.{i.mnk}'"
 
 
-def order_of_matrices(i: Any) -> str | None:
+def order_of_matrices(i: Decoded) -> str | None:
     """A lies in rows and B in columns; only .m8n8k4 of f16 has the other orders."""
     if in_quarters(i) or (i.alayout, i.blayout) == ("row", "col"):
         return None

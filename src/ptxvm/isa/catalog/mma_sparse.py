@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import partial
-from typing import Any
 
+from ptxvm.algebra.ports import Peers, Warp
 from ptxvm.algebra.types import Type, b32, f16, f32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa import fragments
@@ -12,7 +13,7 @@ from ptxvm.isa.access import Trait, elements, has, vector_of_sinks
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.fragments import Fragment, Product, Scaling, Sparsity
 from ptxvm.isa.matrix import all_lanes, wrong_sort
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 
 NARROW = ("e3m2", "e2m3", "e2m1")
 SMALL = ("e4m3", "e5m2", *NARROW)
@@ -29,7 +30,7 @@ ALIKE = ("s8 u8", "s4 u4", " ".join(SMALL), "f16", "bf16", "tf32")
 ILLEGAL = "Unexpected instruction types specified for 'mma'"
 
 
-def shape_of(i: Any) -> tuple[int, int, int] | None:
+def shape_of(i: Decoded) -> tuple[int, int, int] | None:
     """What the table has for the type and the shape."""
     shapes = next((shapes for types, shapes in SPARSE.items() if i.atype.name in types.split()), {})
     return shapes.get(i.mnk)
@@ -106,13 +107,13 @@ multiplying = partial(instruction, section="9.7.14.6.3", types=TYPES, needs=NEED
 # ── the product ─────────────────────────────────────────────────────────────────────────
 
 
-def fragment(i: Any, matrix: str, type: Type, shape: str, *, halved: bool) -> Fragment:
+def fragment(i: Decoded, matrix: str, type: Type, shape: str, *, halved: bool) -> Fragment:
     """The fragment of a matrix; of kinds with scales of four bits the elements stand in half bytes."""
     return fragments.halved_fragment(matrix, shape) if halved else fragments.mma_fragment(matrix, type, shape)
 
 
 def product(
-    i: Any, *, sparsity: Sparsity | None = None, scaling: Scaling | None = None, halved: bool = False, finite: bool = False
+    i: Decoded, *, sparsity: Sparsity | None = None, scaling: Scaling | None = None, halved: bool = False, finite: bool = False
 ) -> Product:
     """What the instruction computes; the stored half of a sparse A lies as a dense A of half the depth."""
     stored = i.mnk if sparsity is None else fragments.half_as_deep(i.mnk)
@@ -126,8 +127,16 @@ def product(
 
 
 def multiply_sparse(
-    i: Any, a: Any, b: Any, c: Any, metadata: Value, selector: Value, warp: Any, *, finite: bool = False
-) -> Any:
+    i: Decoded,
+    a: list[Value],
+    b: list[Value],
+    c: list[Value],
+    metadata: Value,
+    selector: Value,
+    warp: Warp,
+    *,
+    finite: bool = False,
+) -> Generator[object, Peers, list[Value]]:
     """The lanes that the selector names have the metadata of their group of four (PTX 9.7.14.6.1)."""
     peers = yield warp.converge(all_lanes(warp), metadata)
     sparsity = fragments.sparsity(i.atype, i.mnk, paired=i.atype.bits == 4 and i.atype.is_int)
@@ -135,7 +144,7 @@ def multiply_sparse(
     return peers.multiply(made, a, b, c, [selected(peers, 0, warp.lane, selector, sparsity.threads)])
 
 
-def selected(peers: Any, payload: int, lane: Value, number: Value, threads: int) -> Value:
+def selected(peers: Peers, payload: int, lane: Value, number: Value, threads: int) -> Value:
     """The word of one of `threads` lanes, or of as many lanes, that a number selects of each group of four."""
     found: Value = peers.at((lane & ~3 & 31) + number.to(u32) * threads + (lane & (threads - 1)), payload)
     return found
@@ -248,19 +257,19 @@ scaling = partial(instruction, section="9.7.14.5.14", types=SCALED_TYPES, needs=
 BLOCKS = {None: 1, "scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
 
 
-def in_half_bytes(i: Any) -> bool:
+def in_half_bytes(i: Decoded) -> bool:
     """Do the elements stand in half bytes, as those of .kind::mxf4 and .kind::mxf4nvf4 do?"""
     return SCALED[i.kind][1] == "m16n8k64"
 
 
-def scaled_product(i: Any, sparsity: Sparsity | None = None) -> Product:
+def scaled_product(i: Decoded, sparsity: Sparsity | None = None) -> Product:
     """The product of blocks with scales."""
     halved = in_half_bytes(i)
     blocks = 2 if halved and i.size is None else BLOCKS[i.size]
     return product(i, sparsity=sparsity, scaling=fragments.scaling(i.mnk, blocks, Type.named[i.bound["stype"]]), halved=halved)
 
 
-def scales(peers: Any, first: int, lane: Value, ids_a: Any, ids_b: Any) -> list[list[Value]]:
+def scales(peers: Peers, first: int, lane: Value, ids_a: list[Value], ids_b: list[Value]) -> list[list[Value]]:
     """The scales in the lowest bytes: those of A of one of two pairs of lanes, those of B of one of four lanes."""
     words = selected(peers, first, lane, ids_a[1], 2), selected(peers, first + 1, lane, ids_b[1], 1)
     return [[word >> (ids[0].to(u32) * 8)] for word, ids in zip(words, (ids_a, ids_b), strict=True)]

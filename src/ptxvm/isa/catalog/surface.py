@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from ptxvm.algebra.ports import Textures
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import Trait, as_list, count, elements, has, result_vector, vector_of_sinks
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.opaque import HANDLE, VECTOR_SIZES, size_problem
 from ptxvm.isa.operand_types import Shape
 
@@ -26,27 +26,27 @@ SURFACE_SLOTS = """
     """
 
 
-def size_of_coordinates(i: Any) -> Problem | None:
+def size_of_coordinates(i: Decoded) -> Problem | None:
     """The coordinates have as many elements as the geometry, or more that are ignored: 1, 2 or 4."""
     return size_problem(i, "P2901", "b", COORDINATES[i.geom], opcode(i))
 
 
-def opcode(i: Any) -> str:
+def opcode(i: Decoded) -> str:
     """The opcode with its first word, as ptxas names it."""
     return f"{i.form.opcode}.{i.by}"
 
 
-def clamping_modes(i: Any) -> bool:
+def clamping_modes(i: Decoded) -> bool:
     """Does it clamp, or read zero, outside of the surface?"""
     return bool(i.clamp != "trap")
 
 
-def cache_operations(i: Any) -> bool:
+def cache_operations(i: Decoded) -> bool:
     """Has it a cache operator?"""
     return i.cop is not None
 
 
-def surface_arrays_and_volumes(i: Any) -> bool:
+def surface_arrays_and_volumes(i: Decoded) -> bool:
     """Has the surface layers, or a depth?"""
     return i.geom not in ("1d", "2d")
 
@@ -64,12 +64,12 @@ CACHED = Trait(rules=[], needs=[("PTX 2.0, sm_20", cache_operations)])
 # ── values ──────────────────────────────────────────────────────────────────────────────
 
 
-def vector_too_large(i: Any) -> str | None:
+def vector_too_large(i: Decoded) -> str | None:
     """An access has 128 bits at most."""
     return "Vector type too large, exceeds 128 bit limit" if count(i) * i.dtype.bits > 128 else None
 
 
-def parts(i: Any, operand: str) -> tuple[Type, ...]:
+def parts(i: Decoded, operand: str) -> tuple[Type, ...]:
     """The types of the registers that hold one value together, `{%h1, %h2}`; none where it is in one operand."""
     shape = i.shape(operand)
     if shape is None or shape.kind != "vector":
@@ -78,10 +78,10 @@ def parts(i: Any, operand: str) -> tuple[Type, ...]:
     return tuple(item.type or (known[0] if known else i.dtype) for item in shape.items)
 
 
-def value_in_parts(operand: str) -> Callable[[Any], Problem | None]:
+def value_in_parts(operand: str) -> Callable[[Decoded], Problem | None]:
     """The rule on one value that stands in braces."""
 
-    def too_narrow(i: Any) -> Problem | None:
+    def too_narrow(i: Decoded) -> Problem | None:
         """One value in several registers, {low, high}, has room in them."""
         shape: Shape = i.shape(operand)
         if shape.kind != "vector":
@@ -100,12 +100,12 @@ def value_in_parts(operand: str) -> Callable[[Any], Problem | None]:
     return too_narrow
 
 
-def discarded(i: Any) -> str | None:
+def discarded(i: Decoded) -> str | None:
     """What is loaded needs a register."""
     return f"Result discard mode is not allowed for instruction '{opcode(i)}'" if i.shape("d").kind == "sink" else None
 
 
-def stored_operand(i: Any) -> Problem | None:
+def stored_operand(i: Decoded) -> Problem | None:
     """What is stored is in registers, or constant: no special register, no address without an offset, no `_`."""
     shape = i.shape("c")
     if any(item.kind == "sink" for item in (shape, *shape.items)):
@@ -120,7 +120,7 @@ def stored_operand(i: Any) -> Problem | None:
     return None
 
 
-def stored_vector(i: Any) -> Problem | None:
+def stored_vector(i: Decoded) -> Problem | None:
     """A vector that is stored has as many elements as .vec says; one register or constant stands for all of them."""
     shape = i.shape("c")
     is_vector = shape.kind == "vector" or (shape.kind == "register" and isinstance(shape.detail, int))
@@ -180,12 +180,12 @@ FORMATTED = """
     """
 
 
-def formatted_store(i: Any) -> bool:
+def formatted_store(i: Decoded) -> bool:
     """Is it in the format of the surface?"""
     return bool(i.by == "p")
 
 
-def formatted_store_to_layers(i: Any) -> bool:
+def formatted_store_to_layers(i: Decoded) -> bool:
     """Is it in the format of the surface, and has that layers?"""
     return bool(i.by == "p" and i.geom in ("a1d", "a2d"))
 
@@ -193,7 +193,7 @@ def formatted_store_to_layers(i: Any) -> bool:
 FORMATTED_NEEDS = Trait(rules=[], needs=[("PTX 2.0, sm_20", formatted_store), ("PTX 4.1, sm_30", formatted_store_to_layers)])
 
 
-def put(i: Any, a: Value, b: Any, values: list[Value], tex: Any) -> None:
+def put(i: Decoded, a: Value, b: Value | list[Value], values: list[Value], tex: Textures) -> None:
     """Store values, as bytes or in the format of the surface."""
     tex.store(i.geom, i.dtype, a, as_list(b), values, clamp=i.clamp, formatted=i.by == "p")
 
@@ -207,7 +207,7 @@ SUST_P = "sust.by.geom{.cop}%s.dtype.clamp  [a, b], c;" + FORMATTED
 storing = partial(instruction, section="9.7.11.2", fixed=1)
 
 
-def in_one(i: Any, c: Any) -> Value:
+def in_one(i: Decoded, c: Value | list[Value]) -> Value:
     """One value that is stored: an operand, or the registers that hold it together, the low bits first."""
     values: list[Value] = as_list(c)
     if not isinstance(c, list):
@@ -220,7 +220,7 @@ def in_one(i: Any, c: Any) -> Value:
     return whole.view(i.dtype)
 
 
-def in_all(i: Any, c: Any) -> list[Value]:
+def in_all(i: Decoded, c: Value | list[Value]) -> list[Value]:
     """The values that are stored: a vector, or one operand that stands for all of them."""
     return list(c) if isinstance(c, list) else [c] * count(i)
 
@@ -268,7 +268,7 @@ FORMATTED_REDUCTIONS = {"add": "b32", "min": "b32 b64", "max": "b32 b64", "and":
 """The types of each operation of sured.p."""
 
 
-def wrong_reduction(i: Any) -> Problem | None:
+def wrong_reduction(i: Decoded) -> Problem | None:
     """Each operation has its types: numbers for add, min and max, bits for and, or."""
     types = (REDUCTIONS if i.by == "b" else FORMATTED_REDUCTIONS)[i.op].split()
     if i.ctype.name in types:
@@ -278,7 +278,7 @@ def wrong_reduction(i: Any) -> Problem | None:
                    ptxas=f"Operation .{i.op} requires {wanted} type for instruction '{opcode(i)}'")  # fmt: skip
 
 
-def extremes_of_64_bits(i: Any) -> bool:
+def extremes_of_64_bits(i: Decoded) -> bool:
     """Is it a minimum or maximum of 64 bits?"""
     return bool(i.op in ("min", "max") and i.ctype.bits == 64)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ptxvm.algebra.derived.packed import pack
 from ptxvm.algebra.types import f16, f32
+from ptxvm.algebra.value import Value
 from ptxvm.isa.access import as_list, elements, has, result_vector
 from ptxvm.isa.exactness import FILTERED, MOVED
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.opaque import HANDLE, is_handle, is_independent, size_problem
-from ptxvm.isa.operand_types import disparity, is_float
+from ptxvm.isa.operand_types import Shape, disparity, is_float
 
 # ── geometries ──────────────────────────────────────────────────────────────────────────
 
@@ -39,7 +40,7 @@ GEOMETRY = {
 ANY_SIZE = ("cube", "acube")  # whose gradients ptxas lets have any size
 
 
-def counted(i: Any) -> list[tuple[str, Any]]:
+def counted(i: Decoded) -> list[tuple[str, Shape]]:
     """The operands behind the texture, by name, as ptxas counts them for the rules on their sizes.
 
     It counts the sampler only in a module of independent mode.  In unified mode an explicit sampler takes the place of
@@ -50,19 +51,19 @@ def counted(i: Any) -> list[tuple[str, Any]]:
     return [(name, i.shape(name)) for name in given if i.shape(name) is not None]
 
 
-def arguments(i: Any) -> tuple[tuple[str, Any], list[tuple[str, Any]], list[tuple[str, Any]]]:
+def arguments(i: Decoded) -> tuple[tuple[str, Shape], list[tuple[str, Shape]], list[tuple[str, Shape]]]:
     """What ptxas takes for the coordinates, for what picks the level, and for offset and depth."""
     first, *others = counted(i)
     levels = sum(i.shape(name) is not None for name in ("lod", "dPdx", "dPdy"))
     return first, others[:levels], others[levels:]
 
 
-def is_vector(shape: Any) -> bool:
+def is_vector(shape: Shape) -> bool:
     """Is it a vector in braces, or a vector register?"""
     return shape.kind == "vector" or (shape.kind == "register" and isinstance(shape.detail, int))
 
 
-def may_be_depth(shape: Any) -> bool:
+def may_be_depth(shape: Shape) -> bool:
     """May it be the depth to compare with: one f32?"""
     if is_vector(shape):
         return False
@@ -72,7 +73,7 @@ def may_be_depth(shape: Any) -> bool:
 # ── rules of tex and tld4 ───────────────────────────────────────────────────────────────
 
 
-def wrong_coordinate_type(i: Any) -> Problem | None:
+def wrong_coordinate_type(i: Decoded) -> Problem | None:
     """Cubes have .f32 coordinates, and multi-sample textures .s32."""
     wanted = GEOMETRY[i.geom].ctype.split()
     if i.ctype.name in wanted:
@@ -81,13 +82,13 @@ def wrong_coordinate_type(i: Any) -> Problem | None:
                    ptxas=f"Illegal modifier '.{i.ctype.name}' for instruction '{i.form.opcode}'")  # fmt: skip
 
 
-def wrong_vector(i: Any) -> str | None:
+def wrong_vector(i: Decoded) -> str | None:
     """.f16x2 comes as .v2, any other type as .v4."""
     wanted = "v2" if i.dtype.is_packed else "v4"
     return None if i.vec == wanted else f"Instruction '{i.form.opcode}.{i.dtype.name}' requires .{wanted} type"
 
 
-def samples_have_no_levels(i: Any) -> Problem | None:
+def samples_have_no_levels(i: Decoded) -> Problem | None:
     """A multi-sample texture has one level: no .level and no .grad."""
     if GEOMETRY[i.geom].gradient is None and (i.level or i.grad):
         return Problem("P2803", f"'.{i.geom}' has no levels of detail", word=i.geom,
@@ -95,13 +96,13 @@ def samples_have_no_levels(i: Any) -> Problem | None:
     return None
 
 
-def opcode(i: Any) -> str:
+def opcode(i: Decoded) -> str:
     """The opcode with the mode, as ptxas names it."""
     mode = next((m for m in ("base", "level", "grad") if m in i.of.modifiers and getattr(i, m)), "")
     return f"{i.form.opcode}.{mode}" if mode else str(i.form.opcode)
 
 
-def wrong_sampler(i: Any) -> Problem | None:
+def wrong_sampler(i: Decoded) -> Problem | None:
     """In independent mode a sampler is named beside the texture, by its variable or a 64-bit register."""
     shape = i.shape("b")
     wanted = "samplerref" if is_independent(i) else "texref"
@@ -113,14 +114,14 @@ def wrong_sampler(i: Any) -> Problem | None:
                    ptxas=f"Argument 2 of instruction '{i.form.opcode}': .samplerref or .u64 register expected")  # fmt: skip
 
 
-def size_of_coordinates(i: Any) -> Problem | None:
+def size_of_coordinates(i: Decoded) -> Problem | None:
     """The coordinates have as many elements as the geometry, or more that are ignored: 1, 2 or 4."""
     (name, shape), _, _ = arguments(i)
     wrong = size_problem(i, "P2805", name, GEOMETRY[i.geom].coordinates, opcode(i), shape)
     return wrong or size_problem(i, "P2805", "c", 0, opcode(i))
 
 
-def mixed_coordinates(i: Any) -> Problem | None:
+def mixed_coordinates(i: Decoded) -> Problem | None:
     """Beside the index of a layer, the coordinates have the type .ctype all."""
     c = i.shape("c")
     mixed = c.kind == "vector" and disparity(c.items) and not any(item.type is i.ctype.as_bits for item in c.items)
@@ -130,7 +131,7 @@ def mixed_coordinates(i: Any) -> Problem | None:
                    ptxas=f"Vector with elements of different types are not allowed in {opcode(i)} instruction")  # fmt: skip
 
 
-def float_index(i: Any) -> Problem | None:
+def float_index(i: Decoded) -> Problem | None:
     """The first coordinate of an array is an integer, the index of the layer."""
     (name, shape), _, _ = arguments(i)
     if shape.kind == "vector" and GEOMETRY[i.geom].is_array and is_float(shape.items[0]):
@@ -140,7 +141,7 @@ def float_index(i: Any) -> Problem | None:
     return None
 
 
-def size_of_gradients(i: Any) -> Problem | None:
+def size_of_gradients(i: Decoded) -> Problem | None:
     """The gradients have an element for each direction."""
     _, gradients, _ = arguments(i)
     wanted = GEOMETRY[i.geom].gradient
@@ -156,7 +157,7 @@ def size_of_gradients(i: Any) -> Problem | None:
     return None
 
 
-def size_of_offset(i: Any) -> Problem | None:
+def size_of_offset(i: Decoded) -> Problem | None:
     """An offset has an element for each direction of the geometry; cubes have none."""
     _, _, rest = arguments(i)
     if not rest or not is_vector(rest[0][1]):
@@ -169,7 +170,7 @@ def size_of_offset(i: Any) -> Problem | None:
     return size_problem(i, "P2809", name, wanted, opcode(i), shape)
 
 
-def depth_of_volume(i: Any) -> Problem | None:
+def depth_of_volume(i: Decoded) -> Problem | None:
     """A 3d texture has no depth to compare with."""
     _, _, rest = arguments(i)
     found = [name for name, shape in rest if may_be_depth(shape)]
@@ -179,7 +180,7 @@ def depth_of_volume(i: Any) -> Problem | None:
     return None
 
 
-def offset_before_depth(i: Any) -> Problem | None:
+def offset_before_depth(i: Decoded) -> Problem | None:
     """The offset stands before the depth to compare with."""
     _, _, rest = arguments(i)
     if rest and may_be_depth(rest[0][1]) and any(not may_be_depth(shape) for _, shape in rest[1:]):
@@ -188,7 +189,7 @@ def offset_before_depth(i: Any) -> Problem | None:
     return None
 
 
-def discarded_pair(i: Any) -> str | None:
+def discarded_pair(i: Decoded) -> str | None:
     """Every .f16x2 of a result needs a register."""
     shape = i.shape("d")
     if i.dtype.is_packed and shape.kind == "vector" and any(item.kind == "sink" for item in shape.items):
@@ -196,7 +197,7 @@ def discarded_pair(i: Any) -> str | None:
     return None
 
 
-def depth_with_integers(i: Any) -> Problem | None:
+def depth_with_integers(i: Decoded) -> Problem | None:
     """A depth is compared where the coordinates are .f32."""
     if i.shape("f") is not None and i.ctype is not f32:
         return Problem("P2811", "a depth to compare with needs .f32 coordinates", operand="f",
@@ -204,18 +205,18 @@ def depth_with_integers(i: Any) -> Problem | None:
     return None
 
 
-def mipmaps_of_cubes_by_gradient(i: Any) -> bool:
+def mipmaps_of_cubes_by_gradient(i: Decoded) -> bool:
     """Are the levels of a cube picked by gradients?"""
     return bool(i.grad and i.geom in ("cube", "acube"))
 
 
-def offset_or_depth(i: Any) -> bool:
+def offset_or_depth(i: Decoded) -> bool:
     """Has it an offset or a depth to compare with?"""
     _, _, rest = arguments(i)
     return any(is_vector(shape) or shape.kind in ("register", "float") for _, shape in rest)
 
 
-def optional_predicate_result(i: Any) -> bool:
+def optional_predicate_result(i: Decoded) -> bool:
     """Tells it whether the texels are resident?"""
     return i.shape("p") is not None
 
@@ -290,12 +291,12 @@ def tex(i, a, b, c, lod, dPdx, dPdy, e, f, tex):  # noqa: N803 - the manual's na
     return typed(i, texel), resident
 
 
-def one(value: Any) -> Any:
+def one(value: Value | list[Value] | None) -> Value | None:
     """The value of an operand that may stand in braces."""
     return value[0] if isinstance(value, list) else value
 
 
-def typed(i: Any, texel: list[Any]) -> list[Any]:
+def typed(i: Decoded, texel: list[Value]) -> list[Value]:
     """Four components, which are u32 or the bits of f32, as the type of the result."""
     if i.dtype.element is not f16:
         return [component.view(i.dtype) for component in texel]

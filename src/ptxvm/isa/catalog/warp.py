@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ptxvm.algebra.derived.floats import absolute_value, canonical_nan, is_nan, maximum, minimum
 from ptxvm.algebra.ports import Peers
 from ptxvm.algebra.types import s32, u32
 from ptxvm.algebra.value import Value, select
-from ptxvm.isa.model import instruction
+from ptxvm.isa.model import Decoded, instruction
 from ptxvm.isa.special_registers import WARP
 
 
-def removed_on_volta(i: Any) -> str | None:
+def removed_on_volta(i: Decoded) -> str | None:
     """Without .sync the instruction is gone from PTX 6.4 on for sm_70 and later."""
     if i.version >= (6, 4) and i.target.number >= 70:
         return (
@@ -26,7 +25,7 @@ def removed_on_volta(i: Any) -> str | None:
 # ── shfl ────────────────────────────────────────────────────────────────────────────────
 
 
-def source_lane(i: Any, lane: Value, b: Value, c: Value) -> tuple[Value, Value]:
+def source_lane(i: Decoded, lane: Value, b: Value, c: Value) -> tuple[Value, Value]:
     """The lane that is read, and whether it is in range; the own lane where it is not.
 
     `c` packs a clamp (bits 0-4) and a mask (8-12) of the bits that number the segments of the warp.
@@ -85,7 +84,7 @@ def shfl_sync(i, a, b, c, membermask, warp):
 # ── vote ────────────────────────────────────────────────────────────────────────────────
 
 
-def verdict(i: Any, peers: Peers) -> Value:
+def verdict(i: Decoded, peers: Peers) -> Value:
     """What the lanes have voted."""
     ballot, members = peers.ballot(), peers.members
     if i.ballot:

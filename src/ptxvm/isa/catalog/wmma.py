@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Unpack
 
+from ptxvm.algebra.ports import Memory, Warp
 from ptxvm.algebra.types import Type, f16, f32, s32, u64
-from ptxvm.isa.access import ADDRESS, has, vector_of_sinks, window
+from ptxvm.algebra.value import Value
+from ptxvm.isa.access import ADDRESS, WEAK, has, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED, SUMS
-from ptxvm.isa.fragments import Fragment, Product, wmma_fragment
+from ptxvm.isa.fragments import Arithmetic, Fragment, Product, wmma_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
-from ptxvm.isa.model import Problem
+from ptxvm.isa.model import Decoded, Problem
 
 MULTIPLICANDS = {
     "f16":   {"m16n16k16": "PTX 6.0, sm_70", "m8n32k16 m32n8k16": "PTX 6.1, sm_70"},
@@ -33,7 +35,7 @@ LOOSE = "s4 u4 b1"  # any register holds them
 SHAPES = ".m16n16k16, .m8n32k16, .m32n8k16, .m8n8k32, .m8n8k128, .m16n16k8, .m8n8k4"
 
 
-def element_type(i: Any) -> Type:
+def element_type(i: Decoded) -> Type:
     """The type of the elements that are loaded or stored."""
     return i.type
 
@@ -41,12 +43,12 @@ def element_type(i: Any) -> Type:
 # ── wmma.load, wmma.store ───────────────────────────────────────────────────────────────
 
 
-def loaded(i: Any) -> dict[str, Fragment]:
+def loaded(i: Decoded) -> dict[str, Fragment]:
     """The fragment that `wmma.load` makes."""
     return {"d": wmma_fragment(i.matrix, i.type, i.mnk)}
 
 
-def stored(i: Any) -> dict[str, Fragment]:
+def stored(i: Decoded) -> dict[str, Fragment]:
     """The fragment that `wmma.store` takes."""
     return {"b": wmma_fragment("d", i.type, i.mnk)}
 
@@ -124,18 +126,18 @@ def wmma_store_f64(i, a, b, stride, warp, mem):
     store(i, stored(i)["b"], a, b, stride, warp, mem)
 
 
-def load(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, mem: Any) -> list[Any]:
+def load(i: Decoded, fragment: Fragment, base: Value, stride: Value | None, warp: Warp, mem: Memory) -> list[Value]:
     """The registers of a fragment from memory: whole words where their elements adjoin, else element by element."""
     word = Type.named[f"b{fragment.register}"]
-    found: list[Any] = []
+    found: list[Value] = []
     for run in runs(fragment):
         if adjoining(i, fragment):
             place = address(i, fragment, base, stride, warp, run[0])
-            found += mem.load(window(i), word, place, len(run) // fragment.packed, order="weak", scope=None)
+            found += mem.load(window(i), word, place, len(run) // fragment.packed, **WEAK)
             continue
         part = Type.named[f"b{fragment.width}"]
         places = (address(i, fragment, base, stride, warp, element) for element in run)
-        parts = [mem.load(window(i), part, place, order="weak", scope=None)[0].to(word) for place in places]
+        parts = [mem.load(window(i), part, place, **WEAK)[0].to(word) for place in places]
         for first in range(0, len(run), fragment.packed):
             register = parts[first]
             for n in range(1, fragment.packed):
@@ -144,7 +146,9 @@ def load(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, mem: Any
     return [found[n % len(found)] for n in range(fragment.registers)]
 
 
-def store(i: Any, fragment: Fragment, base: Any, registers: Any, stride: Any, warp: Any, mem: Any) -> None:
+def store(
+    i: Decoded, fragment: Fragment, base: Value, registers: Sequence[Value], stride: Value | None, warp: Warp, mem: Memory
+) -> None:
     """The registers of a fragment to memory: whole words where their elements adjoin, else element by element."""
     word = Type.named[f"b{fragment.register}"]
     values = [register.view(word) for register in registers]
@@ -152,13 +156,13 @@ def store(i: Any, fragment: Fragment, base: Any, registers: Any, stride: Any, wa
         if adjoining(i, fragment):
             place = address(i, fragment, base, stride, warp, run[0])
             words = values[run[0] // fragment.packed : (run[-1] + 1) // fragment.packed]
-            mem.store(window(i), word, place, words, order="weak", scope=None)
+            mem.store(window(i), word, place, words, **WEAK)
             continue
         part = Type.named[f"b{fragment.width}"]
         for element in run:
             value = values[element // fragment.packed] >> element % fragment.packed * fragment.width
             place = address(i, fragment, base, stride, warp, element)
-            mem.store(window(i), part, place, [value.to(part)], order="weak", scope=None)
+            mem.store(window(i), part, place, [value.to(part)], **WEAK)
 
 
 def runs(fragment: Fragment) -> Iterator[range]:
@@ -167,12 +171,12 @@ def runs(fragment: Fragment) -> Iterator[range]:
     return (range(first, first + run) for first in range(0, fragment.elements, run))
 
 
-def adjoining(i: Any, fragment: Fragment) -> bool:
+def adjoining(i: Decoded, fragment: Fragment) -> bool:
     """Do neighbours adjoin in memory too?"""
     return (i.layout == "row") != fragment.layout.transposed  # type: ignore[attr-defined]
 
 
-def address(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, element: int) -> Any:
+def address(i: Decoded, fragment: Fragment, base: Value, stride: Value | None, warp: Warp, element: int) -> Value:
     """Where the element of each lane lies."""
     rows, columns = fragment.shape
     row, column = fragment.layout(warp.lane.to(u64), element)
@@ -186,19 +190,19 @@ def address(i: Any, fragment: Fragment, base: Any, stride: Any, warp: Any, eleme
 # ── wmma.mma ────────────────────────────────────────────────────────────────────────────
 
 
-def multiplicand_type(i: Any) -> Type:
+def multiplicand_type(i: Decoded) -> Type:
     """The type of A and B: f16 where none is named."""
     return i.atype if "atype" in i.bound else f16
 
 
-def fragments(i: Any) -> dict[str, Fragment]:
+def fragments(i: Decoded) -> dict[str, Fragment]:
     """The four fragments of `wmma.mma`."""
     type = multiplicand_type(i)
     types = {"d": i.dtype, "a": type, "b": type, "c": i.ctype}
     return {matrix: wmma_fragment(matrix, type, i.mnk) for matrix, type in types.items()}
 
 
-def product(i: Any, **how: Any) -> Product:
+def product(i: Decoded, **how: Unpack[Arithmetic]) -> Product:
     """What the instruction computes."""
     return product_of(fragments(i), **how)
 
@@ -315,7 +319,7 @@ def saturated_floats(i):
     return f"Instruction '{kind}' with '.satfinite' is not supported starting from PTX ISA version 6.5"
 
 
-def aligned_since(i: Any) -> str | None:
+def aligned_since(i: Decoded) -> str | None:
     """.aligned has to be written from PTX 6.3 on, and may not before."""
     if i.aligned == (i.version >= (6, 3)):
         return None
@@ -324,7 +328,7 @@ def aligned_since(i: Any) -> str | None:
     return f".aligned modifier required for instruction '{i.opcode}'"
 
 
-def columns_of_small_elements(i: Any, matrix: str, type: Type, layout: str) -> str | None:
+def columns_of_small_elements(i: Decoded, matrix: str, type: Type, layout: str) -> str | None:
     """Elements of less than a byte lie in rows in A, and in columns in B."""
     if type.bits < 8 and layout != {"a": "row", "b": "col"}.get(matrix, layout):
         return f"Illegal alayout '.{layout}' for instruction '{i.opcode}'"
@@ -362,7 +366,7 @@ def loaded_type(i):
     return None
 
 
-def result_thrown_away(i: Any) -> str | None:
+def result_thrown_away(i: Decoded) -> str | None:
     """Each register of the result is a register, and not `_`."""
     return "Sink '_' not allowed as a source operand" if any(x.kind == "sink" for x in i.shape("d").items) else None
 

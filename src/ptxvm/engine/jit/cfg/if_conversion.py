@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.analysis.flow import bit_of, labels, reads_and_writes, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.cfg.restart_points import touches
@@ -15,7 +16,13 @@ from ptxvm.isa.effects import Jump, Summary
 from ptxvm.isa.summary import widens
 
 LONGEST = 8  # instructions
-ORDERED = {"volatile", "acquire", "release", "acq_rel", "mmio"}  # accesses that synchronise with other threads
+ORDERED = {
+    Order.VOLATILE,
+    Order.ACQUIRE,
+    Order.RELEASE,
+    Order.ACQ_REL,
+    Order.MMIO,
+}  # accesses that synchronise with other threads
 ASKING = {"mem", "warp", "cta"}  # effects of instructions whose results may differ from lane to lane
 
 

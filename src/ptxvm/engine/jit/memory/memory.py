@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
@@ -28,7 +29,12 @@ from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Verb
 
 WINDOWS = ("shared", "local")
-ORDERS = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release": "release"}
+ORDERS: dict[FenceKind, str] = {
+    Order.SC: "seq_cst",
+    Order.ACQ_REL: "acq_rel",
+    Order.ACQUIRE: "acquire",
+    Order.RELEASE: "release",
+}
 
 
 class Memory(Port):
@@ -45,8 +51,8 @@ class Memory(Port):
         """A scalar load with a broadcast, a contiguous load, chunks of these, or a gather."""
         self.access = Access.of(Verb.READ, type, attributes)
         loaded = self._load(space, type, address, count)
-        if attributes.get("order") == "acquire":
-            self.fence("acquire", attributes.get("scope") or "gpu")
+        if attributes.get("order") is Order.ACQUIRE:
+            self.fence(Order.ACQUIRE, attributes.get("scope") or Scope.GPU)
         return loaded
 
     def _load(self, space: str, type: Type, address: Value, count: int) -> list[Value]:
@@ -69,11 +75,11 @@ class Memory(Port):
         self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
     ) -> None:
         """A scalar store, a contiguous one, or a scatter."""
-        weak = attributes.get("order") in (None, "weak")
+        weak = attributes.get("order") in (None, Order.WEAK)
         if not weak:
             self.at.stores.settle()
-        if attributes.get("order") == "release":
-            self.fence("release", attributes.get("scope") or "gpu")
+        if attributes.get("order") is Order.RELEASE:
+            self.fence(Order.RELEASE, attributes.get("scope") or Scope.GPU)
         count = len(values)
         (space, raw), size = self._where(space, address), type.bytes * count
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
@@ -324,10 +330,10 @@ class Memory(Port):
 
     # ── others ──────────────────────────────────────────────────────────────────────────
 
-    def fence(self, order: str, scope: str) -> None:
+    def fence(self, order: FenceKind, scope: Scope) -> None:
         """A fence between host threads that run CTAs of the grid."""
-        if scope != "cta":
-            self.code.lines += streaming_stores.fence(self.at.kernel) if order != "acquire" else []
+        if scope is not Scope.CTA:
+            self.code.lines += streaming_stores.fence(self.at.kernel) if order is not Order.ACQUIRE else []
             self.code.run(f"fence {ORDERS[order]}")
 
     def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:

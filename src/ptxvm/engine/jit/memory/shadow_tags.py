@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type
 from ptxvm.engine.jit.ir.lane_values import Raw
@@ -29,7 +30,7 @@ MANY = 1 << 10  # in place of a thread: several threads
 STRONG = MANY + 1  # in place of a thread: a strong access; its size is added
 FIRST = 2 * EPOCH  # the first epoch; tags below are of other CTAs
 HOST = 1  # the tag of bytes that were written before the launch
-WIDE = ("gpu", "sys")
+WIDE = (Scope.GPU, Scope.SYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +39,20 @@ class Access:
 
     verb: Verb
     element: int
-    order: str = "weak"
-    scope: str = "sys"
+    order: Order = Order.WEAK
+    scope: Scope = Scope.SYS
     coherent: bool = True
 
     @classmethod
     def of(cls, verb: Verb, type: Type, attributes: AccessAttributes) -> Access:
         """The access that a method of the port `mem` is asked for."""
-        order, scope = attributes.get("order") or "weak", attributes.get("scope") or "sys"
+        order, scope = attributes.get("order") or Order.WEAK, attributes.get("scope") or Scope.SYS
         return cls(verb, type.bytes, order, scope, attributes.get("proxy") != "texture")
 
     @property
     def strong(self) -> bool:
         """Is it strong (PTX 8.5)?"""
-        return self.verb is Verb.UPDATE or self.order != "weak"
+        return self.verb is Verb.UPDATE or self.order.strong
 
 
 class ShadowCheck:
