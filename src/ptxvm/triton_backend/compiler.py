@@ -1,5 +1,7 @@
 """The compiler of the backend: Triton's own."""
 
-from triton.backends.nvidia.compiler import CUDABackend
+from triton.backends.nvidia import compiler as nvidia
 
-__all__ = ["CUDABackend"]
+Compiler = nvidia.CUDABackend
+
+__all__ = ["Compiler"]
