@@ -7,7 +7,7 @@ processes that this one starts.  `ptxvm exec` does the same for a program from o
 from __future__ import annotations
 
 from ptxvm.libcuda.library import Libraries
-from ptxvm.libcuda.process import enter
+from ptxvm.libcudart.process import enter
 
 LIBRARIES: Libraries = enter()
 

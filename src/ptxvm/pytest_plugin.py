@@ -40,7 +40,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
             raise pytest.UsageError("--ptxvm-device and --ptxvm-check are of --ptxvm, which is missing")
         return
     from ptxvm.driver.models import MODELS  # noqa: PLC0415 - see above
-    from ptxvm.libcuda.process import enter  # noqa: PLC0415
+    from ptxvm.libcudart.process import enter  # noqa: PLC0415
     from ptxvm.machine import options  # noqa: PLC0415
 
     if chosen.ptxvm_device:

@@ -16,7 +16,7 @@ from typing import Any
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, say
 from ptxvm.cli.terminal import console, tabulated
 from ptxvm.driver.models import MODELS
-from ptxvm.libcuda.process import prepare
+from ptxvm.libcudart.process import prepare
 from ptxvm.machine import options
 from ptxvm.machine.faults import plural
 

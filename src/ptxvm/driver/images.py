@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from struct import unpack_from
 
+from ptxvm.driver.compression import lz4_block, zstandard
 from ptxvm.driver.results import DriverError, Result
 
 ELF = b"\x7fELF"
@@ -17,21 +18,25 @@ FATBIN = 0xBA55ED50
 WRAPPER = 0x466243B1
 LINKED = b"ptxvm linked image\0"
 PTX_ENTRY, ELF_ENTRY = 1, 2
-COMPRESSED = 0x0000A000  # flags of an entry: LZ4 or Zstandard
+LZ4, ZSTANDARD = 0x2000, 0x8000  # flags of an entry
+ANY = (1 << 16, 0)  # a compute capability
 HOW_TO_GET_PTX = (
     "the image has machine code of a GPU and no PTX. Ask the compiler for PTX: nvcc with "
     "-gencode arch=compute_XX,code=compute_XX, NVRTC with nvrtcGetPTX, nvJitLink with -ptx"
 )
 
 
-def texts_at(address: int) -> list[bytes]:
-    """The PTX modules of the image at an address, in the order of the link; DriverError where there are none."""
+def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
+    """The PTX modules of the image at an address, in the order of the link; DriverError where there are none.
+
+    Of a fatbin it is the PTX for the newest architecture that a device of a compute capability has.
+    """
     if word_at(address) == WRAPPER:  # of a fatbin
         address = ctypes.c_uint64.from_address(address + 8).value
     head = ctypes.string_at(address, 4)
     if word_at(address) == FATBIN:
         size = 16 + ctypes.c_uint64.from_address(address + 8).value
-        return [newest(ctypes.string_at(address, size))]
+        return [newest(ctypes.string_at(address, size), capability)]
     if head == ELF:
         raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
     if head == LINKED[:4] and ctypes.string_at(address) == LINKED[:-1]:
@@ -62,27 +67,34 @@ def unpacked(data: bytes) -> list[bytes]:
     return [text.encode("latin-1") for text in json.loads(data)]
 
 
-def newest(fatbin: bytes) -> bytes:
-    """The PTX of a fatbin for the newest architecture; DriverError where it has none."""
+def newest(fatbin: bytes, capability: tuple[int, int] = ANY) -> bytes:
+    """The PTX of a fatbin for the newest architecture that a device has, else for the oldest; DriverError where it has none."""
     found = dict(entries(fatbin))
     if not found:
         raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
-    return found[max(found)]
+    fitting = [each for each in found if divmod(each, 10) <= capability]
+    return found[max(fitting)] if fitting else found[min(found)]
 
 
 def entries(fatbin: bytes) -> Iterator[tuple[int, bytes]]:
     """The PTX entries of a fatbin: architecture (90 for sm_90) and text."""
     at = unpack_from("<H", fatbin, 6)[0]
     while at + 64 <= len(fatbin):
-        kind, _, head, size = unpack_from("<HHIQ", fatbin, at)
-        architecture, flags = unpack_from("<I", fatbin, at + 28)[0], unpack_from("<Q", fatbin, at + 40)[0]
+        kind, _, head, size, packed = unpack_from("<HHIQI", fatbin, at)
+        architecture, flags, unpacked = unpack_from("<I8xQ8xQ", fatbin, at + 28)
         if kind == PTX_ENTRY:
-            if flags & COMPRESSED:
-                raise DriverError(
-                    Result.NOT_SUPPORTED, "the PTX of the fatbin is compressed; compile with `nvcc --no-compress`"
-                )
-            yield architecture, fatbin[at + head : at + head + size].rstrip(b"\0")
+            data = fatbin[at + head : at + head + size]
+            yield architecture, text(data, packed, unpacked, flags).rstrip(b"\0")
         at += head + size
+
+
+def text(data: bytes, packed: int, unpacked: int, flags: int) -> bytes:
+    """The bytes of an entry: as they are, or `packed` bytes that stand for `unpacked` ones."""
+    if flags & ZSTANDARD:
+        return zstandard(data[:packed], unpacked)
+    if flags & LZ4:
+        return lz4_block(data[:packed], unpacked)
+    return data
 
 
 __all__ = ["linked_image", "texts_at", "texts_of"]

@@ -1,72 +1,27 @@
 """Shared libraries without a compiler: ELF files whose every function jumps through a slot of a table.
 
 A process loads the file as it loads any library, and a host fills the slots with addresses of functions.  Until then every
-slot leads to code that returns one number.  (System V ABI, "Object Files" and "Dynamic Linking"; the processor supplements
+slot leads to code that starts the host.  (System V ABI, "Object Files" and "Dynamic Linking"; the processor supplements
 of x86-64 and aarch64.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from struct import pack
-from types import MappingProxyType
 from typing import NamedTuple
 
+from ptxvm.libcuda.assembler import PROCESSORS, STUB, Processor
+from ptxvm.libcuda.starter import IMPORTS, Starter, starting_code
+
 SLOTS = "ptxvm_slots"
-STUB = 16  # bytes of code of one function
 PAGE = 0x10000  # the largest page of aarch64; x86-64 is content with it
 HEADER, PROGRAM_HEADER, SECTION_HEADER, SYMBOL, RELOCATION, DYNAMIC = 64, 56, 64, 24, 24, 16
-FUNCTION, OBJECT = 0x12, 0x11  # global symbols
+FUNCTION, OBJECT, IMPORT = 0x12, 0x11, 0x20  # global functions and objects; a weak symbol of another library, or of none
 READ, WRITE, EXECUTE = 4, 2, 1
 LOAD, DYNAMIC_SEGMENT, STACK = 1, 2, 0x6474E551
-PROGBITS, STRTAB, RELA, HASH, DYNAMIC_SECTION, DYNSYM = 1, 3, 4, 5, 6, 11
-
-
-@dataclass(frozen=True)
-class Processor:
-    """What the file says of a processor: its number, its relocation "base plus addend", and code."""
-
-    number: int
-    relative: int
-
-    def jump(self, at: int, slot: int) -> bytes:
-        """The code of a function at an address, which jumps to where a slot says."""
-        raise NotImplementedError
-
-    def constant(self, result: int) -> bytes:
-        """The code of a function that returns a number."""
-        raise NotImplementedError
-
-
-class X86(Processor):
-    """x86-64, with the landing pads of control-flow enforcement."""
-
-    def jump(self, at: int, slot: int) -> bytes:
-        """`endbr64; jmp *slot(%rip)`."""
-        return (b"\xf3\x0f\x1e\xfa\xff\x25" + pack("<i", slot - (at + 10))).ljust(STUB, b"\x90")
-
-    def constant(self, result: int) -> bytes:
-        """`endbr64; mov $result, %eax; ret`."""
-        return (b"\xf3\x0f\x1e\xfa\xb8" + pack("<i", result) + b"\xc3").ljust(STUB, b"\x90")
-
-
-class Aarch64(Processor):
-    """aarch64, with the landing pads of branch target identification."""
-
-    def jump(self, at: int, slot: int) -> bytes:
-        """`bti c; adrp x16, slot; ldr x16, [x16, :lo12:slot]; br x16`; `bti c` takes jumps through x16."""
-        pages = (slot >> 12) - ((at + 4) >> 12)
-        adrp = 0x90000010 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-        load = 0xF9400210 | (slot & 0xFFF) >> 3 << 10
-        return pack("<4I", 0xD503245F, adrp, load, 0xD61F0200)
-
-    def constant(self, result: int) -> bytes:
-        """`bti c; mov w0, #result; ret; nop`."""
-        return pack("<4I", 0xD503245F, 0x52800000 | result << 5, 0xD65F03C0, 0xD503201F)
-
-
-PROCESSORS: Mapping[str, Processor] = MappingProxyType({"x86_64": X86(62, 8), "aarch64": Aarch64(183, 1027)})
+PROGBITS, STRTAB, RELA, HASH, DYNAMIC_SECTION, DYNSYM, VERDEF, VERSYM = 1, 3, 4, 5, 6, 11, 0x6FFFFFFD, 0x6FFFFFFF
+GLOBAL, VERSIONED = 1, 2  # versions of symbols
 
 
 class Section(NamedTuple):
@@ -96,76 +51,130 @@ class Strings:
         return at
 
 
-def library(names: Sequence[str], soname: str, processor: str, unfilled: int, ended: int) -> bytes:
+def library(
+    names: Sequence[str], soname: str, processor: str, unfilled: int, ended: int, starter: Starter, version: str = ""
+) -> bytes:
     """The file of a library that exports `names`, in the order of the slots, and the table `ptxvm_slots`.
 
-    `unfilled` (0 to 65,535) is what a function returns whose slot has not been filled.  `STUB` bytes behind the code that
-    does so is code that returns `ended`, for slots when the host ends.  KeyError for an unknown processor.
+    A function whose slot has not been filled runs the `starter`, and returns `unfilled` (0 to 65,535) where that did not fill
+    it.  `STUB` bytes before the code that slots lead to at first is code that returns `ended`, for slots when the host ends.
+    The functions have a `version` for the linker, if it is not "".  KeyError for an unknown processor.
     """
     cpu = PROCESSORS[processor]
     strings = Strings()
-    offsets = [strings.add(name) for name in (*names, SLOTS)]
-    soname_at = strings.add(soname)
-    count = len(names)
+    symbols = [*IMPORTS, *names, SLOTS]
+    offsets = [strings.add(name) for name in symbols]
+    entries = [(14, strings.add(soname)), *([(1, strings.add(starter.python))] if starter.python else [])]
+    versions = version_table(strings, soname, version) if version else b""
+    numbers = pack(f"<{len(symbols) + 1}H", 0, *[GLOBAL] * len(IMPORTS), *[VERSIONED] * (len(names) + 1)) if version else b""
+    read = Layout(HEADER + 4 * PROGRAM_HEADER, {
+        ".hash": hash_table(symbols), ".dynsym": bytes(SYMBOL * (len(symbols) + 1)), ".dynstr": strings.data,
+        ".gnu.version": numbers, ".gnu.version_d": versions,
+        ".rela.dyn": bytes(RELOCATION * (len(names) + 1 + len(IMPORTS))),
+    })  # fmt: skip
+    text_at = aligned(read.end, PAGE)
+    code_at = text_at + 2 * STUB
+    stubs_at = aligned(code_at + len(starting_code(cpu, code_at, {}).data), STUB)
+    dynamic_at = aligned(stubs_at + STUB * len(names), PAGE)
+    entries += dynamic_entries(read, len(names), versioned=bool(version))
+    dynamic = b"".join(pack("<QQ", *entry) for entry in [*entries, (0, 0)])
+    written = Layout(aligned(dynamic_at + len(dynamic), 64), {
+        "slots": bytes(8 * len(names)), **{name: bytes(8) for name in IMPORTS}, **starter.data(),
+    })  # fmt: skip
 
-    hash_at = HEADER + 4 * PROGRAM_HEADER
-    table = hash_table([*names, SLOTS])
-    symbols_at = aligned(hash_at + len(table), 8)
-    strings_at = symbols_at + SYMBOL * (count + 2)
-    relocations_at = aligned(strings_at + len(strings.data), 8)
-    text_at = aligned(relocations_at + RELOCATION * count, PAGE)
-    stubs_at = text_at + 2 * STUB
-    dynamic_at = aligned(stubs_at + STUB * count, PAGE)
-    entries = dynamic(hash_at, strings_at, len(strings.data), symbols_at, relocations_at, count, soname_at)
-    slots_at = aligned(dynamic_at + len(entries), 64)
-    end = slots_at + 8 * count
-
-    symbols = bytes(SYMBOL) + b"".join(
-        pack("<IBBHQQ", offset, FUNCTION, 0, 5, stubs_at + STUB * n, STUB) for n, offset in enumerate(offsets[:-1])
-    )
-    symbols += pack("<IBBHQQ", offsets[-1], OBJECT, 0, 7, slots_at, 8 * count)
-    relocations = b"".join(pack("<QQq", slots_at + 8 * n, cpu.relative, text_at) for n in range(count))
-    text = (
-        cpu.constant(unfilled)
-        + cpu.constant(ended)
-        + b"".join(cpu.jump(stubs_at + STUB * n, slots_at + 8 * n) for n in range(count))
-    )
+    first = starting_code(cpu, code_at, {}).defined
+    code = starting_code(cpu, code_at, written.labels | first | {"unfilled": text_at})
+    slots_at = written.labels["slots"]
+    text = (cpu.constant(unfilled) + cpu.constant(ended) + bytes(code.data)).ljust(stubs_at - text_at, b"\0")
+    text += b"".join(cpu.jump(stubs_at + STUB * n, n, slots_at + 8 * n) for n in range(len(names)))
+    pointers = [(slots_at + 8 * n, first["first call"]) for n in range(len(names))]
+    pointers.append((written.labels["argv"], written.labels["program"]))
+    data = bytearray(written.data)
+    data[: 8 * len(names)] = pack(f"<{len(names)}Q", *[first["first call"]] * len(names))
+    read.put(".dynsym", symbol_table(offsets, stubs_at, slots_at))
+    read.put(".rela.dyn", relocation_table(cpu, pointers, [written.labels[name] for name in IMPORTS]))
     sections = [
-        Section(".hash", HASH, 2, hash_at, table, link=2, entry=4),
-        Section(".dynsym", DYNSYM, 2, symbols_at, symbols, link=3, info=1, entry=SYMBOL),
-        Section(".dynstr", STRTAB, 2, strings_at, strings.data, alignment=1),
-        Section(".rela.dyn", RELA, 2, relocations_at, relocations, link=2, entry=RELOCATION),
+        Section(".hash", HASH, 2, *read.piece(".hash"), link=2, entry=4),
+        Section(".dynsym", DYNSYM, 2, *read.piece(".dynsym"), link=3, info=1, entry=SYMBOL),
+        Section(".dynstr", STRTAB, 2, *read.piece(".dynstr"), alignment=1),
+        Section(".rela.dyn", RELA, 2, *read.piece(".rela.dyn"), link=2, entry=RELOCATION),
         Section(".text", PROGBITS, 6, text_at, text, alignment=STUB),
-        Section(".dynamic", DYNAMIC_SECTION, 3, dynamic_at, entries, link=3, entry=DYNAMIC),
-        Section(".data", PROGBITS, 3, slots_at, pack(f"<{count}Q", *[text_at] * count), alignment=64),
+        Section(".dynamic", DYNAMIC_SECTION, 3, dynamic_at, dynamic, link=3, entry=DYNAMIC),
+        Section(".data", PROGBITS, 3, slots_at, bytes(data), alignment=64),
     ]
+    if version:
+        sections.append(Section(".gnu.version", VERSYM, 2, *read.piece(".gnu.version"), link=2, alignment=2, entry=2))
+        sections.append(Section(".gnu.version_d", VERDEF, 2, *read.piece(".gnu.version_d"), link=3, info=2, alignment=4))
     segments = [
-        segment(LOAD, READ | EXECUTE, 0, stubs_at + STUB * count, PAGE),
-        segment(LOAD, READ | WRITE, dynamic_at, end - dynamic_at, PAGE),
-        segment(DYNAMIC_SEGMENT, READ | WRITE, dynamic_at, len(entries), 8),
+        segment(LOAD, READ | EXECUTE, 0, text_at + len(text), PAGE),
+        segment(LOAD, READ | WRITE, dynamic_at, written.end - dynamic_at, PAGE),
+        segment(DYNAMIC_SEGMENT, READ | WRITE, dynamic_at, len(dynamic), 8),
         segment(STACK, READ | WRITE, 0, 0, 16),
     ]
-    return image(cpu, segments, sections, end)
+    return image(cpu, segments, sections, written.end)
 
 
-def dynamic(
-    hash_at: int, strings_at: int, strings: int, symbols_at: int, relocations_at: int, count: int, soname: int
-) -> bytes:
-    """The entries that the dynamic linker reads, each a tag and a value."""
-    entries = [
-        (14, soname),
-        (4, hash_at),
-        (5, strings_at),
-        (6, symbols_at),
-        (10, strings),
-        (11, SYMBOL),
-        (7, relocations_at),
-        (8, RELOCATION * count),
-        (9, RELOCATION),
-        (0x6FFFFFF9, count),
-        (0, 0),
-    ]
-    return b"".join(pack("<QQ", *entry) for entry in entries)
+class Layout:
+    """Pieces of data one behind the other, at multiples of 16, and their addresses."""
+
+    def __init__(self, at: int, pieces: Mapping[str, bytes]) -> None:
+        self.at = at
+        self.labels: dict[str, int] = {}
+        self.sizes = {name: len(piece) for name, piece in pieces.items()}
+        self.data = bytearray()
+        for name, piece in pieces.items():
+            self.data += bytes(aligned(self.end, 16) - self.end)
+            self.labels[name] = self.end
+            self.data += piece
+
+    @property
+    def end(self) -> int:
+        """The address behind the last piece."""
+        return self.at + len(self.data)
+
+    def put(self, name: str, piece: bytes) -> None:
+        """Fill a piece."""
+        start = self.labels[name] - self.at
+        self.data[start : start + self.sizes[name]] = piece
+
+    def piece(self, name: str) -> tuple[int, bytes]:
+        """The address of a piece, and its bytes."""
+        start = self.labels[name] - self.at
+        return self.labels[name], bytes(self.data[start : start + self.sizes[name]])
+
+
+def dynamic_entries(read: Layout, count: int, *, versioned: bool) -> list[tuple[int, int]]:
+    """The tables that the dynamic linker reads, each a tag and a value; `count` slots and one more pointer are relative."""
+    at, sizes = read.labels, read.sizes
+    entries = [(4, at[".hash"]), (5, at[".dynstr"]), (6, at[".dynsym"]), (10, sizes[".dynstr"]), (11, SYMBOL)]
+    entries += [(7, at[".rela.dyn"]), (8, sizes[".rela.dyn"]), (9, RELOCATION), (0x6FFFFFF9, count + 1)]
+    if versioned:
+        entries += [(0x6FFFFFF0, at[".gnu.version"]), (0x6FFFFFFC, at[".gnu.version_d"]), (0x6FFFFFFD, 2)]
+    return entries
+
+
+def symbol_table(offsets: Sequence[int], stubs_at: int, slots_at: int) -> bytes:
+    """The symbols: what is imported, the functions, and the slots."""
+    imported, functions = offsets[: len(IMPORTS)], offsets[len(IMPORTS) : -1]
+    table = bytes(SYMBOL) + b"".join(pack("<IBBHQQ", offset, IMPORT, 0, 0, 0, 0) for offset in imported)
+    for n, offset in enumerate(functions):
+        table += pack("<IBBHQQ", offset, FUNCTION, 0, 5, stubs_at + STUB * n, STUB)
+    return table + pack("<IBBHQQ", offsets[-1], OBJECT, 0, 7, slots_at, 8 * len(functions))
+
+
+def relocation_table(cpu: Processor, pointers: Sequence[tuple[int, int]], cells: Sequence[int]) -> bytes:
+    """The relocations: pointers into the file, and cells for what is imported."""
+    table = b"".join(pack("<QQq", at, cpu.relative, to) for at, to in pointers)
+    return table + b"".join(pack("<QQq", at, n << 32 | cpu.symbolic, 0) for n, at in enumerate(cells, 1))
+
+
+def version_table(strings: Strings, soname: str, version: str) -> bytes:
+    """The definitions of versions: of the file, and of its functions (Linux Standard Base, "Symbol Versioning")."""
+    table = b""
+    for number, (name, flags) in enumerate([(soname, 1), (version, 0)], 1):
+        following = 0 if number == 2 else 28
+        table += pack("<HHHHIII", 1, flags, number, 1, hash_of(name), 20, following) + pack("<II", strings.add(name), 0)
+    return table
 
 
 def segment(type: int, flags: int, at: int, size: int, alignment: int) -> bytes:
@@ -221,4 +230,4 @@ def aligned(at: int, alignment: int) -> int:
     return -(-at // alignment) * alignment
 
 
-__all__ = ["PROCESSORS", "SLOTS", "STUB", "library"]
+__all__ = ["SLOTS", "library"]

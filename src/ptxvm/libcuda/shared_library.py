@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ptxvm.libcuda.elf import SLOTS, STUB, library
+from ptxvm.libcuda.assembler import STUB
+from ptxvm.libcuda.elf import SLOTS, library
+from ptxvm.libcuda.embedded import AT_EXIT, starter
 
 
 class SharedLibrary:
@@ -24,30 +26,35 @@ class SharedLibrary:
         self.functions = functions  # ctypes frees what nothing holds
         self.loaded = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         self.slots = (ctypes.c_void_p * len(functions)).in_dll(self.loaded, SLOTS)
-        self.unfilled = self.slots[0] or 0
+        self.ended = (self.slots[0] or 0) - STUB
         for number, function in enumerate(functions.values()):
             self.slots[number] = ctypes.cast(function, ctypes.c_void_p).value
         atexit.register(self.end)
+        AT_EXIT.append(self.end)
 
     def end(self) -> None:
         """Run no more Python: destructors of C++ call functions after the interpreter has ended."""
         for number in range(len(self.slots)):
-            self.slots[number] = self.unfilled + STUB
+            self.slots[number] = self.ended
 
     def address(self, name: str) -> int:
         """The address of an exported function."""
         return ctypes.cast(getattr(self.loaded, name), ctypes.c_void_p).value or 0
 
 
-def write(folder: Path, soname: str, names: Sequence[str], unfilled: int, ended: int) -> Path:
-    """The file of a library in a folder, under its name; functions return `unfilled` at first.
+INSTALL = "ptxvm.libcudart.library"  # whose function `install` fills all libraries
 
-    When the process ends, they return `ended`.
+
+def write(folder: Path, soname: str, names: Sequence[str], unfilled: int, ended: int, *, version: str = "") -> Path:
+    """The file of a library in a folder, under its name; functions return `unfilled` where Python cannot be started.
+
+    When the process ends, they return `ended`.  The functions have a `version` for the linker, if it is not "".
     """
     path = folder / soname
     if not path.exists():
+        data = library(names, soname, platform.machine(), unfilled, ended, starter(INSTALL), version)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(library(names, soname, platform.machine(), unfilled, ended))
+            file.write(data)
         Path(file.name).replace(path)
     return path
 

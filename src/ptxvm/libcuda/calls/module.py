@@ -27,7 +27,8 @@ def load(out: int, image: int, options: Mapping[int, int]) -> None:
     if not image:
         raise DriverError(Result.INVALID_VALUE, "there is no image")
     with Log(options):
-        put_u64(out, session().handles.handle(Module(texts_at(image), session().context.device.model)))
+        model = session().context.device.model
+        put_u64(out, session().handles.handle(Module(texts_at(image, model.capability), model)))
 
 
 class Log:

@@ -12,7 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-from ptxvm.libcuda.library import Libraries, install, write_driver
+from ptxvm.libcuda.library import Libraries, write_driver
+from ptxvm.libcudart.library import install, write_runtime
 
 PACKAGES = Path(__file__).parents[2]  # the folder that has ptxvm
 
@@ -46,7 +47,7 @@ import os
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
-from ptxvm.libcuda.library import install
+from ptxvm.libcudart.library import install
 
 install()
 sys.path.append(os.path.join(here, "plugins"))  # behind the packages that it replaces entry points of
@@ -69,6 +70,7 @@ Version: 0
 def prepare(folder: Path) -> dict[str, str]:
     """Write the files into a folder; the variables that a process and its children need."""
     write_driver(folder)
+    write_runtime(folder)
     ptxas = folder / "ptxas"
     ptxas.write_text(PTXAS, encoding="ascii")
     ptxas.chmod(0o755)

@@ -1,0 +1,158 @@
+"""Copies and fills of memory, of one to three dimensions, and of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill_rectangle
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls import copies as driver
+from ptxvm.libcudart.calls.module import symbol
+from ptxvm.libcudart.runtime import RuntimeApiError, RuntimeResult, function
+from ptxvm.libcudart.structures import Extent, PitchedPointer
+
+HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, DEFAULT = range(5)  # cudaMemcpyKind
+
+
+def check_kind(kind: int) -> None:
+    """RuntimeApiError for a number that is no direction of copies."""
+    if kind not in range(5):
+        raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, f"there is no direction {kind} of copies")
+
+
+def copied(target: int, source: int, size: int, kind: int) -> Callable[[], None]:
+    """The copy of some bytes; DriverError where a side that is said to be of the device is not."""
+    check_kind(kind)
+    on_device = [target] * (kind in (TO_DEVICE, ON_DEVICE)) + [source] * (kind in (TO_HOST, ON_DEVICE))
+    return driver.copied(target, source, size, tuple(on_device))
+
+
+@function("cudaMemcpy")
+def copy_bytes(target: int, source: int, size: int, kind: int) -> None:
+    """From anywhere to anywhere; the direction says which side is of the device."""
+    driver.put(0, copied(target, source, size, kind))
+
+
+@function("cudaMemcpyAsync")
+def copy_async(target: int, source: int, size: int, kind: int, stream: int) -> None:
+    """From anywhere to anywhere, in the order of a stream."""
+    driver.put(stream, copied(target, source, size, kind))
+
+
+@function("cudaMemcpyPeer")
+def copy_peer(target: int, to: int, source: int, at: int, size: int) -> None:
+    """From one device to another."""
+    driver.to_peer(target, to, source, at, size)
+
+
+@function("cudaMemcpyPeerAsync")
+def copy_peer_async(target: int, to: int, source: int, at: int, size: int, stream: int) -> None:
+    """From one device to another, in the order of a stream."""
+    driver.to_peer_async(target, to, source, at, size, stream)
+
+
+# ── variables ───────────────────────────────────────────────────────────────────────────
+
+
+def within(variable: int, size: int, offset: int) -> int:
+    """The address of some bytes of a variable; DriverError where it does not have them."""
+    start, length = symbol(variable)
+    if offset + size > length:
+        raise DriverError(Result.INVALID_VALUE, f"the variable has {length} bytes, not {offset + size}")
+    return start + offset
+
+
+@function("cudaMemcpyToSymbol")
+def to_symbol(variable: int, source: int, size: int, offset: int, kind: int) -> None:
+    """Into a variable."""
+    to_symbol_async(variable, source, size, offset, kind, 0)
+
+
+@function("cudaMemcpyToSymbolAsync")
+def to_symbol_async(variable: int, source: int, size: int, offset: int, kind: int, stream: int) -> None:
+    """Into a variable, in the order of a stream."""
+    if kind not in (TO_DEVICE, ON_DEVICE, DEFAULT):
+        raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, "a variable is of the device")
+    driver.put(stream, partial(copy, within(variable, size, offset), source, size))
+
+
+@function("cudaMemcpyFromSymbol")
+def from_symbol(target: int, variable: int, size: int, offset: int, kind: int) -> None:
+    """Out of a variable."""
+    from_symbol_async(target, variable, size, offset, kind, 0)
+
+
+@function("cudaMemcpyFromSymbolAsync")
+def from_symbol_async(target: int, variable: int, size: int, offset: int, kind: int, stream: int) -> None:
+    """Out of a variable, in the order of a stream."""
+    if kind not in (TO_HOST, ON_DEVICE, DEFAULT):
+        raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, "a variable is of the device")
+    driver.put(stream, partial(copy, target, within(variable, size, offset), size))
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────
+
+
+@function("cudaMemcpy2D")
+def copy_2d(target: int, to_pitch: int, source: int, pitch: int, width: int, height: int, kind: int) -> None:
+    """Rows of bytes."""
+    copy_2d_async(target, to_pitch, source, pitch, width, height, kind, 0)
+
+
+@function("cudaMemcpy2DAsync")
+def copy_2d_async(target: int, to_pitch: int, source: int, pitch: int, width: int, height: int, kind: int, stream: int) -> None:
+    """Rows of bytes, in the order of a stream."""
+    check_kind(kind)
+    if height > 1 and width > min(pitch, to_pitch):
+        raise DriverError(Result.INVALID_VALUE, "a row is longer than the pitch")
+    to, of = Rectangle(target, to_pitch, height), Rectangle(source, pitch, height)
+    for rows, kinds in ((to, (TO_DEVICE, ON_DEVICE)), (of, (TO_HOST, ON_DEVICE))):
+        if kind in kinds:
+            driver.check_rows(rows, width, height)
+    driver.put(stream, partial(copy_rectangle, to, of, width, height))
+
+
+@function("cudaMemset")
+def fill(target: int, value: int, size: int) -> None:
+    """Set bytes."""
+    fill_async(target, value, size, 0)
+
+
+@function("cudaMemsetAsync")
+def fill_async(target: int, value: int, size: int, stream: int) -> None:
+    """Set bytes, in the order of a stream."""
+    driver.put(stream, driver.filled(target, value, 1, size), driver.MEMSET)
+
+
+@function("cudaMemset2D")
+def fill_2d(target: int, pitch: int, value: int, width: int, height: int) -> None:
+    """Set the bytes of rows."""
+    fill_2d_async(target, pitch, value, width, height, 0)
+
+
+@function("cudaMemset2DAsync")
+def fill_2d_async(target: int, pitch: int, value: int, width: int, height: int, stream: int) -> None:
+    """Set the bytes of rows, in the order of a stream."""
+    driver.put(stream, driver.filled_rows(Rectangle(target, pitch, height), value, 1, width, height), driver.MEMSET)
+
+
+@function("cudaMemset3D")
+def fill_3d(target: PitchedPointer, value: int, extent: Extent) -> None:
+    """Set the bytes of slices of rows."""
+    fill_3d_async(target, value, extent, 0)
+
+
+@function("cudaMemset3DAsync")
+def fill_3d_async(target: PitchedPointer, value: int, extent: Extent, stream: int) -> None:
+    """Set the bytes of slices of rows, in the order of a stream."""
+    width, height, depth = extent.width, extent.height, extent.depth
+    rows = Rectangle(target.pointer, target.pitch, target.height)
+    driver.check_rows(rows, width, height, depth)
+    slices = [Rectangle(rows.row(0, z), rows.pitch, rows.height) for z in range(depth)]
+
+    def work() -> None:
+        for each in slices:
+            fill_rectangle(each, value, 1, width, height)
+
+    driver.put(stream, work, driver.MEMSET)

@@ -1,0 +1,115 @@
+"""Devices: the current one of each thread, properties and attributes, limits, peers."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls import context, device as driver
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.values import i32, put_i32
+from ptxvm.libcudart.properties import properties
+from ptxvm.libcudart.runtime import function, runtime
+
+
+@function("cudaGetDeviceCount", stateless=True)
+def count(out: int) -> None:
+    """How many devices there are; DriverError where there is none."""
+    put_i32(out, len(session().driver.devices))
+    if not session().driver.devices:
+        raise DriverError(Result.NO_DEVICE)
+
+
+@function("cudaGetDevice", any_state=True)
+def current(out: int) -> None:
+    """The device of the thread."""
+    put_i32(out, session().context.device.ordinal)
+
+
+@function("cudaSetDevice", "cudaInitDevice", any_state=True)
+def choose(ordinal: int, *flags: int) -> None:
+    """Let the thread use a device."""
+    runtime().choose(ordinal)
+
+
+@function("cudaSetDeviceFlags", "cudaSetValidDevices")
+def set_flags(*arguments: int) -> None:
+    """How the host waits, which changes nothing here."""
+
+
+@function("cudaGetDeviceFlags")
+def get_flags(out: int) -> None:
+    """How the host waits."""
+    put_i32(out, session().context.flags)
+
+
+@function("cudaChooseDevice")
+def matching(out: int, wanted: int) -> None:
+    """The device that fits: all are alike."""
+    put_i32(out, 0)
+
+
+@function("cudaDeviceReset", "cudaThreadExit", any_state=True)
+def reset() -> None:
+    """Begin anew on the device of the thread: device code is loaded again when it is used."""
+    here = session().context
+    here.reset()
+    for each in runtime().fatbins.values():
+        each.modules.pop(here.device, None)
+        each.modules.pop(None, None)
+
+
+@function("cudaDeviceSynchronize", "cudaThreadSynchronize")
+def synchronize() -> None:
+    """Wait for all work of the device."""
+    context.synchronize()
+
+
+@function("cudaGetDeviceProperties@12", "cudaGetDeviceProperties_v2", any_state=True)
+def properties_12(out: int, ordinal: int) -> None:
+    """All that is known of a device."""
+    put(out, ordinal, "12")
+
+
+@function("cudaGetDeviceProperties@13", any_state=True)
+def properties_13(out: int, ordinal: int) -> None:
+    """All that is known of a device."""
+    put(out, ordinal, "13")
+
+
+def put(out: int, ordinal: int, major: str) -> None:
+    """Write the structure of a version."""
+    made = properties(session().driver.device(ordinal), major)
+    ctypes.memmove(out, ctypes.byref(made), ctypes.sizeof(made))
+
+
+@function("cudaDeviceGetAttribute", any_state=True)
+def attribute(out: int, number: int, ordinal: int) -> None:
+    """An attribute of a device; the numbers are the driver's."""
+    driver.attribute(out, number, ordinal)
+
+
+@function("cudaDeviceEnablePeerAccess")
+def enable_peer(ordinal: int, flags: int) -> None:
+    """Let kernels of the thread's device use memory of another."""
+    peer = session().handles.handle(session().driver.primary_context(ordinal))
+    context.enable_peer(peer, flags)
+
+
+@function("cudaDeviceDisablePeerAccess")
+def disable_peer(ordinal: int) -> None:
+    """Take that back."""
+    context.disable_peer(session().handles.handle(session().driver.primary_context(ordinal)))
+
+
+@function("cudaDeviceGetStreamPriorityRange")
+def priorities(least: int, greatest: int) -> None:
+    """The lowest and the highest priority of a stream."""
+    context.priorities(least, greatest)
+
+
+@function("cudaThreadExchangeStreamCaptureMode")
+def exchange_mode(mode: int) -> None:
+    """Set how strictly captures of this thread refuse other calls, and give the mode before."""
+    before, session().capture_mode = session().capture_mode, i32(mode)
+    put_i32(mode, before)

@@ -1,0 +1,99 @@
+"""Launches of kernels, and occupancy."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.occupancy import resident_blocks
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls import launch as driver
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.structures import LaunchConfig as DriverConfig
+from ptxvm.libcuda.values import put_i32, put_u64
+from ptxvm.libcudart.runtime import Launching, RuntimeApiError, RuntimeResult, function, runtime
+from ptxvm.libcudart.structures import LaunchConfig, ThreeSizes
+
+
+@function("__cudaPushCallConfiguration", stateless=True)
+def push(grid: ThreeSizes, block: ThreeSizes, shared: int, stream: int) -> None:
+    """What stands between `<<<` and `>>>`."""
+    runtime().thread.launching.append(Launching(grid.extent(), block.extent(), shared, stream))
+
+
+@function("__cudaPopCallConfiguration", stateless=True)
+def pop(grid: int, block: int, shared: int, stream: int) -> None:
+    """Take it."""
+    waiting = runtime().thread.launching
+    if not waiting:
+        raise RuntimeApiError(RuntimeResult.INVALID_CONFIGURATION, "a kernel was called without <<< >>>")
+    found = waiting.pop()
+    for address, extent in ((grid, found.grid), (block, found.block)):
+        ctypes.memmove(address, ctypes.byref(ThreeSizes(*extent)), ctypes.sizeof(ThreeSizes))
+    put_u64(shared, found.shared)
+    put_u64(stream, found.stream)
+
+
+def kernel(address: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int) -> int:
+    """The driver's handle of a kernel; RuntimeApiError for extents that no device has."""
+    found = runtime().kernel(address)
+    limits = (2**31 - 1, 65535, 65535)
+    threads = block[0] * block[1] * block[2]
+    bad_grid = any(not 0 < size <= limit for size, limit in zip(grid, limits, strict=True))
+    if bad_grid or not 0 < threads <= found.most_threads or block[2] > 64:
+        raise RuntimeApiError(RuntimeResult.INVALID_CONFIGURATION, f"no launch has the extents {grid} and {block}")
+    if shared > found.most_dynamic_shared:
+        said = f"the kernel takes {found.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
+        raise DriverError(Result.INVALID_VALUE, said)
+    return session().handles.handle(found)
+
+
+@function("cudaLaunchKernel", "__cudaLaunchKernel")
+def launch(address: int, grid: ThreeSizes, block: ThreeSizes, parameters: int, shared: int, stream: int) -> None:
+    """Put a launch on a stream."""
+    extents = (*grid.extent(), *block.extent())
+    handle = kernel(address, extents[:3], extents[3:], shared)
+    driver.launch_kernel(handle, *extents, shared, stream, parameters, 0)
+
+
+@function("cudaLaunchCooperativeKernel")
+def launch_cooperative(address: int, grid: ThreeSizes, block: ThreeSizes, parameters: int, shared: int, stream: int) -> None:
+    """Put a launch on a stream whose blocks wait for each other; DriverError for more blocks than a device holds."""
+    extents = (*grid.extent(), *block.extent())
+    handle = kernel(address, extents[:3], extents[3:], shared)
+    device = session().context.device
+    held = resident_blocks(device, runtime().kernel(address), block.x * block.y * block.z, shared)
+    if grid.x * grid.y * grid.z > held * device.model.multiprocessors:
+        raise DriverError(Result.COOPERATIVE_LAUNCH_TOO_LARGE, f"the device holds {held} blocks on each multiprocessor")
+    driver.launch_cooperative(handle, *extents, shared, stream, parameters)
+
+
+@function("cudaLaunchKernelExC")
+def launch_with_attributes(config: int, address: int, parameters: int) -> None:
+    """Put a launch with attributes on a stream; they are laid out as the driver's."""
+    c = LaunchConfig.from_address(config)
+    handle = kernel(address, c.grid.extent(), c.block.extent(), c.shared)
+    made = DriverConfig(
+        grid=c.grid.extent(), block=c.block.extent(), shared=c.shared, stream=c.stream, attributes=c.attributes, count=c.count
+    )
+    driver.launch_kernel_ex(ctypes.addressof(made), handle, parameters, 0)
+
+
+# ── occupancy ───────────────────────────────────────────────────────────────────────────
+
+
+@function("cudaOccupancyMaxActiveBlocksPerMultiprocessor")
+def resident(out: int, address: int, threads: int, shared: int) -> None:
+    """Blocks that a multiprocessor holds."""
+    put_i32(out, resident_blocks(session().context.device, runtime().kernel(address), threads, shared))
+
+
+@function("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
+def resident_with_flags(out: int, address: int, threads: int, shared: int, flags: int) -> None:
+    """Blocks that a multiprocessor holds."""
+    resident(out, address, threads, shared)
+
+
+@function("cudaOccupancyAvailableDynamicSMemPerBlock")
+def available_shared(out: int, address: int, blocks: int, threads: int) -> None:
+    """The bytes of dynamic shared memory with which so many blocks still fit."""
+    driver.available_shared(out, session().handles.handle(runtime().kernel(address)), blocks, threads)

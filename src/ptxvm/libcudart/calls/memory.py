@@ -1,0 +1,97 @@
+"""Memory: of devices, of the host and managed; what a pointer points to."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.memory import Kind
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls import memory as driver
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.values import put_u64
+from ptxvm.libcudart.runtime import function
+from ptxvm.libcudart.structures import Channels, Extent, Location, PitchedPointer, PointerAttributes
+
+UNREGISTERED, HOST, DEVICE, MANAGED = range(4)  # cudaMemoryType
+GLOBALLY = 1  # cudaMemAttachGlobal
+TYPES = {Kind.DEVICE: DEVICE, Kind.HOST: HOST, Kind.MANAGED: MANAGED}
+
+
+@function("cudaMalloc")
+def allocate(out: int, size: int) -> None:
+    """Memory of the device; none for a size of 0."""
+    put_u64(out, 0)
+    if size:
+        driver.allocate(out, size)
+
+
+@function("cudaMallocAsync")
+def allocate_async(out: int, size: int, stream: int) -> None:
+    """Memory of the device, in the order of a stream."""
+    session().stream(stream)
+    allocate(out, size)
+
+
+@function("cudaMallocManaged")
+def allocate_managed(out: int, size: int, flags: int = GLOBALLY) -> None:
+    """Memory that the host and all devices share."""
+    driver.allocate_managed(out, size, flags)
+
+
+@function("cudaMallocPitch")
+def allocate_pitch(out: int, pitch: int, width: int, height: int) -> None:
+    """Rows of bytes, each at a multiple of 512."""
+    driver.allocate_pitch(out, pitch, width, height, 4)
+
+
+@function("cudaMalloc3D")
+def allocate_3d(out: int, extent: Extent) -> None:
+    """Slices of rows, each row at a multiple of 512."""
+    made = PitchedPointer.from_address(out)
+    pointer, pitch = ctypes.c_uint64(), ctypes.c_uint64()
+    rows = extent.height * extent.depth
+    driver.allocate_pitch(ctypes.addressof(pointer), ctypes.addressof(pitch), extent.width, rows, 4)
+    made.pointer, made.pitch, made.width, made.height = pointer.value, pitch.value, extent.width, extent.height
+
+
+@function("cudaFree", "cudaFreeHost", any_state=True)
+def free(address: int) -> None:
+    """Give memory back, when all work is done; null is none."""
+    driver.free(address)
+
+
+@function("cudaPointerGetAttributes")
+def attributes(out: int, address: int) -> None:
+    """What a pointer points to; memory that no call allocated is the host's own, which kernels reach too."""
+    made = PointerAttributes(type=UNREGISTERED, device=-2, on_host=address)
+    if (found := session().driver.blocks.find(address)) is not None:
+        kind = found[1].kind
+        made = PointerAttributes(type=TYPES[kind], device=session().context.device.ordinal, on_device=address)
+        made.on_host = 0 if kind is Kind.DEVICE else address
+    ctypes.memmove(out, ctypes.byref(made), 24)  # which both versions have
+
+
+@function("cudaMemAdvise@12", "cudaMemPrefetchAsync@12")
+def advise_12(address: int, size: int, *arguments: int) -> None:
+    """Advice where managed memory should be: all of it is in one place."""
+    driver.advise(address, size)
+
+
+@function("cudaMemAdvise", "cudaMemAdvise_v2", "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_v2")
+def advise(address: int, size: int, *arguments: int | Location) -> None:
+    """Advice where managed memory should be: all of it is in one place."""
+    driver.advise(address, size)
+
+
+@function("cudaIpcGetMemHandle", "cudaIpcOpenMemHandle", "cudaIpcCloseMemHandle")
+@function("cudaIpcGetEventHandle", "cudaIpcOpenEventHandle")
+def between_processes(*arguments: object) -> None:
+    """Handles for other processes, of which there are none: memory is that of one process."""
+    raise DriverError(Result.NOT_SUPPORTED, "memory and events are not shared between processes")
+
+
+@function("cudaCreateChannelDesc", stateless=True)
+def channels(out: int, x: int, y: int, z: int, w: int, kind: int) -> int:
+    """The description of elements: bits of each channel, and the kind of number; the result is where it was written."""
+    ctypes.memmove(out, ctypes.byref(Channels(x, y, z, w, kind)), ctypes.sizeof(Channels))
+    return out

@@ -1,0 +1,192 @@
+"""What the code that nvcc writes calls: registration of device code and its symbols (`crt/host_runtime.h`), and symbols."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls.module import MAX_DYNAMIC_SHARED, set_kernel_attribute
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.values import put_i32, put_u64, put_u64_if, string
+from ptxvm.libcudart.runtime import Fatbin, RuntimeApiError, RuntimeResult, Symbol, function, runtime
+from ptxvm.libcudart.structures import FunctionAttributes
+
+
+def fatbin(handle: int) -> Fatbin:
+    """A fatbin by its handle; DriverError where there is none."""
+    found = runtime().fatbins.get(handle)
+    if found is None:
+        raise DriverError(Result.INVALID_HANDLE, f"{handle:#x} is no handle of device code")
+    return found
+
+
+@function("__cudaRegisterFatBinary", stateless=True)
+def register_fatbin(image: int) -> int:
+    """The device code of a translation unit; its PTX is read when something of it is used."""
+    made = Fatbin(image)
+    runtime().fatbins[made.handle] = made
+    return made.handle
+
+
+@function("__cudaRegisterFatBinaryEnd", stateless=True)
+def registered(handle: int) -> None:
+    """Everything of a translation unit is registered."""
+
+
+@function("__cudaUnregisterFatBinary", stateless=True)
+def unregister(handle: int) -> None:
+    """Forget device code, and what was registered of it."""
+    state = runtime()
+    gone = state.fatbins.pop(handle, None)
+    for symbols in (state.functions, state.variables):
+        for address in [address for address, symbol in symbols.items() if symbol.fatbin is gone]:
+            del symbols[address]
+
+
+@function("__cudaRegisterFunction", stateless=True)
+def register_function(
+    handle: int, function: int, device: int, name: int, limit: int, tid: int, bid: int, block: int, grid: int, warp: int
+) -> None:
+    """A kernel, which the program knows by the address of a function."""
+    runtime().functions[function] = Symbol(fatbin(handle), string(name))
+
+
+@function("__cudaRegisterVar", stateless=True)
+def register_variable(
+    handle: int, variable: int, device: int, name: int, external: int, size: int, constant: int, visible: int
+) -> None:
+    """A variable of the device, which the program knows by the address of a shadow."""
+    runtime().variables[variable] = Symbol(fatbin(handle), string(name))
+
+
+@function("__cudaRegisterManagedVar", stateless=True)
+def register_managed(
+    handle: int, pointer: int, device: int, name: int, external: int, size: int, constant: int, visible: int
+) -> None:
+    """A managed variable: the program finds it through a pointer, which `__cudaInitModule` fills."""
+    found = fatbin(handle)
+    found.managed.append((pointer, string(name)))
+    runtime().variables[pointer] = Symbol(found, string(name))
+
+
+@function("__cudaInitModule")
+def init_module(handle: int) -> int:
+    """Load device code, before the program uses its managed variables."""
+    fatbin(handle).module()
+    return 0
+
+
+# ── symbols ─────────────────────────────────────────────────────────────────────────────
+
+
+def symbol(address: int) -> tuple[int, int]:
+    """The address and size of a variable; a managed one is known by its shadow, or by where it lies."""
+    found = runtime().variables.get(address)
+    if found is None:
+        for each in runtime().fatbins.values():
+            for pointer, name in each.managed:
+                if ctypes.c_uint64.from_address(pointer).value == address:
+                    return each.module().variable(name)
+    return runtime().variable(address)
+
+
+@function("cudaGetSymbolAddress")
+def symbol_address(out: int, variable: int) -> None:
+    """The address of a variable on the device."""
+    put_u64(out, symbol(variable)[0])
+
+
+@function("cudaGetSymbolSize")
+def symbol_size(out: int, variable: int) -> None:
+    """The bytes of a variable."""
+    put_u64(out, symbol(variable)[1])
+
+
+# ── kernels ─────────────────────────────────────────────────────────────────────────────
+
+
+@function("__cudaGetKernel", "cudaGetKernel")
+def get_kernel(out: int, address: int) -> None:
+    """The handle of a kernel: the address of its function, since a handle is for all devices."""
+    if address not in runtime().functions:
+        raise RuntimeApiError(RuntimeResult.INVALID_DEVICE_FUNCTION, f"no kernel is registered for {address:#x}")
+    put_u64(out, address)
+
+
+@function("cudaGetFuncBySymbol")
+def driver_function(out: int, address: int) -> None:
+    """The handle of a kernel for the driver API."""
+    put_u64(out, session().handles.handle(runtime().kernel(address)))
+
+
+@function("cudaFuncGetName")
+def name(out: int, address: int) -> None:
+    """The name of a kernel."""
+    put_u64(out, session().text(runtime().kernel(address).kernel.name))
+
+
+@function("cudaFuncGetParamInfo")
+def parameter(address: int, number: int, offset: int, size: int) -> None:
+    """Where a parameter lies, and its size."""
+    slots = runtime().kernel(address).bank.slots
+    if number >= len(slots):
+        raise DriverError(Result.INVALID_VALUE, f"the kernel has {len(slots)} parameters")
+    put_u64(offset, slots[number].offset)
+    put_u64_if(size, slots[number].size)
+
+
+@function("cudaFuncGetParamCount")
+def parameter_count(address: int, out: int) -> None:
+    """How many parameters a kernel has."""
+    put_u64(out, len(runtime().kernel(address).bank.slots))
+
+
+@function("cudaFuncGetAttributes")
+def attributes(out: int, address: int) -> None:
+    """What a kernel needs."""
+    kernel = runtime().kernel(address)
+    made = FunctionAttributes(
+        shared=kernel.shared, constant=kernel.constant, local=kernel.local, most_threads=kernel.most_threads, registers=32,
+        ptx=kernel.architecture, binary=kernel.architecture, most_dynamic_shared=kernel.most_dynamic_shared,
+        carveout=kernel.carveout,
+    )  # fmt: skip
+    ctypes.memmove(out, ctypes.byref(made), ctypes.sizeof(made))
+
+
+@function("cudaFuncSetAttribute", "cudaKernelSetAttributeForDevice")
+def set_attribute(address: int, number: int, value: int, device: int = 0) -> None:
+    """Set an attribute of a kernel; the numbers are the driver's."""
+    kernel = runtime().kernel(address)
+    if number == MAX_DYNAMIC_SHARED and not 0 <= value + kernel.shared <= session().context.device.model.optin:
+        raise DriverError(Result.INVALID_VALUE, f"a block has at most {session().context.device.model.optin} bytes")
+    set_kernel_attribute(session().handles.handle(kernel), number, value)
+
+
+@function("cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig")
+def set_cache(address: int, value: int) -> None:
+    """Prefer a split of cache and shared memory, which changes nothing here."""
+    runtime().kernel(address)
+
+
+@function("cudaProfilerStart", "cudaProfilerStop")
+def profiler() -> None:
+    """Nothing profiles."""
+
+
+@function("cudaGetExportTable", stateless=True)
+def export_table(out: int, which: int) -> None:
+    """NVIDIA's private tables, which this library has none of."""
+    put_u64(out, 0)
+    raise DriverError(Result.NOT_FOUND, f"there is no table of {which:#x}")
+
+
+@function("cudaRuntimeGetVersion@12", stateless=True)
+def version_12(out: int) -> None:
+    """The version of the library."""
+    put_i32(out, 12090)
+
+
+@function("cudaRuntimeGetVersion@13", stateless=True)
+def version_13(out: int) -> None:
+    """The version of the library."""
+    put_i32(out, 13050)

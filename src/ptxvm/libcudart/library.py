@@ -1,0 +1,82 @@
+"""The libraries that programs of nvcc load: ELF files, and their slots filled with functions of this process."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ptxvm.driver.results import DriverError, Result, result_of
+from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
+from ptxvm.libcuda.shared_library import SharedLibrary, write
+from ptxvm.libcuda.signatures import base_of
+from ptxvm.libcudart.calls import copies, device, error, launch, memory, module, same, stream
+from ptxvm.libcudart.runtime import FUNCTIONS, Entry, RuntimeApiError, runtime
+from ptxvm.libcudart.signatures import KINDS, MAJORS, signatures
+
+LOG = logging.getLogger("ptxvm.libcudart")
+CHAPTERS = (copies, device, error, launch, memory, module, same, stream)  # which enter their functions
+UNFILLED, ENDED = 3, 4  # cudaErrorInitializationError, cudaErrorCudartUnloading
+
+
+def soname(major: str) -> str:
+    """The name of the library of a major version."""
+    return f"libcudart.so.{major}"
+
+
+def callback(name: str, major: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here
+    """The C function that runs a function of ours."""
+    result, parameters = signatures(major)[name]
+    prototype = ctypes.CFUNCTYPE(KINDS[result], *(KINDS[kind] for kind in parameters))
+    entry = FUNCTIONS.get(f"{base_of(name)}@{major}") or FUNCTIONS.get(base_of(name))
+    return prototype(lacking(name) if entry is None else guarded(name, entry, result))
+
+
+def guarded(name: str, entry: Entry, kind: str) -> Callable[..., int]:
+    """A function that returns a result, whatever happens, and leaves an error to its thread."""
+
+    def call(*arguments: Any) -> int:  # noqa: ANN401 - as the signature says
+        code, done = 0, None
+        try:
+            if not entry.stateless:
+                runtime().ready(any_state=entry.any_state)
+            done = entry.implementation(*arguments)
+        except (DriverError, RuntimeApiError) as wrong:
+            LOG.info("%s: %s", name, wrong)
+            code = int(wrong.result)
+        except Exception as wrong:
+            LOG.exception("%s failed", name)
+            code = int(result_of(wrong))
+        if code and code != Result.NOT_READY:
+            runtime().thread.error = code
+        return code if code and kind == "i" else done or 0
+
+    return call
+
+
+def write_runtime(folder: Path) -> None:
+    """The files of the libraries in a folder, under their names and the one that linkers look for."""
+    for major in MAJORS:
+        write(folder, soname(major), tuple(signatures(major)), UNFILLED, ENDED, version=soname(major))
+
+
+@cache
+def _libraries() -> tuple[Libraries, list[SharedLibrary]]:
+    driver = install_driver()
+    write_runtime(driver.folder)
+    filled = [
+        SharedLibrary(driver.folder / soname(major), {name: callback(name, major) for name in signatures(major)})
+        for major in MAJORS
+    ]
+    return driver, filled
+
+
+def install() -> Libraries:
+    """Load the libraries, so that whatever of this process asks for the driver or the runtime gets ours; once."""
+    return _libraries()[0]
+
+
+__all__ = ["install", "soname", "write_runtime"]

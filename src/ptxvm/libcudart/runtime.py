@@ -1,0 +1,170 @@
+"""What the runtime library keeps: the code that a program has registered, and for each thread its device and last error.
+
+A thread has a current context, of the driver; the runtime gives it the primary context of its device when it first needs one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from ptxvm.driver.images import texts_at
+from ptxvm.driver.module import Kernel, Module
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.values import put_u64
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RuntimeResult(IntEnum):
+    """The results that only the runtime has; the others are the driver's (runtime API, `cudaError`)."""
+
+    INVALID_CONFIGURATION = 9
+    INVALID_SYMBOL = 13
+    INVALID_MEMCPY_DIRECTION = 21
+    INVALID_DEVICE_FUNCTION = 98
+
+
+class RuntimeApiError(Exception):
+    """A call failed in a way that only the runtime has; `result` is the code."""
+
+    def __init__(self, result: RuntimeResult, message: str) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class Entry(NamedTuple):
+    """A function of the runtime, and whether it works after a kernel has failed, and before there is a device."""
+
+    implementation: Callable[..., Any]
+    any_state: bool
+    stateless: bool
+
+
+FUNCTIONS: dict[str, Entry] = {}
+"""The functions that work, by symbol; they raise what goes wrong."""
+
+
+def function(*symbols: str, any_state: bool = False, stateless: bool = False) -> Callable[[F], F]:
+    """Enter a function under its symbols; `any_state` and `stateless` are those of `Entry`."""
+
+    def enter(implementation: F) -> F:
+        FUNCTIONS.update(dict.fromkeys(symbols, Entry(implementation, any_state, stateless)))
+        return implementation
+
+    return enter
+
+
+# ── what a program has registered ───────────────────────────────────────────────────────
+
+
+@dataclass(eq=False)
+class Fatbin:
+    """The device code of a translation unit, at an address, and the modules that it became, by device."""
+
+    address: int
+    cell: ctypes.c_uint64 = field(default_factory=ctypes.c_uint64)  # whose address is the handle
+    managed: list[tuple[int, str]] = field(default_factory=list)  # addresses of host pointers, and names
+    modules: dict[Hashable, Module] = field(default_factory=dict)
+
+    @property
+    def handle(self) -> int:
+        """What the program knows it by."""
+        return ctypes.addressof(self.cell)
+
+    def module(self) -> Module:
+        """The module for the current device; managed variables are the same on all of them."""
+        device = session().context.device
+        key = None if self.managed else device
+        if key not in self.modules:
+            self.modules[key] = module = Module(texts_at(self.address, device.model.capability), device.model)
+            for pointer, name in self.managed:
+                put_u64(pointer, module.variable(name)[0])
+        return self.modules[key]
+
+
+class Symbol(NamedTuple):
+    """A function or a variable of device code, by its name."""
+
+    fatbin: Fatbin
+    name: str
+
+
+class Launching(NamedTuple):
+    """What stands between `<<<` and `>>>`."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    stream: int
+
+
+class Thread(threading.local):
+    """What each thread of the program has."""
+
+    def __init__(self) -> None:
+        self.device = 0
+        self.error = 0
+        self.launching: list[Launching] = []
+
+
+class Runtime:
+    """The state of the runtime in a process."""
+
+    def __init__(self) -> None:
+        self.fatbins: dict[int, Fatbin] = {}
+        self.functions: dict[int, Symbol] = {}
+        self.variables: dict[int, Symbol] = {}
+        self.thread = Thread()
+
+    def kernel(self, address: int) -> Kernel:
+        """The kernel of a function of the program, or of a handle; RuntimeApiError for an address that is neither."""
+        if (symbol := self.functions.get(address)) is not None:
+            return symbol.fatbin.module().kernel(symbol.name)
+        found = session().handles.objects.get(address)
+        if not isinstance(found, Kernel):
+            raise RuntimeApiError(RuntimeResult.INVALID_DEVICE_FUNCTION, f"there is no kernel of {address:#x}")
+        return found
+
+    def variable(self, address: int) -> tuple[int, int]:
+        """The address on the device and the size of a variable of the program; RuntimeApiError where it is none."""
+        symbol = self.variables.get(address)
+        if symbol is None:
+            raise RuntimeApiError(RuntimeResult.INVALID_SYMBOL, f"there is no variable of the device at {address:#x}")
+        return symbol.fatbin.module().variable(symbol.name)
+
+    def ready(self, *, any_state: bool) -> None:
+        """Let the thread have a current context; DriverError where a kernel of it has failed, unless for `any_state`."""
+        current = session()
+        if not current.initialised:
+            if current.forked:
+                raise DriverError(Result.NOT_INITIALIZED, "the runtime was used before a fork")
+            if not current.driver.devices:
+                raise DriverError(Result.NO_DEVICE)
+            current.initialised = True
+        if not current.stack:
+            self.choose(self.thread.device)
+        current.check(any_state=any_state)
+
+    def choose(self, ordinal: int) -> None:
+        """Make the primary context of a device current; DriverError where there is no such device."""
+        context = session().driver.primary_context(ordinal)
+        context.users = max(context.users, 1)
+        self.thread.device = ordinal
+        stack = session().stack
+        stack[-1:] = [context]
+
+
+@cache
+def runtime() -> Runtime:
+    """The runtime of the process."""
+    return Runtime()
+
+
+__all__ = ["FUNCTIONS", "Entry", "Fatbin", "Launching", "RuntimeApiError", "RuntimeResult", "Symbol", "function", "runtime"]

@@ -1,0 +1,160 @@
+"""The runtime library through its C interface, as the code that nvcc writes calls it (`crt/host_runtime.h`)."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_void_p
+from struct import pack
+
+import pytest
+
+from ptxvm.driver.images import FATBIN, WRAPPER
+from ptxvm.libcuda.session import session
+from ptxvm.libcudart.library import install, soname
+from ptxvm.libcudart.structures import Channels, ThreeSizes
+
+INVALID_CONFIGURATION, INVALID_SYMBOL, BAD_DIRECTION, BAD_FUNCTION, NO_DEVICE_101 = 9, 13, 21, 98, 101
+TO_DEVICE, TO_HOST = 1, 2
+N = 1000
+PTX = b"""
+.version 7.8
+.target sm_80
+.address_size 64
+.const .f32 factor = 0f40000000;
+.global .u32 counter = 5;
+.visible .entry scale(.param .u64 data, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .b32 %r<4>;
+    .reg .f32 %f<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [data];
+    ld.param.u32 %r1, [n];
+    ld.const.f32 %f1, [factor];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mul.lo.s32 %r2, %r2, %r3;
+    mov.u32 %r3, %tid.x;
+    add.s32 %r2, %r2, %r3;
+    setp.ge.u32 %p, %r2, %r1;
+    @%p ret;
+    mad.wide.u32 %rd2, %r2, 4, %rd1;
+    ld.global.f32 %f2, [%rd2];
+    mul.f32 %f2, %f2, %f1;
+    st.global.f32 [%rd2], %f2;
+    ret;
+}
+"""
+
+
+def fatbin(ptx: bytes, architecture: int = 80) -> bytes:
+    """A fatbin with one entry of PTX that is not compressed."""
+    head = pack("<HHIQIIIHHIIQQQ", 1, 0x101, 64, len(ptx), 0, 0, 0, 0, 0, architecture, 0, 0x11, 0, 0)
+    entry = head[:64].ljust(64, b"\0") + ptx
+    return pack("<IHHQ", FATBIN, 1, 16, len(entry)) + entry
+
+
+class Program:
+    """A program that has registered a kernel and two variables."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        self.image = ctypes.create_string_buffer(fatbin(PTX))
+        self.wrapper = ctypes.create_string_buffer(pack("<IIQQ", WRAPPER, 1, ctypes.addressof(self.image), 0))
+        self.scale, self.factor, self.counter = (ctypes.create_string_buffer(8) for _ in range(3))
+        register = library["__cudaRegisterFatBinary"]
+        register.restype = c_void_p
+        handle = c_void_p(register(self.wrapper))
+        library["__cudaRegisterFunction"](handle, self.scale, self.scale, b"scale", -1, None, None, None, None, None)
+        for shadow, name in ((self.factor, b"factor"), (self.counter, b"counter")):
+            library["__cudaRegisterVar"](handle, shadow, shadow, name, 0, c_size_t(4), 0, 0)
+        library["__cudaRegisterFatBinaryEnd"](handle)
+        self.handle = handle
+
+    def __getattr__(self, name):
+        return self.library[name]
+
+    def launch(self, grid, block, *arguments):
+        """`scale<<<grid, block>>>(arguments)`."""
+        self["__cudaPushCallConfiguration"](ThreeSizes(grid, 1, 1), ThreeSizes(block, 1, 1), c_size_t(0), None)
+        g, b, shared, stream = ThreeSizes(), ThreeSizes(), c_size_t(), c_void_p()
+        assert self["__cudaPopCallConfiguration"](byref(g), byref(b), byref(shared), byref(stream)) == 0
+        pointers = (c_void_p * len(arguments))(*(ctypes.addressof(each) for each in arguments))
+        return self.cudaLaunchKernel(self.scale, g, b, pointers, shared, stream)
+
+    def __getitem__(self, name):
+        return self.library[name]
+
+
+@pytest.fixture(params=["12", "13"])
+def program(request):
+    library = ctypes.CDLL(str(install().folder / soname(request.param)))
+    program = Program(library)
+    yield program
+    program["__cudaUnregisterFatBinary"](program.handle)
+    program.cudaDeviceReset()
+    program.cudaGetLastError()
+    session().stack.clear()
+
+
+def test_a_kernel_scales_an_array_by_a_constant_that_the_host_sets(program):
+    memory, host = c_void_p(), (c_float * N)(*range(N))
+    assert program.cudaMalloc(byref(memory), c_size_t(4 * N)) == 0
+    assert program.cudaMemcpy(memory, host, c_size_t(4 * N), TO_DEVICE) == 0
+    three = c_float(3)
+    assert program.cudaMemcpyToSymbol(program.factor, byref(three), c_size_t(4), c_size_t(0), TO_DEVICE) == 0
+    assert program.launch(4, 256, memory, c_int(N)) == 0
+    assert program.cudaDeviceSynchronize() == 0
+    assert program.cudaMemcpy(host, memory, c_size_t(4 * N), TO_HOST) == 0
+    assert list(host) == [3 * n for n in range(N)]
+    counter = c_int()
+    assert program.cudaMemcpyFromSymbol(byref(counter), program.counter, c_size_t(4), c_size_t(0), TO_HOST) == 0
+    assert counter.value == 5
+    assert program.cudaFree(memory) == 0
+
+
+def test_errors_stay_with_the_thread_until_they_are_asked_for(program):
+    data = c_void_p()
+    assert program.launch(4, 2000, data, c_int(0)) == INVALID_CONFIGURATION
+    assert program.cudaPeekAtLastError() == INVALID_CONFIGURATION
+    assert program.cudaGetLastError() == INVALID_CONFIGURATION
+    assert program.cudaGetLastError() == 0
+    assert program.cudaMemcpy(None, None, c_size_t(4), 7) == BAD_DIRECTION
+    assert program.cudaGetSymbolAddress(byref(data), data) == INVALID_SYMBOL
+    assert program.cudaFuncGetName(byref(data), byref(data)) == BAD_FUNCTION
+    assert program.cudaSetDevice(7) == NO_DEVICE_101
+    name, description = program.cudaGetErrorName, program.cudaGetErrorString
+    name.restype = description.restype = ctypes.c_char_p
+    assert name(98) == b"cudaErrorInvalidDeviceFunction"
+    assert description(1) == b"invalid argument"
+    assert description(300) == b"invalid source"  # made of the name
+
+
+def test_a_wild_kernel_spoils_the_context_until_the_device_is_reset(program):
+    data = c_void_p(64)
+    program.launch(1, 32, data, c_int(32))
+    assert program.cudaDeviceSynchronize() == 700  # cudaErrorIllegalAddress
+    assert program.cudaGetLastError() == 700
+    assert program.cudaMalloc(byref(data), c_size_t(4)) == 700
+    assert program.cudaDeviceReset() == 0
+    program.cudaGetLastError()
+    assert program.cudaMalloc(byref(data), c_size_t(4)) == 0
+    assert program.cudaFree(data) == 0
+
+
+def test_properties_stand_where_both_versions_have_them(program):
+    buffer = ctypes.create_string_buffer(b"\xff" * 2048, 2048)
+    assert program.cudaGetDeviceProperties(buffer, 0) == 0
+    assert buffer.value == b"ptxvm (L4)"
+    offset = 256 + 16 + 8 + 4 + 4  # name, uuid, luid, its mask, padding
+    shared = c_size_t.from_buffer(buffer, offset + 8).value
+    registers, warp = c_int.from_buffer(buffer, offset + 16).value, c_int.from_buffer(buffer, offset + 20).value
+    assert (shared, registers, warp) == (48 * 1024, 65536, 32)
+
+
+def test_structures_pass_by_value(program):
+    create = program.cudaCreateChannelDesc
+    create.argtypes, create.restype = [c_int] * 5, Channels
+    made = create(32, 16, 8, 0, 2)
+    assert (made.x, made.y, made.z, made.w, made.kind) == (32, 16, 8, 0, 2)
+    assert program.cudaMemAdvise(None, c_size_t(0), c_uint(0), c_int(0)) in (0, 1)
