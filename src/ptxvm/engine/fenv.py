@@ -10,7 +10,6 @@ import ctypes
 import ctypes.util
 import platform
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ MODES = {"x86_64": X86, "AMD64": X86, "i686": X86, "aarch64": ARM, "arm64": ARM}
 fesetround = ctypes.CDLL(ctypes.util.find_library("m")).fesetround
 
 
-def rounded(mode: str, function: Callable[..., Any], *args: PerLane) -> PerLane:
+def rounded(mode: str, function: Callable[..., PerLane], *args: PerLane) -> PerLane:
     """`function(*args)`, rounded in the mode `rn rz rm rp` or `odd`."""
     if mode == "rn":
         return function(*args)
@@ -37,7 +36,7 @@ def rounded(mode: str, function: Callable[..., Any], *args: PerLane) -> PerLane:
         fesetround(0)
 
 
-def bracketed(function: Callable[..., Any], *args: PerLane) -> tuple[PerLane, PerLane]:
+def bracketed(function: Callable[..., PerLane], *args: PerLane) -> tuple[PerLane, PerLane]:
     """`function(*args)`, rounded down and rounded up."""
     try:
         fesetround(MODES["rm"])

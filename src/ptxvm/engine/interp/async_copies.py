@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Copy:
     target: PerLane
     source: PerLane
     source_size: PerLane
-    group: Any
+    group: PerLane
     mbarrier: PerLane = None
     amount: PerLane = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class WarpWaits:
         """Take lanes out of a pool."""
         if not ready.any():
             return []
-        released: dict[Key, list[Any]] = {}
+        released: dict[Key, list[LaneNumbers]] = {}
         left = []
         for waiting in self.pools[mnemonic]:
             go = ready[waiting.lanes]

@@ -117,7 +117,9 @@ class Calls:
             self.shadow_arguments(key, lanes, list(zip(formals, arguments or [], strict=False)), routine, frame)
         self.schedule.push((-(depth + 1), routine.number, 0), lanes)
 
-    def shadow_arguments(self, key: Key, lanes: Lanes, pairs: list[tuple[Any, Any]], routine: Routine, frame: PerLane) -> None:
+    def shadow_arguments(
+        self, key: Key, lanes: Lanes, pairs: list[tuple[Formal, Argument]], routine: Routine, frame: PerLane
+    ) -> None:
         """At the entry of a function its frame and registers are unset, except for the arguments."""
         depth, cohort = -key[0], self.cohort
         file = self.schedule.file(routine, depth + 1)
@@ -198,7 +200,7 @@ class Calls:
         """The offset of a variable in the frame of its function."""
         return int(self.code.image.place(variable, routine.function)[1])
 
-    def leave(self, key: Key, lanes: Lanes) -> list[tuple[Key, Any]]:
+    def leave(self, key: Key, lanes: Lanes) -> list[tuple[Key, Lanes]]:
         """Lanes return from a function; gives the segments at which they continue."""
         found = []
         depth, routine = -key[0], self.code.routines[key[1]]

@@ -45,12 +45,12 @@ class Cohort:
         self.depth = 0
         self.own: list[PerLane] = []  # the registers of the module
         self.alive = np.ones(self.size, np.bool_)
-        self.payload: dict[tuple[int, Any], Any] = {}
+        self.payload: dict[tuple[int, np.dtype[Any]], PerLane] = {}
         self.members = np.zeros(self.size, np.uint32)
         self.votes_for = np.zeros(self.size, np.uint32)
         self.voters = np.zeros(self.size, np.uint32)
         self.yields = False
-        self.arrivals: list[tuple[Bound, Any, Any, Any]] = []
+        self.arrivals: list[tuple[Bound, LaneNumbers, PerLane, PerLane]] = []
         self.calling: Bound | None = None  # the last call of a function of the device
         self.copies = Copies(self)
 
@@ -63,7 +63,9 @@ class Cohort:
         """Release the windows."""
         self.mem.release()
 
-    def texture(self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[Any]]) -> list[PerLane]:
+    def texture(
+        self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[PerLane]]
+    ) -> list[PerLane]:
         """Access a texture or surface; lanes whose guard is false get zeros."""
         count = self.layout.count(lanes)
         chosen, those = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)

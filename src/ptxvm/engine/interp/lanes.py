@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class Layout:
         self.warps = len(self.ctas) * self.warps_of_cta
         self._padded = self.warp * WARP + self.lane
         self._full = self.threads % WARP == 0
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, PerLane] = {}
 
     def count(self, lanes: Lanes) -> int:
         """How many lanes are selected; None selects all."""
@@ -116,12 +115,12 @@ def _coordinate(number: PerLane, extent: tuple[int, int, int], axis: int) -> Per
 ONE, TWO, ALL = np.uint64(1), np.uint64(2), np.uint64(0xFFFF_FFFF)
 
 
-def _mask(layout: Layout, mask: Callable[[Any], Any]) -> PerLane:
+def _mask(layout: Layout, mask: Callable[[PerLane], PerLane]) -> PerLane:
     """A mask that follows from the bit of each lane."""
     return mask(ONE << layout.lane.astype(np.uint64))
 
 
-PLACES: dict[str, Callable[[Layout, int], Any]] = {
+PLACES: dict[str, Callable[[Layout, int], PerLane]] = {
     "tid": lambda at, axis: _coordinate(at.thread, at.shape.block, axis),
     "ntid": lambda at, axis: _of(at.shape.block, axis),
     "ctaid": lambda at, axis: _coordinate(at.cta_number, at.shape.grid, axis),

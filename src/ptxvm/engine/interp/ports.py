@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
-from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.ports import AccessAttributes, Symbol
 from ptxvm.algebra.types import Type, b8, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function as PtxFunction
@@ -112,9 +112,9 @@ class Action:
     """The control flow at the end of a segment: a verb, its symbol, and variables of the code."""
 
     verb: str
-    symbol: Any = None
+    symbol: Symbol = None
     raws: tuple[str, ...] = ()
-    extra: Any = None
+    extra: Symbol = None
 
 
 @dataclass(slots=True)
@@ -413,7 +413,7 @@ class TextureAccess:
 
     bound: Bound
     work: texture_unit.Work
-    dtypes: tuple[Any, ...] = ()
+    dtypes: tuple[np.dtype[Any], ...] = ()
 
 
 class Textures(Port, textures.Textures):

@@ -14,7 +14,7 @@ from ptxvm.engine import fused
 from ptxvm.engine.interp import arrays
 from ptxvm.machine.per_lane import PerLane
 
-Function = Callable[..., Any]
+Function = Callable[..., PerLane]
 
 INTEGER: dict[str, Function] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,

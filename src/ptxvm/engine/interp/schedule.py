@@ -37,7 +37,7 @@ class Schedule:
         self.cohort, self.code, self.kernel = cohort, code, kernel
         self.ready: dict[Key, list[Any]] = {(0, kernel.number, 0): [None]} if kernel.end else {}
         self.since: dict[Key, int] = {}
-        self.files: dict[tuple[int, int], list[Any]] = {}
+        self.files: dict[tuple[int, int], RegisterFile] = {}
         cohort.own = code.module.fresh_file()
         self.warps = WarpWaits(cohort)
         self.barriers = CtaBarriers(cohort)
@@ -234,7 +234,7 @@ class Schedule:
         for caller, some in self.returned(key, lanes):
             self.push(caller, some)
 
-    def returned(self, key: Key, lanes: Lanes) -> list[tuple[Key, Any]]:
+    def returned(self, key: Key, lanes: Lanes) -> list[tuple[Key, Lanes]]:
         """The segments at which returning lanes continue; lanes that return from the kernel end."""
         if key[0] != 0:
             return self.calls.leave(key, lanes)

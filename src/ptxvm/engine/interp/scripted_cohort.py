@@ -136,7 +136,7 @@ class ScriptedCohort(Cohort):
 
     # ── the values of others ────────────────────────────────────────────────────────────
 
-    def receive(self, lane: int, payload: Sequence[tuple[Any, int]]) -> None:
+    def receive(self, lane: int, payload: Sequence[tuple[np.dtype[Any], int]]) -> None:
         """Store the values that another lane gives to a collective, each as its dtype and bits."""
         for n, (dtype, value) in enumerate(payload):
             self.keep_payload(n, dtype, np.array([lane]), np.frombuffer(value.to_bytes(dtype.itemsize, "little"), dtype))

@@ -48,11 +48,11 @@ Meaning = Generator[Any, Any, Any]
 class Compiled:
     """A traced segment: `run(R, L, C)`, for a wait also `arrive`; and the action or request at its end."""
 
-    run: Callable[..., Any]
+    run: Callable[..., PerLane]
     source: str
     action: Action | None = None
     request: Request | None = None
-    arrive: Callable[..., Any] | None = None
+    arrive: Callable[..., PerLane] | None = None
 
 
 class Slots:
@@ -218,7 +218,7 @@ class Tracer(Operands):
 
     # ── the function ────────────────────────────────────────────────────────────────────
 
-    def finish(self, returned: str, live: int | None) -> tuple[Callable[..., Any], str]:
+    def finish(self, returned: str, live: int | None) -> tuple[Callable[..., PerLane], str]:
         """The Python function of the code so far."""
         end = [*self.stores(live), f"return {returned}"]
         body = [*self.code.needed(end), *end]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -46,10 +45,10 @@ class Shadow:
 
     def __init__(self, cohort: Cohort, watcher: Watcher, objects: Objects) -> None:
         self.cohort, self.watcher, self.objects = cohort, watcher, objects
-        self.access_tags: dict[tuple[Bound, bool], Any] = {}
+        self.access_tags: dict[tuple[Bound, bool], PerLane] = {}
         self.new_block = NUMBER  # the tag of the last block of `alloca`
         self.demanded = np.zeros(cohort.size, np.int64)  # the tags of the last arguments of functions of the device
-        self._cells: dict[Allocation, Any] = {}
+        self._cells: dict[Allocation, PerLane] = {}
         self._payload: list[PerLane] = []
         self._calls: list[PerLane] = []
         self._blocks: list[Block] = []
@@ -86,7 +85,7 @@ class Shadow:
         if np.any(mask):
             self._tell(bound, register, -1, (lanes, guard, mask, mask != 0))
 
-    def _tell(self, bound: Bound, register: str, all_bytes: int, what: tuple[Any, Any, Any, Any]) -> None:
+    def _tell(self, bound: Bound, register: str, all_bytes: int, what: tuple[Lanes, Guard, PerLane, PerLane]) -> None:
         lanes, guard, mask, wrong = what
         count = self.cohort.size if lanes is None else len(lanes)
         if guard is not None:
@@ -363,7 +362,7 @@ class Shadow:
             return
         for plane, place in planes_of(target):
             if plane == TAGS:
-                shadow: Any = np.where((tags == tags[0]).all(0), tags[0], np.where((tags != 0).any(0), LOST, NUMBER))
+                shadow: PerLane = np.where((tags == tags[0]).all(0), tags[0], np.where((tags != 0).any(0), LOST, NUMBER))
             else:
                 shadow = (missing.astype(np.uint32) << BITS[: len(missing)]).sum(0, dtype=np.uint32)
             self._set(target.file, place, lanes, shadow)

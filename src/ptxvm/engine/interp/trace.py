@@ -15,8 +15,9 @@ import numpy as np
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.engine.interp import arrays, primitives
+from ptxvm.machine.per_lane import PerLane
 
-INFIX: dict[Any, str] = {
+INFIX: dict[np.ufunc, str] = {
     np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/", np.bitwise_and: "&", np.bitwise_or: "|",
     np.bitwise_xor: "^", np.equal: "==", np.not_equal: "!=", np.less: "<", np.less_equal: "<=", np.greater: ">",
     np.greater_equal: ">=",
@@ -85,7 +86,7 @@ class TraceAlgebra:
     def __init__(self, code: Code) -> None:
         self.code = code
 
-    def apply(self, function: Callable[..., Any], *args: str) -> str:
+    def apply(self, function: Callable[..., PerLane], *args: str) -> str:
         """A variable for the result of a function."""
         sign = INFIX.get(function) if isinstance(function, np.ufunc) else None
         if sign:

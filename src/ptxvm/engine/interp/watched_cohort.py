@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,9 @@ class WatchedCohort(Cohort):
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
-    def texture(self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[Any]]) -> list[PerLane]:
+    def texture(
+        self, access: TextureAccess, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[PerLane]]
+    ) -> list[PerLane]:
         """Report accesses to images; a refused lane goes on without its access, and gets zeros."""
         count = self.layout.count(lanes)
         every = self.layout.every(lanes)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from types import FrameType
-from typing import Any
 
 from ptxvm.engine.jit.run.launch_state import Launch
 
 # The C module: `signal` makes enumerations, which takes longer than a small kernel.
 _raw = import_module("_signal")
-GET: Callable[[int], Any] = _raw.getsignal
-SET: Callable[[int, Any], Any] = _raw.signal
+GET: Callable[[int], object] = _raw.getsignal
+SET: Callable[[int, object], object] = _raw.signal
 # Signals whose handlers raise: Ctrl-C, termination, and the timeout of a test.
 KINDS = [int(getattr(_raw, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(_raw, name)]
 
@@ -20,7 +19,7 @@ KINDS = [int(getattr(_raw, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") i
 class Handler:
     """Wraps a handler: what it raises interrupts the launch."""
 
-    def __init__(self, usual: Callable[[int, FrameType | None], Any], launch: Launch) -> None:
+    def __init__(self, usual: Callable[[int, FrameType | None], object], launch: Launch) -> None:
         self.usual, self.launch = usual, launch
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -40,7 +39,7 @@ class Signals:
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        self._before: list[tuple[int, Any]] = []
+        self._before: list[tuple[int, object]] = []
 
     def __enter__(self) -> None:
         for number in KINDS:
