@@ -240,7 +240,8 @@ class Kernel:
         """Run the kernel to its end on the CPU and return what it did.
 
         `grid` and `block` are extents in CTAs and threads, one number or up to three (x, y, z); `shared` is bytes of dynamic
-        shared memory.  `args`: NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their
+        shared memory; `cluster` the extent of a cluster in CTAs, where the kernel does not say it or leaves it open.
+        `args`: NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their
         bytes, Python numbers are converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
         Launches on different `stream`s may run at once on a device: here each runs when it is made, but the check `race`
         finds what they do to the same bytes without an order (see `Stream`).
@@ -263,11 +264,12 @@ class Kernel:
         shared, schedules = options.count("shared", shared), options.count("schedules", schedules)
         steps, seed = options.count_or_none("steps", steps), options.count_or_none("seed", seed)
         timeout = options.seconds_or_none("timeout", timeout)
-        asked, allow = wanted(engine, check, cluster, threads, numerics, stream), allowed(allow)
+        cluster = options.cluster(cluster)
+        asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
         if engine == "auto" and not self.module.jit.takes(self.function):
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
-        asking = LaunchOptions(grid, block, shared, steps, timeout, threads, numerics == "fast", asked is not None)
+        asking = LaunchOptions(grid, block, shared, steps, timeout, threads, numerics == "fast", asked is not None, cluster)
         if unwatched and steps is timeout is None and (done := self.module.jit.repeat(self.function, asking, args)) is not None:
             DEVICE.waited()
             return done
@@ -290,7 +292,7 @@ class Kernel:
         """Prepare the JIT for the same launch again."""
         from ptxvm.machine.launch import LaunchShape  # noqa: PLC0415 - NumPy comes with the first launch
 
-        self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block))
+        self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block, done.cluster))
 
     def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
         """What the JIT makes of the kernel for CTAs of a shape: `shapes`, `llvm` or `asm`.
@@ -311,7 +313,6 @@ class Kernel:
 def wanted(
     engine: str,
     check: object,
-    cluster: Extent | None,
     threads: int | None = None,
     numerics: str = "exact",
     stream: Stream | None = None,
@@ -320,7 +321,6 @@ def wanted(
     options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
     options.count_or_none("threads", threads)
     options.one_of("engine", engine, options.ENGINES)
-    options.refuse_clusters(cluster)
     if stream is not None:
         options.instance("stream", stream, Stream, "a ptxvm.Stream")
     return options.checks(check)

@@ -43,10 +43,17 @@ def says_something(port: str, found: Summary) -> bool:
     """Does the summary tell what is asked of a port?"""
     match port:
         case "mem":
-            return bool(found.accesses or found.fences or found.converts_address or found.grows_stack or found.hints)
+            return bool(
+                found.accesses
+                or found.fences
+                or found.converts_address
+                or found.grows_stack
+                or found.hints
+                or found.maps_cluster
+            )
         case "flow":
             return found.jump is not None
-        case "warp" | "cta":
+        case "warp" | "cta" | "cluster":
             return found.collective is not None or found.reads_lane
         case "tasks":
             return found.copies

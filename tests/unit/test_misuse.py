@@ -6,6 +6,7 @@ launch, and nothing is run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,8 @@ def test_the_options_of_a_launch(which: str, launch: Callable[..., Any]) -> None
     assert launch().grid == (1, 1, 1)
 
 
-def test_clusters_are_not_there_yet(launch: Callable[..., Any]) -> None:
-    with pytest.raises(ptxvm.Unsupported, match="a cluster of several CTAs"):
+def test_a_grid_is_a_multiple_of_its_clusters(launch: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=re.escape("grid.x is 1, which is no multiple of the 2 CTAs of a cluster")):
         launch(cluster=(2, 1))
 
 

@@ -93,6 +93,15 @@ class Memory(Protocol):
     def within(self, space: str, address: Value) -> Value:
         """Is the generic address in this space (`isspacep`)?"""
 
+    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+        """The address in the CTA of a rank that corresponds to one in shared memory (`mapa`).
+
+        Both are addresses in `shared::cluster`, or `generic` ones.
+        """
+
+    def rank(self, space: str, address: Value) -> Value:
+        """The rank of the CTA in which an address of shared memory lies, u64 (`getctarank`)."""
+
     def allocate_stack(self, size: Value, alignment: int) -> Value:
         """`alloca`: bytes of the stack, as an address in `local`, until the function returns."""
 
@@ -163,6 +172,16 @@ class Cta(Protocol):
 
     def arrive(self, number: Value, threads: Value) -> None:
         """Arrive without waiting (`bar.arrive`)."""
+
+
+class Cluster(Protocol):
+    """`cluster`: what needs the other CTAs of the cluster."""
+
+    def arrive_at_cluster(self, order: Order) -> None:
+        """Arrive at the barrier of the cluster without waiting; `order` is release or relaxed."""
+
+    def await_cluster(self) -> Request:
+        """To be yielded: wait until all threads of the cluster have arrived at its barrier."""
 
 
 class Flow(Protocol):

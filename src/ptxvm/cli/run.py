@@ -81,7 +81,8 @@ def run(request: Request) -> int:
         loaded = time.perf_counter()
         random = cache(lambda: np.random.default_rng(request.seed or 0))
         args = report.args = [arguments.parse(word, random) for word in request.arguments]
-        refuse_wrong_launch(kernel, grid, block, args, (request.engine, named, cluster, request.threads, request.numerics))
+        how = request.engine, named, request.threads, request.numerics
+        refuse_wrong_launch(kernel, (grid, block, cluster), args, how)
         saved = [which_to_save(kernel, args, each) for each in request.save]
         with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"), printing(report, request.form):
             result = report.result = kernel.launch(
@@ -153,15 +154,14 @@ def find_kernel(module: ptxvm.Module, name: str | None) -> ptxvm.Kernel:
 
 def refuse_wrong_launch(
     kernel: ptxvm.Kernel,
-    grid: Extent,
-    block: Extent,
+    shape: tuple[Extent, Extent, Extent | None],
     args: Sequence[Any],
-    how: tuple[str, Sequence[str], Extent | None, int | None, str],
+    how: tuple[str, Sequence[str], int | None, str],
 ) -> None:
     """Find what is wrong with the arguments before the launch, where such errors could be bugs of ours."""
     try:
         wanted(*how)
-        LaunchShape.of(grid, block).check(kernel.function)
+        LaunchShape.of(*shape).for_kernel(kernel.function)
         parameters = kernel.function.signature.parameters
         pack_arguments(parameters, args, kernel.module.memory, f"kernel '{kernel.name}'").release()
     except (TypeError, ValueError) as wrong:

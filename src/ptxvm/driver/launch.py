@@ -16,7 +16,7 @@ from ptxvm.driver.results import DriverError, Result
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch of a kernel: extents, bytes of dynamic shared memory, and the bytes of each argument."""
+    """A launch of a kernel: extents, bytes of dynamic shared memory, the bytes of each argument, CTAs of a cluster."""
 
     context: Context
     kernel: Kernel
@@ -24,13 +24,16 @@ class Launch:
     block: tuple[int, int, int]
     shared: int
     arguments: tuple[bytes, ...]
+    cluster: tuple[int, int, int] | None = None
 
     def run(self) -> None:
         """Run it; what goes wrong in the kernel is the context's failure, DriverError what the launch asks for in vain."""
         begun = time.perf_counter()
         try:
             with host_memory().given(self.arguments):
-                done = self.kernel.kernel.launch(self.grid, self.block, self.arguments, shared=self.shared, check=wanted())
+                done = self.kernel.kernel.launch(
+                    self.grid, self.block, self.arguments, shared=self.shared, cluster=self.cluster, check=wanted()
+                )
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch

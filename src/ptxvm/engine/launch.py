@@ -43,8 +43,7 @@ def _launch(
     if not engine.image.resolve(kernel).defined:
         raise ValueError(f"the kernel '{kernel.name}' has no body")
     refuse_unexecuted(engine.image, kernel)
-    shape = launch_shape(options.grid, options.block)
-    shape.check(kernel)
+    shape = launch_shape(options.grid, options.block, options.cluster).for_kernel(kernel)
     check_shared(kernel, engine.image.declared_shared(kernel), options.shared)
     printed.clear()
     try:
@@ -80,6 +79,7 @@ def _launch(
         output="".join(printed),
         schedules=watch.schedules if watch is not None else 1,
         findings=watch.watcher.findings if watch is not None else [],
+        cluster=shape.cluster,
     )
 
 
@@ -104,7 +104,9 @@ def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) ->
     watch.watcher.begin(Scene(kernel.name, shape, ()), 0, watch.seed)
     if not watch.watcher.refused(fault, None, 0):
         raise fault
-    return LaunchResult(shape.grid, shape.block, schedules=watch.schedules, findings=watch.watcher.findings)
+    return LaunchResult(
+        shape.grid, shape.block, schedules=watch.schedules, findings=watch.watcher.findings, cluster=shape.cluster
+    )
 
 
 def mark_written(args: Sequence[Any]) -> None:

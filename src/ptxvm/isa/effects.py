@@ -37,6 +37,8 @@ class Collective(enum.Enum):
     ACTIVE_LANES = "the lanes of the warp that run it now"
     BARRIER = "threads of the CTA, which it waits for"
     ARRIVAL = "threads of the CTA, which may wait for it"
+    CLUSTER_BARRIER = "threads of the cluster, which it waits for"
+    CLUSTER_ARRIVAL = "threads of the cluster, which may wait for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Summary:
     reads_carry: bool = False
     converts_address: bool = False  # between a window and generic addresses
     generic_of: str | None = None  # the space of whose addresses it makes generic ones
+    maps_cluster: bool = False  # it relates addresses of the CTAs of a cluster
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
 
     @property
@@ -122,6 +125,12 @@ class Summary:
     def writes(self) -> bool:
         """Does it write to memory?"""
         return bool(self.having(Verb.WRITE, Verb.UPDATE))
+
+    @property
+    def needs_cluster(self) -> bool:
+        """Does it do something with the other CTAs of its cluster?"""
+        others = self.collective in (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL) or self.maps_cluster
+        return others or any(access.space == "shared::cluster" for access in self.accesses)
 
     @property
     def spaces(self) -> frozenset[str]:

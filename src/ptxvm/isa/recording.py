@@ -101,6 +101,16 @@ class Record:
         self.found["converts_address"] = True
         return unknown(pred)
 
+    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+        """A place in another CTA of the cluster."""
+        self.found["maps_cluster"] = True
+        return unknown(u64)
+
+    def rank(self, space: str, address: Value) -> Value:
+        """A question about an address."""
+        self.found["maps_cluster"] = True
+        return unknown(u64)
+
     def allocate_stack(self, size: Value, alignment: int) -> Value:
         """The frame grows."""
         self.found["grows_stack"] = True
@@ -134,7 +144,7 @@ class Record:
         self.found["collective"] = Collective.ACTIVE_LANES
         return Peers(payload)
 
-    # `cta`, `flow` and `clock`; `arrive` of `tasks` has a space first
+    # `cta`, `cluster`, `flow` and `clock`; `arrive` of `tasks` has a space first
 
     def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Votes:
         """Wait for threads."""
@@ -148,6 +158,15 @@ class Record:
             self._access(Verb.UPDATE, first, None, asynchronous=True)
         else:
             self.found["collective"] = Collective.ARRIVAL
+
+    def arrive_at_cluster(self, order: Order) -> None:
+        """Arrive at the barrier of the cluster."""
+        self.found["collective"] = Collective.CLUSTER_ARRIVAL
+
+    def await_cluster(self) -> Votes:
+        """Wait for the threads of the cluster."""
+        self.found["collective"] = Collective.CLUSTER_BARRIER
+        return Votes()
 
     def call(self, function: Symbol, arguments: Symbol = None, results: Symbol = None, prototype: Symbol = None) -> None:
         """Call a function."""

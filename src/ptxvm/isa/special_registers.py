@@ -42,6 +42,11 @@ class SpecialRegister:
     because: str = ""
 
     @property
+    def of_cluster(self) -> bool:
+        """Is it about clusters?"""
+        return self.needs == CLUSTERS
+
+    @property
     def need(self) -> Need:
         """The version and target that it needs."""
         return parse_need(self.needs)
@@ -113,11 +118,6 @@ VECTORS = (
 ALWAYS = (
     ("smid", 0, "the machine is one multiprocessor"),
     ("nsmid", 1, "the machine is one multiprocessor"),
-    ("is_explicit_cluster", 0, "a cluster is one CTA"),
-    ("cluster_ctarank", 0, "a cluster is one CTA"),
-    ("cluster_nctarank", 1, "a cluster is one CTA"),
-    ("cluster_ctaid", 0, "a cluster is one CTA"),
-    ("cluster_nctaid", 1, "a cluster is one CTA"),
     ("envreg<32>", 0, "no driver sets it"),
     ("pm<8>", 0, "the machine has no performance counters"),
     ("pm<8>_64", 0, "the machine has no performance counters"),

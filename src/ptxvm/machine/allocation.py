@@ -44,7 +44,8 @@ class Allocation:
     """A range of addresses that a kernel may use.
 
     `detail` says more than the name (`argument 2`).  Windows of CTAs or threads may divide it: `window` is the size of
-    one, and `home` the offset of each lane's window.  `foreign` is above 0 while the owner of the
+    one, and `home` the offset of each lane's window; of a cluster it is the offset of the first of `pieces` windows, which
+    are `stride` bytes apart.  `foreign` is above 0 while the owner of the
     windows waits for child grids, which run.  `host` is the array that a 32-bit module works on a copy of.  `uses` counts how
     often a host array was adopted.  `fate` says in messages how the allocation ended.  `guard` is the number of unused bytes
     on both sides.  `hidden` says that it has been out of the table once.  `heap` is the heap of a block of `malloc`: while it
@@ -52,7 +53,8 @@ class Allocation:
     """
 
     host: Bytes | None = None
-    window = 0
+    window = stride = 0
+    pieces = 1
     home: npt.NDArray[np.int64] | None = None
     foreign = 0
     uses = 1
@@ -168,10 +170,17 @@ class Columns:
 
 
 def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: LaneNumbers) -> npt.NDArray[np.bool_]:
-    """Is each lane in its own window?"""
+    """Is each lane in its own window, or in one of its cluster?"""
     if allocation.home is None or allocation.window < size or allocation.foreign:
         return np.zeros(len(offset), np.bool_)
-    return offset - allocation.home[lanes].view(np.uint64) <= allocation.window - size
+    return in_pieces(offset - allocation.home[lanes].view(np.uint64), allocation, size)
+
+
+def in_pieces(distance: Addresses, allocation: Allocation, size: int) -> npt.NDArray[np.bool_]:
+    """Are bytes, so far from the first window that a lane may access, in one of those windows?"""
+    if allocation.pieces == 1:
+        return distance <= allocation.window - size
+    return (distance % allocation.stride <= allocation.window - size) & (distance < allocation.pieces * allocation.stride)
 
 
 class AllocationTable:

@@ -236,7 +236,7 @@ class Scene:
         cta, within = divmod(thread - self.first, self.shape.threads)
         program = bound.function.program if bound.function is not None else None
         name = bound.function.name if bound.function is not None else ""
-        at = unfold(cta, self.shape.grid), unfold(within, self.shape.block)
+        at = self.shape.ctaid(cta), unfold(within, self.shape.block)
         if program is None:
             return Place(self.kernel, 0, bound.node.head, *at, name, grid=self.grid, launched=self.launched)
         line, _ = program.source.location(bound.node.start)

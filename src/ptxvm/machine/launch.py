@@ -1,11 +1,11 @@
-"""The shape of a launch: grid and block, within the limits of the hardware (PTX 2.2, CUDA's compute capabilities)."""
+"""The shape of a launch: grid, block and cluster, within the limits of the hardware (PTX 2.2, CUDA's compute capabilities)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, SupportsIndex, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.shared import most_static
@@ -22,22 +22,64 @@ Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+MAX_CLUSTER_CTAS = 16  # the most that hardware takes; 8 are portable
+MAX_CLUSTER = (MAX_CLUSTER_CTAS,) * 3
+
+Number = TypeVar("Number", int, Any)
+"""One number, or an array of them."""
 
 
 class LaunchShape(NamedTuple):
-    """CTAs of a grid and threads of a CTA, as (x, y, z)."""
+    """CTAs of a grid, threads of a CTA, and CTAs of a cluster, as (x, y, z).
+
+    `cluster` is None where neither the launch nor the kernel says: each CTA is then a cluster of its own.  CTAs are
+    numbered cluster by cluster, so that those of a cluster follow each other; without clusters x is the fastest.
+    """
 
     grid: Extent
     block: Extent
+    cluster: Extent | None = None
 
     @classmethod
     def of(
-        cls, grid: SupportsIndex | tuple[SupportsIndex, ...], block: SupportsIndex | tuple[SupportsIndex, ...]
+        cls,
+        grid: SupportsIndex | tuple[SupportsIndex, ...],
+        block: SupportsIndex | tuple[SupportsIndex, ...],
+        cluster: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     ) -> LaunchShape:
         """The shape from integers or tuples of up to three.  ValueError where the hardware would refuse it."""
         shape = cls(_extent("grid", grid, MAX_GRID), _extent("block", block, MAX_BLOCK))
         if shape.threads > MAX_THREADS:
             raise ValueError(f"block {shape.block} has {shape.threads} threads; a CTA has at most {MAX_THREADS}")
+        return shape if cluster is None else shape.in_clusters(_extent("cluster", cluster, MAX_CLUSTER))
+
+    def in_clusters(self, cluster: Extent) -> LaunchShape:
+        """The same grid in clusters.  ValueError where the hardware would refuse it."""
+        if prod(cluster) > MAX_CLUSTER_CTAS:
+            raise ValueError(f"cluster {cluster} has {prod(cluster)} CTAs; a cluster has at most {MAX_CLUSTER_CTAS}")
+        for axis, ctas, size in zip("xyz", self.grid, cluster, strict=True):
+            if ctas % size:
+                raise ValueError(f"grid.{axis} is {ctas}, which is no multiple of the {size} CTAs of a cluster")
+        return self._replace(cluster=cluster)
+
+    def for_kernel(self, kernel: Function) -> LaunchShape:
+        """The shape in which a kernel runs, in the clusters that it requires; ValueError where it forbids the shape."""
+        self.check(kernel)
+        required, most = (_directive(kernel, name) for name in ("reqnctapercluster", "maxclusterrank"))
+        shape = self
+        if required and self.cluster is None:
+            if "blocksareclusters" in kernel.directives:  # the launch counts clusters (PTX 11.8.1)
+                x, y, z = (count * size for count, size in zip(self.grid, required, strict=True))
+                shape = self._replace(grid=(x, y, z))
+            shape = shape.in_clusters(required)
+        if required and required != shape.cluster:
+            said = f"kernel '{kernel.name}' requires clusters of {required} (.reqnctapercluster), not {shape.cluster}"
+            raise ValueError(said)
+        if shape.cluster is None and "explicitcluster" in kernel.directives:
+            raise ValueError(f"kernel '{kernel.name}' is launched in clusters only (.explicitcluster)")
+        if most and most[0] < shape.cluster_size:
+            said = f"kernel '{kernel.name}' takes clusters of up to {most[0]} CTAs (.maxclusterrank), not {shape.cluster_size}"
+            raise ValueError(said)
         return shape
 
     @property
@@ -50,6 +92,20 @@ class LaunchShape(NamedTuple):
         """CTAs of the grid."""
         return prod(self.grid)
 
+    @property
+    def cluster_extent(self) -> Extent:
+        """CTAs of a cluster as (x, y, z)."""
+        return self.cluster or (1, 1, 1)
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs of a cluster."""
+        return prod(self.cluster_extent)
+
+    def ctaid(self, number: int) -> Extent:
+        """The place of a CTA in the grid, by its number."""
+        return cluster_order(number, self.grid, self.cluster_extent)
+
     def check(self, kernel: Function) -> None:
         """Refuse a block that `.reqntid` or `.maxntid` of the kernel does not allow (PTX 11.4)."""
         required, most = (_directive(kernel, name) for name in ("reqntid", "maxntid"))
@@ -61,14 +117,26 @@ class LaunchShape(NamedTuple):
             )
 
 
+def cluster_order(number: Number, grid: Extent, cluster: Extent) -> tuple[Number, Number, Number]:
+    """The places of CTAs in a grid, by their numbers: cluster by cluster, and the CTAs of a cluster one after the other."""
+    index, rank = number // prod(cluster), number % prod(cluster)
+    clusters = [count // size for count, size in zip(grid, cluster, strict=True)]
+    x = index % clusters[0] * cluster[0] + rank % cluster[0]
+    y = index // clusters[0] % clusters[1] * cluster[1] + rank // cluster[0] % cluster[1]
+    z = index // (clusters[0] * clusters[1]) * cluster[2] + rank // (cluster[0] * cluster[1])
+    return x, y, z
+
+
 @lru_cache(maxsize=1024)
-def _known_shape(grid: int | tuple[int, ...], block: int | tuple[int, ...]) -> LaunchShape:
-    return LaunchShape.of(grid, block)
+def _known_shape(
+    grid: int | tuple[int, ...], block: int | tuple[int, ...], cluster: int | tuple[int, ...] | None
+) -> LaunchShape:
+    return LaunchShape.of(grid, block, cluster)
 
 
-def launch_shape(grid: Extents, block: Extents) -> LaunchShape:
+def launch_shape(grid: Extents, block: Extents, cluster: Extents | None = None) -> LaunchShape:
     """`LaunchShape.of`, cached."""
-    return _known_shape(extent("grid", grid), extent("block", block))
+    return _known_shape(extent("grid", grid), extent("block", block), None if cluster is None else extent("cluster", cluster))
 
 
 def most_threads(kernel: Function) -> int:

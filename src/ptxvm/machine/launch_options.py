@@ -10,7 +10,8 @@ class LaunchOptions(NamedTuple):
 
     A named tuple, since compiled code looks for short launches by kernel and options.  `shared` counts the bytes of dynamic
     shared memory, `steps` the instructions that all threads may execute, `timeout` the seconds.  `threads` of the host run
-    the grid, `fast` arithmetic may approximate, and a `trusted` kernel is not checked: these are for the JIT.
+    the grid, `fast` arithmetic may approximate, and a `trusted` kernel is not checked: these are for the JIT.  `cluster` is
+    None where the launch says nothing of clusters.
     """
 
     grid: int | tuple[int, ...]
@@ -21,6 +22,7 @@ class LaunchOptions(NamedTuple):
     threads: int | None = None
     fast: bool = False
     trusted: bool = False
+    cluster: int | tuple[int, ...] | None = None
 
     @property
     def limited(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine import backing
-from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable
+from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable, in_pieces
 from ptxvm.machine.backing import address_of, bytes_at, world
 from ptxvm.machine.per_lane import Addresses, Lanes, PerLane
 
@@ -359,6 +359,8 @@ def _at_home(offset: Address, allocation: Allocation, size: int, lanes: Lanes) -
     if allocation.foreign:
         return False
     mine = (home if lanes is None else home[lanes]).view(np.uint64)
+    if allocation.pieces > 1:
+        return allocation.window >= size and bool(in_pieces(offset - mine, allocation, size).all())
     return int((offset - mine).max()) <= allocation.window - size
 
 

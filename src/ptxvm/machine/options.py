@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from math import prod
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
-
-from ptxvm.diagnostics.errors import Unsupported
 
 EngineName = Literal["auto", "interp", "jit"]
 Numerics = Literal["exact", "fast"]
@@ -85,6 +82,17 @@ def extent(name: str, value: object) -> int | tuple[int, ...]:
     return found if several else found[0]
 
 
+def cluster(value: object) -> int | tuple[int, ...] | None:
+    """The sizes of a cluster, or None where nothing is said of clusters."""
+    if value is None:
+        return None
+    found = extent("cluster", value)
+    sizes = found if isinstance(found, tuple) else (found,)
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+        raise ValueError(f"cluster has one to three sizes of 1 or more, and {shown(value)} was given")
+    return found
+
+
 def one_of(name: str, value: T, allowed: Sequence[str], said: str = "") -> T:
     """One of some words."""
     if not isinstance(value, str):
@@ -133,18 +141,6 @@ def checks(value: object) -> frozenset[str] | None:
     for each in found:
         one_of("check", each, CHECKS)
     return found
-
-
-def refuse_clusters(cluster: object) -> None:
-    """Refuse clusters of more than one CTA, which are not supported."""
-    if cluster is None:
-        return
-    sizes = extent("cluster", cluster)
-    sizes = sizes if isinstance(sizes, tuple) else (sizes,)
-    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
-        raise ValueError(f"cluster has one to three sizes of 1 or more, and {shown(cluster)} was given")
-    if prod(sizes) > 1:
-        raise Unsupported("a cluster of several CTAs")
 
 
 def instance(name: str, value: T, kinds: type | tuple[type, ...], said: str) -> T:

@@ -15,7 +15,8 @@ class LaunchResult:
 
     `instructions` counts those that a group of lanes executed together, `thread_instructions` those of every thread,
     `steps` the segments that were scheduled; `output` is what the kernel printed.  `findings` is what the checks found, in
-    `schedules` runs of the grid; the counters, the output and what is in memory are those of the first.
+    `schedules` runs of the grid; the counters, the output and what is in memory are those of the first.  `cluster` is None
+    where CTAs are not in clusters.
     """
 
     grid: tuple[int, int, int]
@@ -27,10 +28,12 @@ class LaunchResult:
     output: str = ""
     schedules: int = 1
     findings: list[Finding] = field(default_factory=list)
+    cluster: tuple[int, int, int] | None = None
 
     def __repr__(self) -> str:
         said = [f"{self.instructions:,} instructions of groups", f"{self.thread_instructions:,} of threads"]
         said += [f"{self.seconds:.3g} s"] + ([f"{self.schedules} schedules"] if self.schedules > 1 else [])
         said += [f"{len(self.output)} characters printed"] if self.output else []
         said += [f"findings: {', '.join(each.kind for each in self.findings)}"] if self.findings else []
-        return f"<LaunchResult grid {self.grid}, block {self.block}: {', '.join(said)}>"
+        shape = f"grid {self.grid}, block {self.block}" + (f", cluster {self.cluster}" if self.cluster else "")
+        return f"<LaunchResult {shape}: {', '.join(said)}>"

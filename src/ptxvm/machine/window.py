@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Offset: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64 | np.uint32"
 
 GRAIN = 256
+RANK = 24  # bits of an address in shared memory below the rank of its CTA in the cluster
+LOW_WORD = np.uint64(0xFFFF_FFFF)
+WITHIN = (1 << RANK) - 1
 
 
 @contextmanager
@@ -40,10 +43,12 @@ class Window:
     """One piece of shared or local memory for each CTA or thread of a cohort; an address is an offset in the piece.
 
     `piece` is the number of the piece of every lane of the cohort.  All pieces are one allocation, so generic addresses
-    work too; through them as well a lane reaches its own piece only.
+    work too; through them as well a lane reaches its own piece only, or those of its cluster.  In a cluster of several
+    CTAs an address has the rank of the CTA above its offset, as on hardware; `base` is that part for each lane.
     """
 
-    def __init__(self, memory: Memory, space: str, size: int, piece: npt.NDArray[np.integer[Any]]) -> None:
+    def __init__(self, memory: Memory, space: str, size: int, piece: npt.NDArray[np.integer[Any]], cluster: int = 1) -> None:
+        """`cluster` pieces in sequence are those of a cluster: a generic address reaches all of them."""
         self.space, self.size, self._memory = space, size, memory
         self.stride = -(-max(size, 1) // GRAIN) * GRAIN
         pieces = int(piece.max()) + 1
@@ -53,6 +58,11 @@ class Window:
         )
         self.home = piece.astype(np.int64) * self.stride
         self.allocation.home, self.allocation.window = self.home, size
+        self.base: npt.NDArray[np.uint64] | None = None
+        if cluster > 1:
+            self.base = piece.astype(np.uint64) % np.uint64(cluster) << np.uint64(RANK)
+            self.allocation.home = self.home - (piece.astype(np.int64) % cluster) * self.stride
+            self.allocation.pieces, self.allocation.stride = cluster, self.stride
         self._rows: dict[int, npt.NDArray[np.int64]] = {}
         self._is_single = pieces == 1
 
@@ -69,6 +79,17 @@ class Window:
     def release(self) -> None:
         """Release the memory."""
         self._memory.release(self.allocation)
+
+    def offsets(self, address: Offset, lanes: Lanes = None) -> Offset:
+        """The offsets of addresses in this space; only their low 32 bits count."""
+        if self.base is None:
+            return address & LOW_WORD
+        return (address - (self.base if lanes is None else self.base[lanes])) & LOW_WORD
+
+    def places(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
+        """Where offsets lie in the allocation."""
+        at = np.asarray(offset).astype(np.int64)
+        return (self.home if lanes is None else self.home[lanes]) + at
 
     def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes = None) -> PerLane:
         """`Memory.load` for offsets; one offset for all lanes gives an array too, unless there is a single piece."""
@@ -105,14 +126,24 @@ class Window:
         return atomics.apply(view, index, operation, operands, update, old=old)
 
     def to_generic(self, offset: Offset, lanes: Lanes = None) -> npt.NDArray[np.uint64]:
-        """The generic addresses of offsets (`cvta`)."""
-        home = self.home if lanes is None else self.home[lanes]
-        return np.asarray(offset, np.uint64) + home.view(np.uint64) + np.uint64(self.allocation.start)
+        """The generic addresses of offsets."""
+        where: npt.NDArray[np.uint64] = self.places(offset, lanes).view(np.uint64)
+        return where + np.uint64(self.allocation.start)
 
     def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes = None) -> npt.NDArray[np.uint64]:
-        """The offsets of generic addresses (`cvta.to`)."""
+        """The offsets of generic addresses."""
         home = self.home if lanes is None else self.home[lanes]
         return address - np.uint64(self.allocation.start) - home.view(np.uint64)
+
+    def contains(self, address: PerLane, lanes: Lanes = None) -> PerLane:
+        """Which generic addresses lie here?"""
+        return self.from_generic(address, lanes) < self.size
+
+    def addresses(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
+        """The addresses in this space of offsets."""
+        if self.base is None:
+            return offset
+        return offset + (self.base if lanes is None else self.base[lanes])
 
     def resolve(
         self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes, *, writing: bool
@@ -154,3 +185,54 @@ class Window:
             return AccessFault("misaligned", f"{where}the address must be a multiple of {size}", address, size, lane)
         why = f"the {self.space} memory has {plural(self.size)}"
         return AccessFault("out-of-bounds", where + why, address, size, lane)
+
+
+class ClusterWindow(Window):
+    """The shared memory of all CTAs of a cluster (`.shared::cluster`): an address has the rank of a CTA above its offset."""
+
+    def __init__(self, own: Window, cluster: int) -> None:
+        """`own` is the window of each CTA's own shared memory."""
+        self.space, self.size, self.stride, self.allocation = "shared::cluster", own.size, own.stride, own.allocation
+        self.cluster = cluster
+        self.first = own.home - own.home // own.stride % cluster * own.stride  # of each lane, where rank 0 begins
+        self.home, self.base = self.first, None
+
+    def places(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
+        """Where addresses lie in the allocation."""
+        at = np.asarray(offset).astype(np.int64)
+        return (self.first if lanes is None else self.first[lanes]) + (at >> RANK) * self.stride + (at & WITHIN)
+
+    def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes = None) -> npt.NDArray[np.uint64]:
+        """The addresses in the cluster of generic addresses."""
+        rank, at = np.divmod(super().from_generic(address, lanes), np.uint64(self.stride))
+        return rank << np.uint64(RANK) | at
+
+    def contains(self, address: npt.NDArray[np.uint64], lanes: Lanes = None) -> npt.NDArray[np.bool_]:
+        """Which generic addresses lie in the cluster?"""
+        inside: npt.NDArray[np.bool_] = super().from_generic(address, lanes) < self.cluster * self.stride
+        return inside
+
+    def resolve(
+        self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes, *, writing: bool
+    ) -> tuple[Array, PerLane]:
+        """`Memory.resolve` for addresses."""
+        size = dtype.itemsize * count
+        wanted = np.broadcast_to(offset, len(self.first) if lanes is None else len(lanes))
+        if not self.fitting(wanted, size).all():
+            raise self._refuse(wanted, size, writing=writing)
+        return self.allocation.view(dtype, count), self.places(wanted, lanes) // size
+
+    def fitting(self, offset: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+        """Which lanes are in bounds?"""
+        good: npt.NDArray[np.bool_] = super().fitting(offset & offset.dtype.type(WITHIN), size)
+        there: npt.NDArray[np.bool_] = offset >> offset.dtype.type(RANK) < self.cluster
+        return good & there
+
+    def _refuse(self, offset: npt.NDArray[Any], size: int, *, writing: bool) -> AccessFault:
+        lane = int(np.argmin(self.fitting(offset, size)))
+        rank, address = int(offset[lane]) >> RANK, int(offset[lane])
+        if rank < self.cluster:
+            return super()._refuse(offset & offset.dtype.type(WITHIN), size, writing=writing)
+        verb = "writing" if writing else "reading"
+        said = f"{verb} {plural(size)} at {address:#x} of .{self.space}: there is no CTA {rank} in a cluster of {self.cluster}"
+        return AccessFault("out-of-bounds", said, address, size, lane)

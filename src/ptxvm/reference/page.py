@@ -18,6 +18,7 @@ EFFECTS = {
     "mem": "accesses memory",
     "warp": "takes part in what the lanes of a warp do together",
     "cta": "takes part in what the threads of a CTA do together",
+    "cluster": "takes part in what the CTAs of a cluster do together",
     "flow": "says where control goes next",
     "tasks": "starts or awaits asynchronous work",
     "tex": "reads textures or surfaces",

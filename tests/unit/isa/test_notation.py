@@ -47,6 +47,6 @@ def test_a_modifier_that_no_form_has_is_no_attribute() -> None:
 
 
 def test_what_is_checked_only_says_so_when_it_runs() -> None:
-    (found, *_) = candidates("setmaxnreg", ("inc", "sync", "aligned", "u32"))
-    with pytest.raises(Unsupported, match=r"'setmaxnreg\.inc' is not supported yet"):
+    (found, *_) = candidates("fabric", ("submit",))
+    with pytest.raises(Unsupported, match=r"'fabric\.submit' is not supported yet"):
         found.of.meaning(found, None)

@@ -65,6 +65,44 @@ def test_directives_bound_the_block():
         LaunchShape.of(1, 128).check(kernel(".reqntid 16, 8"))
 
 
+def clustered(grid, cluster, directives):
+    text = f".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() {directives} {{ ret; }}"
+    found, _ = analyse(Source(text))
+    shape = LaunchShape.of(grid, 1, cluster).for_kernel(found.functions["k"])
+    return shape.grid, shape.cluster
+
+
+def test_directives_say_the_cluster():
+    assert clustered(4, None, "") == ((4, 1, 1), None)
+    assert clustered(4, 2, "") == ((4, 1, 1), (2, 1, 1))
+    assert clustered((4, 3), None, ".reqnctapercluster 2, 3") == ((4, 3, 1), (2, 3, 1))
+    assert clustered(4, 2, ".reqnctapercluster 2 .explicitcluster") == ((4, 1, 1), (2, 1, 1))
+    assert clustered(4, 4, ".maxclusterrank 4") == ((4, 1, 1), (4, 1, 1))
+    assert clustered(4, None, ".blocksareclusters .reqntid 1 .reqnctapercluster 2") == ((8, 1, 1), (2, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster", "directives", "message"),
+    [
+        (4, 4, ".reqnctapercluster 2", "requires clusters of (2, 1, 1) (.reqnctapercluster), not (4, 1, 1)"),
+        (4, None, ".explicitcluster", "is launched in clusters only (.explicitcluster)"),
+        (8, 8, ".maxclusterrank 4", "takes clusters of up to 4 CTAs (.maxclusterrank), not 8"),
+        (3, 2, "", "grid.x is 3, which is no multiple of the 2 CTAs of a cluster"),
+        ((8, 8), (8, 4), "", "cluster (8, 4, 1) has 32 CTAs; a cluster has at most 16"),
+    ],
+)
+def test_clusters_that_a_kernel_does_not_take(grid, cluster, directives, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        clustered(grid, cluster, directives)
+
+
+def test_ctas_are_numbered_cluster_by_cluster():
+    shape = LaunchShape.of((4, 4, 2), 1, (2, 2))
+    places = [shape.ctaid(n) for n in range(shape.ctas)]
+    assert places[:6] == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (2, 0, 0), (3, 0, 0)]
+    assert sorted(places) == sorted((x, y, z) for x in range(4) for y in range(4) for z in range(2))
+
+
 # ── arguments ───────────────────────────────────────────────────────────────────────────
 
 

@@ -51,6 +51,7 @@ class Cohort:
         self.voters = np.zeros(self.size, np.uint32)
         self.yields = False
         self.arrivals: list[tuple[Bound, LaneNumbers, PerLane, PerLane]] = []
+        self.cluster_arrivals: list[LaneNumbers] = []
         self.calling: Bound | None = None  # the last call of a function of the device
         self.copies = Copies(self)
 
@@ -213,6 +214,13 @@ class Cohort:
         every = np.zeros(self.layout.count(lanes), np.uint32)
         self.arrivals.append((bound, those, (every + number)[pick], (every + threads)[pick]))
 
+    def arrive_at_cluster(self, bound: Bound, lanes: Lanes, guard: Guard, releases: bool) -> None:  # noqa: FBT001 - traced code calls it
+        """`barrier.cluster.arrive`: recorded, and counted by the schedule at the end of the segment."""
+        _, those = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
+        those = self.layout.every(those)
+        if len(those):
+            self.cluster_arrivals.append(those)
+
     # ── functions of the device, and what cannot go on ──────────────────────────────────
 
     def ask(self, name: str, function: builtins.Function, lanes: LaneNumbers, arguments: Sequence[PerLane]) -> PerLane:
@@ -257,6 +265,12 @@ class Cohort:
 
     def barrier_joined(self, cta: int, number: int, lanes: LaneNumbers, count: int | None, bound: Bound) -> None:
         """Lanes of a CTA arrive at a barrier that expects so many threads, or all."""
+
+    def cluster_barrier_opened(self, cluster: int) -> None:
+        """All live threads of a cluster of the cohort have arrived at its barrier."""
+
+    def cluster_barrier_passed(self, key: tuple[int, int, int], lanes: LaneNumbers) -> None:
+        """Lanes that wait in a segment go on after the barrier of their cluster."""
 
     def collective(self, bound: Bound, lanes: Lanes, masks: PerLane) -> None:
         """Lanes arrive at a collective of their warps with masks."""

@@ -43,22 +43,26 @@ class Interpreter:
 
     def __init__(self, image: Image) -> None:
         self.image = image
-        self._following: dict[tuple[bool, bool], Executable] = {}
+        self._following: dict[tuple[bool, bool, bool], Executable] = {}
 
     @cached_property
     def executable(self) -> Executable:
         """The routines of the image."""
         return Executable(self.image)
 
-    def following(self, *, registers: bool, variables: bool) -> Executable:
-        """The routines of the image that follow unset registers, and addresses whose object only a run determines."""
+    def following(self, *, registers: bool, variables: bool, clustered: bool = False) -> Executable:
+        """The routines of the image that follow unset registers, and addresses whose object only a run determines.
+
+        `clustered` ones run launches in clusters of several CTAs.
+        """
         addresses = variables and any(each.several for each in self.executable.provenance.values())
-        if not registers and not addresses:
+        wanted = registers, addresses, clustered
+        if not any(wanted):
             return self.executable
-        found = self._following.get((registers, addresses))
+        found = self._following.get(wanted)
         if found is None:
-            found = Executable(self.image, self.executable, registers=registers, addresses=addresses)
-            self._following[registers, addresses] = found
+            found = Executable(self.image, self.executable, registers=registers, addresses=addresses, clustered=clustered)
+            self._following[wanted] = found
         return found
 
     @property
@@ -74,9 +78,10 @@ class Interpreter:
 
         `parameters` is the address of the parameter bank.
         """
+        code = self.following(registers=False, variables=False, clustered=shape.cluster_size > 1)
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            return self._run(self.executable, kernel, shape, parameters, shared, limits, begin)
+            return self._run(code, kernel, shape, parameters, shared, limits, begin)
 
         return self.executable.children.grid(run, kernel, shape, parameters, options.shared)
 
@@ -88,7 +93,8 @@ class Interpreter:
         family = GridTree(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
         images = Images(self.image.memory)
         variables = watcher.follows_variables
-        code = self.following(registers=watcher.follows_registers, variables=variables)
+        clustered = shape.cluster_size > 1
+        code = self.following(registers=watcher.follows_registers, variables=variables, clustered=clustered)
         following = WatchState(watcher, images, Objects(self.image), self.executable.provenance if variables else {})
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
@@ -178,7 +184,8 @@ def begin_watched(
 def cohorts(shape: LaunchShape, stack: int) -> Iterator[range]:
     """Split the CTAs of the grid into cohorts."""
     lanes = LANES if stack < UNBOUNDED_STACK else 1024
-    together = max(1, lanes // shape.threads)
+    clusters = max(1, lanes // (shape.threads * shape.cluster_size))
+    together = clusters * shape.cluster_size
     for first in range(0, shape.ctas, together):
         yield range(first, min(first + together, shape.ctas))
 

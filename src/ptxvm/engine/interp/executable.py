@@ -17,12 +17,14 @@ class Executable:
     """The routines of an image, in the order of their code; `module` has slots for the registers that they share.
 
     One that follows values has the functions of the device of `other`: it tells which `registers` it reads that have no
-    value, or holds accesses to the objects that their `addresses` come from.
+    value, or holds accesses to the objects that their `addresses` come from.  A `clustered` one runs launches in clusters of
+    several CTAs.
     """
 
     def __init__(
-        self, image: Image, other: Executable | None = None, *, registers: bool = False, addresses: bool = False
-    ) -> None:
+        self, image: Image, other: Executable | None = None, *, registers: bool = False, addresses: bool = False,
+        clustered: bool = False,
+    ) -> None:  # fmt: skip
         self.image = image
         self.library: Library = image.library
         self.children: Children = other.children if other is not None else Children(image)
@@ -30,7 +32,7 @@ class Executable:
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
         known = other.provenance if other is not None and addresses else {}
         self.routines = [
-            Routine(function, n, image, self.module, registers=registers, provenance=known.get(function))
+            Routine(function, n, image, self.module, registers=registers, provenance=known.get(function), clustered=clustered)
             for n, function in enumerate(defined)
         ]
         self._of = {routine.function: routine for routine in self.routines}

@@ -19,10 +19,9 @@ from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
-from ptxvm.machine.window import Window
+from ptxvm.machine.window import LOW_WORD, RANK, WITHIN, ClusterWindow, Window
 
 ALL_OF_THEM = slice(None)
-LOW_WORD = np.uint64(0xFFFF_FFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,9 @@ class LaneMemory:
     def __init__(self, inputs: CohortInputs, layout: Layout) -> None:
         self.layout, self.machine = layout, inputs.memory
         self.stack_size = inputs.stack_size
-        self.shared = Window(inputs.memory, "shared", inputs.shared_size, layout.cta)
+        cluster = inputs.shape.cluster_size
+        self.shared = Window(inputs.memory, "shared", inputs.shared_size, layout.cta, cluster)
+        self.cluster = ClusterWindow(self.shared, cluster) if cluster > 1 else self.shared
         self.threads: LaneNumbers = layout.numbers + int(layout.ctas[0]) * layout.threads  # the CTAs follow each other
         self._local: Window | None = None
 
@@ -73,6 +74,8 @@ class LaneMemory:
 
     def window(self, space: str) -> Window | None:
         """The window of a state space; None for one without."""
+        if space == "shared::cluster":
+            return self.cluster
         if space.startswith("shared"):
             return self.shared
         return self.local if space == "local" else None
@@ -100,7 +103,7 @@ class LaneMemory:
         """Load for some lanes."""
         try:
             if (window := self.window(access.space)) is not None:
-                return window.load(access.dtype, offset(address), access.count, lanes)
+                return window.load(access.dtype, window.offsets(address, lanes), access.count, lanes)
             return self.machine.load(access.dtype, self._whole(address), access.count, space=access.space, lanes=lanes)
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
@@ -121,7 +124,7 @@ class LaneMemory:
         stored: PerLane = values if access.count > 1 else values[0]
         try:
             if (window := self.window(access.space)) is not None:
-                window.store(access.dtype, offset(address), stored, access.count, lanes)
+                window.store(access.dtype, window.offsets(address, lanes), stored, access.count, lanes)
             else:
                 self.machine.store(access.dtype, self._whole(address), stored, access.count, space=access.space, lanes=lanes)
         except AccessFault as fault:
@@ -147,7 +150,8 @@ class LaneMemory:
         """An atomic for some lanes, with an address and operands for each."""
         try:
             if (window := self.window(access.space)) is not None:
-                return window.atomic(access.dtype, offset(address), update.operation, operands, update, lanes)
+                where = window.offsets(address, lanes)
+                return window.atomic(access.dtype, where, update.operation, operands, update, lanes)
             return self.machine.atomic(
                 access.dtype, address, update.operation, operands, update, space=access.space, lanes=lanes
             )
@@ -164,7 +168,7 @@ class LaneMemory:
         """The positions of the lanes whose access is in bounds; here all of them, or a fault."""
         try:
             if (window := self.window(access.space)) is not None:
-                window.resolve(access.dtype, offset(address), access.count, lanes, writing=writing)
+                window.resolve(access.dtype, window.offsets(address, lanes), access.count, lanes, writing=writing)
             else:
                 self.machine.resolve(access.dtype, address, access.count, access.space, lanes, writing=writing)
         except AccessFault as fault:
@@ -175,7 +179,7 @@ class LaneMemory:
         """Which lanes are in bounds?"""
         size, count = access.dtype.itemsize * access.count, self.layout.count(lanes)
         if (window := self.window(access.space)) is not None:
-            return np.broadcast_to(window.fitting(np.atleast_1d(offset(address)), size), count)
+            return np.broadcast_to(window.fitting(np.atleast_1d(window.offsets(address, lanes)), size), count)
         address = self._whole(np.broadcast_to(address, count))
         return self.machine.table.fitting(address, size, access.space, lanes, writing=writing)
 
@@ -184,16 +188,43 @@ class LaneMemory:
     def to_generic(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
         """`cvta`."""
         window = self.window(space)
-        return address if window is None else window.to_generic(offset(address), lanes)
+        return address if window is None else window.to_generic(window.offsets(address, lanes), lanes)
 
     def from_generic(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
         """`cvta.to`."""
         window = self.window(space)
-        return address if window is None else window.from_generic(address, lanes)
+        return address if window is None else window.addresses(window.from_generic(address, lanes), lanes)
+
+    def shared_base(self, lanes: Lanes) -> PerLane:
+        """The address at which the shared memory of each lane's CTA begins."""
+        base = self.shared.base
+        if base is None:
+            return np.uint64(0)
+        return base if lanes is None else base[lanes]
+
+    def mapped(self, space: str, lanes: Lanes, address: PerLane, rank: PerLane) -> PerLane:
+        """The address in the CTA of a rank that corresponds to an address in shared memory (`mapa`)."""
+        if self.cluster is self.shared:
+            return address
+        generic = space == "generic"
+        inside = self.from_generic("shared::cluster", lanes, address) if generic else address
+        made = inside & np.uint64(WITHIN) | rank << np.uint64(RANK)
+        return self.to_generic("shared::cluster", lanes, made) if generic else made
+
+    def rank(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+        """The rank of the CTA in which an address of shared memory lies (`getctarank`)."""
+        if self.cluster is self.shared:
+            return address & np.uint64(0)
+        inside = self.from_generic("shared::cluster", lanes, address) if space == "generic" else address
+        return (inside & LOW_WORD) >> np.uint64(RANK)
 
     def within(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
         """`isspacep`."""
-        return self.machine.within(space.partition("::")[0], address)
+        window = self.window(space) if self.cluster is not self.shared and space != "local" else None
+        if window is None:
+            return self.machine.within(space.partition("::")[0], address)
+        like = np.zeros(self.layout.count(lanes), np.uint64) + address
+        return window.contains(like, lanes)
 
     def touched(self, access: Access, lanes: Lanes, address: PerLane) -> Iterator[tuple[Allocation, PerLane, PerLane]]:
         """The allocations that an access touches, each with its threads and their offsets."""
@@ -207,9 +238,7 @@ class LaneMemory:
         threads = self.threads_of(lanes)
         window = self.window(access.space)
         if window is not None:
-            home = window.home if lanes is None else window.home[lanes]
-            at = offset(address)
-            yield ALL_OF_THEM, (window.allocation, threads, home + (at.astype(np.int64) if at.ndim else int(at)))
+            yield ALL_OF_THEM, (window.allocation, threads, window.places(window.offsets(address, lanes), lanes))
             return
         if not np.ndim(address):
             address = np.full(len(threads), address)
@@ -236,8 +265,3 @@ def located(fault: AccessFault, access: Access, lanes: Lanes) -> PlacedFault:
     """A fault with its instruction and lane."""
     lane = fault.lane_index if lanes is None else int(lanes[min(fault.lane_index, len(lanes) - 1)])
     return fault.placed(access.bound, lane)
-
-
-def offset(address: PerLane) -> PerLane:
-    """The 32 bits of an address in a window."""
-    return address & LOW_WORD

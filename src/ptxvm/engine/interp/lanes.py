@@ -76,7 +76,7 @@ class Layout:
     def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The CTA and thread of a lane as (x, y, z)."""
         cta, thread = int(self.ctas[self.cta[lane]]), int(self.thread[lane])
-        return _unfold(cta, self.shape.grid), _unfold(thread, self.shape.block)
+        return self.shape.ctaid(cta), _unfold(thread, self.shape.block)
 
     @cached_property
     def cta_number(self) -> PerLane:
@@ -112,6 +112,18 @@ def _coordinate(number: PerLane, extent: tuple[int, int, int], axis: int) -> Per
     return np.asarray(found).astype(np.uint64)[()]
 
 
+def _ctaid(at: Layout, axis: int) -> PerLane:
+    if at.shape.cluster_size == 1 or axis >= 3:
+        return _coordinate(at.cta_number, at.shape.grid, axis)
+    return np.asarray(at.shape.ctaid(at.cta_number)[axis]).astype(np.uint64)[()]
+
+
+def _clusters(at: Layout) -> tuple[int, int, int]:
+    """Clusters of the grid."""
+    x, y, z = (count // size for count, size in zip(at.shape.grid, at.shape.cluster_extent, strict=True))
+    return x, y, z
+
+
 ONE, TWO, ALL = np.uint64(1), np.uint64(2), np.uint64(0xFFFF_FFFF)
 
 
@@ -123,7 +135,7 @@ def _mask(layout: Layout, mask: Callable[[PerLane], PerLane]) -> PerLane:
 PLACES: dict[str, Callable[[Layout, int], PerLane]] = {
     "tid": lambda at, axis: _coordinate(at.thread, at.shape.block, axis),
     "ntid": lambda at, axis: _of(at.shape.block, axis),
-    "ctaid": lambda at, axis: _coordinate(at.cta_number, at.shape.grid, axis),
+    "ctaid": _ctaid,
     "nctaid": lambda at, axis: _of(at.shape.grid, axis),
     "laneid": lambda at, _: at.lane.astype(np.uint32),
     "warpid": lambda at, _: (at.thread // WARP).astype(np.uint32),
@@ -133,6 +145,11 @@ PLACES: dict[str, Callable[[Layout, int], PerLane]] = {
     "lanemask_le": lambda at, _: _mask(at, lambda bit: bit * TWO - ONE),
     "lanemask_gt": lambda at, _: _mask(at, lambda bit: ALL - (bit * TWO - ONE)),
     "lanemask_ge": lambda at, _: _mask(at, lambda bit: ALL - (bit - ONE)),
-    "clusterid": lambda at, axis: _coordinate(at.cta_number, at.shape.grid, axis),
-    "nclusterid": lambda at, axis: _of(at.shape.grid, axis),
+    "clusterid": lambda at, axis: _coordinate(at.cta_number // at.shape.cluster_size, _clusters(at), axis),
+    "nclusterid": lambda at, axis: _of(_clusters(at), axis),
+    "cluster_ctaid": lambda at, axis: _coordinate(at.cta_number % at.shape.cluster_size, at.shape.cluster_extent, axis),
+    "cluster_nctaid": lambda at, axis: _of(at.shape.cluster_extent, axis),
+    "cluster_ctarank": lambda at, _: np.asarray(at.cta_number % at.shape.cluster_size).astype(np.uint64)[()],
+    "cluster_nctarank": lambda at, _: np.uint64(at.shape.cluster_size),
+    "is_explicit_cluster": lambda at, _: np.uint64(at.shape.cluster is not None),
 }

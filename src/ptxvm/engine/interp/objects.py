@@ -145,7 +145,7 @@ class Objects:
         if access.space == "generic":
             offset = window.from_generic(address, lanes).view(np.int64)
             return offset, (offset >= -window.stride) & (offset < 2 * window.stride)
-        return (address & np.uint64(0xFFFF_FFFF)).astype(np.int64), np.ones(len(lanes), np.bool_)
+        return window.offsets(address, lanes).astype(np.int64), np.ones(len(lanes), np.bool_)
 
     def explain(self, cohort: Cohort, access: Access, lane: int, address: int, tag: int, *, writing: bool) -> AccessFault:
         """The fault of an access outside its object."""

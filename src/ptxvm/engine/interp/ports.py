@@ -126,6 +126,11 @@ class Request:
     types: tuple[Type, ...] = ()
 
 
+def window_of(space: str) -> str:
+    """The space without its sub-space, unless that is the shared memory of the cluster."""
+    return space if space == "shared::cluster" else space.partition("::")[0]
+
+
 class Port:
     """The base of all ports: the algebra of the code, and the instruction that is traced."""
 
@@ -144,7 +149,7 @@ class Memory(Port):
 
     def _refer(self, space: str, type: Type, count: int, attributes: AccessAttributes) -> str:
         """The name of an access of the instruction in the code."""
-        return self.code.refer(Access(self.bound, space.partition("::")[0], type, count, attributes))
+        return self.code.refer(Access(self.bound, window_of(space), type, count, attributes))
 
     def load(
         self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
@@ -204,6 +209,14 @@ class Memory(Port):
     def within(self, space: str, address: Value) -> Value:
         """Is the address in the state space?"""
         return self.value(pred, f"C.mem.within({space!r}, L, {address.raw})")
+
+    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+        """The corresponding address in another CTA of the cluster."""
+        return self.value(u64, f"C.mem.mapped({space!r}, L, {address.raw}, {rank.raw})")
+
+    def rank(self, space: str, address: Value) -> Value:
+        """The rank of the CTA in which an address lies."""
+        return self.value(u64, f"C.mem.rank({space!r}, L, {address.raw})")
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""
@@ -307,6 +320,19 @@ class Cta(Port):
         """Arrive at a barrier without waiting."""
         bound = self.code.refer(self.bound)
         self.code.run(f"C.arrive({bound}, L, {self.guard}, {number.raw}, {threads.raw})")
+
+
+class Cluster(Port):
+    """`cluster`."""
+
+    def arrive_at_cluster(self, order: Order) -> None:
+        """Arrive at the barrier of the cluster."""
+        bound = self.code.refer(self.bound)
+        self.code.run(f"C.arrive_at_cluster({bound}, L, {self.guard}, {order is Order.RELEASE})")
+
+    def await_cluster(self) -> Request:
+        """Wait for the other threads of the cluster."""
+        return Request("cluster", ())
 
 
 class Flow(Port):

@@ -17,13 +17,15 @@ from ptxvm.machine.per_lane import PerLane
 class Routine:
     """The traced code of a function; `number` orders the routines of a program.
 
-    The code follows registers that may be unset where `registers` says so, and addresses where `provenance` is given.
+    The code of a `clustered` one is for launches in clusters of several CTAs.  It follows
+    registers that may be unset where `registers` says so, and addresses where `provenance` is given.
     """
 
     def __init__(
         self, function: Function, number: int, image: Image, module: Slots, *, registers: bool = False,
-        provenance: Provenance | None = None,
+        provenance: Provenance | None = None, clustered: bool = False,
     ) -> None:  # fmt: skip
+        self.clustered = clustered
         self.function, self.number, self.image = function, number, image
         self.slots = Slots(function.registers, module)
         self.segments: list[Segment] = segments(function)
@@ -61,5 +63,5 @@ class Routine:
 
     def _tracer(self, *, whole: bool) -> Tracer:
         if self.planes is None:
-            return Tracer(self.function, self.slots, self.image, whole)
-        return TrackedTracer(self.function, self.slots, self.image, whole, planes=self.planes)
+            return Tracer(self.function, self.slots, self.image, whole, self.clustered)
+        return TrackedTracer(self.function, self.slots, self.image, whole, self.clustered, planes=self.planes)

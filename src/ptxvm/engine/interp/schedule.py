@@ -17,6 +17,7 @@ from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine import faults
 from ptxvm.engine.interp.barriers import CtaBarriers, Key, Waiting, WarpWaits, release_whole
 from ptxvm.engine.interp.calls import Calls
+from ptxvm.engine.interp.cluster_barriers import ClusterBarriers
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import first
@@ -41,6 +42,7 @@ class Schedule:
         cohort.own = code.module.fresh_file()
         self.warps = WarpWaits(cohort)
         self.barriers = CtaBarriers(cohort)
+        self.cluster_barriers = ClusterBarriers(cohort)
         self.calls = Calls(self)
         self.limits: Limits | None = None
         self.steps = 0
@@ -66,7 +68,7 @@ class Schedule:
             if self.limits is not None:
                 self.hold_to_limits(self.limits, key, lanes)
         self.end_copies()
-        if self.warps or self.barriers:
+        if self.warps or self.barriers or self.cluster_barriers:
             raise self.deadlock()
         return True
 
@@ -153,7 +155,7 @@ class Schedule:
             guard, raws = compiled.run(file, lanes, cohort)
         except PlacedFault as fault:
             raise self.fault(fault) from None
-        if cohort.arrivals:
+        if cohort.arrivals or cohort.cluster_arrivals:
             self.count_arrivals()
         self.follow(compiled.action, key, lanes, guard, raws)
 
@@ -250,6 +252,7 @@ class Schedule:
             self.resume(self.warps.settle(mnemonic))
         if self.barriers.barriers:
             self.resume(self.barriers.settle_all())
+        self.resume(self.cluster_barriers.settle())
 
     # ── waiting ─────────────────────────────────────────────────────────────────────────
 
@@ -265,6 +268,9 @@ class Schedule:
         request = compiled.request
         if request is not None and request.verb == "warp":
             self.arrive_warp(key, going, raws)
+        elif request is not None and request.verb == "cluster":
+            waiting = Waiting(key, self.cohort.layout.every(going))
+            self.resume(self.cluster_barriers.wait(waiting))
         else:
             self.arrive_cta(key, going, raws)
 
@@ -313,7 +319,10 @@ class Schedule:
         self.resume(self.barriers.arrive(every, numbers, counts, ayes, key, self.last(key)))
 
     def count_arrivals(self) -> None:
-        """Count the `bar.arrive` instructions of the segment that just ran."""
+        """Count the arrivals at barriers of the CTA and of the cluster in the segment that just ran."""
+        for lanes in self.cohort.cluster_arrivals:
+            self.resume(self.cluster_barriers.arrive(lanes))
+        self.cohort.cluster_arrivals.clear()
         arrivals, self.cohort.arrivals = self.cohort.arrivals, []
         for bound, lanes, numbers, threads in arrivals:
             self.resume(self.barriers.arrive(lanes, numbers.astype(np.int64), threads, None, None, bound))
@@ -366,6 +375,7 @@ class Schedule:
         pools = [w for pool in self.warps.pools.values() for w in pool]
         found = [*self.standing(pools, masks=True)]
         found += self.standing([w for b in self.barriers.barriers.values() for w in b.waiting], masks=False)
+        found += self.standing(self.cluster_barriers.waiting, masks=False)
         said, example = faults.deadlock(found)
         return self.refuse(
             "deadlock", said, example.bound, np.array([example.cta * self.cohort.layout.threads + min(example.threads)])

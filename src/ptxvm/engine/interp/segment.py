@@ -34,8 +34,8 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 
 PORT = {
-    "mem": ports.Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
-    "tex": ports.Textures, "tasks": ports.Tasks,
+    "mem": ports.Memory, "warp": ports.Warp, "cta": ports.Cta, "cluster": ports.Cluster, "flow": ports.Flow,
+    "clock": ports.Clock, "tex": ports.Textures, "tasks": ports.Tasks,
     "cc": ports.ConditionCode,
 }  # fmt: skip
 CARRY = -1
@@ -94,6 +94,7 @@ class Tracer(Operands):
     slots: Slots
     image: Image
     whole: bool
+    clustered: bool = False  # do launches have clusters of several CTAs?
     code: Code = field(default_factory=Code)
     current: dict[int, Value] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
@@ -207,7 +208,10 @@ class Tracer(Operands):
         """The address of a variable in its own space; parameters have generic addresses."""
         where, at = self.image.place(variable, self.function)
         if where == "absolute":
-            return Value(self.alg, u64, self.alg.const(u64, at + offset))
+            known = Value(self.alg, u64, self.alg.const(u64, at + offset))
+            if not self.clustered or variable.space.partition("::")[0] != "shared":
+                return known
+            return Value(self.alg, u64, self.code.emit("C.mem.shared_base(L)")) + known
         base = {"parameter": "C.parameters(L)", "frame": "C.frame(L)", "generic frame": "C.generic_frame(L)"}[where]
         raw = self.code.emit(base, pure=where == "parameter")
         return Value(self.alg, u64, raw) + int(at + offset)
@@ -292,8 +296,8 @@ def trace_wait(segment: Segment, before: Tracer, after: Tracer) -> Compiled:
     request = before.request
     if request is None:
         raise Unsupported(f"'{bound.i.mnemonic}' in the interpreter", "no request")
-    raws = ", ".join(str(r) for r in request.raws)
-    arrive, source = before.finish(f"{before.guard}, ({raws},)", None)
+    raws = "".join(f"{r}, " for r in request.raws)
+    arrive, source = before.finish(f"{before.guard}, ({raws})", None)
     after.instruction(bound, "run")
     run, more = after.finish("None, None", segment.live_out)
     return Compiled(run, source + more, None, request, arrive)

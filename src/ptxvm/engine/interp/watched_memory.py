@@ -13,7 +13,7 @@ import numpy as np
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.interp.cohort import Cohort
-from ptxvm.engine.interp.lane_memory import LaneMemory, located, offset
+from ptxvm.engine.interp.lane_memory import LaneMemory, located
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.ports import Access, Update
 from ptxvm.engine.interp.schedule import Schedule
@@ -216,7 +216,7 @@ class WatchedMemory(LaneMemory):
         if access.space == "generic":
             at_window = window.from_generic(np.broadcast_to(address, count), lanes)
         else:
-            at_window = np.broadcast_to(offset(address), count).astype(np.uint64)
+            at_window = np.broadcast_to(window.offsets(address, lanes), count).astype(np.uint64)
         begin = np.uint64(start) + (self.cohort.frame(lanes) if place == "frame" else np.uint64(0))
         within = (at_window - begin).view(np.int64)
         size = access.dtype.itemsize * access.count

@@ -98,6 +98,14 @@ class Jit:
             self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + MOST_COPIES < MOST_FRAMES
         return self._takes[kernel]
 
+    def clustered(self, kernel: Function, shape: LaunchShape) -> LaunchShape:
+        """The shape in which to run a kernel: without clusters, where it cannot tell."""
+        if shape.cluster is None:
+            return shape
+        from ptxvm.engine.jit.cfg import requirements  # noqa: PLC0415 - few launches have clusters
+
+        return shape if requirements.clusters(self.image, kernel) else shape._replace(cluster=None)
+
     def repeat(self, kernel: Function, options: LaunchOptions, args: Sequence[Any]) -> LaunchResult | None:
         """Run a relaunch that `prepare` made ready; None where the launch must take the usual way."""
         found = self._relaunches.get((kernel, options))
@@ -113,6 +121,8 @@ class Jit:
 
     def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
         """Prepare relaunches like a launch that has ended, if it was short; `repeat` finds them by kernel and options."""
+        if shape.cluster is not None:
+            return
         wanted = Specialisation(self.image.resolve(kernel), shape.block, options.shared, options.fast, trusted=options.trusted)
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.launches < OFTEN:
@@ -141,8 +151,11 @@ class Jit:
         is by default `PTXVM_THREADS`, or one for each processor.
         """
         metered = limits is not None and limits.counts
-        function = self.image.resolve(kernel)
-        wanted = Specialisation(function, shape.block, options.shared, options.fast, trusted=options.trusted, metered=metered)
+        function, shape = self.image.resolve(kernel), self.clustered(kernel, shape)
+        wanted = Specialisation(
+            function, shape.block, options.shared, options.fast, trusted=options.trusted, metered=metered,
+            cluster=shape.cluster,
+        )  # fmt: skip
         usual = 1 if metered else options.threads or cta_distribution.usual_threads()
         if not self.compiled(wanted, shape).facts.launches:
             return self._grid(wanted, shape, parameters, given, usual, limits)
@@ -151,7 +164,8 @@ class Jit:
         children = Children(self.image)
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            each = wanted._replace(function=self.image.resolve(kernel), block=shape.block, shared=shared)
+            shape = self.clustered(kernel, shape)
+            each = wanted._replace(function=self.image.resolve(kernel), block=shape.block, shared=shared, cluster=shape.cluster)
             return self._grid(each, shape, parameters, given, usual, limits, children)
 
         return children.grid(run, kernel, shape, parameters, options.shared)

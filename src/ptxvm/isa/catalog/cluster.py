@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.types import u32, u64
 from ptxvm.isa.access import Trait, elements, has, places
-from ptxvm.isa.model import Problem, checked
+from ptxvm.isa.model import Problem, checked, instruction
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────
 
@@ -21,7 +23,7 @@ IN_SHARED = Trait(rules=[("P3001", address_of_shared_memory)])
 
 
 @has(IN_SHARED)
-@checked(
+@instruction(
     """
     mapa{.ss}.type  d, a, b;
     .ss   = { .shared::cluster };
@@ -31,12 +33,13 @@ IN_SHARED = Trait(rules=[("P3001", address_of_shared_memory)])
     types="d: type plain, a: type, b: u32 plain",
     needs={"": "PTX 7.8, sm_90"},
 )
-def mapa(i, a, b):
+def mapa(i, a, b, mem):
     """Give the address in another CTA of the cluster that corresponds to an address in shared memory."""
+    return mem.mapped(i.ss or "generic", a.to(u64), b.to(u64)).to(i.type)
 
 
 @has(IN_SHARED)
-@checked(
+@instruction(
     """
     getctarank{.ss}.type  d, a;
     .ss   = { .shared::cluster };
@@ -46,25 +49,37 @@ def mapa(i, a, b):
     types="d: u32 plain, a: type",
     needs={"": "PTX 7.8, sm_90"},
 )
-def getctarank(i, a):
+def getctarank(i, a, mem):
     """Give the rank of the CTA in which an address of shared memory lies."""
+    return mem.rank(i.ss or "generic", a.to(u64)).to(u32)
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────
 
 
-@checked(
-    """
-    barrier.cluster.arrive{.sem}{.aligned};
-    barrier.cluster.wait{.acquire}{.aligned};
-    .sem = { .release, .relaxed };
-    """,
+BARRIER_NEEDS = {"": "PTX 7.8, sm_90", ".release .relaxed .acquire": "PTX 8.0"}
+
+
+@instruction(
+    "barrier.cluster.arrive{.sem}{.aligned}; .sem = { .release, .relaxed };",
     section="9.7.13.3",
-    needs={"": "PTX 7.8, sm_90", ".release .relaxed .acquire": "PTX 8.0"},
-    fixed="cluster arrive wait",
+    needs=BARRIER_NEEDS,
+    fixed="cluster arrive",
 )
-def barrier_cluster(i):
-    """Arrive at the barrier of the cluster, or wait until all its threads have arrived."""
+def barrier_cluster_arrive(i, cluster):
+    """Arrive at the barrier of the cluster, and go on."""
+    cluster.arrive_at_cluster(Order(i.sem or "release"))
+
+
+@instruction(
+    "barrier.cluster.wait{.acquire}{.aligned};",
+    section="9.7.13.3",
+    needs=BARRIER_NEEDS,
+    fixed="cluster wait",
+)
+def barrier_cluster_wait(i, cluster):
+    """Wait until all threads of the cluster have arrived at its barrier."""
+    yield cluster.await_cluster()
 
 
 # ── launches and registers ──────────────────────────────────────────────────────────────
@@ -132,7 +147,7 @@ def index_of_a_cta(i):
     return f"Vector of size 4 is expected for argument 0 of instruction '{i.opcode}'"
 
 
-@checked(
+@instruction(
     """
     setmaxnreg.action.sync.aligned.type  n;
     .action = { .inc, .dec };
@@ -144,7 +159,7 @@ def index_of_a_cta(i):
     fixed="action",
 )
 def setmaxnreg(i, n):
-    """Ask for more registers for each thread of the warp, or give some back."""
+    """Ask for more registers for each thread of the warp, or give some back; in ptxvm a thread has as many as it names."""
 
 
 @setmaxnreg.rule("P3002")

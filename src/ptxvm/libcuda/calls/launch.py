@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
@@ -81,13 +82,14 @@ def launch_cooperative(
 @function("cuLaunchKernelEx")
 def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> None:
     """Put a launch with attributes on a stream."""
-    c = LaunchConfig.from_address(config)
+    c, cluster = LaunchConfig.from_address(config), None
     for n in range(c.count):
         each = LaunchAttribute.from_address(c.attributes + n * ctypes.sizeof(LaunchAttribute))
-        if each.id == CLUSTER and max(each.value[:3]) > 1:
-            raise DriverError(Result.NOT_SUPPORTED, "clusters of blocks are not supported yet")
+        if each.id == CLUSTER:
+            x, y, z = (max(size, 1) for size in each.value[:3])
+            cluster = x, y, z
     made = launch(handle, tuple(c.grid), tuple(c.block), c.shared, parameters, extra)
-    session().stream(c.stream).put(made, KERNEL_NODE)
+    session().stream(c.stream).put(replace(made, cluster=cluster), KERNEL_NODE)
 
 
 # ── occupancy ───────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The layout of a CTA's barrier record: arrivals, waiting lanes and warp states (PTX 9.7.13.1).
+"""The layout of a CTA's barrier record: arrivals, waiting lanes and warp states (PTX 9.7.13.1, 9.7.13.3).
 
 A resident CTA has such a record if its kernel has barriers for some threads only, if its warps yield to each other, or if
 several CTAs are resident at once.  A kernel whose barriers are all for the whole CTA needs none.  The words of 32 bits:
@@ -7,6 +7,7 @@ several CTAs are resident at once.  A kernel whose barriers are all for the whol
     expected, ayes, voters          of each barrier: how many threads it expects (-1: all), and the votes so far
     arrived, waiting                of each barrier, for each warp: the lanes that have arrived, and those that wait
     alive, released, state          of each warp: the lanes that have not ended, those that were released, its state
+    cluster_arrived, cluster_waiting    of each warp: the lanes at the barrier of the cluster, and those that wait there
     outcome                         of each warp, for each barrier: ayes and voters when it opened last
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BARRIERS = 16  # of a CTA
+OF_WARP = ("alive", "released", "state", "cluster_arrived", "cluster_waiting")
 ALL = -1  # in `expected`: all threads of the CTA
 
 
@@ -33,13 +35,13 @@ class CtaBarriers:
         return 64 + BARRIERS * self.warps * ("arrived", "waiting").index(word)
 
     def of_warp(self, word: str) -> int:
-        """The offset of `alive`, `released` or `state`."""
-        return 64 + self.warps * (2 * BARRIERS + ("alive", "released", "state").index(word))
+        """The offset of a word of `OF_WARP`."""
+        return 64 + self.warps * (2 * BARRIERS + OF_WARP.index(word))
 
     @property
     def outcome(self) -> int:
         """The offset of the outcomes."""
-        return self.of_warp("state") + self.warps
+        return self.of_warp(OF_WARP[-1]) + self.warps
 
     @property
     def size(self) -> int:
@@ -51,5 +53,5 @@ class CtaBarriers:
         """All offsets, by the names that `runtime/cta_barriers.ll` has for them."""
         barriers = {word: self.of_barrier(word) for word in ("expected", "ayes", "voters")}
         lanes = {word: self.of_lanes(word) for word in ("arrived", "waiting")}
-        of_warps = {word: self.of_warp(word) for word in ("alive", "released")}
+        of_warps = {word: self.of_warp(word) for word in OF_WARP}
         return {"warps": self.warps, "outcome": self.outcome, **barriers, **lanes, **of_warps}

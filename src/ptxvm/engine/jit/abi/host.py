@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.builtins import Cohort, Library
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.image import Image
+    from ptxvm.machine.launch import LaunchShape
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.texture_unit import Operands, Work
     from ptxvm.machine.window import Window
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 class GridLaunch(Protocol):
     """The launch that compiled code belongs to (`run.launch_state`)."""
+
+    @property
+    def shape(self) -> LaunchShape:
+        """Its grid."""
 
     @property
     def limits(self) -> Limits | None:

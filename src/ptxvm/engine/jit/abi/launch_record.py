@@ -26,6 +26,7 @@ POINTERS = {
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal
+ALL_BITS = (1 << 64) - 1
 TICKS = 1 << 20  # iterations of loops between two checks of the clock
 AT = {name: number for number, name in enumerate(FIELDS)}
 
@@ -53,7 +54,7 @@ def cta(record: Record) -> int:
 
     Compiled code stores `ctaid.x` only before a host call, since a store for each CTA would slow down short kernels.
     """
-    return int(record[AT["row"]]) + int(record[AT["ctaid.x"]])
+    return int(record[AT["row"]]) + int(record[AT["ctaid.x"]]) & ALL_BITS  # in clusters, the row may begin below 0
 
 
 def counted(record: Record | memoryview) -> tuple[int, int]:

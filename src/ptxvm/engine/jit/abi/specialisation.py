@@ -22,8 +22,9 @@ class Tier(enum.IntEnum):
 class Specialisation(NamedTuple):
     """The kernel, the shape of CTA and the bytes of dynamic shared memory that code is compiled for.
 
-    `fast` arithmetic only keeps the error bounds of the manual; `checks` are those that the code is instrumented for;
-    `trusted` code checks no access; `metered` code stops when its threads have executed too many instructions.
+    `cluster` is None where the launch has none.  `fast` arithmetic only keeps the error bounds of the manual; `checks` are
+    those that the code is instrumented for; `trusted` code checks no access; `metered` code stops when its threads have
+    executed too many instructions.
     """
 
     function: Function
@@ -33,3 +34,4 @@ class Specialisation(NamedTuple):
     checks: frozenset[str] = frozenset()
     trusted: bool = False
     metered: bool = False
+    cluster: tuple[int, int, int] | None = None

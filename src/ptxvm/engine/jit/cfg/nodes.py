@@ -107,8 +107,8 @@ class Node:
 
 
 def is_barrier(i: Decoded) -> bool:
-    """Does it wait for threads of the CTA?"""
-    return "waits" in i.of.effects and "cta" in i.of.effects
+    """Does it wait for threads of the CTA, or of the cluster?"""
+    return "waits" in i.of.effects and not i.of.effects.isdisjoint(("cta", "cluster"))
 
 
 def is_collective(i: Decoded) -> bool:

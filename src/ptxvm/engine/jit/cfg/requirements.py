@@ -1,8 +1,9 @@
-"""Requirements of a kernel: functions of the device, an unbounded stack, local memory, barriers for some threads."""
+"""Requirements of a kernel: functions of the device, the stack, local memory, clusters, barriers for some threads."""
 
 from __future__ import annotations
 
 from ptxvm.analysis.call_graph import callees_first
+from ptxvm.analysis.flow import special_registers
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.targets import called, callees
 from ptxvm.isa.effects import Verb
@@ -50,15 +51,29 @@ def local_grain(image: Image, kernel: Function) -> int:
     return min(sizes) if sizes and max(sizes) <= LARGEST and not params else 0
 
 
+# ── clusters ────────────────────────────────────────────────────────────────────────────
+
+
+def clusters(image: Image, kernel: Function) -> bool:
+    """Does it know that its CTAs are in clusters?"""
+    return any(_of_cluster(bound) for each in called(image, kernel) for bound in each.instructions)
+
+
+def _of_cluster(bound: Bound) -> bool:
+    return bound.summary.needs_cluster or any(each.of_cluster for each in special_registers(bound))
+
+
 # ── barriers ────────────────────────────────────────────────────────────────────────────
 
 
 def partial_barriers(image: Image, kernel: Function) -> bool:
-    """Has it a barrier with a count of threads, or with a number that is known only at run time?"""
+    """Has it a barrier with a count of threads, with a number that is known only at run time, or of the cluster?"""
     return any(_counts(bound) for each in called(image, kernel) for bound in each.instructions)
 
 
 def _counts(bound: Bound) -> bool:
+    if "cluster" in bound.i.of.effects:
+        return True
     if "cta" not in bound.i.of.effects:
         return False
     if "waits" not in bound.i.of.effects:  # bar.arrive

@@ -69,6 +69,7 @@ class Prefilter:
         if not watch.checks:
             return None
         observed: ObservedLaunch | None = None
+        shape = self.jit.clustered(kernel, shape)
         wanted = self._wanted(watch, kernel, shape, options, limits)
         try:
             translated = self.jit.code_cache.translation(wanted).versions.kernel
@@ -90,7 +91,7 @@ class Prefilter:
     def judges(self, watch: Watch, kernel: Function, shape: LaunchShape, options: LaunchOptions, limits: Limits | None) -> bool:
         """Could instrumented code clear the kernel?"""
         try:
-            wanted = self._wanted(watch, kernel, shape, options, limits)
+            wanted = self._wanted(watch, kernel, self.jit.clustered(kernel, shape), options, limits)
             return bool(watch.checks) and self._doubt(self.jit.code_cache.translation(wanted).versions.kernel, watch) is None
         except Unsupported:
             return False
@@ -101,7 +102,9 @@ class Prefilter:
         """The instrumented code for a launch."""
         metered = limits is not None and limits.counts
         function = self.jit.image.resolve(kernel)
-        return Specialisation(function, shape.block, options.shared, checks=watch.checks, metered=metered)
+        return Specialisation(
+            function, shape.block, options.shared, checks=watch.checks, metered=metered, cluster=shape.cluster
+        )
 
     def _doubt(self, kernel: KernelContext, watch: Watch) -> str | None:
         """Why instrumented code cannot judge a kernel; None if it can."""

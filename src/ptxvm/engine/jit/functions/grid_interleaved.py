@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import RUNNABLE
+from ptxvm.engine.jit.functions import grid_clusters
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
@@ -26,7 +27,7 @@ def grid_function(kernel: KernelContext) -> str:
     return runtime(
         "grid_interleaved",
         **cta_barriers.offsets,
-        state=cta_barriers.of_warp("state"),
+        **grid_clusters.parts(kernel),
         cta_barriers_size=cta_barriers.size,
         last_warp=warps - 1,
         last_lanes=(1 << (kernel.threads - (warps - 1) * WARP)) - 1,
@@ -36,7 +37,6 @@ def grid_function(kernel: KernelContext) -> str:
         cta_size=kernel.cta_size,
         record_size=kernel.record_size,
         records_size=warps * kernel.record_size,
-        shared_size=kernel.shared_size,
         shared_stride=kernel.shared_stride,
         local_stride=kernel.local_stride * kernel.threads,
         saved_stride=kernel.saved_room * warps * WARP,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import ARGUMENTS, GENERAL, MASKED, PARAMETERS, PARTED, RESUME, RUNNABLE, SHAPELESS, STRAIGHT
@@ -22,6 +24,7 @@ from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.window import RANK
 
 ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
@@ -65,7 +68,8 @@ def _barrier_functions(kernel: KernelContext) -> str:
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
     kernel.unit.declare("llvm.umin.i32", "i32", "i32", "i32")
     kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
-    return runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets) + "\n"
+    sizes = {"cluster_warps": kernel.cluster_size * kernel.warps, "cta_size": kernel.cta_size}
+    return runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets, **sizes) + "\n"
 
 
 def _immediates(declaration: str) -> str:
@@ -186,6 +190,7 @@ def _entry(kernel: KernelContext) -> list[str]:
     ):  # fmt: skip
         lines.append(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(field)}")
         lines.append(f"  %{name} = load {llvm}, ptr %{name}.place, align 8")
+    lines += _cluster(kernel)
     if kernel.addresses:
         lines += [f"  %addresses.place = getelementptr i8, ptr %ctx, i64 {offset('addresses')}"]
         lines += ["  %addresses = load ptr, ptr %addresses.place, align 8"]
@@ -198,6 +203,28 @@ def _entry(kernel: KernelContext) -> list[str]:
         "  %local.address = add i64 %local.start, %local.offset",
     ]
     return lines
+
+
+def _cluster(kernel: KernelContext) -> list[str]:
+    """The rank of the CTA in its cluster, where its shared memory begins in that of the cluster, and where that begins."""
+    if kernel.cluster is None or kernel.cluster_size == 1:
+        return []
+    lines, total = [], "0"
+    for axis, size, step in zip("xyz", kernel.cluster, (1, kernel.cluster[0], prod(kernel.cluster[:2])), strict=True):
+        lines.append(f"  %cluster.{axis} = urem i32 %ctaid.{axis}, {size}")
+        lines.append(f"  %cluster.{axis}.step = mul i32 %cluster.{axis}, {step}")
+        lines.append(f"  %cluster.{axis}.sum = add i32 %cluster.{axis}.step, {total}")
+        total = f"%cluster.{axis}.sum"
+    return [
+        *lines,
+        f"  %cluster.rank = add i32 {total}, 0",
+        "  %cluster.rank.wide = zext i32 %cluster.rank to i64",
+        f"  %cluster.base = shl i64 %cluster.rank.wide, {RANK}",
+        f"  %cluster.before = mul i64 %cluster.rank.wide, {kernel.shared_stride}",
+        "  %cluster.start = sub i64 %shared.address, %cluster.before",
+        f"  %cluster.records.before = mul i32 %cluster.rank, {-kernel.cta_size}",
+        "  %cluster.records = getelementptr i8, ptr %cta_barriers, i32 %cluster.records.before",
+    ]
 
 
 def _accesses(kernel: KernelContext) -> list[str]:

@@ -102,7 +102,8 @@ class PartialCopy:
             words = np.frombuffer(held.ljust(self.size, b"\0"), np.uint8)
             window, own = host.windows["shared"], threads[lane : lane + 1]
             for n in range(self.size):
-                window.store(np.dtype(np.uint8), np.array([target + n & 0xFFFF_FFFF], np.uint64), words[n : n + 1], 1, own)
+                place = window.offsets(np.array([target + n], np.uint64), own)
+                window.store(np.dtype(np.uint8), place, words[n : n + 1], 1, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,7 @@ class BulkCopy:
         """A view of memory, and the index of each piece in it."""
         count = PIECE // HELD.itemsize
         if (window := host.windows.get(space)) is not None:
-            offsets: Array = address & 0xFFFF_FFFF
-            found = window.resolve(HELD, offsets, count, lanes, writing=writing)
+            found = window.resolve(HELD, window.offsets(address, lanes), count, lanes, writing=writing)
         else:
             if host.memory.address_bits == 32:
                 address = address & 0xFFFF_FFFF

@@ -12,6 +12,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.cta_barriers import BARRIERS, CtaBarriers
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
+from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Request
 from ptxvm.isa.special_registers import WARP
@@ -43,6 +44,25 @@ def record_arrivals(at: NodeBuilder, bound: Bound, number: Value, threads: Value
     counts = "null" if threads is None else _spread(at, threads, 11)
     given = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
     code.run(f"call void @ptxvm.arrive(ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, {given})")
+
+
+def arrive_at_cluster(at: NodeBuilder) -> None:
+    """Record which lanes arrive at the barrier of the cluster."""
+    at.code.one_warp()
+    first = cluster_records(at.kernel)
+    at.code.run(f"call void @ptxvm.cluster.arrive(ptr %cta_barriers, ptr {first}, i32 %warp, i32 {at.active_text()})")
+
+
+def wait_for_cluster(at: NodeBuilder) -> None:
+    """Record which lanes wait for the threads of the cluster."""
+    at.code.one_warp()
+    at.waits_as_one = True
+    at.code.run(f"call void @ptxvm.cluster.wait(ptr %cta_barriers, i32 %warp, i32 {at.active_text()})")
+
+
+def cluster_records(kernel: KernelContext) -> str:
+    """The barrier record of the first CTA of the cluster."""
+    return "%cta_barriers" if kernel.cluster_size == 1 else "%cluster.records"
 
 
 def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:

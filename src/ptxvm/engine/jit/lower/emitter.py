@@ -34,7 +34,7 @@ def textures(at: Emitter, bound: Bound) -> Port:
 
 
 PORT: dict[str, Any] = {
-    "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "flow": ports.Flow, "clock": ports.Clock,
+    "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "cluster": ports.Cluster, "flow": ports.Flow, "clock": ports.Clock,
     "cc": ports.ConditionCode, "tex": textures, "tasks": async_copies.Tasks,
 }  # fmt: skip
 
@@ -213,7 +213,9 @@ class Emitter(Operands):
             if self._parts(self.guard):
                 collectives.arrive(self, bound.i.mnemonic, request)
             return self._parts(self.guard)
-        if self.kernel.partial_barriers:
+        if "cluster" in bound.i.of.effects:
+            barriers.wait_for_cluster(self)
+        elif self.kernel.partial_barriers:
             barriers.arrive(self, bound, request)
         else:
             self.kernel.barrier_numbers[id(bound)] = self._barrier_number(bound, request)
@@ -231,7 +233,8 @@ class Emitter(Operands):
     def _outcome(self, bound: Bound, request: Request) -> barriers.Outcome | ports.Votes | ports.Peers:
         """The outcome of a barrier or a collective."""
         if is_barrier(bound.i):
-            return barriers.Outcome(self, bound, request) if self.kernel.partial_barriers else ports.Votes(self, bound)
+            voted = self.kernel.partial_barriers and request.values
+            return barriers.Outcome(self, bound, request) if voted else ports.Votes(self, bound)
         if not self.node.waits:
             return self._collective(bound, request)
         members, given = collectives.released_payload(self, bound.i.mnemonic, request)

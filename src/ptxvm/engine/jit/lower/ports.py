@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
@@ -144,6 +145,18 @@ class Cta(Port):
     def arrive(self, number: Value, threads: Value) -> None:
         """Arrive without waiting."""
         barriers.record_arrivals(self.at, self.bound, number, threads, "0", waits=False)
+
+
+class Cluster(Port):
+    """The port `cluster`."""
+
+    def arrive_at_cluster(self, order: Order) -> None:
+        """Arrive at the barrier of the cluster."""
+        barriers.arrive_at_cluster(self.at)
+
+    def await_cluster(self) -> Request:
+        """Wait for the threads of the cluster."""
+        return Request(())
 
 
 class Flow(Port):

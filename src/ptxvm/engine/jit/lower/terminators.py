@@ -13,6 +13,7 @@ from ptxvm.engine.jit.cfg.nodes import BACK, Node
 from ptxvm.engine.jit.ir import preserving_calls
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.lower.barriers import cluster_records
 from ptxvm.engine.jit.lower.emitter import Emitter
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.divergence import DivergenceError, expect_whole
@@ -302,7 +303,8 @@ class Terminator:
     def ended(self, bits: str) -> None:
         """End lanes, for which barriers may wait."""
         if self.kernel.partial_barriers:
-            self.code.run(f"call void @ptxvm.left(ptr %cta_barriers, i32 %warp, i32 {bits})")
+            first = cluster_records(self.kernel)
+            self.code.run(f"call void @ptxvm.left(ptr %cta_barriers, ptr {first}, i32 %warp, i32 {bits})")
 
     def chain(self, targets: set[int], certain: int = EXIT) -> None:
         """Run the node of lowest rank at which lanes wait."""

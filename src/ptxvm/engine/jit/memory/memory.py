@@ -20,6 +20,7 @@ from ptxvm.engine.jit.memory import (
     streaming_stores,
     variable_bounds,
 )
+from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.shadow_tags import Access, ShadowCheck
 from ptxvm.engine.jit.node import stack
@@ -43,6 +44,7 @@ class Memory(Port):
     def __init__(self, at: NodeBuilder, bound: Bound) -> None:
         super().__init__(at, bound)
         self.addressing = addressing.Addressing(at)
+        self.cluster = ClusterAddresses(at, bound)
         self.access = Access(Verb.READ, 1)
 
     def load(
@@ -56,7 +58,8 @@ class Memory(Port):
         return loaded
 
     def _load(self, space: str, type: Type, address: Value, count: int) -> list[Value]:
-        (space, raw), size = self._where(space, address), type.bytes * count
+        size = type.bytes * count
+        space, raw = self._where(space, address, size)
         llvm = scalar_type(type)
         if space != "local" and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
             pointer = self._checked(space, raw, size, writing=False)
@@ -81,7 +84,8 @@ class Memory(Port):
         if attributes.get("order") is Order.RELEASE:
             self.fence(Order.RELEASE, attributes.get("scope") or Scope.GPU)
         count = len(values)
-        (space, raw), size = self._where(space, address), type.bytes * count
+        size = type.bytes * count
+        space, raw = self._where(space, address, size)
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
         self.access = Access.of(Verb.WRITE, type, attributes)
         bound = self.bound if weak and space == "global" else None
@@ -107,9 +111,14 @@ class Memory(Port):
         self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=True))
         self.addressing.store(space, llvm, type.bytes, raw, vectors, bound)
 
-    def _where(self, space: str, address: Value) -> tuple[str, Raw]:
-        """The space without its sub-space, and the significant bits of the address."""
+    def _where(self, space: str, address: Value, size: int) -> tuple[str, Raw]:
+        """The space of an access of a size, without its sub-space, and the significant bits of the address."""
         word, raw = space.partition("::")[0], address.raw
+        if word == "shared" and self.at.kernel.cluster_size > 1:
+            if space == "shared::cluster":
+                self.cluster.check(address, size)
+                return "generic", self.cluster.to_generic(address).raw
+            return word, self.cluster.own_offset(raw)
         if word == "local":
             self.at.needs_local()
         known = isinstance(raw, Affine) and raw.bank is not None
@@ -321,7 +330,7 @@ class Memory(Port):
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Update for one lane after the other, in order."""
-        space, raw = self._where(space, address)
+        space, raw = self._where(space, address, type.bytes)
         self.access = Access.of(Verb.UPDATE, type, attributes)
         self.at.note("lane by lane")
         self._checked(space, raw, type.bytes, writing=True)
@@ -348,23 +357,42 @@ class Memory(Port):
         return self._moved("sub", space, address)
 
     def _moved(self, op: str, space: str, address: Value) -> Value:
+        if space == "shared::cluster" and self.at.kernel.cluster_size > 1:
+            return self.cluster.to_generic(address) if op == "add" else self.cluster.from_generic(address)
         space = space.partition("::")[0]
         if space not in WINDOWS:
             return address
         if space == "local":
             self.at.needs_local()
         raw = address.raw
+        in_cluster = space == "shared" and self.at.kernel.cluster_size > 1
         if op == "add":
+            raw = self.cluster.own_offset(raw) if in_cluster else raw
             raw = (
                 self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))
                 if not isinstance(raw, Affine) or raw.constant is None
                 else raw
             )
-        return Value(self.alg, u64, self.alg.integer(op, u64, raw, self.addressing.base(space)))
+        moved = Value(self.alg, u64, self.alg.integer(op, u64, raw, self.addressing.base(space)))
+        return moved + self.cluster.base if in_cluster and op == "sub" else moved
+
+    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+        """The corresponding address in another CTA of the cluster."""
+        if self.at.kernel.cluster_size == 1:
+            return address
+        if space != "generic":
+            return self.cluster.of_rank(address, rank)
+        return self.cluster.to_generic(self.cluster.of_rank(self.cluster.from_generic(address), rank))
+
+    def rank(self, space: str, address: Value) -> Value:
+        """The rank of the CTA in which an address lies."""
+        if self.at.kernel.cluster_size == 1:
+            return Value(self.alg, u64, Affine(0))
+        return self.cluster.rank(self.cluster.from_generic(address) if space == "generic" else address)
 
     def within(self, space: str, address: Value) -> Value:
         """Is a generic address in a space?"""
-        question = IsInSpace(space.partition("::")[0])
+        question = IsInSpace(space)
         return self.at.host_call(self.bound, question, [(u64, address.raw)], [pred])[0]
 
     def phase_over(

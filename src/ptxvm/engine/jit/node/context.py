@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from math import prod
 
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.flow import targets
@@ -50,11 +51,11 @@ class KernelContext:
         self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
-        metered: bool = False,
+        metered: bool = False, cluster: tuple[int, int, int] | None = None,
     ) -> None:  # fmt: skip
         """`before` is the version from which warps come to this one."""
         self.image, self.function, self.block, self.constants = image, function, block, constants
-        self.before = before
+        self.cluster, self.before = cluster, before
         self._by_memory: dict[int, int] = {}
         self.shared_size, self.shapeless, self.straight, self.main = shared_size, shapeless, straight, before is None
         self.bank_size = image.parameters(function).size
@@ -72,7 +73,7 @@ class KernelContext:
         self.spinning = spin_loops.spins(image, function)
         self.fair = bool(self.spinning)
         self.unbounded = requirements.unbounded(image, function)
-        self.partial_barriers = self.unbounded or requirements.partial_barriers(image, function)
+        self.partial_barriers = self.unbounded or self.cluster_size > 1 or requirements.partial_barriers(image, function)
         self.plan = self._plan()
         self.general = self.partial_barriers or shapeless
         self.nodes = self.plan.nodes
@@ -187,6 +188,11 @@ class KernelContext:
         return self.main and not self.partial_barriers
 
     @property
+    def cluster_size(self) -> int:
+        """CTAs of a cluster."""
+        return prod(self.cluster or (1,))
+
+    @property
     def shared_stride(self) -> int:
         """Bytes from the shared memory of a resident CTA to that of the next."""
         return -(-max(self.shared_size, 1) // GRAIN) * GRAIN
@@ -212,11 +218,13 @@ class KernelContext:
     @property
     def most_resident(self) -> int:
         """The most CTAs that are resident at once: more than one if they may wait for each other."""
-        if not self.fair:
+        if not self.fair and self.cluster_size == 1:
             return 1
         local = self.local_stride * self.threads if self.uses_local else 0
         saved = self.saved_room * self.warps * WARP if self.plan.shared else 0
-        return max(1, min(MOST_THREADS // self.threads, MOST_BYTES // (self.cta_size + self.shared_stride + local + saved)))
+        size = self.cta_size + self.shared_stride + local + saved
+        clusters = min(MOST_THREADS // self.threads, MOST_BYTES // size) // self.cluster_size
+        return max(1, clusters) * self.cluster_size
 
     @cached_property
     def local_grain(self) -> int:

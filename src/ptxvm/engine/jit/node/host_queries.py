@@ -23,7 +23,10 @@ class IsInSpace:
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """The answers for the active lanes."""
-        return [host.memory.within(self.space, values[0])]
+        window = host.windows.get(self.space)
+        if window is not None and host.launch.shape.cluster_size > 1:
+            return [window.contains(values[0], threads)]
+        return [host.memory.within(self.space.partition("::")[0], values[0])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.node import special_registers, stack
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.machine.window import RANK
+
+RANKS = 0xFF << RANK
 
 
 class MemoryPort(Protocol):
@@ -61,6 +64,9 @@ class Operands(NodeBuilder):
         place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
         if where.endswith("frame") and frame.root.shared:
             place = stack.start(self, frame) + place
+        if where == "absolute" and variable.space == "shared" and self.kernel.cluster_size > 1:
+            based: Value = place + Value(self.alg, u64, Affine("%cluster.base", bits=RANKS))
+            return based
         if where == "generic frame":
             raw: Raw = self.memory_port().flat("local", place.raw)
             return Value(self.alg, u64, raw)

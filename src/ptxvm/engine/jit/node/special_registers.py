@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
@@ -29,6 +29,8 @@ def value(at: NodeBuilder, bound: Bound, name: str, type: Type) -> Value:
     """A special register, as its type."""
     if name == "clock64":
         return Value(at.alg, u64, Affine(_cycles(at)))
+    if SPECIAL[name.partition(".")[0]].of_cluster:
+        return _of_cluster(at, name, type)
     if name in LAUNCH or name in TIMES:
         asked: Value = at.host_call(bound, SpecialRegister(name), [], [u64])[0]
         return asked.to(type)
@@ -50,9 +52,9 @@ def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a t
             return _thread(at, number)
         case "ntid":
             return Affine(block[number] if number < 3 else 0)
-        case "ctaid" | "clusterid":
+        case "ctaid":
             return Affine(f"%ctaid.{axis}", bits=MAX_GRID[number]) if number < 3 else Affine(0)
-        case "nctaid" | "nclusterid":
+        case "nctaid":
             return Affine(f"%nctaid.{axis}", bits=MAX_GRID[number]) if number < 3 else Affine(0)
         case "laneid":
             return from_lanes(u32, tuple(n % WARP for n in range(at.alg.width)))
@@ -67,6 +69,38 @@ def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a t
     if register in MASKS:
         return from_lanes(u32, tuple(MASKS[register](n % WARP) for n in range(at.alg.width)))
     return None
+
+
+def _of_cluster(at: NodeBuilder, name: str, type: Type) -> Value:
+    """A special register about clusters; each CTA is one where the launch has none."""
+    register, _, axis = name.partition(".")
+    number = "xyzw".find(axis)
+    sizes, alg = at.kernel.cluster or (1, 1, 1), at.alg
+    if register == "is_explicit_cluster":
+        return Value(alg, pred, Affine(int(at.kernel.cluster is not None)))
+
+    def of_grid(counts: str, operation: str) -> Raw:
+        if number > 2:
+            return Affine(0)
+        count = Affine(f"%{counts}.{axis}", bits=MAX_GRID[number])
+        return alg.integer(operation, u32, count, Affine(sizes[number])) if sizes[number] > 1 else count
+
+    found: Raw
+    match register:
+        case "clusterid":
+            found = of_grid("ctaid", "div")
+        case "nclusterid":
+            found = of_grid("nctaid", "div")
+        case "cluster_ctaid":
+            found = of_grid("ctaid", "rem") if number < 3 and sizes[number] > 1 else Affine(0)
+        case "cluster_nctaid":
+            found = Affine(sizes[number] if number < 3 else 0)
+        case "cluster_nctarank":
+            found = Affine(at.kernel.cluster_size)
+        case _:  # cluster_ctarank
+            found = Affine("%cluster.rank" if at.kernel.cluster_size > 1 else 0)
+    rank = Value(alg, u32, found)
+    return rank if type.bits == 32 else rank.to(u64).to(type)
 
 
 def _warp(at: NodeBuilder) -> Affine:

@@ -109,6 +109,7 @@ class CodeCache:
             wanted.fast,
             wanted.trusted,
             wanted.metered,
+            wanted.cluster,
             name,
             cpu.identity(),
             ourselves(),

@@ -214,7 +214,7 @@ class Callbacks:
         from ptxvm.engine import faults  # noqa: PLC0415 - most launches have none
 
         shape = self.launch.shape
-        return faults.unfold(self.cta, shape.grid), faults.unfold(lane % shape.threads, shape.block)
+        return shape.ctaid(self.cta), faults.unfold(lane % shape.threads, shape.block)
 
     def _tick(self) -> int:
         """Check the clock; 1 if the CTA must stop, after an interrupt, a timeout, or the failure of an earlier CTA."""
@@ -237,7 +237,7 @@ class Callbacks:
         if found is None:
             return self.place(0, 0)
         shape = self.launch.shape
-        cta, thread = faults.unfold(found.cta, shape.grid), faults.unfold(min(found.threads), shape.block)
+        cta, thread = shape.ctaid(found.cta), faults.unfold(min(found.threads), shape.block)
         return faults.place(self.facts.name, found.bound, cta, thread)
 
     def _trap(self, bits: int, index: int, warp: int) -> None:
@@ -256,7 +256,7 @@ class Callbacks:
         try:
             said, first = faults.deadlock(deadlock_report.waiting(self.facts, self.image, self.record))
             shape = self.launch.shape
-            cta, thread = faults.unfold(first.cta, shape.grid), faults.unfold(min(first.threads), shape.block)
+            cta, thread = shape.ctaid(first.cta), faults.unfold(min(first.threads), shape.block)
             self._failed(Fault("deadlock", said, place=faults.place(self.facts.name, first.bound, cta, thread)))
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             self._failed(error)

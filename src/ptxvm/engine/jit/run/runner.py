@@ -19,7 +19,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
-from ptxvm.machine.window import Window
+from ptxvm.machine.window import ClusterWindow, Window
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -66,10 +66,13 @@ class Runner:
         self._words = self.record.data  # the same memory, with quicker access to single words
         self.resident = facts.suspended.resident(shape.ctas)
         threads = np.arange(shape.threads * self.resident)
-        self.windows = {"shared": Window(self.memory, "shared", facts.shared_size, threads // shape.threads)}
+        cluster = shape.cluster_size
+        shared = Window(self.memory, "shared", facts.shared_size, threads // shape.threads, cluster)
+        self.windows = {"shared": shared}
         if facts.stack:
             self.windows["local"] = Window(self.memory, "local", facts.stack, threads)
-        self.calls = kind(facts, image, library or compiled.library, self.windows, self.record)
+        reached = {**self.windows, "shared::cluster": ClusterWindow(shared, cluster) if cluster > 1 else shared}
+        self.calls = kind(facts, image, library or compiled.library, reached, self.record)
         self.calls.again = compiled.host_call
         self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
         self._room = np.empty(facts.suspended.cta_size * self.resident + LINE, np.uint8)

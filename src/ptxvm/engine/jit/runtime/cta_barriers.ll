@@ -1,4 +1,4 @@
-; The barriers of a CTA (PTX 9.7.13.1), in the record %m whose words `abi.cta_barriers` places: $$warps and the rest are those places.
+; The barriers of a CTA and of its cluster (PTX 9.7.13.1, 9.7.13.3), in the record %m whose words `abi.cta_barriers` places: $$warps and the rest are those places.
 
 ; Open barrier %n if all expected threads have arrived.  A whole warp counts as 32 threads, even if some lanes have ended.
 define internal void @ptxvm.settle(ptr %m, i32 %n) #0 {
@@ -173,7 +173,7 @@ end:
 }
 
 ; Lanes of a warp have ended: open the barriers that waited for them.
-define internal void @ptxvm.left(ptr %m, i32 %warp, i32 %lanes) #0 {
+define internal void @ptxvm.left(ptr %m, ptr %cluster, i32 %warp, i32 %lanes) #0 {
 entry:
   %alive.at = add i32 %warp, $alive
   %alive = getelementptr i32, ptr %m, i32 %alive.at
@@ -189,5 +189,94 @@ look:
   %all = icmp eq i32 %n.next, 16
   br i1 %all, label %end, label %look
 end:
+  call void @ptxvm.cluster.settle(ptr %cluster)
+  ret void
+}
+
+; Open the barrier of the cluster, whose first CTA has the record %first, if all live threads have arrived (PTX 9.7.13.3).
+define internal void @ptxvm.cluster.settle(ptr %first) #0 {
+entry:
+  br label %look
+look:
+  %n = phi i32 [ 0, %entry ], [ %n.next, %on ]
+  %some = phi i32 [ 0, %entry ], [ %some.next, %on ]
+  %c = udiv i32 %n, $warps
+  %w = urem i32 %n, $warps
+  %m.offset = mul i32 %c, $cta_size
+  %m = getelementptr i8, ptr %first, i32 %m.offset
+  %arrived.at = add i32 %w, $cluster_arrived
+  %arrived.place = getelementptr i32, ptr %m, i32 %arrived.at
+  %arrived = load i32, ptr %arrived.place, align 4
+  %alive.at = add i32 %w, $alive
+  %alive.place = getelementptr i32, ptr %m, i32 %alive.at
+  %alive = load i32, ptr %alive.place, align 4
+  %gone = xor i32 %alive, -1
+  %covered = or i32 %arrived, %gone
+  %complete = icmp eq i32 %covered, -1
+  br i1 %complete, label %on, label %end
+on:
+  %some.next = or i32 %some, %arrived
+  %n.next = add i32 %n, 1
+  %all = icmp eq i32 %n.next, $cluster_warps
+  br i1 %all, label %judge, label %look
+judge:
+  %none = icmp eq i32 %some.next, 0
+  br i1 %none, label %end, label %open
+open:
+  %v = phi i32 [ 0, %judge ], [ %v.next, %open ]
+  %v.c = udiv i32 %v, $warps
+  %v.w = urem i32 %v, $warps
+  %v.offset = mul i32 %v.c, $cta_size
+  %v.m = getelementptr i8, ptr %first, i32 %v.offset
+  %v.arrived.at = add i32 %v.w, $cluster_arrived
+  %v.arrived = getelementptr i32, ptr %v.m, i32 %v.arrived.at
+  store i32 0, ptr %v.arrived, align 4
+  %v.waiting.at = add i32 %v.w, $cluster_waiting
+  %v.waiting = getelementptr i32, ptr %v.m, i32 %v.waiting.at
+  %v.freed = load i32, ptr %v.waiting, align 4
+  store i32 0, ptr %v.waiting, align 4
+  %v.released.at = add i32 %v.w, $released
+  %v.released = getelementptr i32, ptr %v.m, i32 %v.released.at
+  %v.go = load i32, ptr %v.released, align 4
+  %v.more = or i32 %v.go, %v.freed
+  store i32 %v.more, ptr %v.released, align 4
+  %v.next = add i32 %v, 1
+  %v.all = icmp eq i32 %v.next, $cluster_warps
+  br i1 %v.all, label %end, label %open
+end:
+  ret void
+}
+
+; Lanes of a warp arrive at the barrier of the cluster.
+define internal void @ptxvm.cluster.arrive(ptr %m, ptr %first, i32 %warp, i32 %lanes) #0 {
+entry:
+  %arrived.at = add i32 %warp, $cluster_arrived
+  %arrived = getelementptr i32, ptr %m, i32 %arrived.at
+  %came = load i32, ptr %arrived, align 4
+  %came.more = or i32 %came, %lanes
+  store i32 %came.more, ptr %arrived, align 4
+  call void @ptxvm.cluster.settle(ptr %first)
+  ret void
+}
+
+; Lanes of a warp wait for the threads of the cluster; those whose barrier is complete go on at once.
+define internal void @ptxvm.cluster.wait(ptr %m, i32 %warp, i32 %lanes) #0 {
+entry:
+  %arrived.at = add i32 %warp, $cluster_arrived
+  %arrived.place = getelementptr i32, ptr %m, i32 %arrived.at
+  %arrived = load i32, ptr %arrived.place, align 4
+  %stay = and i32 %arrived, %lanes
+  %waiting.at = add i32 %warp, $cluster_waiting
+  %waiting.place = getelementptr i32, ptr %m, i32 %waiting.at
+  %waiting = load i32, ptr %waiting.place, align 4
+  %waiting.more = or i32 %waiting, %stay
+  store i32 %waiting.more, ptr %waiting.place, align 4
+  %over = xor i32 %arrived, -1
+  %go = and i32 %lanes, %over
+  %released.at = add i32 %warp, $released
+  %released.place = getelementptr i32, ptr %m, i32 %released.at
+  %released = load i32, ptr %released.place, align 4
+  %released.more = or i32 %released, %go
+  store i32 %released.more, ptr %released.place, align 4
   ret void
 }

@@ -27,6 +27,10 @@ end:
 ; A CTA runs until all of its warps have ended, or until every warp that can run has yielded: then it waits for writes of
 ; another CTA, and the next slot runs.  So CTAs become resident only as earlier ones wait.  A CTA whose warps advance from
 ; barrier to barrier may wait for another CTA as well: after $$passes passes over its warps the next slot runs.
+;
+; The CTAs of a cluster begin together, in slots that follow each other: $$open and $$another are the lines for that, $$over
+; asks if all of them have ended, where $$ended leads.  $$coordinates are those of the CTA, $$window is the shared memory that
+; its generic addresses reach.
 define internal i32 @ptxvm.ctas(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
 $fields
@@ -67,9 +71,7 @@ usual:
   %empty = icmp slt i64 %cta.here, 0
   br i1 %empty, label %slot.end, label %run
 open:
-  call void @ptxvm.begin(ptr %m, i64 %next, ptr %shared, ptr %local, i64 %s)
-  %next.open = add i64 %next, 1
-  %used.open = add i64 %used, 1
+$open
   br label %run
 run:
   %next.run = phi i64 [ %next, %usual ], [ %next.open, %open ], [ %next.run, %again ], [ %next.another, %another ]
@@ -82,8 +84,8 @@ run:
   %shared.own = getelementptr i8, ptr %shared, i64 %shared.offset
   store ptr %shared.own, ptr %shared.place, align 8
   %rows = load ptr, ptr %rows.place, align 8
-  %window = ptrtoint ptr %shared.own to i64
-  %window.end = add i64 %window, $shared_size
+$window
+  %window.end = add i64 %window, $window_size
   %rows.end = getelementptr i64, ptr %rows, i64 1
   %rows.origin = getelementptr i64, ptr %rows, i64 2
   store i64 %window, ptr %rows, align 8
@@ -98,10 +100,7 @@ run:
   store ptr %m, ptr %cta_barriers.place, align 8
   store i64 %s, ptr %slot.place, align 8
   %c32 = trunc i64 %cta to i32
-  %x = urem i32 %c32, %gx
-  %q = udiv i32 %c32, %gx
-  %y = urem i32 %q, %gy
-  %z = udiv i32 %q, %gy
+$coordinates
   %x.wide = zext i32 %x to i64
   %row = sub i64 %cta, %x.wide
   store i64 %row, ptr %row.place, align 8
@@ -162,7 +161,7 @@ ask:
   br i1 %stop, label %bad, label %ticked
 ticked:
   %since.tick.reset = phi i64 [ %since.tick.more, %cta.end ], [ 0, %ask ]
-  br i1 %alive.after, label %lives.on, label %replace
+  br i1 %alive.after, label %lives.on, label %$ended
 lives.on:
   %pass.next = add i64 %pass, 1
   %may.stay = icmp ult i64 %pass.next, $passes
@@ -170,12 +169,12 @@ lives.on:
   br i1 %stays, label %again, label %slot.end
 again:
   br label %run
+$over
 replace:
   %another.there = icmp slt i64 %next.run, %last
   br i1 %another.there, label %another, label %retire
 another:
-  call void @ptxvm.begin(ptr %m, i64 %next.run, ptr %shared, ptr %local, i64 %s)
-  %next.another = add i64 %next.run, 1
+$another
   br label %run
 retire:
   store i64 -1, ptr %m, align 8

@@ -37,6 +37,7 @@ class Translation:
             trusted=self.wanted.trusted,
             fast=self.wanted.fast,
             metered=self.wanted.metered,
+            cluster=self.wanted.cluster,
         )
         return choose(make, x * y * z, self.wanted.checks)
 

@@ -1,0 +1,71 @@
+"""Launches in clusters: the same on every engine (PTX 2.2.2, 9.7.13.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+GRID, CLUSTER, BLOCK = (4, 6, 2), (2, 3, 1), 40
+
+# Each CTA tells where it is, and sums over its cluster what lies in the shared memory of each CTA.
+SUMS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry sums(.param .u64 out) {
+    .reg .b64 %out; .reg .b32 %x, %y, %z, %n, %m, %cta, %rank, %count, %t, %at, %one, %sum; .reg .pred %p;
+    .shared .b32 own[64];
+    ld.param.u64 %out, [out];
+    mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z;
+    mov.u32 %n, %nctaid.x; mov.u32 %m, %nctaid.y;
+    mad.lo.u32 %cta, %z, %m, %y;
+    mad.lo.u32 %cta, %cta, %n, %x;
+    mov.u32 %rank, %cluster_ctarank;
+    mov.u32 %count, %cluster_nctarank;
+    mov.u32 %t, %tid.x;
+    mov.u32 %at, own;
+    mad.lo.u32 %at, %t, 4, %at;
+    st.shared.b32 [%at], %cta;
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
+    mov.u32 %sum, 0;
+next:
+    sub.u32 %count, %count, 1;
+    mapa.shared::cluster.u32 %one, %at, %count;
+    ld.shared::cluster.b32 %one, [%one];
+    add.u32 %sum, %sum, %one;
+    setp.ne.u32 %p, %count, 0;
+    @%p bra next;
+    mad.lo.u32 %cta, %cta, %ntid, %t;
+    mad.wide.u32 %out, %cta, 8, %out;
+    st.global.v2.b32 [%out], {%sum, %rank};
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;
+}
+""".replace("%ntid", str(BLOCK))
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_ctas_read_the_memory_of_their_cluster(engine):
+    out = np.zeros((GRID[2], GRID[1], GRID[0], BLOCK, 2), np.uint32)
+    result = ptxvm.load(SUMS).kernel().launch(GRID, BLOCK, [out], cluster=CLUSTER, engine=engine)
+    assert result.cluster == CLUSTER
+    numbers = np.arange(48).reshape(2, 6, 4)
+    parts = numbers.reshape(2, 2, 3, 2, 2)  # z, clusters along y, y in the cluster, clusters along x, x in the cluster
+    sums = np.broadcast_to(parts.sum(axis=(2, 4), keepdims=True), parts.shape).reshape(2, 6, 4)
+    ranks = np.broadcast_to(np.arange(6).reshape(1, 1, 3, 1, 2), parts.shape).reshape(2, 6, 4)
+    assert (out[..., 0] == sums[..., None]).all()
+    assert (out[..., 1] == ranks[..., None]).all()
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_threads_that_wait_for_their_cluster_for_ever(engine):
+    arrive = "barrier.cluster.arrive.release.aligned;"
+    text = SUMS.replace(arrive, f"setp.eq.u32 %p, %rank, 1; @%p bar.sync 1, 96; {arrive}")
+    with pytest.raises(ptxvm.Fault, match="no thread can go on") as found:
+        ptxvm.load(text).kernel().launch(6, 1, [np.zeros(480, np.uint32)], cluster=6, engine=engine)
+    assert found.value.kind == "deadlock"
+    assert "at line 20 (barrier.cluster.wait.acquire.aligned)" in str(found.value)
