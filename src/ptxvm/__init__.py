@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.device_array import DeviceArray
     from ptxvm.machine.result import LaunchResult
     from ptxvm.machine.streams import Event, Stream
+    from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
     from ptxvm.machine.texture import Sampler, Surface, Texture
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ LAZY = {
         "ptxvm.machine.device_array": ("DeviceArray",),
         "ptxvm.machine.result": ("LaunchResult",),
         "ptxvm.machine.streams": ("Event", "Stream"),
+        "ptxvm.machine.tensor_map": ("Interleave", "L2Promotion", "OobFill", "Swizzle", "TensorMap", "TensorType"),
         "ptxvm.machine.texture": ("Sampler", "Surface", "Texture"),
     }.items()
     for name in names
@@ -54,14 +56,20 @@ __all__ = [
     "Diagnostic",
     "Event",
     "Fault",
+    "Interleave",
     "InvalidPTX",
     "Kernel",
+    "L2Promotion",
     "LaunchResult",
     "Module",
+    "OobFill",
     "PTXVMError",
     "Sampler",
     "Stream",
     "Surface",
+    "Swizzle",
+    "TensorMap",
+    "TensorType",
     "Texture",
     "Unsupported",
     "check",
