@@ -213,9 +213,9 @@ class Flow(Protocol):
 
 
 class Tasks(Protocol):
-    """`tasks`: what goes on beside the threads; the machine chooses when it is done (PTX 9.7.9.25).
+    """`tasks`: what goes on beside the threads; the machine chooses when it is done (PTX 9.7.9.25, 9.7.15.7).
 
-    Copies are grouped by kind: `copies` of 4 to 16 bytes, and those in `bulk`.
+    Work is grouped by kind: `copies` of 4 to 16 bytes, those in `bulk`, and the products of `wgmma`.
     """
 
     def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
@@ -226,6 +226,16 @@ class Tasks(Protocol):
         update: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
         """Start to copy `size` bytes between spaces; at the end the mbarrier at `mbarrier` is updated with their number."""
+
+    def multiply(
+        self, product: Symbol, d: Sequence[Value], a: Sequence[Value], b: Value, enabled: Value,
+        further: Sequence[Sequence[Value]] = (),
+    ) -> list[Value]:  # fmt: skip
+        """Start the product D = A * B + D of a warp, an `isa.warpgroup.WarpgroupProduct`; D counts where it is `enabled`.
+
+        A is registers, or one descriptor; B is a descriptor.  The registers of D, which the instruction updates, change
+        when the product is done; what comes back is for them.
+        """
 
     def commit(self, kind: str = "copies") -> None:
         """Make a group of the copies that are in none."""

@@ -112,8 +112,9 @@ def _reads_and_writes(bound: Bound) -> tuple[int, int]:
             bits |= bit_of(register)
         if name in destinations and not isinstance(node, tree.Address):
             writes |= bits
-            if isinstance(node, tree.Name) and node.component is not None:
-                reads |= bits  # one element of a vector: the others stay
+            one_element = isinstance(node, tree.Name) and node.component is not None  # of a vector: the others stay
+            if one_element or name in i.of.updates:
+                reads |= bits
         else:
             reads |= bits
     if (guard := bound.guard()) is not None:

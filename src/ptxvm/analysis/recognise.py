@@ -139,6 +139,8 @@ class Recogniser:
         judged.version, judged.target, judged.options = self.version, self.target, self.options
         problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
+        if judged.asks_for_value:  # a verdict for these values
+            found.constants = constants
         return Verdict(found, at, tuple(problems), judged.asks_for_value)
 
     def demands(self, decoded: Decoded) -> list[Problem]:
@@ -195,7 +197,7 @@ def weight(p: Problem) -> int:
 def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:
     """The problems of the operands with their types."""
     problems = []
-    destinations = decoded.destinations()
+    destinations = set(decoded.destinations()) - decoded.of.updates
     for name, shape in named.items():
         type = decoded.type_of(name)
         if said := problem(shape, type, decoded.operand_type(name), destination=name in destinations):

@@ -51,7 +51,7 @@ class Agents:
     def __init__(self, clocks: Clocks) -> None:
         self.clocks, self.grids = clocks, clocks.grids
         self.now = np.ones(0, np.int64)
-        self.groups = {kind: np.zeros(0, np.int64) for kind in ("copies", "bulk", "mbarrier")}
+        self.groups = {kind: np.zeros(0, np.int64) for kind in ("copies", "bulk", "mbarrier", "wgmma")}
         self.begun: list[PendingCopies] = []
         self._posted: dict[int, deque[int]] = defaultdict(deque)
         self.grow()

@@ -118,6 +118,10 @@ _PAGES = (
     ("invalid-launch", "launch that cannot be", "programming-model", """
         A kernel launches a grid whose shape, parameters or stream cannot be.
         """),
+    ("invalid-descriptor", "descriptor that describes no matrix", "instruction-set", """
+        The descriptor of a matrix in shared memory, or of an instruction, has a field that cannot be, or differs between the
+        lanes of a warp (PTX 9.7.15.5.1.2.2, 9.7.16.4).
+        """),
     ("incomplete-warp", "warp with lanes missing", "instruction-set", """
         The instruction needs all lanes of the warp, and some have ended or are not in the block.
         """),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Unpack
 
-from ptxvm.algebra.ports import Warp
+from ptxvm.algebra.ports import Peers, Warp
 from ptxvm.algebra.types import Type, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import elements
@@ -27,6 +27,12 @@ Fragments = Callable[[Decoded], Mapping[str, Fragment]]
 def all_lanes(warp: Warp) -> Value:
     """The mask of a whole warp."""
     return warp.lane.lift(0xFFFF_FFFF)
+
+
+def selected(peers: Peers, payload: int, lane: Value, number: Value, threads: int) -> Value:
+    """The word of one of `threads` lanes, or of as many lanes, that a number selects of each group of four."""
+    found: Value = peers.at((lane & ~3 & 31) + number.to(u32) * threads + (lane & (threads - 1)), payload)
+    return found
 
 
 def of_matrices(

@@ -85,7 +85,8 @@ class OperandType:
     any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
     the type, `packed` they hold one value together (a rule says how), `coordinates` they are a point: the first one may
     be an integer beside floats, and where one is bits all may be, `plain` one register or constant only (no vector, no
-    special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`),
+    special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`), `update`
+    the instruction reads the operand and then replaces it,
     `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
     """
 
@@ -130,6 +131,11 @@ class Instruction:
     def sources(self) -> tuple[str, ...]:
         """The operands that it reads."""
         return tuple(p for p in self.parameters if p not in PORTS)
+
+    @cached_property
+    def updates(self) -> frozenset[str]:
+        """The operands that it reads and then replaces: they are among its results, too."""
+        return frozenset(name for name, type in self.types.items() if "update" in type.marks)
 
     @cached_property
     def effects(self) -> frozenset[str]:
@@ -317,6 +323,7 @@ class Decoded:
     version: Version = (99, 0)
     target: Target = Target(999)
     options: tuple[str, ...] = ()  # of .target: `texmode_independent`
+    constants: Mapping[str, int | None] = field(default_factory=dict)  # of which a rule asks for the value
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a flag, a Type, a word, or None, as the syntax line has it
         if name.startswith("__"):
@@ -382,7 +389,9 @@ class Decoded:
         return self.shapes.get(operand)
 
     def value(self, operand: str) -> int | None:
-        """The operand's value, where it is an integer constant."""
+        """The operand's value, where it is an integer constant that some rule asks for."""
+        if operand in self.constants:
+            return self.constants[operand]
         shape = self.shapes.get(operand)
         return shape.value if shape is not None else None
 
@@ -418,7 +427,8 @@ class Decoded:
 
     @cached_property
     def _destinations(self) -> tuple[str, ...]:
-        return tuple(n for o in self.form.operands for n in o.names if n not in self.of.sources)
+        of = self.of
+        return tuple(n for o in self.form.operands for n in o.names if n not in of.sources or n in of.updates)
 
 
 @lru_cache(maxsize=20_000)

@@ -194,6 +194,12 @@ class Record:
         if len(more) > 2 and more[2] is not None:
             self._access(Verb.UPDATE, "shared", None, asynchronous=True)
 
+    def multiply(self, product: object, d: Sequence[Value], *_: object) -> list[Value]:
+        """Start a product of matrices in shared memory."""
+        self.found["copies"] = True
+        self._access(Verb.READ, "shared", None, asynchronous=True)
+        return [unknown(each.type) for each in d]
+
     def _copies(self, source: str, target: str) -> None:
         self.found["copies"] = True
         self._access(Verb.READ, source, None, asynchronous=True)

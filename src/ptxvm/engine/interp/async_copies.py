@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from ptxvm.engine.interp.lane_memory import LaneMemory
+from ptxvm.engine.interp.async_products import Product
+from ptxvm.engine.interp.lane_memory import LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, spread
-from ptxvm.engine.interp.ports import Access, Copying, Update
+from ptxvm.engine.interp.ports import Access, Copying, Multiplying, Update
+from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine.bulk import pieces
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 
 
 @dataclass(slots=True)
@@ -31,6 +35,11 @@ class Copy:
     group: PerLane
     mbarrier: PerLane = None
     amount: PerLane = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of its groups."""
+        return self.copying.kind
 
     def of(self, positions: PerLane) -> Copy:
         """The copies at some positions."""
@@ -59,10 +68,14 @@ class Cohort(Protocol):
 
     size: int
     layout: Layout
+    own: RegisterFile
 
     @property
     def mem(self) -> LaneMemory:
         """The memory of the lanes."""
+
+    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
+        """Lanes have started products that read shared memory."""
 
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started copies."""
@@ -82,8 +95,9 @@ class Copies:
 
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
-        self.under_way: list[Copy | Arrival] = []
-        self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in ("copies", "bulk", "mbarrier")}  # that lanes have made
+        self.under_way: list[Copy | Arrival | Product] = []
+        kinds = ("copies", "bulk", "mbarrier", GROUPS)
+        self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in kinds}  # that lanes have made
 
     # ── what instructions ask for ───────────────────────────────────────────────────────
 
@@ -118,6 +132,31 @@ class Copies:
         if copying.mbarrier is not None and len(copy.lanes):
             self.cohort.arrival_posted(np.unique(copy.lanes))
 
+    def start_product(
+        self, work: Multiplying, lanes: Lanes, file: RegisterFile, slots: Sequence[int], a: Sequence[PerLane], b: PerLane,
+        enabled: PerLane, further: Sequence[Sequence[PerLane]],
+    ) -> None:  # fmt: skip
+        """Start products of whole warps; the registers of D are at `slots` of a file."""
+        numbers, count = self.cohort.layout.every(lanes), self.cohort.layout.count(lanes)
+        if (
+            count % WARP
+            or (self.cohort.layout.warp[numbers[::WARP]] != self.cohort.layout.warp[numbers[WARP - 1 :: WARP]]).any()
+        ):
+            fault = AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
+            raise located(fault, work.access, lanes)
+
+        def kept(value: PerLane) -> PerLane:
+            return np.array(np.broadcast_to(value, count))
+
+        parts = [[kept(each) for each in part] for part in further]
+        product = Product(
+            work, numbers, file, slots, [kept(each) for each in a], kept(b), kept(enabled), parts, self.groups[GROUPS][numbers]
+        )
+        leaders, addresses = product.reads(self.cohort)
+        self.cohort.mem.reachable(work.access, leaders, addresses, writing=False)
+        self.under_way.append(product)
+        self.cohort.product_started(work.access, leaders, addresses)
+
     def _begin(self, begun: Copy) -> None:
         """Check the addresses, and record the copies as under way."""
         copying = begun.copying
@@ -150,12 +189,14 @@ class Copies:
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
         waits[lanes] = True
-        pending: list[Copy | Arrival] = []
+        pending: list[Copy | Arrival | Product] = []
         for each in self.under_way:
-            if isinstance(each, Arrival) or each.copying.kind != kind:
+            if isinstance(each, Arrival) or each.kind != kind:
                 pending.append(each)
                 continue
             due = waits[each.lanes] & (each.group < self.groups[kind][each.lanes] - left)
+            if isinstance(each, Product):
+                due = each.whole(due)
             pending += self._end(each, due)
         self.under_way = pending
         self.cohort.copies_awaited(lanes, left, kind, reading=reading)
@@ -177,27 +218,33 @@ class Copies:
 
     def complete(self, share: Guard = None) -> None:
         """End the copies of the lanes for which a predicate holds (None: of all), and signal their mbarriers."""
-        pending: list[Copy | Arrival] = []
-        busy = np.zeros(self.cohort.size, np.bool_)
+        pending: list[Copy | Arrival | Product] = []
+        busy, multiplies = np.zeros(self.cohort.size, np.bool_), np.zeros(self.cohort.size, np.bool_)
         under_way, self.under_way = self.under_way, []
         for each in under_way:
             due = np.ones(len(each.lanes), np.bool_) if share is None else share[each.lanes]
             if isinstance(each, Arrival):
                 due = due & ~busy[each.lanes]
+            if isinstance(each, Product):  # one after the other: they may have one accumulator
+                due = each.whole(due) & ~multiplies[each.lanes]
             rest = self._end(each, due)
             pending += rest
             for one in rest:
-                if isinstance(one, Copy) and one.copying.kind == "copies":
+                if isinstance(one, Copy) and one.kind == "copies":
                     busy[one.lanes] = True
+                elif isinstance(one, Product):
+                    multiplies[one.lanes] = True
         self.under_way = pending + self.under_way
 
-    def _end(self, each: Copy | Arrival, due: PerLane) -> list[Copy | Arrival]:
+    def _end(self, each: Copy | Arrival | Product, due: PerLane) -> list[Copy | Arrival | Product]:
         """End the copies or arrivals that are due; returns those that are left."""
         if not due.any():
             return [each]
         done = each.of(np.flatnonzero(due))
         if isinstance(done, Arrival):
             self.cohort.mem.atomic(done.access, done.lanes, None, done.address, done.update, [])
+        elif isinstance(done, Product):
+            done.finish(self.cohort)
         else:
             self._copy(done)
             if done.copying.mbarrier is not None and done.copying.update is not None:

@@ -242,6 +242,9 @@ class Cohort:
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started copies."""
 
+    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
+        """Lanes have started products that read shared memory."""
+
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Lanes have committed groups of copies."""
 

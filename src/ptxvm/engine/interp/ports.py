@@ -25,6 +25,7 @@ from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
 from ptxvm.isa.fragments import Product
+from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
 from ptxvm.machine import texture_unit
 from ptxvm.machine.bulk import PIECE
 from ptxvm.machine.per_lane import PerLane
@@ -105,6 +106,26 @@ class Multiplication:
     bound: Bound
     product: Product
     architecture: Architecture
+
+
+def architecture_of_target(bound: Bound) -> Architecture:
+    """The tensor cores of the target of the instruction's module."""
+    program = bound.function.program if bound.function is not None else None
+    return architecture_of(program.target.number if program is not None else 0)
+
+
+@dataclass(eq=False)
+class Multiplying:
+    """An asynchronous product in the code: what it computes, and the tensor cores that do it."""
+
+    bound: Bound
+    spec: WarpgroupProduct
+    architecture: Architecture
+
+    @cached_property
+    def access(self) -> Access:
+        """The read of a piece of a matrix in shared memory."""
+        return Access(self.bound, "shared", b32, 4, {"asynchronous": True, "group": GROUPS, "proxy": "async"})
 
 
 @dataclass(slots=True)
@@ -255,9 +276,7 @@ class Peers(Port):
         self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *further: Sequence[Value]
     ) -> list[Value]:
         """A product of matrices, by the tensor cores of the module's target."""
-        program = self.bound.function.program if self.bound.function is not None else None
-        architecture = architecture_of(program.target.number if program is not None else 0)
-        work = self.code.refer(Multiplication(self.bound, product, architecture))
+        work = self.code.refer(Multiplication(self.bound, product, architecture_of_target(self.bound)))
         fragments = ", ".join("(" + "".join(f"{v.raw}, " for v in part) + ")" for part in (a, b, c, *further))
         whole = self.code.emit(f"C.multiply({work}, L, {fragments})", pure=False)
         type = b64 if product.d.register == b64.bits else b32
@@ -381,7 +400,21 @@ class Flow(Port):
 
 
 class Tasks(Port):
-    """`tasks`: asynchronous copies."""
+    """`tasks`: asynchronous copies and products; `updated` are the slots of the registers that the instruction updates."""
+
+    updated: Sequence[int] = ()
+
+    def multiply(
+        self, product: WarpgroupProduct, d: Sequence[Value], a: Sequence[Value], b: Value, enabled: Value,
+        further: Sequence[Sequence[Value]] = (),
+    ) -> list[Value]:  # fmt: skip
+        """Start a product, which writes the registers of D in the file when it ends."""
+        work = self.code.refer(Multiplying(self.bound, product, architecture_of_target(self.bound)))
+        parts = "".join(f"{v.raw}, " for v in a)
+        words = "".join("(" + "".join(f"{v.raw}, " for v in part) + "), " for part in further)
+        at = f"{tuple(self.updated)}, ({parts}), {b.raw}, {enabled.raw}, ({words})"
+        self.code.run(f"C.copies.start_product({work}, L, R, {at})")
+        return list(d)
 
     def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
         """Start a copy."""

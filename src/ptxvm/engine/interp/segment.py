@@ -21,7 +21,7 @@ import numpy as np
 
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.algebra.value import Value
-from ptxvm.analysis.flow import Segment, reads_and_writes
+from ptxvm.analysis.flow import Segment, reads_and_writes, registers_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Unsupported
@@ -117,6 +117,8 @@ class Tracer(Operands):
             raise Unsupported(f"'{i.mnemonic}' in the interpreter", f"port {missing[0]}")
         if isinstance(carry := given.get("cc"), ports.ConditionCode):
             self.wire_carry(carry)
+        if isinstance(tasks := given.get("tasks"), ports.Tasks) and i.of.updates:
+            tasks.updated = self.updated_slots(bound)
         arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
         result = i.of.meaning(i, *arguments)
         if inspect.isgenerator(result):
@@ -157,6 +159,11 @@ class Tracer(Operands):
 
         port.read = lambda: self.slot(0, pred)
         port.write = write
+
+    def updated_slots(self, bound: Bound) -> list[int]:
+        """The slots of the registers that an instruction updates."""
+        nodes = [bound.operands[name] for name in bound.i.of.updates]
+        return [self.slots.of(register) for node in nodes for register in registers_in(node, bound)]
 
     def guard_of(self, bound: Bound) -> str | None:
         """The variable with the guard's value."""

@@ -121,6 +121,11 @@ class WatchedCohort(Cohort):
         for allocation, those, offsets in self.mem.touched(copying.target, lanes, target):
             self.watcher.copying(copying.target, those, allocation, offsets, "write")
 
+    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
+        """Report the reads that the products will do."""
+        for allocation, those, offsets in self.mem.touched(access, lanes, addresses):
+            self.watcher.copying(access, those, allocation, offsets, "read")
+
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Report new groups of copies."""
         self.watcher.grouped(self.threads[lanes], kind)

@@ -12,7 +12,7 @@ from ptxvm.isa import fragments
 from ptxvm.isa.access import Trait, elements, has, vector_of_sinks
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.fragments import Fragment, Product, Scaling, Sparsity
-from ptxvm.isa.matrix import all_lanes, wrong_sort
+from ptxvm.isa.matrix import all_lanes, selected, wrong_sort
 from ptxvm.isa.model import Decoded, Problem, instruction
 
 NARROW = ("e3m2", "e2m3", "e2m1")
@@ -142,12 +142,6 @@ def multiply_sparse(
     sparsity = fragments.sparsity(i.atype, i.mnk, paired=i.atype.bits == 4 and i.atype.is_int)
     made = product(i, sparsity=sparsity, finite=finite)
     return peers.multiply(made, a, b, c, [selected(peers, 0, warp.lane, selector, sparsity.threads)])
-
-
-def selected(peers: Peers, payload: int, lane: Value, number: Value, threads: int) -> Value:
-    """The word of one of `threads` lanes, or of as many lanes, that a number selects of each group of four."""
-    found: Value = peers.at((lane & ~3 & 31) + number.to(u32) * threads + (lane & (threads - 1)), payload)
-    return found
 
 
 @has(PRODUCT)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from ptxvm.algebra.types import b32, f16, f32, s8, u8
+from ptxvm.algebra.value import Value
+from ptxvm.isa import warpgroup
 from ptxvm.isa.access import Trait, elements, has
-from ptxvm.isa.matrix import wrong_sort
-from ptxvm.isa.model import Problem, checked
+from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
+from ptxvm.isa.matrix import all_lanes, selected, wrong_sort
+from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
 
 NEEDS = {"": "PTX 8.0, sm_90a"}
 COLUMNS = range(8, 257, 8)
@@ -80,11 +85,12 @@ PRODUCT = Trait(
 )
 SPARSE = Trait(rules=[("P3305", selector)])
 TYPES = """
-    d a: b32, adesc bdesc: u64 plain, scale_d: pred plain, metadata: u32 plain reg, selector: u32 imm,
+    d: b32 update, a: b32, adesc bdesc: u64 plain, scale_d: pred plain, metadata: u32 plain reg, selector: u32 imm,
     scale_a scale_b trans_a trans_b: s32 imm
     """
-multiplying = partial(checked, section="9.7.15.5.2", types=TYPES, needs=NEEDS, fixed="mma_async")
-multiplying_sparse = partial(checked, section="9.7.15.6.4", types=TYPES, needs=NEEDS, fixed="mma_async")
+declared = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma_async")
+multiplying = partial(declared, section="9.7.15.5.2", exact=SUMS)
+multiplying_sparse = partial(declared, section="9.7.15.6.4", exact=SPARSE_SUMS)
 HALVES = "scale_d, scale_a, scale_b, trans_a, trans_b"
 HALVES_IN_REGISTERS = "scale_d, scale_a, scale_b, trans_b"
 SMALL = "scale_d, scale_a, scale_b"
@@ -106,6 +112,30 @@ def deeper(slots: str) -> str:
     return re.sub(r"k(\d+)", lambda m: f"k{2 * int(m[1])}", slots)
 
 
+def started(i: Any, d: Any, a: Any, adesc: Any, bdesc: Value, scale_d: Value, warp: Any, tasks: Any, *metadata: Value) -> Any:
+    """Start the product of the warp; of a sparse one, lanes of a group of four have its metadata, and a number selects them."""
+    peers = yield warp.converge(all_lanes(warp), *metadata[:1])
+    product = warpgroup.product(
+        i.mnk,
+        i.dtype,
+        i.atype,
+        i.btype,
+        sparse=bool(metadata),
+        finite=bool(flag(i, "satfinite")),
+        operation=flag(i, "op") or "mul",
+    )
+    work = WarpgroupProduct(product, a is not None, *(
+        tuple(i.value(f"{name}_{matrix}") == wrong for matrix in "ab") for name, wrong in (("trans", 1), ("scale", -1))
+    ))  # fmt: skip
+    words = [] if product.sparsity is None else [[selected(peers, 0, warp.lane, metadata[1], product.sparsity.threads)]]
+    return tasks.multiply(work, d, [adesc] if a is None else a, bdesc, scale_d, words)
+
+
+def flag(i: Any, name: str) -> Any:
+    """A modifier that only some of the declarations have."""
+    return getattr(i, name) if name in i.of.modifiers else None
+
+
 @has(PRODUCT)
 @multiplying(
     f"""
@@ -114,32 +144,37 @@ def deeper(slots: str) -> str:
     {HALF_SLOTS}
     """
 )
-def wgmma_mma_async(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, trans_a, trans_b):
+def wgmma_mma_async(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, trans_a, trans_b, warp, tasks):
     """Start to multiply two matrices of f16 or bf16 and add D, in the registers of a warpgroup."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
 @has(PRODUCT)
 @multiplying(f"{HEAD}  d, adesc, bdesc, {SMALL}; {HEAD}  d, a, bdesc, {SMALL}; {TF32_SLOTS}")
-def wgmma_mma_async_tf32(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b):
+def wgmma_mma_async_tf32(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, warp, tasks):
     """Start to multiply two matrices of tf32 and add D, in the registers of a warpgroup."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
 @has(PRODUCT)
 @multiplying(f"{HEAD}  d, adesc, bdesc, {SMALL}; {HEAD}  d, a, bdesc, {SMALL}; {FP8_SLOTS}")
-def wgmma_mma_async_fp8(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b):
+def wgmma_mma_async_fp8(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, warp, tasks):
     """Start to multiply two matrices of 8-bit floats and add D, in the registers of a warpgroup."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
 @has(PRODUCT)
 @multiplying(f"{INTEGER_HEAD}  d, adesc, bdesc, scale_d; {INTEGER_HEAD}  d, a, bdesc, scale_d; {INTEGER_SLOTS}")
-def wgmma_mma_async_integer(i, d, a, adesc, bdesc, scale_d):
+def wgmma_mma_async_integer(i, d, a, adesc, bdesc, scale_d, warp, tasks):
     """Start to multiply two matrices of bytes and add D, in the registers of a warpgroup."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
 @has(PRODUCT)
 @multiplying(f"{HEAD}.op.popc  d, adesc, bdesc, scale_d; {HEAD}.op.popc  d, a, bdesc, scale_d; {BIT_SLOTS}")
-def wgmma_mma_async_bits(i, d, a, adesc, bdesc, scale_d):
+def wgmma_mma_async_bits(i, d, a, adesc, bdesc, scale_d, warp, tasks):
     """Start to combine the bits of each row of A with those of each column of B, count the ones, and add D."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
 @has(PRODUCT, SPARSE)
@@ -150,24 +185,27 @@ def wgmma_mma_async_bits(i, d, a, adesc, bdesc, scale_d):
     {deeper(HALF_SLOTS)}
     """
 )
-def wgmma_mma_async_sp(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b, trans_a, trans_b):
+def wgmma_mma_async_sp(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b, trans_a, trans_b, warp, tasks):
     """Start to multiply a sparse matrix of f16 or bf16 with a dense one and add D."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks, metadata, selector))
 
 
 @has(PRODUCT, SPARSE)
 @multiplying_sparse(
     f"{SPARSE_HEAD}  d, adesc, bdesc, {META}, {SMALL}; {SPARSE_HEAD}  d, a, bdesc, {META}, {SMALL}; {deeper(TF32_SLOTS)}"
 )
-def wgmma_mma_async_sp_tf32(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b):
+def wgmma_mma_async_sp_tf32(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b, warp, tasks):
     """Start to multiply a sparse matrix of tf32 with a dense one and add D."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks, metadata, selector))
 
 
 @has(PRODUCT, SPARSE)
 @multiplying_sparse(
     f"{SPARSE_HEAD}  d, adesc, bdesc, {META}, {SMALL}; {SPARSE_HEAD}  d, a, bdesc, {META}, {SMALL}; {deeper(FP8_SLOTS)}"
 )
-def wgmma_mma_async_sp_fp8(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b):
+def wgmma_mma_async_sp_fp8(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale_a, scale_b, warp, tasks):
     """Start to multiply a sparse matrix of 8-bit floats with a dense one and add D."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks, metadata, selector))
 
 
 SPARSE_INTEGER = INTEGER_HEAD.replace("mma_async", "mma_async.sp")
@@ -181,8 +219,9 @@ SPARSE_INTEGER = INTEGER_HEAD.replace("mma_async", "mma_async.sp")
     {deeper(INTEGER_SLOTS)}
     """
 )
-def wgmma_mma_async_sp_integer(i, d, a, adesc, bdesc, metadata, selector, scale_d):
+def wgmma_mma_async_sp_integer(i, d, a, adesc, bdesc, metadata, selector, scale_d, warp, tasks):
     """Start to multiply a sparse matrix of bytes with a dense one and add D."""
+    return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks, metadata, selector))
 
 
 @wgmma_mma_async.rule("P3306")
@@ -203,19 +242,24 @@ def signed_and_unsigned(i):
 # ── order ───────────────────────────────────────────────────────────────────────────────
 
 
-@checked("wgmma.fence.sync{.aligned};", section="9.7.15.7.1", needs=NEEDS, fixed="fence")
-def wgmma_fence(i):
+@instruction("wgmma.fence.sync{.aligned};", section="9.7.15.7.1", needs=NEEDS, fixed="fence")
+def wgmma_fence(i, warp):
     """Order accesses to registers and shared memory before those of the next products."""
+    yield warp.converge(all_lanes(warp))
 
 
-@checked("wgmma.commit_group.sync{.aligned};", section="9.7.15.7.2", needs=NEEDS, fixed="commit_group")
-def wgmma_commit_group(i):
+@instruction("wgmma.commit_group.sync{.aligned};", section="9.7.15.7.2", needs=NEEDS, fixed="commit_group")
+def wgmma_commit_group(i, warp, tasks):
     """Make a group of the products that the warpgroup has started since it made the last one."""
+    yield warp.converge(all_lanes(warp))
+    tasks.commit(GROUPS)
 
 
-@checked("wgmma.wait_group.sync{.aligned}  n;", section="9.7.15.7.3", types="n: u32 imm", needs=NEEDS, fixed="wait_group")
-def wgmma_wait_group(i, n):
+@instruction("wgmma.wait_group.sync{.aligned}  n;", section="9.7.15.7.3", types="n: u32 imm", needs=NEEDS, fixed="wait_group")
+def wgmma_wait_group(i, n, warp, tasks):
     """Wait until at most the `n` latest groups of products go on."""
+    tasks.wait(n, GROUPS)
+    yield warp.converge(all_lanes(warp))
 
 
 @wgmma_wait_group.rule("P3307")

@@ -72,6 +72,10 @@ class Host(Protocol):
     def cohort(self) -> Cohort:
         """The threads that call, as the functions of the device see them."""
 
+    @property
+    def threads_per_cta(self) -> int:
+        """The number of threads of a CTA."""
+
     def place(self, number: int, thread: int) -> Place:
         """The source place of an instruction, and the thread that ran it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node.port import Port
+from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine.bulk import PIECE, pieces
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
@@ -68,6 +69,18 @@ class Tasks(Port):
             self._under(outer, some, lambda: port.atomic(
                 "shared", b64, mbarrier, update, count, order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete"
             ))  # fmt: skip
+
+    def multiply(
+        self, product: WarpgroupProduct, d: Sequence[Value], a: Sequence[Value], b: Value, enabled: Value,
+        further: Sequence[Sequence[Value]] = (),
+    ) -> list[Value]:  # fmt: skip
+        """Multiply at once."""
+        from ptxvm.engine.jit.lower import warpgroup_on_host  # noqa: PLC0415 - few kernels multiply matrices
+
+        parts: list[Sequence[Value]] = [d, a, [b, enabled], *further]
+        work = warpgroup_on_host.WarpgroupMultiplication.of(self.bound, product, tuple(map(len, parts)))
+        inputs = [(v.type, v.raw) for part in parts for v in part]
+        return self.at.host_call(self.bound, work, inputs, [b32] * len(d))
 
     def commit(self, kind: str = "copies") -> None:
         """All copies are done."""

@@ -178,6 +178,7 @@ PRODUCT = choice(
         )
     }
 )  # fmt: skip
+WARPGROUP_PRODUCT = choice({"isa.warpgroup:WarpgroupProduct": (PRODUCT, truth, group(truth, truth), group(truth, truth))})
 ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
 FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
@@ -195,6 +196,7 @@ HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.lower.calls:NoFunction": (),
     "engine.jit.lower.textures:TextureQuestion": (LOOK_UP, several(group(word, number))),
     "engine.jit.node.stack:Overflow": (word, number),
+    "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (WARPGROUP_PRODUCT, ARCHITECTURE, several(number)),
     "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, several(number)),
 }
 HOST_CALL = choice(HOST_CALLS)

@@ -209,6 +209,11 @@ class Callbacks:
         """As the library wants to know the threads."""
         return self
 
+    @property
+    def threads_per_cta(self) -> int:
+        """The number of threads of a CTA."""
+        return self.facts.suspended.threads
+
     def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The CTA and the thread of a lane."""
         from ptxvm.engine import faults  # noqa: PLC0415 - most launches have none

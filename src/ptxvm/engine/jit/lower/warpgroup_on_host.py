@@ -1,0 +1,53 @@
+"""Products of a warpgroup (wgmma) on the host: a host call of each warp reads shared memory and multiplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.host import Host
+from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.warpgroup import WarpgroupProduct
+from ptxvm.machine import warpgroup_matrix
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Array
+from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.tensor_core import Architecture, architecture_of
+
+WORD = np.dtype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class WarpgroupMultiplication:
+    """Host call: a product, the architecture of the tensor cores, and how many operands each part has."""
+
+    spec: WarpgroupProduct
+    architecture: Architecture
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, bound: Bound, spec: WarpgroupProduct, counts: tuple[int, ...]) -> WarpgroupMultiplication:
+        """The product of an instruction."""
+        program = bound.function.program if bound.function is not None else None
+        return cls(spec, architecture_of(program.target.number if program is not None else 0), counts)
+
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
+        """D = A * B + D."""
+        if len(threads) < WARP:
+            raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
+        d, a, (b, enabled), *further = (values[first:last] for first, last in pairwise(accumulate(self.counts, initial=0)))
+        window = host.windows["shared"]
+
+        def read(_: int, addresses: Array) -> Array:
+            view, index = window.resolve(WORD, addresses, 4, np.repeat(threads[:1], len(addresses)), writing=False)
+            found: Array = view[index]
+            return found
+
+        warps = threads[:1] % host.threads_per_cta // WARP
+        words = [each.view(np.uint32) for each in d]
+        return warpgroup_matrix.multiply(
+            self.spec, self.architecture, warps, words, a, b, enabled.astype(np.bool_), further, read
+        )

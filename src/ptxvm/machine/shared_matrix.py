@@ -1,0 +1,56 @@
+"""The addresses of matrices in shared memory, piece by piece, and their elements (PTX 9.7.15.5.1.2)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ptxvm.isa.shared_matrix import PIECE, Factor, MatrixDescriptor, Swizzle
+from ptxvm.machine.per_lane import PerLane
+from ptxvm.machine.warp_matrix import split
+
+EIGHT = 8  # rows of a pattern
+WINDOW = np.uint64(0x3_FFFF)  # the addresses that a descriptor reaches
+LINE = np.uint64(7)  # the bits of an address in 128 bytes
+
+
+def addresses(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
+    """The addresses of all pieces: `(rows, pieces of a row)`, or `(depth, pieces of a column)` of an MN-major matrix."""
+    offsets = _offsets(descriptor.leading, descriptor.stride, descriptor.swizzle, factor)
+    found = np.uint64(descriptor.start) + offsets & WINDOW
+    if descriptor.swizzle is not Swizzle.NONE:
+        row = (found >> LINE) - np.uint64(descriptor.base) & np.uint64(descriptor.swizzle.value - 1)
+        found ^= row * np.uint64(PIECE)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _offsets(leading: int, stride: int, swizzle: Swizzle, factor: Factor) -> PerLane:
+    """The canonical layout before it is swizzled (PTX 9.7.15.5.1.2.1.3)."""
+    width, rows = swizzle.value, np.arange(factor.first, factor.first + factor.rows)
+    if not factor.transposed:
+        pieces = np.arange(factor.depth * factor.bits // (8 * PIECE))
+        along = pieces * (leading if swizzle is Swizzle.NONE else PIECE)
+        across = rows % EIGHT * (width * PIECE) + rows // EIGHT * stride
+        return _grid(across, along)
+    columns, units = np.arange(factor.depth), rows[:: factor.per_piece] // factor.per_piece
+    if swizzle is Swizzle.NONE:
+        return _grid(columns % EIGHT * PIECE + columns // EIGHT * leading, units * stride)
+    down = columns % EIGHT * (width * PIECE) + columns // EIGHT * stride
+    return _grid(down, units % width * PIECE + units // width * leading)
+
+
+def _grid(first: PerLane, second: PerLane) -> PerLane:
+    found: PerLane = (first[:, None] + second[None, :]).astype(np.uint64)
+    return found
+
+
+def elements(factor: Factor, pieces: PerLane) -> PerLane:
+    """The elements `(matrices, rows, depth)` of pieces `(matrices, pieces, 4)` of words, in the order of `addresses`."""
+    count = len(pieces)
+    flat = split(factor.bits, np.ascontiguousarray(pieces).view(np.uint8).reshape(count, -1))
+    if not factor.transposed:
+        return flat.reshape(count, factor.rows, factor.depth)
+    found: PerLane = flat.reshape(count, factor.depth, factor.rows).swapaxes(1, 2)
+    return found

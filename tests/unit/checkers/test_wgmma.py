@@ -1,0 +1,109 @@
+"""The race checker and the reads of `wgmma`: a buffer is in use until the group of the product has been waited for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+A, B = 0, 2048  # where 64 by 16 and 8 by 16 elements of f16 lie
+NO_SWIZZLE = 128 >> 4 << 16 | 256 >> 4 << 32  # K-major: the next eight columns, the next eight rows
+
+
+def kernel(before: str, after: str) -> ptxvm.Kernel:
+    """All elements of A and B are 1, and so is one of A in the end; `before` and `after` stand around the wait."""
+    return ptxvm.load(f"""
+        .version 8.0
+        .target sm_90a
+        .address_size 64
+        .visible .entry k(.param .u64 out)
+        {{
+        .reg .b64 %p, %a, %b; .reg .b32 %t, %s, %one; .reg .f32 %d<4>; .reg .pred %first;
+        .shared .align 128 .b8 tile[2304];
+        mov.u32 %t, %tid.x; mov.u32 %s, tile; mad.lo.u32 %s, %t, 16, %s; mov.b32 %one, 0x3C003C00;
+        st.shared.v4.b32 [%s], {{%one, %one, %one, %one}};
+        setp.lt.u32 %first, %t, 16;
+        @%first st.shared.v4.b32 [%s+{B}], {{%one, %one, %one, %one}};
+        mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
+        fence.proxy.async;
+        bar.sync 0;
+        mov.u32 %s, tile; shr.u32 %s, %s, 4;
+        cvt.u64.u32 %a, %s; add.u64 %a, %a, {NO_SWIZZLE}; add.u64 %b, %a, {B // 16};
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %b, 1, 1, 1, 0, 0;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %b, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        {before}
+        wgmma.wait_group.sync.aligned 0;
+        {after}
+        ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 4, %p; st.global.f32 [%p], %d0;
+        ret;
+        }}""").kernel("k")
+
+
+OVERWRITE = "setp.eq.u32 %first, %t, 0; @%first st.shared.b16 [tile], 0;"
+BARRIER = "bar.sync 0;"
+
+
+def findings(before: str, after: str) -> list[str]:
+    result = kernel(before, after).launch(grid=1, block=128, args=[np.zeros(128, np.float32)], check=("race",))
+    return [each.kind for each in result.findings]
+
+
+def test_a_buffer_may_be_reused_after_the_wait_of_all_warps():
+    assert findings("", BARRIER + OVERWRITE) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(OVERWRITE, ""), (BARRIER + OVERWRITE, "")])
+def test_a_buffer_that_is_reused_before_the_wait_is_a_race(before, after):
+    assert set(findings(before, after)) == {"race"}
+
+
+def test_products_of_one_accumulator_follow_each_other_and_end_late():
+    """Until the wait, the interpreter leaves the registers as they were."""
+    out = np.zeros(128, np.float32)
+    kernel("mov.f32 %d1, %d0;", "").launch(grid=1, block=128, args=[out], engine="interp")
+    assert (out == 32).all()
+    kernel("", "mov.f32 %d0, %d1;").launch(grid=1, block=128, args=[out])
+    assert (out == 32).all()
+    early = kernel("mov.b32 %one, %d0;", "mov.b32 %d0, %one;")
+    early.launch(grid=1, block=128, args=[out], engine="interp")
+    assert (out == 0).all()
+
+
+def test_a_matrix_outside_of_shared_memory_is_a_fault():
+    with pytest.raises(ptxvm.Fault) as fault:
+        ptxvm.load(f"""
+            .version 8.0
+            .target sm_90a
+            .address_size 64
+            .visible .entry k()
+            {{
+            .reg .b64 %a; .reg .b32 %t; .reg .f32 %d<4>;
+            .shared .align 128 .b8 tile[2304];
+            mov.u32 %t, %tid.x; shr.u32 %t, %t, 5; cvt.u64.u32 %a, %t; add.u64 %a, %a, {NO_SWIZZLE};
+            mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
+            wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, 512, 1, 1, 1, 0, 0;
+            ret;
+            }}""").kernel("k").launch(grid=1, block=128)
+    assert fault.value.kind == "out-of-bounds"
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_lanes_of_a_warp_share_a_descriptor(engine):
+    with pytest.raises(ptxvm.Fault) as fault:
+        ptxvm.load(f"""
+            .version 8.0
+            .target sm_90a
+            .address_size 64
+            .visible .entry k()
+            {{
+            .reg .b64 %a; .reg .b32 %t; .reg .f32 %d<4>;
+            .shared .align 128 .b8 tile[4096];
+            mov.u32 %t, %tid.x; cvt.u64.u32 %a, %t; add.u64 %a, %a, {NO_SWIZZLE};
+            mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
+            wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %a, 1, 1, 1, 0, 0;
+            ret;
+            }}""").kernel("k").launch(grid=1, block=128, engine=engine)
+    assert fault.value.kind == "invalid-descriptor"
