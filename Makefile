@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage branches format docs score bench ptx picture lock changelog clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage branches clients clients-quick format docs score bench ptx picture lock changelog clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -67,6 +67,17 @@ branches: $(VENV)/dev.done ## the branches of the rooms that need no engine: thr
 		tests/unit/test_misuse.py $(addprefix tests/unit/,algebra analysis cli diagnostics isa reference syntax)
 	$(BIN)/coverage report --fail-under=100 --include='$(PURE)'
 
+# CUDA clients on ptxvm's driver, in an environment of their own: some gigabytes.  `make clients PARTS=cudapy/test_sm.py` runs
+# a part of numba-cuda's tests.
+CLIENTS := .venv-clients
+PARTS :=
+
+clients: clients-quick ## CUDA clients on ptxvm's driver: the tests of numba-cuda too, which take a quarter of an hour
+	$(CLIENTS)/bin/python tests/clients/numba_suite.py $(PARTS)
+
+clients-quick: $(CLIENTS)/clients.done ## our tests of Triton, tinygrad and cuda.core, two minutes
+	$(CLIENTS)/bin/python -m pytest -c tests/clients/pytest.ini --ptxvm tests/clients
+
 docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is made from the declarations
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
@@ -103,9 +114,10 @@ lock: ## choose the versions of all dependencies anew (needs uv)
 	$(UV_COMPILE) --upgrade pyproject.toml --all-extras --group pyproject.toml:dev --group pyproject.toml:docs \
 		--group pyproject.toml:changelog locks/build.in --output-file locks/dev.txt
 	$(UV_COMPILE) --upgrade pyproject.toml locks/build.in --constraint locks/dev.txt --output-file locks/run.txt
+	$(UV_COMPILE) --upgrade pyproject.toml --group pyproject.toml:clients locks/build.in --constraint locks/dev.txt --output-file locks/clients.txt
 
 clean: ## remove everything that these commands made
-	rm -rf $(VENV) docs/reference docs/codes .cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(CLIENTS) docs/reference docs/codes .cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 
 # ── the environment ─────────────────────────────────────────────────────────────────────
 
@@ -114,6 +126,13 @@ $(VENV)/run.done $(VENV)/dev.done: $(VENV)/%.done: locks/%.txt pyproject.toml | 
 	@echo "Installing locks/$*.txt into $(VENV) ..."
 	@$(PIP_INSTALL) --require-hashes --only-binary :all: --requirement locks/$*.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(CLIENTS)/clients.done: locks/clients.txt pyproject.toml
+	@echo "Installing locks/clients.txt into $(CLIENTS) ..."
+	@test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
+	@$(CLIENTS)/bin/python -m pip --disable-pip-version-check install -qq --require-hashes --only-binary :all: --requirement locks/clients.txt
+	@$(CLIENTS)/bin/python -m pip --disable-pip-version-check install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/bin/python:

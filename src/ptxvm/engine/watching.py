@@ -93,7 +93,9 @@ def watched(
     limits: Limits | None, watch: Watch, new: list[Allocation],
 ) -> Counters:  # fmt: skip
     """Run a grid for a watcher, unless the prefilter clears it: before the run, or where that takes long."""
-    prefilter = watch.prefilter
+    # Opened ranges have memory that is not the kernel's alone: nothing puts it back before a second run.
+    opened = any(each.yields for each in engine.image.memory.table.items)
+    prefilter = watch.prefilter if not opened else None
     launched = kernel, shape.ctas, shape.threads
     small = shape.ctas * shape.threads * watch.schedules < watch.least
     if prefilter is not None and small and launched not in prefilter.long:
@@ -203,4 +205,4 @@ class Snapshot:
 
 def kept(allocations: Sequence[Allocation]) -> list[Allocation]:
     """The memory that a grid may change and that outlives it."""
-    return [each for each in allocations if each.writable and each.space == "global"]
+    return [each for each in allocations if each.writable and each.space == "global" and not each.yields]

@@ -12,6 +12,7 @@ from ptxvm.driver.host_memory import HostMemory
 from ptxvm.driver.memory import Blocks
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
+from ptxvm.engine.watching import Snapshot, kept
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.memory import Memory, default_memory
 
@@ -86,6 +87,18 @@ def test_memory_of_the_driver_that_was_freed_is_not_memory_of_the_host(run):
     with pytest.raises(Fault, match="use-after-free"):
         run(freed.address, kept.address)
     blocks.free(kept.address)
+
+
+def test_checks_leave_memory_of_the_host_to_the_kernel(run, monkeypatch):
+    """No second run begins from a copy of it: other threads of the host write there too."""
+    monkeypatch.setattr(Snapshot, "restore", lambda self: pytest.fail("memory was put back"))
+    memory, result = ctypes.create_string_buffer(np.arange(64, dtype=np.uint32).tobytes(), 256), np.zeros(64, np.uint32)
+    done = run(ctypes.addressof(memory), address_of(result), engine="jit", check=("memory", "race", "init"))
+    assert (result.tolist(), done.findings) == (list(range(63, -1, -1)), [])
+    table = default_memory().table
+    table.open(address_of(result), address_of(result) + 256, "the host", writable=True)
+    assert [each for each in kept(table.items) if each.yields] == []
+    table.close()
 
 
 def test_an_allocation_takes_its_bytes_from_an_opened_range():
