@@ -31,7 +31,6 @@ class LaneScheduler:
         self.runnable = sorted((node for node in written if not node.waits), key=lambda node: node.rank)
         self.waits = sorted((node for node in written if node.waits), key=lambda node: node.rank)
         self.all_nodes = [*self.runnable, *self.waits]
-        self.bits = f"i{max(64, 1 << (len(self.runnable) - 1).bit_length())}"
         needed = 0
         for node in self.all_nodes:
             needed |= node.live_in
@@ -82,7 +81,7 @@ class LaneScheduler:
         go = code.label()
         code.branch(code.emit(f"icmp sle i32 {less}, 0", pure=False), self._slice_ends(go), go, likely=False)
         code.block(go)
-        self._choose(self._runnable_bits(), "settle")
+        self._choose("settle")
 
     def _slice_ends(self, go: str) -> str:
         """The block at the end of a time slice: yield, or check the clock."""
@@ -101,30 +100,53 @@ class LaneScheduler:
                 found = code.emit(f"select i1 {there}, i64 {number}, i64 {found}", pure=False)
         return found
 
-    def _runnable_bits(self) -> str:
-        """A bit for each runnable node at which lanes are, in order of rank."""
-        code, total = self.code, "0"
+    def _choose(self, none: str, after: str | None = None) -> None:
+        """Run the first runnable node at which lanes are; by round-robin, the first one after another.
+
+        That one is remembered then, for the next turn.
+        """
+        code = self.code
+        found = self._scanned(after) if self.kernel.scans_pending else self._lowest_bit(after)
+        some = code.label()
+        code.branch(code.emit(f"icmp slt i32 {found}, 0", pure=False), none, some)
+        code.block(some)
+        if after is not None:
+            where = code.emit("getelementptr i8, ptr %record, i64 4", pure=False)
+            code.run(f"store i32 {found}, ptr {where}, align 4")
+        cases = " ".join(f"i32 {n}, label %M{node.number}" for n, node in enumerate(self.runnable))
+        code.run(f"switch i32 {found}, label %unreachable [ {cases} ]")
+
+    def _lowest_bit(self, after: str | None) -> str:
+        """The index of the first runnable node at which lanes are, -1 if there is none: of a word with a bit for each."""
+        code, ready = self.code, "0"
         for number, node in enumerate(self.runnable):
             there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
-            bit = code.emit(f"select i1 {there}, {self.bits} {1 << number}, {self.bits} 0", pure=False)
-            total = code.emit(f"or {self.bits} {total}, {bit}", pure=False)
-        return total
+            bit = code.emit(f"select i1 {there}, i64 {1 << number}, i64 0", pure=False)
+            ready = code.emit(f"or i64 {ready}, {bit}", pure=False)
+        if after is not None:
+            beyond = code.emit(f"shl i64 -2, {code.emit(f'zext i32 {after} to i64', pure=False)}", pure=False)
+            later = code.emit(f"and i64 {ready}, {beyond}", pure=False)
+            none = code.emit(f"icmp eq i64 {later}, 0", pure=False)
+            ready = code.emit(f"select i1 {none}, i64 {ready}, i64 {later}", pure=False)
+        code.unit.declarations["llvm.cttz.i64"] = "declare i64 @llvm.cttz.i64(i64, i1 immarg)"
+        lowest = code.emit(f"call i64 @llvm.cttz.i64(i64 {ready}, i1 false)", pure=False)
+        narrow = code.emit(f"trunc i64 {lowest} to i32", pure=False)
+        nothing = code.emit(f"icmp eq i64 {ready}, 0", pure=False)
+        return code.emit(f"select i1 {nothing}, i32 -1, i32 {narrow}", pure=False)
 
-    def _choose(self, ready: str, none: str, *, in_turn: bool = False) -> None:
-        """Run the node of the lowest bit; `in_turn` remembers it for round-robin."""
+    def _scanned(self, after: str | None) -> str:
+        """The same, of the array of lane masks."""
         code = self.code
-        some = code.label()
-        code.branch(code.emit(f"icmp eq {self.bits} {ready}, 0", pure=False), none, some)
-        code.block(some)
-        name = f"llvm.cttz.{self.bits}"
-        code.unit.declarations[name] = f"declare {self.bits} @{name}({self.bits}, i1 immarg)"
-        lowest = code.emit(f"call {self.bits} @{name}({self.bits} {ready}, i1 true)", pure=False)
-        if in_turn:
-            where = code.emit("getelementptr i8, ptr %record, i64 4", pure=False)
-            narrow = code.emit(f"trunc {self.bits} {lowest} to i32", pure=False)
-            code.run(f"store i32 {narrow}, ptr {where}, align 4")
-        cases = " ".join(f"{self.bits} {n}, label %M{node.number}" for n, node in enumerate(self.runnable))
-        code.run(f"switch {self.bits} {lowest}, label %unreachable [ {cases} ]")
+        code.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
+        helper = runtime("first_pending", name="ptxvm.first_pending", count=len(self.runnable))
+        name = code.unit.helper("ptxvm.first_pending", helper)
+        if after is None:
+            return code.emit(f"call i32 @{name}(ptr %pending, i32 0)", pure=False)
+        later = code.emit(f"add i32 {after}, 1", pure=False)
+        found = code.emit(f"call i32 @{name}(ptr %pending, i32 {later})", pure=False)
+        first = code.emit(f"call i32 @{name}(ptr %pending, i32 0)", pure=False)
+        none = code.emit(f"icmp slt i32 {found}, 0", pure=False)
+        return code.emit(f"select i1 {none}, i32 {first}, i32 {found}", pure=False)
 
     # ── lanes that wait for lanes of their warp ─────────────────────────────────────────
 
@@ -247,12 +269,6 @@ class LaneScheduler:
         code.block(turn)
         where = code.emit("getelementptr i8, ptr %record, i64 4", pure=False)
         last = code.emit(f"load i32, ptr {where}, align 4", pure=False)
-        last = code.emit(f"and i32 {last}, {int(self.bits[1:]) - 1}", pure=False)
-        wide = code.emit(f"zext i32 {last} to {self.bits}", pure=False)
-        ready = self._runnable_bits()
-        beyond = code.emit(f"shl {self.bits} -2, {wide}", pure=False)
-        later = code.emit(f"and {self.bits} {ready}, {beyond}", pure=False)
-        none = code.emit(f"icmp eq {self.bits} {later}, 0", pure=False)
-        self._choose(
-            code.emit(f"select i1 {none}, {self.bits} {ready}, {self.bits} {later}", pure=False), "settle", in_turn=True
-        )
+        if not self.kernel.scans_pending:
+            last = code.emit(f"and i32 {last}, 63", pure=False)
+        self._choose("settle", after=last)

@@ -27,6 +27,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.window import RANK
 
 ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
+MASKS = 16  # lane masks of an array that are compared at once (`runtime/first_pending.ll`)
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
 
 
@@ -174,8 +175,7 @@ def _entry(kernel: KernelContext) -> list[str]:
         lines.append(f"  {name} = alloca {llvm}, align 64")
     lines += _accesses(kernel)
     lines += [slow_path.begin(), f"  %ctaid.x.place = getelementptr i8, ptr %ctx, i64 {offset('ctaid.x')}"]
-    for number in sorted(kernel.pending):
-        lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+    lines += _pending(kernel)
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
     lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.time_slice}, ptr %ticks, align 4"]
@@ -225,6 +225,26 @@ def _cluster(kernel: KernelContext) -> list[str]:
         f"  %cluster.records.before = mul i32 %cluster.rank, {-kernel.cta_size}",
         "  %cluster.records = getelementptr i8, ptr %cta_barriers, i32 %cluster.records.before",
     ]
+
+
+def _pending(kernel: KernelContext) -> list[str]:
+    """The lane masks of the nodes: variables, or an array in the order of the lane scheduler."""
+    lines = []
+    if not kernel.scans_pending:
+        for number in sorted(kernel.pending):
+            lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+        return lines
+    scheduler = LaneScheduler(kernel)
+    first, later = ([node.number for node in nodes] for nodes in (scheduler.runnable, scheduler.waits))
+    others = [*later, *sorted(kernel.pending.difference(first, later))]
+    beyond = -(-len(first) // MASKS) * MASKS
+    size = 4 * (beyond + len(others))
+    lines += [
+        f"  %pending = alloca [{size} x i8], align 64",
+        f"  call void @llvm.memset.p0.i64(ptr %pending, i8 0, i64 {size}, i1 false)",
+    ]
+    places = (*enumerate(first), *enumerate(others, beyond))
+    return [*lines, *(f"  %pending.{number} = getelementptr i32, ptr %pending, i64 {place}" for place, number in places)]
 
 
 def _accesses(kernel: KernelContext) -> list[str]:
@@ -290,7 +310,7 @@ def _masked_head(kernel: KernelContext, node: Node) -> list[str]:
     if kernel.general and node.waits:
         lines = _released_lanes(node, mask)
     lines += reconvergence.whole_again(kernel, node, mask)
-    return [*lines, f"  %M{number}.lanes = bitcast i32 {mask} to <{WARP} x i1>"]
+    return lines
 
 
 def _released_lanes(node: Node, mask: str) -> list[str]:

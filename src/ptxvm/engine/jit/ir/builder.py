@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.isa.special_registers import WARP
 
@@ -193,6 +194,20 @@ class Code:
     def mask_bits(self, predicate: str) -> str:
         """A vector of predicates as an integer."""
         return self.emit(f"bitcast <{self.width} x i1> {predicate} to i{self.width}")
+
+    def lanes(self, bits: str) -> str:
+        """An integer as predicates of the lanes of a warp, the inverse of `mask_bits`."""
+        key = f"lanes of {bits}"
+        if key not in self.memo:
+            self.memo[key] = self.emit(f"bitcast i32 {bits} to <{WARP} x i1>") if cpu.has("avx512f") else self._tested(bits)
+            self.memo[f"bitcast <{WARP} x i1> {self.memo[key]} to i32"] = bits
+        return self.memo[key]
+
+    def _tested(self, bits: str) -> str:
+        """A bit for each lane, tested with vectors: of a bitcast LLVM extracts bit after bit for masked accesses."""
+        one = ", ".join(f"i32 {1 << n}" for n in range(WARP))
+        own = self.emit(f"and <{WARP} x i32> {self.splat('i32', bits, WARP)}, <{one}>")
+        return self.emit(f"icmp ne <{WARP} x i32> {own}, zeroinitializer")
 
     def warps(self) -> range:
         """The numbers of the warps that a vector holds, from 0."""

@@ -70,8 +70,8 @@ class Emitter(Operands):
 
     def run(self) -> None:
         """Write all instructions, in order."""
-        if not self.full:
-            self.code.memo[f"bitcast i32 {self.mask} to <{self.width} x i1>"] = "%" + self.name("lanes")
+        if self.mask is not None:
+            self.code.lanes(self.mask)  # here, so that all blocks of the node share it
         if self.node.returns is not None:
             calls.copy_results(self, self.node.returns)
         for position, bound in enumerate(self.node.code):

@@ -169,6 +169,8 @@ class Memory(Port):
             self._compare_lanes(site, space, raw, size)
             return
         good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
+        if good == "true":
+            return
         slow, onward = code.label(), code.label()
         code.branch(good, onward, slow, likely=True)
         with code.scope():
@@ -267,8 +269,11 @@ class Memory(Port):
         low = self.alg.cast("resize", u64, u32, raw, "rn")
         if isinstance(low, Affine) and (box := addressing.LaneOffsets.of(low, self.width)) is not None and box.fits(size):
             first = self.alg.scalar("add", 32, low.base, box.least)
+            last = bound - (box.span >> log)
+            if isinstance(first, int) and not first % size and first >> log < last:
+                return "true"
             turned = self._turned("i32", text("i32", first), log)
-            return self.code.emit(f"icmp ult i32 {turned}, {max(bound - (box.span >> log), 0)}")
+            return self.code.emit(f"icmp ult i32 {turned}, {max(last, 0)}")
         return self._all_lanes(u32, low, log, "0", str(bound))
 
     def _good(self, site: int, raw: Raw, size: int) -> str:

@@ -26,6 +26,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.image import Image
 from ptxvm.machine.window import GRAIN
 
+MOST_BITS = 64  # nodes at which lanes may wait, for which a word has a bit each
 MOST_CACHED = 32  # accesses in loops whose bounds are cached: the processor has no registers for more
 WINDOWED = {"param", "shared", "local"}  # spaces whose bounds are constant
 FEW_BARRIERS = 16  # barriers up to which each has its own code to suspend and resume
@@ -154,6 +155,11 @@ class KernelContext:
     def pending(self) -> set[int]:
         """The nodes at which lanes may wait while others run."""
         return self.masked | {node.number for node in self.nodes if node.waits} | {0}
+
+    @property
+    def scans_pending(self) -> bool:
+        """Are the lane masks of its nodes an array that the lane scheduler searches?  A few are variables, and a bit each."""
+        return self.general and len(self.pending) > MOST_BITS
 
     @cached_property
     def caches_bounds(self) -> bool:

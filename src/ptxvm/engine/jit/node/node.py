@@ -140,7 +140,7 @@ class NodeBuilder(operands.Operands):
     # ── lanes ───────────────────────────────────────────────────────────────────────────
 
     def _lanes(self) -> str:
-        return self.code.emit(f"bitcast i32 {self.mask} to <{self.width} x i1>")
+        return self.code.lanes(self.mask or "-1")
 
     def active_vector(self) -> str | None:
         """The active lanes as a vector of predicates; None for all."""
@@ -281,14 +281,21 @@ class NodeBuilder(operands.Operands):
         if llvm not in NATIVE:
             self.scatter_out_of_line(llvm, value, places, mask)
             return
+        pointers, lanes = f"<{self.width} x ptr>", f"<{self.width} x i1>"
         name = f"llvm.masked.scatter.v{self.width}{short(llvm)}.v{self.width}p0"
-        self.code.unit.declarations[name] = (
-            f"declare void @{name}({vector}, <{self.width} x ptr>, i32 immarg, <{self.width} x i1>)"
-        )
-        predicate = mask or "splat (i1 true)"
-        self.code.run(
-            f"call void @{name}({vector} {value}, <{self.width} x ptr> {places}, i32 {size}, <{self.width} x i1> {predicate})"
-        )
+        self.code.unit.declarations[name] = f"declare void @{name}({vector}, {pointers}, i32 immarg, {lanes})"
+        if mask is None or cpu.has("avx512f"):
+            predicate = mask or "splat (i1 true)"
+            self.code.run(f"call void @{name}({vector} {value}, {pointers} {places}, i32 {size}, {lanes} {predicate})")
+            return
+        # LLVM writes a branch for each lane, and for each scatter that it so writes it goes through the function once more
+
+        def write(code: Code) -> str:
+            code.run(f"call void @{name}({vector} %v, {pointers} %p, i32 {size}, {lanes} %m)")
+            return ""
+
+        piece = self.code.unit.piece(f"ptxvm.{name}", "void", f"{vector} %v, {pointers} %p, {lanes} %m", write)
+        self.code.run(f"call void @{piece}({vector} {value}, {pointers} {places}, {lanes} {mask})")
 
     def scatter_out_of_line(self, llvm: str, value: str, places: str, mask: str | None = None) -> None:
         """The same of integers by a function, a warp at a time."""

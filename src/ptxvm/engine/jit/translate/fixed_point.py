@@ -49,7 +49,8 @@ class FixedPoint:
         """Write all reachable nodes, for whole warps and for partial ones."""
         kernel = self.kernel
         everything = nodes.reachable(self.nodes, {0})
-        self.queue.update((n, True) for n in everything)
+        if kernel.threads >= WARP:
+            self.queue.update((n, True) for n in everything)
         if kernel.straight:
             self._settle()
             return

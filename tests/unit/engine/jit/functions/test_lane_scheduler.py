@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from engines import ENGINES, each, same, same_fault
 
 import ptxvm
+from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg.spin_loops import spins
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.translate.translation import Translation
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -37,6 +42,46 @@ def results(kernel: ptxvm.Kernel, block: int, size: int | None = None, **options
 def faults(kernel: ptxvm.Kernel, block: int, size: int = 64, **options: object) -> ptxvm.Fault:
     """The fault that every engine raises, which must be the same."""
     return same_fault(kernel, [np.zeros(size, np.uint32)], block=block, **options)
+
+
+# ── many nodes ──────────────────────────────────────────────────────────────────────────
+
+
+def test_lanes_at_more_nodes_than_a_word_has_bits() -> None:
+    # each lane adds the steps whose bit its number has, and stores sums at places of its own; warps meet in between
+    steps = 40
+    piece = """
+    and.b32 %r1, %t, {bit};
+    setp.eq.u32 %p0, %r1, 0;
+    @%p0 bra L{n};
+    add.u32 %r0, %r0, {n};
+    xor.b32 %r2, %r0, %t;
+    rem.u32 %r3, %r2, 5;
+    mul.wide.u32 %d0, %r3, 256;
+    add.u64 %d0, %d0, %out;
+    st.global.u32 [%d0+256], %r0;
+    @%p1 bra L{n};
+    add.u32 %r0, %r0, %r3;
+L{n}:
+"""
+    pieces = [piece.format(n=n, bit=1 << n % 6) for n in range(steps)]
+    body = "mov.u32 %r0, 0; setp.gt.u32 %p1, %t, 60;" + "".join(pieces[:20]) + "bar.sync 1, 64;" + "".join(pieces[20:])
+    many = kernel(body + "st.global.u32 [%out], %r0;")
+
+    def expected(thread: int) -> int:
+        total = 0
+        for n in range(steps):
+            if thread >> n % 6 & 1:
+                total += n
+                total += (total ^ thread) % 5 if thread <= 60 else 0
+        return total
+
+    assert results(many, 50, size=512)[:50].tolist() == [expected(thread) for thread in range(50)]
+    text = Translation(many.module.image, Specialisation(many.function, (50, 1, 1), 0)).text("first")[0]
+    assert not re.search(r"\bi(128|256|512|1024)\b", text), "LLVM takes time that grows with the square of such a word"
+    if not cpu.has("avx512f"):
+        masked = [line for line in text.splitlines() if re.search(r"call void @llvm.masked.scatter.*%v\d+\)$", line)]
+        assert not masked, "LLVM goes through a function once more for each that it writes lane by lane"
 
 
 # ── collectives ─────────────────────────────────────────────────────────────────────────
