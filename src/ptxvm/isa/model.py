@@ -29,7 +29,7 @@ from ptxvm.diagnostics import Code, register_lookup
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.exactness import DEFINED, Exactness
-from ptxvm.isa.notation import Form, parse_forms
+from ptxvm.isa.notation import Form, opcodes, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
 
 KEEPS_SUBNORMALS = 20  # the first target with subnormal f32 values
@@ -98,13 +98,15 @@ class OperandType:
 class Instruction:
     """Everything known about one PTX instruction.
 
+    `syntax` has its syntax lines, which are read when its forms are first asked for; `fixed` is that of `parse_forms`.
     One that `executes` has a meaning; any other is checked only, and a kernel with it is not run.
     """
 
     name: str
     family: str
     section: str
-    forms: tuple[Form, ...]
+    syntax: str
+    fixed: int | str
     types: Mapping[str, OperandType]
     needs: Mapping[str, str]
     meaning: Meaning
@@ -116,6 +118,11 @@ class Instruction:
     moves: Verb | None = None  # of one that does nothing but load or store: READ or WRITE
     rules: list[Rule] = field(default_factory=list)
     conditional_needs: list[tuple[Condition, str]] = field(default_factory=list)
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """Its forms."""
+        return tuple(parse_forms(self.syntax, self.fixed))
 
     @property
     def summary(self) -> str:
@@ -185,18 +192,47 @@ class Instruction:
                     yield d
 
 
+class Forms(Mapping[str, Sequence[tuple[Instruction, Form]]]):
+    """The forms of each opcode, with their instructions; those of an opcode are read when they are first asked for."""
+
+    def __init__(self) -> None:
+        self._declared: dict[str, list[Instruction]] = {}
+        self._read: dict[str, list[tuple[Instruction, Form]]] = {}
+
+    def add(self, instruction: Instruction) -> None:
+        """Enter an instruction under the opcodes of its syntax lines."""
+        for opcode in opcodes(instruction.syntax):
+            self._declared.setdefault(opcode, []).append(instruction)
+            self._read.pop(opcode, None)
+
+    def __getitem__(self, opcode: str) -> Sequence[tuple[Instruction, Form]]:
+        found = self._read.get(opcode)
+        if found is None:
+            declared = self._declared[opcode]
+            found = self._read[opcode] = [(of, form) for of in declared for form in of.forms if form.opcode == opcode]
+        return found
+
+    def __contains__(self, opcode: object) -> bool:
+        return opcode in self._declared
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
 class Registry:
     """All declared instructions."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self.by_opcode: dict[str, list[tuple[Instruction, Form]]] = {}
+        self.by_opcode = Forms()
 
     def add(self, instruction: Instruction) -> None:
         """Enter one."""
         self.instructions.append(instruction)
-        for form in instruction.forms:
-            self.by_opcode.setdefault(form.opcode, []).append((instruction, form))
+        self.by_opcode.add(instruction)
 
 
 ISA = Registry()
@@ -255,7 +291,8 @@ def instruction(
             name=meaning.__name__.rstrip("_"),
             family=meaning.__module__.rpartition(".")[2],
             section=section,
-            forms=tuple(parse_forms(syntax, fixed)),
+            syntax=syntax,
+            fixed=fixed,
             types=parse_types(types),
             needs=needs,
             meaning=meaning,

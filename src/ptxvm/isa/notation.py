@@ -135,15 +135,15 @@ SPACES = frozenset({"const", "global", "local", "param", "shared"})
 # Flags that ptxas lets one write twice.
 REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
 
+OPCODE = re.compile(r"^\w+", re.MULTILINE)
 TOKEN = re.compile(r"\s*([\w-]+(?:::\w+)*|[{}\[\](),|!.;])")
 
 
 def parse_forms(text: str, fixed: int | str = 0) -> list[Form]:
     """Read syntax lines; `fixed` counts the leading modifiers whose place matters, or names them (`cta red`)."""
-    text = re.sub(r"//[^\n]*", "", text)
     rules: dict[str, tuple[str, ...]] = {}
     heads: list[str] = []
-    for statement in filter(None, (s.strip() for s in text.split(";"))):
+    for statement in statements(text):
         if "=" in statement:
             *names, choices = statement.split("=")
             values = tuple(w.lstrip(".") for w in re.findall(r"\.[\w:]+", choices))
@@ -151,6 +151,16 @@ def parse_forms(text: str, fixed: int | str = 0) -> list[Form]:
         else:
             heads.append(" ".join(statement.split()))
     return [parse_form(head, rules, fixed) for head in heads]
+
+
+def statements(text: str) -> Iterator[str]:
+    """The syntax lines and the lists of choices, without comments."""
+    return filter(None, (s.strip() for s in re.sub(r"//[^\n]*", "", text).split(";")))
+
+
+def opcodes(text: str) -> dict[str, None]:
+    """The opcodes of syntax lines, in their order."""
+    return dict.fromkeys(OPCODE.findall("\n".join(s for s in statements(text) if "=" not in s)))
 
 
 def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int | str) -> Form:

@@ -9,7 +9,7 @@ import pytest
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.catalog import load_catalog
-from ptxvm.isa.model import candidates
+from ptxvm.isa.model import Registry, candidates
 from ptxvm.isa.notation import parse_forms
 
 load_catalog()
@@ -35,7 +35,7 @@ def test_what_is_no_line(line: str, said: str) -> None:
 
 def test_variants_of_lines_that_overlap_come_once() -> None:
     (add, *_) = candidates("add", ("u32",))
-    overlapping = replace(add.of, forms=tuple(parse_forms("add{.sat} d, a; add.sat d, a;", 0)))
+    overlapping = replace(add.of, syntax="add{.sat} d, a; add.sat d, a;", fixed=0)
     assert [each.mnemonic for each in overlapping.variants()] == ["add", "add.sat"]
 
 
@@ -50,3 +50,17 @@ def test_what_is_checked_only_says_so_when_it_runs() -> None:
     (found, *_) = candidates("fabric", ("submit",))
     with pytest.raises(Unsupported, match=r"'fabric\.submit' is not supported yet"):
         found.of.meaning(found, None)
+
+
+def test_the_forms_of_an_opcode_are_read_when_they_are_asked_for() -> None:
+    registry = Registry()
+    (add, *_) = candidates("add", ("u32",))
+    registry.add(replace(add.of, syntax="one{.sat} d; // a; comment\n two.x e; one f; .x = { .y };"))
+    registry.add(replace(add.of, syntax="wrong [a;"))
+    assert list(registry.by_opcode) == ["one", "two", "wrong"]
+    assert "wrong" in registry.by_opcode
+    assert [form.text for _, form in registry.by_opcode["one"]] == ["one{.sat} d", "one f"]
+    with pytest.raises(SyntaxError):
+        registry.by_opcode["wrong"]
+    with pytest.raises(KeyError):
+        registry.by_opcode["three"]
