@@ -179,7 +179,7 @@ def _entry(kernel: KernelContext) -> list[str]:
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
     lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.time_slice}, ptr %ticks, align 4"]
-    if kernel.fair and not kernel.general:
+    if kernel.counts_spins:
         lines += ["  %spins = alloca i32, align 4", f"  store i32 {kernel.SPINS}, ptr %spins, align 4"]
     lines += _released(kernel)
     lines += _spill_stack(kernel)

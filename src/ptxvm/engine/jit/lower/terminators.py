@@ -115,7 +115,7 @@ class Terminator:
         """Count an iteration of a loop; at the end of the time slice, check the clock or yield."""
         if self.kernel.nodes[target].rank > self.node.rank:
             return
-        if self.kernel.fair and not self.kernel.general:
+        if self.kernel.counts_spins and not self.kernel.general:
             self._spun(target)
         code, counts = self.code, self.kernel.SPIN if self.kernel.yields and self._spins() else 1
         go = self._count_down("%ticks", counts)
@@ -145,15 +145,17 @@ class Terminator:
         code.block(used_up)
         return go
 
-    def _spun(self, target: int) -> None:
-        """Count an iteration of a spin loop; where one lasts, the warp waits, so it leaves for the general version."""
+    def _spun(self, target: int = EXIT) -> None:
+        """Count an iteration of a spin loop; where one lasts, the warp waits: it leaves for a fair version, or is suspected."""
         code, kernel = self.code, self.kernel
         if not self._spins():
             if not kernel.in_spin_loop(self.node):
                 code.run(f"store i32 {kernel.SPINS}, ptr %spins, align 4")
             return
         go = self._count_down("%spins", 1)
-        if self.at.full:
+        if not kernel.fair:
+            code.jump("suspect")
+        elif self.at.full:
             kernel.spin_exits.add(target)
             code.jump(f"F{target}.leave")
         else:
@@ -310,6 +312,8 @@ class Terminator:
         """Run the node of lowest rank at which lanes wait."""
         code = self.code
         if self.kernel.general:
+            if self.kernel.counts_spins:
+                self._spun()
             if self._spins():
                 left = code.emit("load i32, ptr %ticks, align 4", pure=False)
                 less = code.emit(f"add i32 {left}, {1 - self.kernel.SPIN}", pure=False)  # `dispatch` counts one

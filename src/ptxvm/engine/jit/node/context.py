@@ -39,14 +39,15 @@ class KernelContext:
 
     A `general` version has a lane scheduler, which runs lanes that are at any node.  The shapeless version is general, and
     so is one with `partial_barriers` (barriers for some threads).  The general version of a `fair` kernel, which has spin
-    loops, lets no spinning lane starve others; its other versions leave a spin loop that lasts for the general one.
+    loops, lets no spinning lane starve others; its other versions leave a spin loop that lasts for the general one.  In
+    instrumented code a spin loop that lasts is a suspicion instead: the thread may wait for one that runs later.
     """
 
     TICKS = TICKS
     SPANS = 4  # access sites of an instruction, by the span of its lanes
     TIME_SLICE = 1 << 12  # iterations of loops after which a warp of a fair kernel yields ...
     SPIN = 1 << 6  # ... an iteration of a spin loop counts as so many
-    SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version
+    SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version, or is suspected
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
         self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
@@ -72,7 +73,7 @@ class KernelContext:
         self.unit = Unit(width)
         self.device_functions = requirements.device_functions(image, function)
         self.spinning = spin_loops.spins(image, function)
-        self.fair = bool(self.spinning)
+        self.fair = bool(self.spinning) and shadow is None
         self.unbounded = requirements.unbounded(image, function)
         self.partial_barriers = self.unbounded or self.cluster_size > 1 or requirements.partial_barriers(image, function)
         self.plan = self._plan()
@@ -172,6 +173,11 @@ class KernelContext:
     def yields(self) -> bool:
         """Do its warps yield to each other at the end of a time slice?"""
         return self.fair and self.general
+
+    @property
+    def counts_spins(self) -> bool:
+        """Does a warp that stays in a spin loop leave it: for the general version, or as a suspicion?"""
+        return bool(self.spinning) and not self.yields
 
     @property
     def time_slice(self) -> int:

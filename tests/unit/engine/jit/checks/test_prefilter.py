@@ -91,6 +91,9 @@ FINE = {
     "written after it was read through another cache": "ld.global.nc.u32 %r9, [%rd2]; st.global.u32 [%rd2], %r9;",
     "lanes that meet": "mov.u32 %r9, %r1; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; bar.warp.sync -1; "
     "and.b32 %r9, %r1, 16; setp.eq.u32 %p1, %r9, 0; @%p1 bra L; bar.warp.sync 0xffff0000; L:",
+    "a loop until a word is taken": "rem.u32 %r9, %r4, 7; L: mul.wide.u32 %rd6, %r9, 4; add.u64 %rd6, %rd1, %rd6; "
+    "add.u32 %r11, %r9, 512; atom.global.cas.b32 %r10, [%rd6+2048], %r11, 7777; add.u32 %r9, %r9, 1; "
+    "setp.ne.u32 %p1, %r10, %r11; @%p1 bra L;",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
     "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;",
 }
@@ -133,6 +136,8 @@ WRONG = {
     "atomics of the scope of a CTA": "atom.cta.global.add.u32 %r9, [%rd1], 1;",
     "a barrier that some have left": "setp.ge.u32 %p1, %r1, 32; st.shared.u32 [%r6], 1; @%p1 ret; bar.sync 0; "
     "ld.shared.u32 %r9, [%r6+128];",
+    "a word that is taken and another that is not": "L: atom.global.cas.b32 %r10, [%rd2], %r4, 7777; setp.ne.u32 %p1, %r10, %r4; "
+    "@%p1 bra L; st.global.u32 [%rd1+1024], %r10;",
     "read before written": "ld.shared.u32 %r9, [%r6];",
     "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6];",
     "half a warp at a barrier": "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 0; @%p1 ret; bar.sync 0;",
@@ -194,6 +199,20 @@ def test_textures_are_looked_at_quickly(quick):
     assert not quick()
     assert hazards(2) == ["WAR", "WAW"]
     assert not quick()
+
+
+@pytest.mark.parametrize("waits", ["lt", "ge"])
+def test_a_warp_that_waits_for_another_goes_to_the_exact_checker_if_it_came_first(waits, quick):
+    body = f"""
+        setp.{waits}.u32 %p1, %r1, 32;
+        @%p1 bra WAIT;
+        atom.global.exch.b32 %r9, [%rd1], 7; bra DONE;
+        WAIT: ld.volatile.global.u32 %r9, [%rd1]; setp.ne.u32 %p2, %r9, 7; @%p2 bra WAIT;
+        DONE:"""
+    found, data = launched(body, grid=1)
+    assert quick() == (waits == "ge")
+    assert found == []
+    assert data.tolist() == [7, *range(1, 1024)]
 
 
 def test_a_false_suspicion_costs_time_only(quick):
