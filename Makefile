@@ -73,6 +73,7 @@ CLIENTS := .venv-clients
 PARTS :=
 
 clients: clients-quick ## CUDA clients on ptxvm's driver: the tests of numba-cuda too, which take a quarter of an hour
+	$(CLIENTS)/bin/python tests/clients/cuda_cpp/run.py
 	$(CLIENTS)/bin/python tests/clients/numba_suite.py $(PARTS)
 
 clients-quick: $(CLIENTS)/clients.done ## our tests of Triton, tinygrad and cuda.core, two minutes

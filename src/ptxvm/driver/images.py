@@ -16,6 +16,8 @@ from ptxvm.driver.results import DriverError, Result
 ELF = b"\x7fELF"
 FATBIN = 0xBA55ED50
 WRAPPER = 0x466243B1
+RELOCATABLE = 2  # version of a wrapper
+DEVICE_RUNTIME = b"__CNPRT_VERSION_NUMBER__"  # a variable that it has
 LINKED = b"ptxvm linked image\0"
 PTX_ENTRY, ELF_ENTRY = 1, 2
 LZ4, ZSTANDARD = 0x2000, 0x8000  # flags of an entry
@@ -32,17 +34,37 @@ def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
     Of a fatbin it is the PTX for the newest architecture that a device of a compute capability has.
     """
     if word_at(address) == WRAPPER:  # of a fatbin
+        if word_at(address + 4) == RELOCATABLE:
+            return linked_texts(ctypes.c_uint64.from_address(address + 16).value, capability)
         address = ctypes.c_uint64.from_address(address + 8).value
     head = ctypes.string_at(address, 4)
     if word_at(address) == FATBIN:
-        size = 16 + ctypes.c_uint64.from_address(address + 8).value
-        return [newest(ctypes.string_at(address, size), capability)]
+        return [newest(fatbin_at(address), capability)]
     if head == ELF:
         raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
     if head == LINKED[:4] and ctypes.string_at(address) == LINKED[:-1]:
         size = ctypes.c_uint64.from_address(address + len(LINKED)).value
         return unpacked(ctypes.string_at(address + len(LINKED) + 8, size))
     return [ctypes.string_at(address)]
+
+
+def fatbin_at(address: int) -> bytes:
+    """The bytes of a fatbin, whose head tells its size."""
+    return ctypes.string_at(address, 16 + ctypes.c_uint64.from_address(address + 8).value)
+
+
+def linked_texts(address: int, capability: tuple[int, int]) -> list[bytes]:
+    """The modules that `nvcc -rdc=true` has linked to machine code: each is still there, in a list of fatbins that ends with 0.
+
+    The device runtime (`cudadevrt`) among them adds nothing: the machine has its functions.
+    """
+    found = []
+    while fatbin := ctypes.c_uint64.from_address(address).value:
+        text = newest(fatbin_at(fatbin), capability)
+        if DEVICE_RUNTIME not in text:
+            found.append(text)
+        address += 8
+    return found
 
 
 def word_at(address: int) -> int:

@@ -96,6 +96,10 @@ class Processor:
         """Go to a label."""
         raise NotImplementedError
 
+    def fill(self, code: Code, count: int) -> None:
+        """A function that lets all `count` slots lead to `unfilled`."""
+        raise NotImplementedError
+
     def first_call(self, code: Code) -> None:
         """The code that slots lead to at first: `pthread_once(once, start)`, then the function behind the slot.
 
@@ -166,6 +170,13 @@ class X86(Processor):
         """An instruction that ends with the distance of a label from its end."""
         code.data += opcode
         code.data += pack("<i", code.address(label) - (code.here + 4))
+
+    def fill(self, code: Code, count: int) -> None:
+        """`endbr64; lea slots(%rip), %rdi; lea unfilled(%rip), %rax; mov $count, %ecx; rep stosq; ret`."""
+        code.data += self.ENDBR
+        self.relative_to_here(code, b"\x48\x8d\x3d", "slots")
+        self.relative_to_here(code, b"\x48\x8d\x05", "unfilled")
+        code.data += b"\xb9" + pack("<I", count) + b"\xf3\x48\xab\xc3"
 
     def first_call(self, code: Code) -> None:
         """Push rdi, rsi, rdx, rcx, r8, r9, r11 and rax, store xmm0 to xmm7; afterwards compare the slot, and jump."""
@@ -252,6 +263,13 @@ class Aarch64(Processor):
     def go(self, code: Code, label: str) -> None:
         """`b label`."""
         code.words(0x14000000 | code.address(label) - code.here >> 2 & 0x3FFFFFF)
+
+    def fill(self, code: Code, count: int) -> None:
+        """The addresses in x0 and x1, `mov w2, #count`; `str x1, [x0], #8; subs w2, w2, #1; b.ne` back to the `str`."""
+        code.words(self.BTI)
+        self.address(code, 0, "slots")
+        self.address(code, 1, "unfilled")
+        code.words(0x52800002 | count << 5, 0xF8008401, 0x71000442, 0x54FFFFC1, self.RET)
 
     def first_call(self, code: Code) -> None:
         """Store x0 to x8, x17 and q0 to q7; afterwards compare the slot, and jump."""

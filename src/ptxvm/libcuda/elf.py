@@ -15,6 +15,7 @@ from ptxvm.libcuda.assembler import PROCESSORS, STUB, Processor
 from ptxvm.libcuda.starter import IMPORTS, Starter, starting_code
 
 SLOTS = "ptxvm_slots"
+FORKED = "ptxvm_forked"  # a function that lets every slot lead to code that returns `unfilled`: in a forked child
 PAGE = 0x10000  # the largest page of aarch64; x86-64 is content with it
 HEADER, PROGRAM_HEADER, SECTION_HEADER, SYMBOL, RELOCATION, DYNAMIC = 64, 56, 64, 24, 24, 16
 FUNCTION, OBJECT, IMPORT = 0x12, 0x11, 0x20  # global functions and objects; a weak symbol of another library, or of none
@@ -62,11 +63,11 @@ def library(
     """
     cpu = PROCESSORS[processor]
     strings = Strings()
-    symbols = [*IMPORTS, *names, SLOTS]
+    symbols = [*IMPORTS, *names, FORKED, SLOTS]
     offsets = [strings.add(name) for name in symbols]
     entries = [(14, strings.add(soname)), *([(1, strings.add(starter.python))] if starter.python else [])]
     versions = version_table(strings, soname, version) if version else b""
-    numbers = pack(f"<{len(symbols) + 1}H", 0, *[GLOBAL] * len(IMPORTS), *[VERSIONED] * (len(names) + 1)) if version else b""
+    numbers = pack(f"<{len(symbols) + 1}H", 0, *[GLOBAL] * len(IMPORTS), *[VERSIONED] * (len(names) + 2)) if version else b""
     read = Layout(HEADER + 4 * PROGRAM_HEADER, {
         ".hash": hash_table(symbols), ".dynsym": bytes(SYMBOL * (len(symbols) + 1)), ".dynstr": strings.data,
         ".gnu.version": numbers, ".gnu.version_d": versions,
@@ -74,7 +75,7 @@ def library(
     })  # fmt: skip
     text_at = aligned(read.end, PAGE)
     code_at = text_at + 2 * STUB
-    stubs_at = aligned(code_at + len(starting_code(cpu, code_at, {}).data), STUB)
+    stubs_at = aligned(code_at + len(starting_code(cpu, code_at, {}, len(names)).data), STUB)
     dynamic_at = aligned(stubs_at + STUB * len(names), PAGE)
     entries += dynamic_entries(read, len(names), versioned=bool(version))
     dynamic = b"".join(pack("<QQ", *entry) for entry in [*entries, (0, 0)])
@@ -82,8 +83,8 @@ def library(
         "slots": bytes(8 * len(names)), **{name: bytes(8) for name in IMPORTS}, **starter.data(),
     })  # fmt: skip
 
-    first = starting_code(cpu, code_at, {}).defined
-    code = starting_code(cpu, code_at, written.labels | first | {"unfilled": text_at})
+    first = starting_code(cpu, code_at, {}, len(names)).defined
+    code = starting_code(cpu, code_at, written.labels | first | {"unfilled": text_at}, len(names))
     slots_at = written.labels["slots"]
     text = (cpu.constant(unfilled) + cpu.constant(ended) + bytes(code.data)).ljust(stubs_at - text_at, b"\0")
     text += b"".join(cpu.jump(stubs_at + STUB * n, n, slots_at + 8 * n) for n in range(len(names)))
@@ -91,7 +92,7 @@ def library(
     pointers.append((written.labels["argv"], written.labels["program"]))
     data = bytearray(written.data)
     data[: 8 * len(names)] = pack(f"<{len(names)}Q", *[first["first call"]] * len(names))
-    read.put(".dynsym", symbol_table(offsets, stubs_at, slots_at))
+    read.put(".dynsym", symbol_table(offsets, stubs_at, first["forked"], slots_at))
     read.put(".rela.dyn", relocation_table(cpu, pointers, [written.labels[name] for name in IMPORTS]))
     sections = [
         Section(".hash", HASH, 2, *read.piece(".hash"), link=2, entry=4),
@@ -153,12 +154,13 @@ def dynamic_entries(read: Layout, count: int, *, versioned: bool) -> list[tuple[
     return entries
 
 
-def symbol_table(offsets: Sequence[int], stubs_at: int, slots_at: int) -> bytes:
-    """The symbols: what is imported, the functions, and the slots."""
-    imported, functions = offsets[: len(IMPORTS)], offsets[len(IMPORTS) : -1]
+def symbol_table(offsets: Sequence[int], stubs_at: int, forked_at: int, slots_at: int) -> bytes:
+    """The symbols: what is imported, the functions, what a forked child calls, and the slots."""
+    imported, functions = offsets[: len(IMPORTS)], offsets[len(IMPORTS) : -2]
     table = bytes(SYMBOL) + b"".join(pack("<IBBHQQ", offset, IMPORT, 0, 0, 0, 0) for offset in imported)
     for n, offset in enumerate(functions):
         table += pack("<IBBHQQ", offset, FUNCTION, 0, 5, stubs_at + STUB * n, STUB)
+    table += pack("<IBBHQQ", offsets[-2], FUNCTION, 0, 5, forked_at, STUB)
     return table + pack("<IBBHQQ", offsets[-1], OBJECT, 0, 7, slots_at, 8 * len(functions))
 
 
@@ -230,4 +232,4 @@ def aligned(at: int, alignment: int) -> int:
     return -(-at // alignment) * alignment
 
 
-__all__ = ["SLOTS", "library"]
+__all__ = ["FORKED", "SLOTS", "library"]

@@ -11,6 +11,7 @@ import io
 import sys
 import sysconfig
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -24,10 +25,12 @@ started()
 from {install} import install
 install()
 """
+LEAVE = "ptxvm_leave"  # a function of every library: the program exits
 HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 AT_EXIT: list[Callable[[], None]] = []
-"""What to do when the program exits, the last first; only `started` fills in what does it."""
-KEPT: list[object] = []  # what C has the address of
+"""What to do when the program exits, the last first."""
+AT_FORK: list[int] = []
+"""Addresses of native functions to call in a child that the program forks."""
 
 
 class StandardOutput(io.TextIOBase):
@@ -47,21 +50,58 @@ class StandardOutput(io.TextIOBase):
         """Leave it to the program when to flush."""
 
 
+@dataclass
+class Guest:
+    """Is Python the guest of a program, and does the C library know what to do when the program exits or forks?"""
+
+    here: bool = False
+    exits: bool = False
+    forks: bool = False
+
+
+GUEST = Guest()
+
+
 def started() -> None:
     """Set Python up as a guest of the program."""
     import llvmlite.binding  # noqa: F401, PLC0415 - its destructors are to run after what is registered here
 
     sys.stdout = StandardOutput()
-    handler = HANDLER(lambda _: leave())
-    KEPT.append(handler)
-    at_exit = ctypes.CDLL(None)["__cxa_atexit"]
-    at_exit(handler, None, None)
+    GUEST.here = True
 
 
-def leave() -> None:
+def guest(end: Callable[[], None], leave: int, forked: int) -> None:
+    """Take note of a library: how it ends, and its native functions for the exit of a program, and for a child.
+
+    Exit goes through a slot of the library: in a child, where another thread may have held Python, nothing of Python runs.
+    """
+    AT_EXIT.append(end)
+    AT_FORK.append(forked)
+    if GUEST.here and not GUEST.exits:
+        GUEST.exits = True
+        c_function("__cxa_atexit")(ctypes.c_void_p(leave), None, None)
+
+
+def initialised() -> None:
+    """The program uses a device from now on: its children cannot."""
+    if GUEST.here and not GUEST.forks:
+        GUEST.forks = True
+        for address in AT_FORK:
+            c_function("__register_atfork")(None, None, ctypes.c_void_p(address), None)
+
+
+def c_function(name: str) -> ctypes._NamedFuncPointer:
+    """A function of the C library."""
+    return ctypes.CDLL(None)[name]
+
+
+def leave(_: int) -> None:
     """The program exits."""
     while AT_EXIT:
         AT_EXIT.pop()()
+
+
+LEAVING = HANDLER(leave)
 
 
 @cache
@@ -79,4 +119,4 @@ def library_of_python() -> str:
     return ""
 
 
-__all__ = ["AT_EXIT", "library_of_python", "started", "starter"]
+__all__ = ["AT_EXIT", "LEAVE", "LEAVING", "guest", "initialised", "library_of_python", "started", "starter"]

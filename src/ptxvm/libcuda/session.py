@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable
 from functools import cache
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ptxvm.driver.context import Context, Stream
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.system import Driver
+from ptxvm.libcuda import embedded
+from ptxvm.libcuda.threads import PerThread
+from ptxvm.machine.opaque import Opaque
 
 Implementation = Callable[..., None]
 F = TypeVar("F", bound=Implementation)
@@ -39,6 +41,14 @@ def function(*symbols: str, any_state: bool = False, stateless: bool = False) ->
         return implementation
 
     return enter
+
+
+class OpaqueObject(NamedTuple):
+    """A texture or surface that a client holds, and the structures that describe it."""
+
+    object: Opaque
+    resource: bytes
+    sampling: bytes
 
 
 class Handles:
@@ -76,14 +86,24 @@ class Session:
     def __init__(self) -> None:
         self.driver = Driver()
         self.handles = Handles()
+        self.opaque: dict[int, OpaqueObject] = {}  # by the handle that kernels get
         self.initialised = False
         self.forked = False  # from a process that had initialised it
         os.register_at_fork(after_in_child=self.leave)
-        self._local = threading.local()
+        self._local = PerThread()
         self.capture_mode = 0
         self.kept: dict[str, ctypes.Array[ctypes.c_char]] = {}  # strings that clients were given
         self.lent: dict[int, tuple[object, object]] = {}
         self.address_of: Callable[[str], int] = _not_loaded  # the address of an exported function
+
+    def initialise(self) -> None:
+        """Make the devices known; DriverError where there is none, or in a child of a process that did so."""
+        if self.forked:
+            raise DriverError(Result.NOT_INITIALIZED, "the driver was initialised before a fork")
+        if not self.driver.devices:
+            raise DriverError(Result.NO_DEVICE)
+        self.initialised = True
+        embedded.initialised()
 
     def leave(self) -> None:
         """Be of no use in a child process, as CUDA is (driver API, `cuInit`)."""
@@ -139,4 +159,4 @@ def session() -> Session:
     return Session()
 
 
-__all__ = ["FUNCTIONS", "OF_ANY_STATE", "Handles", "Session", "function", "session"]
+__all__ = ["FUNCTIONS", "OF_ANY_STATE", "Handles", "OpaqueObject", "Session", "function", "session"]

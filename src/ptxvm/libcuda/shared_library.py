@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ptxvm.libcuda.assembler import STUB
-from ptxvm.libcuda.elf import SLOTS, library
-from ptxvm.libcuda.embedded import AT_EXIT, starter
+from ptxvm.libcuda.elf import FORKED, SLOTS, library
+from ptxvm.libcuda.embedded import LEAVE, LEAVING, guest, starter
 
 
 class SharedLibrary:
@@ -23,14 +23,14 @@ class SharedLibrary:
 
     def __init__(self, path: Path, functions: Mapping[str, Any]) -> None:
         self.path = path
-        self.functions = functions  # ctypes frees what nothing holds
+        self.functions = {**functions, LEAVE: LEAVING}  # ctypes frees what nothing holds
         self.loaded = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-        self.slots = (ctypes.c_void_p * len(functions)).in_dll(self.loaded, SLOTS)
+        self.slots = (ctypes.c_void_p * len(self.functions)).in_dll(self.loaded, SLOTS)
         self.ended = (self.slots[0] or 0) - STUB
-        for number, function in enumerate(functions.values()):
+        for number, function in enumerate(self.functions.values()):
             self.slots[number] = ctypes.cast(function, ctypes.c_void_p).value
         atexit.register(self.end)
-        AT_EXIT.append(self.end)
+        guest(self.end, self.address(LEAVE), self.address(FORKED))
 
     def end(self) -> None:
         """Run no more Python: destructors of C++ call functions after the interpreter has ended."""
@@ -52,7 +52,7 @@ def write(folder: Path, soname: str, names: Sequence[str], unfilled: int, ended:
     """
     path = folder / soname
     if not path.exists():
-        data = library(names, soname, platform.machine(), unfilled, ended, starter(INSTALL), version)
+        data = library((*names, LEAVE), soname, platform.machine(), unfilled, ended, starter(INSTALL), version)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             file.write(data)
         Path(file.name).replace(path)

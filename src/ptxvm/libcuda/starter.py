@@ -47,8 +47,8 @@ class Starter:
         }
 
 
-def starting_code(cpu: Processor, at: int, labels: Labels) -> Code:
-    """The code from an address on; its labels `first call` and `start` are among those it defines."""
+def starting_code(cpu: Processor, at: int, labels: Labels, count: int) -> Code:
+    """The code from an address on, of a library with `count` slots; it defines `first call`, `start` and `forked`."""
     code = Code(at, labels)
     code.label("first call")
     cpu.first_call(code)
@@ -79,6 +79,8 @@ def starting_code(cpu: Processor, at: int, labels: Labels) -> Code:
     call(cpu, code, "write", STANDARD_ERROR, "no Python", len(NO_PYTHON))
     code.label("done")
     cpu.end(code)
+    code.label("forked")
+    cpu.fill(code, count)
     return code
 
 

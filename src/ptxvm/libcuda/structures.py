@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_int32, c_size_t, c_uint32, c_uint64
+from ctypes import c_float, c_int32, c_size_t, c_uint32, c_uint64
 
 
 class Copy2D(ctypes.Structure):
@@ -71,4 +71,53 @@ class HostNode(ctypes.Structure):
     _fields_ = (("function", c_uint64), ("argument", c_uint64))
 
 
-__all__ = ["Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "MemsetNode"]
+class ArrayDescriptor(ctypes.Structure):
+    """CUDA_ARRAY_DESCRIPTOR."""
+
+    _fields_ = (("width", c_size_t), ("height", c_size_t), ("format", c_int32), ("channels", c_uint32))
+
+
+class Array3DDescriptor(ctypes.Structure):
+    """CUDA_ARRAY3D_DESCRIPTOR."""
+
+    _fields_ = (
+        ("width", c_size_t), ("height", c_size_t), ("depth", c_size_t), ("format", c_int32), ("channels", c_uint32),
+        ("flags", c_uint32),
+    )  # fmt: skip
+
+
+class LinearResource(ctypes.Structure):
+    """The part of a CUDA_RESOURCE_DESC for memory, with rows (`pitch2D`) or without, when `width` is in bytes."""
+
+    _fields_ = (
+        ("pointer", c_uint64), ("format", c_int32), ("channels", c_uint32), ("width", c_size_t), ("height", c_size_t),
+        ("pitch", c_size_t),
+    )  # fmt: skip
+
+
+class ResourceUnion(ctypes.Union):
+    """What a CUDA_RESOURCE_DESC describes."""
+
+    _fields_ = (("array", c_uint64), ("linear", LinearResource), ("reserved", c_int32 * 32))
+
+
+class Resource(ctypes.Structure):
+    """CUDA_RESOURCE_DESC."""
+
+    _fields_ = (("type", c_int32), ("of", ResourceUnion), ("flags", c_uint32))
+
+
+class TextureDescriptor(ctypes.Structure):
+    """CUDA_TEXTURE_DESC."""
+
+    _fields_ = (
+        ("address", c_int32 * 3), ("filter", c_int32), ("flags", c_uint32), ("anisotropy", c_uint32),
+        ("mipmap_filter", c_int32), ("bias", c_float), ("least_level", c_float), ("most_level", c_float),
+        ("border", c_float * 4), ("reserved", c_int32 * 12),
+    )  # fmt: skip
+
+
+__all__ = [
+    "Array3DDescriptor", "ArrayDescriptor", "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig",
+    "LinearResource", "MemsetNode", "Resource", "TextureDescriptor",
+]  # fmt: skip

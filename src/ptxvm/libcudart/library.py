@@ -13,12 +13,12 @@ from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
 from ptxvm.libcuda.shared_library import SharedLibrary, write
 from ptxvm.libcuda.signatures import base_of
-from ptxvm.libcudart.calls import copies, device, error, launch, memory, module, same, stream
+from ptxvm.libcudart.calls import copies, device, error, graph, launch, memory, module, same, stream, texture, volumes
 from ptxvm.libcudart.runtime import FUNCTIONS, Entry, RuntimeApiError, runtime
 from ptxvm.libcudart.signatures import KINDS, MAJORS, signatures
 
 LOG = logging.getLogger("ptxvm.libcudart")
-CHAPTERS = (copies, device, error, launch, memory, module, same, stream)  # which enter their functions
+CHAPTERS = (copies, device, error, graph, launch, memory, module, same, stream, texture, volumes)  # which enter their functions
 UNFILLED, ENDED = 3, 4  # cudaErrorInitializationError, cudaErrorCudartUnloading
 
 

@@ -6,7 +6,6 @@ A thread has a current context, of the driver; the runtime gives it the primary 
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -15,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from ptxvm.driver.images import texts_at
 from ptxvm.driver.module import Kernel, Module
-from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.session import session
+from ptxvm.libcuda.threads import PerThread
 from ptxvm.libcuda.values import put_u64
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -105,10 +104,11 @@ class Launching(NamedTuple):
     stream: int
 
 
-class Thread(threading.local):
+class Thread(PerThread):
     """What each thread of the program has."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.device = 0
         self.error = 0
         self.launching: list[Launching] = []
@@ -143,11 +143,7 @@ class Runtime:
         """Let the thread have a current context; DriverError where a kernel of it has failed, unless for `any_state`."""
         current = session()
         if not current.initialised:
-            if current.forked:
-                raise DriverError(Result.NOT_INITIALIZED, "the runtime was used before a fork")
-            if not current.driver.devices:
-                raise DriverError(Result.NO_DEVICE)
-            current.initialised = True
+            current.initialise()
         if not current.stack:
             self.choose(self.thread.device)
         current.check(any_state=any_state)

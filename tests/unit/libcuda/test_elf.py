@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from ptxvm.libcuda.assembler import PROCESSORS
-from ptxvm.libcuda.elf import SLOTS, library
+from ptxvm.libcuda.elf import FORKED, SLOTS, library
 from ptxvm.libcuda.embedded import library_of_python
 from ptxvm.libcuda.starter import IMPORTS, Starter
 
@@ -40,6 +40,8 @@ def test_the_linker_loads_it_and_functions_go_where_the_slots_say(tmp_path):
     assert loaded.second(35) == 42
     slots[0] -= 32
     assert loaded.first(0) == 4  # the host has ended
+    loaded[FORKED]()
+    assert (loaded.first(0), loaded.second(35), loaded.f699()) == (3, 3, 3)
     with pytest.raises(AttributeError):
         loaded.third  # noqa: B018
 
@@ -55,7 +57,7 @@ def test_the_header_names_the_processor(processor):
 def test_aarch64_functions_jump_through_their_slots():
     data = library(NAMES, "libtest.so.1", "aarch64", 3, 4, NONE)
     symbols = exported(data)
-    assert set(symbols) == {*IMPORTS, *NAMES, SLOTS}
+    assert set(symbols) == {*IMPORTS, *NAMES, FORKED, SLOTS}
     for number, name in enumerate(NAMES):
         at = symbols[name]
         words = struct.unpack_from("<5I", data, at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ptxvm.driver.arrays import Array, Mipmapped
 from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
@@ -99,7 +100,8 @@ def corner(c: Copy2D | Copy3D, side: str, width: int) -> Rectangle:
     get = partial(_field, c, side)
     type = get("type")
     if type == ARRAY:
-        raise DriverError(Result.NOT_SUPPORTED, "copies of CUDA arrays are not supported yet")
+        held = array_of(c, side).rows
+        return Rectangle(held.row(get("y"), get("z") if isinstance(c, Copy3D) else 0) + get("x"), held.pitch, held.height)
     if type not in (HOST, DEVICE, UNIFIED):
         raise DriverError(Result.INVALID_VALUE, f"there is no type {type} of memory")
     start = get("host") if type == HOST else get("device")
@@ -107,6 +109,26 @@ def corner(c: Copy2D | Copy3D, side: str, width: int) -> Rectangle:
     rows = get("height") if isinstance(c, Copy3D) else 0
     z = get("z") if isinstance(c, Copy3D) else 0
     return Rectangle(start + (z * rows + get("y")) * pitch + get("x"), pitch, rows)
+
+
+def array_of(c: Copy2D | Copy3D, side: str) -> Array:
+    """The array of one side of a copy, or a level of a mipmapped one; DriverError where there is none."""
+    found = session().handles.objects.get(_field(c, side, "array"))
+    if isinstance(found, Mipmapped):
+        found = found.level(_field(c, side, "level") if isinstance(c, Copy3D) else 0)
+    if not isinstance(found, Array):
+        raise DriverError(Result.INVALID_HANDLE, f"{_field(c, side, 'array'):#x} is no handle of an array")
+    return found
+
+
+def check_in_array(c: Copy2D | Copy3D, side: str, depth: int) -> None:
+    """DriverError for a copy that leaves its array."""
+    get, array = partial(_field, c, side), array_of(c, side)
+    z = get("z") if isinstance(c, Copy3D) else 0
+    ends = (get("x") + c.width, get("y") + c.height, z + depth)
+    sizes = (array.rows.pitch, max(array.height, 1), max(array.depth, 1))
+    if any(end > size for end, size in zip(ends, sizes, strict=True)):
+        raise DriverError(Result.INVALID_VALUE, f"a copy to {ends} leaves an array of {sizes} bytes, rows and slices")
 
 
 def _field(c: Copy2D | Copy3D, side: str, name: str) -> int:
@@ -123,6 +145,8 @@ def rectangular(c: Copy2D | Copy3D) -> Callable[[], None]:
     for side, rows in (("target", target), ("source", source)):
         if _field(c, side, "type") == DEVICE:
             check_rows(rows, c.width, c.height, depth)
+        elif _field(c, side, "type") == ARRAY:
+            check_in_array(c, side, depth)
     return partial(copy_rectangle, target, source, c.width, c.height, depth)
 
 
@@ -154,6 +178,59 @@ def copy_3d(description: int) -> None:
 def copy_3d_async(description: int, stream: int) -> None:
     """Slices of rows, in the order of a stream."""
     put(stream, rectangular(Copy3D.from_address(description)))
+
+
+# ── one row of an array ─────────────────────────────────────────────────────────────────
+
+
+def within(handle: int, offset: int, size: int) -> int:
+    """The address of some bytes of an array; DriverError where it does not have them."""
+    array = session().handles.object(handle, Array)
+    if offset + size > array.data.nbytes:
+        raise DriverError(Result.INVALID_VALUE, f"the array has {array.data.nbytes} bytes")
+    return array.rows.start + offset
+
+
+@function("cuMemcpyHtoA_v2")
+def host_to_array(target: int, offset: int, source: int, size: int) -> None:
+    """From the host to an array."""
+    put(0, copied(within(target, offset, size), source, size, ()))
+
+
+@function("cuMemcpyHtoAAsync_v2")
+def host_to_array_async(target: int, offset: int, source: int, size: int, stream: int) -> None:
+    """From the host to an array, in the order of a stream."""
+    put(stream, copied(within(target, offset, size), source, size, ()))
+
+
+@function("cuMemcpyDtoA_v2")
+def device_to_array(target: int, offset: int, source: int, size: int) -> None:
+    """From the device to an array."""
+    put(0, copied(within(target, offset, size), source, size, (source,)))
+
+
+@function("cuMemcpyAtoH_v2")
+def array_to_host(target: int, source: int, offset: int, size: int) -> None:
+    """From an array to the host."""
+    put(0, copied(target, within(source, offset, size), size, ()))
+
+
+@function("cuMemcpyAtoHAsync_v2")
+def array_to_host_async(target: int, source: int, offset: int, size: int, stream: int) -> None:
+    """From an array to the host, in the order of a stream."""
+    put(stream, copied(target, within(source, offset, size), size, ()))
+
+
+@function("cuMemcpyAtoD_v2")
+def array_to_device(target: int, source: int, offset: int, size: int) -> None:
+    """From an array to the device."""
+    put(0, copied(target, within(source, offset, size), size, (target,)))
+
+
+@function("cuMemcpyAtoA_v2")
+def array_to_array(target: int, to: int, source: int, offset: int, size: int) -> None:
+    """From an array to an array."""
+    put(0, copied(within(target, to, size), within(source, offset, size), size, ()))
 
 
 # ── fills ───────────────────────────────────────────────────────────────────────────────

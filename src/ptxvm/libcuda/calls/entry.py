@@ -17,11 +17,7 @@ def init(flags: int) -> None:
     """Make the devices known."""
     if flags:
         raise DriverError(Result.INVALID_VALUE, "the flags of cuInit are 0")
-    if not session().driver.devices:
-        raise DriverError(Result.NO_DEVICE)
-    if session().forked:
-        raise DriverError(Result.NOT_INITIALIZED, "the driver was initialised before a fork")
-    session().initialised = True
+    session().initialise()
 
 
 @function("cuDriverGetVersion", stateless=True)

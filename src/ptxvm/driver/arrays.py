@@ -1,0 +1,220 @@
+"""CUDA arrays, and the textures and surfaces of arrays and of plain memory (driver API, "Texture Object Management")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.driver.memory import Rectangle
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.backing import bytes_at
+from ptxvm.machine.texture import Surface, Texture
+
+LAYERED, SURFACE, CUBEMAP = 1, 2, 4  # flags of arrays
+FACES = 6
+
+
+class Format(IntEnum):
+    """The numbers of a channel (`CUarray_format`)."""
+
+    UNSIGNED_INT8 = 0x01
+    UNSIGNED_INT16 = 0x02
+    UNSIGNED_INT32 = 0x03
+    SIGNED_INT8 = 0x08
+    SIGNED_INT16 = 0x09
+    SIGNED_INT32 = 0x0A
+    HALF = 0x10
+    FLOAT = 0x20
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As NumPy has them."""
+        return np.dtype(DTYPES[self])
+
+
+DTYPES = {
+    Format.UNSIGNED_INT8: "u1", Format.UNSIGNED_INT16: "u2", Format.UNSIGNED_INT32: "u4", Format.SIGNED_INT8: "i1",
+    Format.SIGNED_INT16: "i2", Format.SIGNED_INT32: "i4", Format.HALF: "f2", Format.FLOAT: "f4",
+}  # fmt: skip
+
+
+class AddressMode(IntEnum):
+    """What is outside (`CUaddress_mode`)."""
+
+    WRAP = 0
+    CLAMP = 1
+    MIRROR = 2
+    BORDER = 3
+
+
+def format_of(number: int) -> Format:
+    """A format by its number; DriverError for one that textures do not have here."""
+    try:
+        return Format(number)
+    except ValueError:
+        raise DriverError(Result.NOT_SUPPORTED, f"arrays of the format {number:#x} are not supported") from None
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The elements of an array: channels of a format."""
+
+    format: Format
+    channels: int
+
+    def __post_init__(self) -> None:
+        if self.channels not in (1, 2, 4):
+            raise DriverError(Result.INVALID_VALUE, f"an element has 1, 2 or 4 channels, not {self.channels}")
+
+    @property
+    def size(self) -> int:
+        """Bytes of one."""
+        return self.format.dtype.itemsize * self.channels
+
+    def shape(self, *directions: int) -> tuple[int, ...]:
+        """The shape of an array of them."""
+        return (*directions, self.channels) if self.channels > 1 else directions
+
+
+@dataclass(eq=False)
+class Array:
+    """Elements in one to three directions; `height` and `depth` are 0 for directions that it does not have.
+
+    The depth of a layered array is its layers, that of a cube map its faces.
+    """
+
+    width: int
+    height: int
+    depth: int
+    elements: Elements
+    flags: int = 0
+
+    def __post_init__(self) -> None:
+        faces = self.depth % FACES if self.flags & LAYERED else self.depth - FACES
+        if not self.width or (self.flags & LAYERED and not self.depth):
+            raise DriverError(Result.INVALID_VALUE, f"there is no array of {self.width} x {self.height} x {self.depth}")
+        if self.flags & CUBEMAP and (faces or self.width != self.height):
+            raise DriverError(Result.INVALID_VALUE, "a cube map has six faces for each layer, and each is a square")
+
+    @cached_property
+    def data(self) -> npt.NDArray[Any]:
+        """The elements: depth, height, width, and channels where there are several."""
+        directions = [each for each in (self.depth, self.height) if each]
+        return np.zeros(self.elements.shape(*directions, self.width), self.elements.format.dtype)
+
+    @property
+    def rows(self) -> Rectangle:
+        """Its rows of bytes."""
+        return Rectangle(self.data.ctypes.data, self.width * self.elements.size, max(self.height, 1))
+
+    @property
+    def layered(self) -> bool:
+        """Is it several images?"""
+        return bool(self.flags & LAYERED)
+
+    @property
+    def cubemap(self) -> bool:
+        """Are these the faces of cubes?"""
+        return bool(self.flags & CUBEMAP)
+
+
+class Mipmapped:
+    """An array and smaller copies of it, each half as large as the one before."""
+
+    def __init__(self, first: Array, levels: int) -> None:
+        most = max(first.width, first.height, 0 if first.layered else first.depth).bit_length()
+        self.levels = [first]
+        while len(self.levels) < min(levels, most):
+            last = self.levels[-1]
+            width, height = max(1, last.width // 2), last.height and max(1, last.height // 2)
+            depth = last.depth if first.layered or first.cubemap else last.depth and max(1, last.depth // 2)
+            self.levels.append(Array(width, height, depth, first.elements, first.flags))
+
+    def level(self, number: int) -> Array:
+        """One of them; DriverError where there are not so many."""
+        if not 0 <= number < len(self.levels):
+            raise DriverError(Result.INVALID_VALUE, f"the array has {len(self.levels)} levels")
+        return self.levels[number]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Plain memory as elements, in rows if there is a height."""
+
+    address: int
+    elements: Elements
+    width: int
+    height: int = 0
+    pitch: int = 0
+
+    @property
+    def data(self) -> npt.NDArray[Any]:
+        """The elements, in place."""
+        pitch = self.pitch or self.width * self.elements.size
+        held = bytes_at(self.address, pitch * max(self.height, 1))
+        dtype, channels = self.elements.format.dtype, self.elements.channels
+        shape = self.elements.shape(*([self.height] if self.height else []), self.width)
+        strides = (*([pitch] if self.height else []), dtype.itemsize * channels, *([dtype.itemsize] if channels > 1 else []))
+        return np.ndarray(shape, dtype, held.data, strides=strides)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a texture is read, in the driver's numbers."""
+
+    address: Sequence[int] = (AddressMode.CLAMP,) * 3
+    linear: bool = False
+    linear_mipmaps: bool = False
+    as_is: bool = False  # integers stay integers
+    normalized: bool = False
+    srgb: bool = False
+    border: Sequence[float] = (0, 0, 0, 0)
+
+
+def texture(resource: Array | Mipmapped | Linear, sampling: Sampling) -> Texture:
+    """A texture; DriverError for what no texture is.
+
+    Coordinates that are not normalized cannot wrap: they are clamped, as hardware does.  Outside plain memory there is 0.
+    """
+    first = resource.levels[0] if isinstance(resource, Mipmapped) else resource
+    data = first.data
+    numbers = first.elements.format.dtype
+    as_floats = numbers.kind in "iu" and numbers.itemsize < 4 and not sampling.as_is
+    modes = [AddressMode(each).name.lower() for each in sampling.address]
+    if not sampling.normalized:
+        modes = [mode if mode in ("clamp", "border") else "clamp" for mode in modes]
+    if isinstance(first, Linear) and not first.height:
+        modes = ["border"] * 3
+    more = [level.data for level in resource.levels[1:]] if isinstance(resource, Mipmapped) else []
+    try:
+        return Texture(
+            data, filter_name(linear=sampling.linear), cast("Any", modes), normalized=sampling.normalized,
+            read="normalized_float" if as_floats else "element", srgb=sampling.srgb, border=sampling.border, mipmaps=more,
+            mipmap_filter=filter_name(linear=sampling.linear_mipmaps), channels=first.elements.channels,
+            layered=isinstance(first, Array) and first.layered, cubemap=isinstance(first, Array) and first.cubemap,
+        )  # fmt: skip
+    except (TypeError, ValueError) as wrong:
+        raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
+
+
+def filter_name(*, linear: bool) -> Literal["linear", "nearest"]:
+    """The name of a filter."""
+    return "linear" if linear else "nearest"
+
+
+def surface(array: Array) -> Surface:
+    """A surface of an array; DriverError for an array that was not made for it."""
+    if not array.flags & SURFACE:
+        raise DriverError(Result.INVALID_VALUE, "the array was created without the flag for surfaces")
+    return Surface(array.data, channels=array.elements.channels, layered=array.layered, cubemap=array.cubemap)
+
+
+__all__ = [
+    "Array", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "format_of", "surface", "texture",
+]  # fmt: skip

@@ -1,0 +1,166 @@
+"""Arrays, textures and surfaces."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.arrays import Array, Elements, Linear, Mipmapped, Sampling, format_of, surface, texture
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.session import OpaqueObject, function, session
+from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, TextureDescriptor
+from ptxvm.libcuda.values import put_u64
+
+ARRAY, MIPMAPPED, LINEAR, ROWS = range(4)  # CUresourcetype
+AS_IS, NORMALIZED, SRGB = 0x01, 0x02, 0x10  # CU_TRSF_*
+LINEAR_FILTER = 1
+
+
+# ── arrays ──────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuArrayCreate_v2")
+def create(out: int, description: int) -> None:
+    """A new array of one or two dimensions."""
+    d = ArrayDescriptor.from_address(description)
+    elements = Elements(format_of(d.format), d.channels)
+    put_u64(out, session().handles.handle(Array(d.width, d.height, 0, elements)))
+
+
+def array_3d(description: int) -> Array:
+    """The array that a structure describes."""
+    d = Array3DDescriptor.from_address(description)
+    return Array(d.width, d.height, d.depth, Elements(format_of(d.format), d.channels), d.flags)
+
+
+@function("cuArray3DCreate_v2")
+def create_3d(out: int, description: int) -> None:
+    """A new array."""
+    put_u64(out, session().handles.handle(array_3d(description)))
+
+
+@function("cuArrayDestroy", any_state=True)
+def destroy(handle: int) -> None:
+    """Forget an array; textures of it keep it."""
+    session().handles.object(handle, Array)
+    session().handles.drop(handle)
+
+
+@function("cuArrayGetDescriptor_v2")
+def describe(out: int, handle: int) -> None:
+    """The form of an array, as one of two dimensions."""
+    a = session().handles.object(handle, Array)
+    d = ArrayDescriptor.from_address(out)
+    d.width, d.height, d.format, d.channels = a.width, a.height, a.elements.format, a.elements.channels
+
+
+@function("cuArray3DGetDescriptor_v2")
+def describe_3d(out: int, handle: int) -> None:
+    """The form of an array."""
+    a = session().handles.object(handle, Array)
+    d = Array3DDescriptor.from_address(out)
+    d.width, d.height, d.depth, d.flags = a.width, a.height, a.depth, a.flags
+    d.format, d.channels = a.elements.format, a.elements.channels
+
+
+@function("cuMipmappedArrayCreate")
+def create_mipmapped(out: int, description: int, levels: int) -> None:
+    """A new array with smaller copies of it."""
+    put_u64(out, session().handles.handle(Mipmapped(array_3d(description), levels)))
+
+
+@function("cuMipmappedArrayGetLevel")
+def level(out: int, handle: int, number: int) -> None:
+    """One of the copies."""
+    put_u64(out, session().handles.handle(session().handles.object(handle, Mipmapped).level(number)))
+
+
+@function("cuMipmappedArrayDestroy", any_state=True)
+def destroy_mipmapped(handle: int) -> None:
+    """Forget an array and its copies."""
+    handles = session().handles
+    for each in handles.object(handle, Mipmapped).levels:
+        if id(each) in handles.numbers:
+            handles.drop(handles.numbers[id(each)])
+    handles.drop(handle)
+
+
+# ── textures and surfaces ───────────────────────────────────────────────────────────────
+
+
+def resource(d: Resource) -> Array | Mipmapped | Linear:
+    """What a structure describes."""
+    handles, linear = session().handles, d.of.linear
+    match d.type:
+        case 0:
+            return handles.object(d.of.array, Array)
+        case 1:
+            return handles.object(d.of.array, Mipmapped)
+        case 2 | 3:
+            elements = Elements(format_of(linear.format), linear.channels)
+            if d.type == LINEAR:
+                session().driver.blocks.check(linear.pointer, linear.width)
+                return Linear(linear.pointer, elements, linear.width // elements.size)
+            session().driver.blocks.check(linear.pointer, (linear.height - 1) * linear.pitch + linear.width * elements.size)
+            return Linear(linear.pointer, elements, linear.width, linear.height, linear.pitch)
+    raise DriverError(Result.INVALID_VALUE, f"there is no kind {d.type} of resources")
+
+
+def sampling(d: TextureDescriptor) -> Sampling:
+    """How to read a texture, by a structure."""
+    return Sampling(
+        tuple(d.address), d.filter == LINEAR_FILTER, d.mipmap_filter == LINEAR_FILTER,
+        as_is=bool(d.flags & AS_IS), normalized=bool(d.flags & NORMALIZED), srgb=bool(d.flags & SRGB), border=tuple(d.border),
+    )  # fmt: skip
+
+
+def keep(out: int, made: OpaqueObject) -> None:
+    """Give a client the handle of a texture or surface, which lives until it is destroyed."""
+    session().opaque[made.object.handle] = made
+    put_u64(out, made.object.handle)
+
+
+@function("cuTexObjectCreate")
+def create_texture(out: int, of: int, how: int, view: int) -> None:
+    """A texture of an array, or of memory."""
+    if view:
+        raise DriverError(Result.NOT_SUPPORTED, "a texture with a view of its resource is not supported")
+    described, read = Resource.from_address(of), TextureDescriptor.from_address(how)
+    made = texture(resource(described), sampling(read))
+    keep(out, OpaqueObject(made, bytes(described), bytes(read)))
+
+
+@function("cuSurfObjectCreate")
+def create_surface(out: int, of: int) -> None:
+    """A surface of an array."""
+    described = Resource.from_address(of)
+    found = resource(described)
+    if not isinstance(found, Array):
+        raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
+    keep(out, OpaqueObject(surface(found), bytes(described), b""))
+
+
+@function("cuTexObjectDestroy", "cuSurfObjectDestroy", any_state=True)
+def destroy_opaque(handle: int) -> None:
+    """Forget a texture or surface."""
+    session().opaque.pop(opaque(handle).object.handle)
+
+
+def opaque(handle: int) -> OpaqueObject:
+    """A texture or surface by its handle; DriverError where there is none."""
+    if (found := session().opaque.get(handle)) is None:
+        raise DriverError(Result.INVALID_VALUE, f"{handle:#x} is no texture or surface")
+    return found
+
+
+@function("cuTexObjectGetResourceDesc", "cuSurfObjectGetResourceDesc")
+def resource_of(out: int, handle: int) -> None:
+    """What a texture or surface was made of."""
+    described = opaque(handle).resource
+    ctypes.memmove(out, described, len(described))
+
+
+@function("cuTexObjectGetTextureDesc")
+def sampling_of(out: int, handle: int) -> None:
+    """How a texture is read."""
+    described = opaque(handle).sampling
+    ctypes.memmove(out, described, len(described))

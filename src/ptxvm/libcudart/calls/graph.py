@@ -1,0 +1,159 @@
+"""Nodes of graphs, where the driver's functions have other structures."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import partial
+
+from ptxvm.driver.graph import Executable, Graph, Node
+from ptxvm.driver.launch import Call, Launch
+from ptxvm.driver.memory import copy
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls import graph as driver
+from ptxvm.libcuda.calls.copies import rectangular
+from ptxvm.libcuda.calls.launch import launch
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.values import put_u64
+from ptxvm.libcudart.calls.copies import check_kind, copied, within
+from ptxvm.libcudart.calls.launch import kernel
+from ptxvm.libcudart.calls.volumes import volume
+from ptxvm.libcudart.runtime import function, runtime
+from ptxvm.libcudart.structures import Copy3D, KernelNode, ThreeSizes
+
+
+def kernel_task(description: int) -> Launch:
+    """The launch that a structure describes."""
+    d = KernelNode.from_address(description)
+    grid, block = d.grid.extent(), d.block.extent()
+    return launch(kernel(d.function, grid, block, d.shared), grid, block, d.shared, d.parameters, d.extra)
+
+
+def copy_task(description: int) -> Call:
+    """The copy that a structure describes."""
+    return Call(rectangular(volume(Copy3D.from_address(description))))
+
+
+def node(handle: int) -> Node:
+    """A node by its handle."""
+    return session().handles.object(handle, Node)
+
+
+@function("cudaGraphAddKernelNode")
+def add_kernel(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A launch as a node."""
+    driver.add(out, handle, after, count, kernel_task(description), driver.KERNEL)
+
+
+@function("cudaGraphKernelNodeSetParams")
+def set_kernel(handle: int, description: int) -> None:
+    """Change the launch of a node."""
+    node(handle).task = kernel_task(description)
+
+
+@function("cudaGraphKernelNodeGetParams")
+def get_kernel(handle: int, description: int) -> None:
+    """The launch of a node."""
+    task = node(handle).task
+    if not isinstance(task, Launch):
+        raise DriverError(Result.INVALID_VALUE, "the node is no launch")
+    pointers, data = driver.parameter_pointers(task)
+    session().keep(task, (pointers, data))
+    d = KernelNode.from_address(description)
+    d.function = function_of(task)
+    d.grid, d.block, d.shared = ThreeSizes(*task.grid), ThreeSizes(*task.block), task.shared
+    d.parameters, d.extra = ctypes.addressof(pointers), 0
+
+
+def function_of(task: Launch) -> int:
+    """The address by which the program knows the kernel of a launch, else its handle."""
+    for address, symbol in runtime().functions.items():
+        if symbol.name == task.kernel.kernel.name and task.kernel.module in symbol.fatbin.modules.values():
+            return address
+    return session().handles.handle(task.kernel)
+
+
+@function("cudaGraphExecKernelNodeSetParams")
+def set_executable_kernel(handle: int, which: int, description: int) -> None:
+    """Change the launch of a node of an executable graph."""
+    driver.executable_node(handle, which).task = kernel_task(description)
+
+
+@function("cudaGraphAddMemcpyNode")
+def add_copy(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A copy as a node."""
+    driver.add(out, handle, after, count, copy_task(description), driver.MEMCPY)
+
+
+@function("cudaGraphMemcpyNodeSetParams")
+def set_copy(handle: int, description: int) -> None:
+    """Change the copy of a node."""
+    node(handle).task = copy_task(description)
+
+
+@function("cudaGraphExecMemcpyNodeSetParams")
+def set_executable_copy(handle: int, which: int, description: int) -> None:
+    """Change the copy of a node of an executable graph."""
+    driver.executable_node(handle, which).task = copy_task(description)
+
+
+@function("cudaGraphAddMemcpyNode1D")
+def add_copy_1d(out: int, handle: int, after: int, count: int, target: int, source: int, size: int, kind: int) -> None:
+    """A copy of bytes as a node."""
+    driver.add(out, handle, after, count, Call(copied(target, source, size, kind)), driver.MEMCPY)
+
+
+@function("cudaGraphMemcpyNodeSetParams1D")
+def set_copy_1d(handle: int, target: int, source: int, size: int, kind: int) -> None:
+    """Change the copy of a node."""
+    node(handle).task = Call(copied(target, source, size, kind))
+
+
+@function("cudaGraphExecMemcpyNodeSetParams1D")
+def set_executable_copy_1d(handle: int, which: int, target: int, source: int, size: int, kind: int) -> None:
+    """Change the copy of a node of an executable graph."""
+    driver.executable_node(handle, which).task = Call(copied(target, source, size, kind))
+
+
+@function("cudaGraphAddMemcpyNodeToSymbol")
+def add_copy_to_symbol(
+    out: int, handle: int, after: int, count: int, variable: int, source: int, size: int, offset: int, kind: int
+) -> None:
+    """A copy into a variable as a node."""
+    check_kind(kind)
+    task = Call(partial(copy, within(variable, size, offset), source, size))
+    driver.add(out, handle, after, count, task, driver.MEMCPY)
+
+
+@function("cudaGraphAddMemcpyNodeFromSymbol")
+def add_copy_from_symbol(
+    out: int, handle: int, after: int, count: int, target: int, variable: int, size: int, offset: int, kind: int
+) -> None:
+    """A copy out of a variable as a node."""
+    check_kind(kind)
+    task = Call(partial(copy, target, within(variable, size, offset), size))
+    driver.add(out, handle, after, count, task, driver.MEMCPY)
+
+
+@function("cudaGraphInstantiate", "cudaGraphInstantiateWithFlags")
+def instantiate(out: int, handle: int, flags: int) -> None:
+    """A graph that can be launched."""
+    put_u64(out, 0)
+    put_u64(out, session().handles.handle(Executable(session().handles.object(handle, Graph))))
+
+
+@function("cudaGraphAddMemsetNode")
+def add_fill(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A fill as a node."""
+    driver.add_fill(out, handle, after, count, description, 0)
+
+
+@function("cudaGraphExecMemsetNodeSetParams")
+def set_executable_fill(handle: int, which: int, description: int) -> None:
+    """Change the fill of a node of an executable graph."""
+    driver.set_executable_fill(handle, which, description, 0)
+
+
+@function("cudaGraphExecUpdate")
+def update(handle: int, graph: int, information: int) -> None:
+    """Take the work of a graph of the same form."""
+    driver.update_v2(handle, graph, information)

@@ -1,0 +1,160 @@
+"""Arrays, textures and surfaces."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, surface, texture
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls import texture as driver
+from ptxvm.libcuda.session import OpaqueObject, session
+from ptxvm.libcuda.values import put_i32, put_u64
+from ptxvm.libcudart import structures
+from ptxvm.libcudart.runtime import function
+from ptxvm.libcudart.structures import Channels, Extent, Resource
+
+SIGNED, UNSIGNED, FLOAT = range(3)  # cudaChannelFormatKind
+FORMATS = {
+    (8, SIGNED): Format.SIGNED_INT8, (16, SIGNED): Format.SIGNED_INT16, (32, SIGNED): Format.SIGNED_INT32,
+    (8, UNSIGNED): Format.UNSIGNED_INT8, (16, UNSIGNED): Format.UNSIGNED_INT16, (32, UNSIGNED): Format.UNSIGNED_INT32,
+    (16, FLOAT): Format.HALF, (32, FLOAT): Format.FLOAT,
+}  # fmt: skip
+CHANNELS = {format: channel for channel, format in FORMATS.items()}
+
+
+def elements(c: Channels) -> Elements:
+    """The elements that a structure describes."""
+    bits = [each for each in (c.x, c.y, c.z, c.w) if each]
+    found = FORMATS.get((c.x, c.kind))
+    if found is None or len(set(bits)) != 1:
+        raise DriverError(Result.NOT_SUPPORTED, f"there are no elements of {bits} bits of kind {c.kind}")
+    return Elements(found, len(bits))
+
+
+def described(e: Elements) -> Channels:
+    """The structure for elements."""
+    bits, kind = CHANNELS[e.format]
+    return Channels(*[bits] * e.channels, *[0] * (4 - e.channels), kind)
+
+
+# ── arrays ──────────────────────────────────────────────────────────────────────────────
+
+
+@function("cudaMallocArray")
+def create(out: int, channels: int, width: int, height: int, flags: int) -> None:
+    """A new array of one or two dimensions."""
+    made = Array(width, height, 0, elements(Channels.from_address(channels)), flags)
+    put_u64(out, session().handles.handle(made))
+
+
+@function("cudaMalloc3DArray")
+def create_3d(out: int, channels: int, extent: Extent, flags: int) -> None:
+    """A new array."""
+    made = Array(extent.width, extent.height, extent.depth, elements(Channels.from_address(channels)), flags)
+    put_u64(out, session().handles.handle(made))
+
+
+@function("cudaMallocMipmappedArray")
+def create_mipmapped(out: int, channels: int, extent: Extent, levels: int, flags: int) -> None:
+    """A new array with smaller copies of it."""
+    first = Array(extent.width, extent.height, extent.depth, elements(Channels.from_address(channels)), flags)
+    put_u64(out, session().handles.handle(Mipmapped(first, levels)))
+
+
+@function("cudaGetMipmappedArrayLevel")
+def level(out: int, handle: int, number: int) -> None:
+    """One of the copies."""
+    driver.level(out, handle, number)
+
+
+@function("cudaFreeArray", any_state=True)
+def destroy(handle: int) -> None:
+    """Forget an array; null is none."""
+    if handle:
+        driver.destroy(handle)
+
+
+@function("cudaFreeMipmappedArray", any_state=True)
+def destroy_mipmapped(handle: int) -> None:
+    """Forget an array and its copies; null is none."""
+    if handle:
+        driver.destroy_mipmapped(handle)
+
+
+@function("cudaArrayGetInfo")
+def info(channels: int, extent: int, flags: int, handle: int) -> None:
+    """The form of an array."""
+    array = session().handles.object(handle, Array)
+    if channels:
+        ctypes.memmove(channels, ctypes.byref(described(array.elements)), ctypes.sizeof(Channels))
+    if extent:
+        ctypes.memmove(extent, ctypes.byref(Extent(array.width, array.height, array.depth)), ctypes.sizeof(Extent))
+    if flags:
+        put_i32(flags, array.flags)
+
+
+@function("cudaGetChannelDesc")
+def channels_of(out: int, handle: int) -> None:
+    """The elements of an array."""
+    info(out, 0, 0, handle)
+
+
+# ── textures and surfaces ───────────────────────────────────────────────────────────────
+
+
+def resource(d: Resource) -> Array | Mipmapped | Linear:
+    """What a structure describes."""
+    handles, linear = session().handles, d.of.linear
+    if d.type == driver.ARRAY:
+        return handles.object(d.of.array, Array)
+    if d.type == driver.MIPMAPPED:
+        return handles.object(d.of.array, Mipmapped)
+    of = elements(linear.channels)
+    if d.type == driver.LINEAR:
+        session().driver.blocks.check(linear.pointer, linear.width)
+        return Linear(linear.pointer, of, linear.width // of.size)
+    if d.type == driver.ROWS:
+        session().driver.blocks.check(linear.pointer, (linear.height - 1) * linear.pitch + linear.width * of.size)
+        return Linear(linear.pointer, of, linear.width, linear.height, linear.pitch)
+    raise DriverError(Result.INVALID_VALUE, f"there is no kind {d.type} of resources")
+
+
+@function("cudaCreateTextureObject")
+def create_texture(out: int, of: int, how: int, view: int) -> None:
+    """A texture of an array, or of memory."""
+    if view:
+        raise DriverError(Result.NOT_SUPPORTED, "a texture with a view of its resource is not supported")
+    d, s = Resource.from_address(of), structures.Sampling.from_address(how)
+    read = Sampling(
+        tuple(s.address), s.filter == driver.LINEAR_FILTER, s.mipmap_filter == driver.LINEAR_FILTER, as_is=not s.read,
+        normalized=bool(s.normalized), srgb=bool(s.srgb), border=tuple(s.border),
+    )  # fmt: skip
+    driver.keep(out, OpaqueObject(texture(resource(d), read), bytes(d), bytes(s)))
+
+
+@function("cudaCreateSurfaceObject")
+def create_surface(out: int, of: int) -> None:
+    """A surface of an array."""
+    d = Resource.from_address(of)
+    found = resource(d)
+    if not isinstance(found, Array):
+        raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
+    driver.keep(out, OpaqueObject(surface(found), bytes(d), b""))
+
+
+@function("cudaDestroyTextureObject", "cudaDestroySurfaceObject", any_state=True)
+def destroy_opaque(handle: int) -> None:
+    """Forget a texture or surface."""
+    driver.destroy_opaque(handle)
+
+
+@function("cudaGetTextureObjectResourceDesc", "cudaGetSurfaceObjectResourceDesc")
+def resource_of(out: int, handle: int) -> None:
+    """What a texture or surface was made of."""
+    driver.resource_of(out, handle)
+
+
+@function("cudaGetTextureObjectTextureDesc")
+def sampling_of(out: int, handle: int) -> None:
+    """How a texture is read."""
+    driver.sampling_of(out, handle)

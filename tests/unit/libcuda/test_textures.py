@@ -1,0 +1,185 @@
+"""Arrays, textures and surfaces of the driver: what a kernel reads is what the host copied there (driver API)."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_float, c_size_t, c_uint64, c_void_p
+
+import numpy as np
+import pytest
+
+from ptxvm.libcuda.library import install
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Copy2D, Copy3D, Resource, TextureDescriptor
+
+FLOAT, UNSIGNED_INT8 = 0x20, 0x01
+HOST, DEVICE, ARRAY = 1, 2, 3
+SURFACE = 2
+INVALID_VALUE, INVALID_HANDLE, NOT_SUPPORTED = 1, 400, 801
+KERNELS = b"""
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry read(.param .u64 texture, .param .u64 out, .param .f32 dx)
+{
+    .reg .b32 %r<3>;
+    .reg .f32 %f<8>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [texture];
+    ld.param.u64 %rd2, [out];
+    ld.param.f32 %f1, [dx];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    cvt.rn.f32.u32 %f2, %r1;
+    cvt.rn.f32.u32 %f3, %r2;
+    add.f32 %f2, %f2, %f1;
+    add.f32 %f3, %f3, 0f3F000000;
+    tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd1, {%f2, %f3}];
+    mad.lo.u32 %r1, %r2, 8, %r1;
+    mad.wide.u32 %rd3, %r1, 4, %rd2;
+    st.global.f32 [%rd3], %f4;
+    ret;
+}
+.visible .entry write(.param .u64 surface)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [surface];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mad.lo.u32 %r3, %r2, 10, %r1;
+    shl.b32 %r1, %r1, 2;
+    sust.b.2d.b32.trap [%rd1, {%r1, %r2}], {%r3};
+    ret;
+}
+"""
+
+
+class Driver:
+    """The functions of the driver, which raise unless they succeed; `result` gives what one returns."""
+
+    def __init__(self):
+        self.library = install().cuda.loaded
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            assert self.library[name](*arguments) == 0, name
+
+        return call
+
+    def result(self, name, *arguments):
+        return self.library[name](*arguments)
+
+    def handle(self, name, *arguments):
+        """What a function makes."""
+        made = c_void_p()
+        getattr(self, name)(byref(made), *arguments)
+        return made
+
+    def launch(self, kernel, block, *arguments):
+        pointers = (c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        self.cuLaunchKernel(kernel, 1, 1, 1, *block, 0, None, pointers, None)
+
+
+@pytest.fixture
+def cuda():
+    driver = Driver()
+    driver.cuInit(0)
+    driver.cuCtxSetCurrent(driver.handle("cuDevicePrimaryCtxRetain", 0))
+    yield driver
+    session().stack.clear()
+
+
+def upload(cuda, array, image):
+    rows, width = image.shape[0], image.strides[0]
+    copy = Copy2D(source_type=HOST, source_host=image.ctypes.data, target_type=ARRAY, target_array=array.value)
+    copy.width, copy.height, copy.source_pitch = width, rows, width
+    cuda.cuMemcpy2D_v2(byref(copy))
+
+
+def kernel(cuda, name):
+    return cuda.handle("cuModuleGetFunction", cuda.handle("cuModuleLoadData", KERNELS), name)
+
+
+def read(cuda, texture, dx):
+    out = c_uint64()
+    cuda.cuMemAlloc_v2(byref(out), c_size_t(8 * 4 * 4))
+    cuda.launch(kernel(cuda, b"read"), (8, 4, 1), texture, out, c_float(dx))
+    found = np.empty((4, 8), np.float32)
+    cuda.cuMemcpyDtoH_v2(c_void_p(found.ctypes.data), out, c_size_t(found.nbytes))
+    cuda.cuMemFree_v2(out)
+    return found
+
+
+def test_a_kernel_reads_an_array_through_a_texture(cuda, rng):
+    image = rng.random((4, 8), np.float32)
+    array = cuda.handle("cuArrayCreate_v2", byref(ArrayDescriptor(8, 4, FLOAT, 1)))
+    upload(cuda, array, image)
+    resource = Resource(type=0)
+    resource.of.array = array.value
+    texture = cuda.handle("cuTexObjectCreate", byref(resource), byref(TextureDescriptor(address=(1, 1, 1))), None)
+    shifted = np.concatenate([image[:, 1:], image[:, -1:]], axis=1)  # clamped at the edge
+    assert np.array_equal(read(cuda, texture, 1.5), shifted)
+    smooth = TextureDescriptor(address=(3, 3, 3), filter=1)  # outside it is 0
+    between = cuda.handle("cuTexObjectCreate", byref(resource), byref(smooth), None)
+    shifted[:, -1] = 0
+    assert np.allclose(read(cuda, between, 1.0), (image + shifted) / 2)
+    told = TextureDescriptor()
+    cuda.cuTexObjectGetTextureDesc(byref(told), between)
+    assert (told.filter, tuple(told.address)) == (1, (3, 3, 3))
+    for each in (texture, between):
+        cuda.cuTexObjectDestroy(each)
+    assert cuda.result("cuTexObjectDestroy", texture) == INVALID_VALUE
+    cuda.cuArrayDestroy(array)
+    assert cuda.result("cuArrayDestroy", array) == INVALID_HANDLE
+
+
+def test_rows_of_memory_are_a_texture_in_place(cuda):
+    memory, pitch = c_uint64(), c_size_t()
+    cuda.cuMemAllocPitch_v2(byref(memory), byref(pitch), c_size_t(8), c_size_t(4), 4)
+    cuda.cuMemsetD2D8_v2(memory, pitch, ctypes.c_ubyte(51), c_size_t(8), c_size_t(4))
+    resource = Resource(type=3)
+    linear = resource.of.linear
+    linear.pointer, linear.format, linear.channels = memory.value, UNSIGNED_INT8, 1
+    linear.width, linear.height, linear.pitch = 8, 4, pitch.value
+    texture = cuda.handle("cuTexObjectCreate", byref(resource), byref(TextureDescriptor(address=(1, 1, 1))), None)
+    assert np.allclose(read(cuda, texture, 0.5), 51 / 255)  # bytes as numbers from 0 to 1
+    cuda.cuMemsetD2D8_v2(memory, pitch, ctypes.c_ubyte(255), c_size_t(1), c_size_t(1))
+    assert read(cuda, texture, 0.5)[0, 0] == 1
+
+
+def test_a_kernel_writes_an_array_through_a_surface(cuda):
+    array = cuda.handle("cuArray3DCreate_v2", byref(Array3DDescriptor(8, 4, 0, FLOAT, 1, SURFACE)))
+    resource = Resource(type=0)
+    resource.of.array = array.value
+    cuda.launch(kernel(cuda, b"write"), (8, 4, 1), cuda.handle("cuSurfObjectCreate", byref(resource)))
+    found = np.empty((2, 3), np.int32)
+    copy = Copy3D(source_type=ARRAY, source_array=array.value, source_x=8, source_y=1)
+    copy.target_type, copy.target_host, copy.target_pitch, copy.target_height = HOST, found.ctypes.data, 12, 2
+    copy.width, copy.height, copy.depth = 12, 2, 1
+    cuda.cuMemcpy3D_v2(byref(copy))
+    assert found.tolist() == [[12, 13, 14], [22, 23, 24]]
+    copy.height = 4  # one row too many
+    assert cuda.result("cuMemcpy3D_v2", byref(copy)) == INVALID_VALUE
+    plain = cuda.handle("cuArrayCreate_v2", byref(ArrayDescriptor(8, 4, FLOAT, 1)))
+    resource.of.array = plain.value
+    assert cuda.result("cuSurfObjectCreate", byref(c_uint64()), byref(resource)) == INVALID_VALUE  # not made for surfaces
+
+
+def test_arrays_have_forms_that_they_tell(cuda):
+    layered = cuda.handle("cuArray3DCreate_v2", byref(Array3DDescriptor(8, 4, 3, FLOAT, 2, 1)))
+    told = Array3DDescriptor()
+    cuda.cuArray3DGetDescriptor_v2(byref(told), layered)
+    assert (told.width, told.height, told.depth, told.format, told.channels, told.flags) == (8, 4, 3, FLOAT, 2, 1)
+    row = (c_float * 4)(1, 2, 3, 4)
+    cuda.cuMemcpyHtoA_v2(layered, c_size_t(16), row, c_size_t(16))
+    back = (c_float * 4)()
+    cuda.cuMemcpyAtoH_v2(back, layered, c_size_t(16), c_size_t(16))
+    assert list(back) == [1, 2, 3, 4]
+    levels = cuda.handle("cuMipmappedArrayCreate", byref(Array3DDescriptor(8, 4, 0, FLOAT, 1, 0)), 9)
+    cuda.cuArray3DGetDescriptor_v2(byref(told), cuda.handle("cuMipmappedArrayGetLevel", levels, 2))
+    assert (told.width, told.height) == (2, 1)
+    made = c_void_p()
+    assert cuda.result("cuMipmappedArrayGetLevel", byref(made), levels, 4) == INVALID_VALUE  # 8, 4, 2, 1
+    assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, 0x77, 1))) == NOT_SUPPORTED
+    assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, FLOAT, 3))) == INVALID_VALUE
