@@ -221,11 +221,10 @@ class Tasks(Protocol):
     def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
         """Start to copy bytes from .global to .shared; of the `size` (a constant) `given` are read, the others are zeros."""
 
-    def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
-        update: Callable[[Value, Value], Value] | None,
-    ) -> None:  # fmt: skip
-        """Start to copy `size` bytes between spaces; at the end the mbarrier at `mbarrier` is updated with their number."""
+    def transfer(
+        self, kind: Symbol, completed: Callable[[Value, Value], Value], **operands: Sequence[Value | None] | Value | None
+    ) -> None:
+        """Start an `isa.transfers.Transfer`; at its end mbarriers are updated with the number of its bytes."""
 
     def multiply(
         self, product: Symbol, d: Sequence[Value], a: Sequence[Value], b: Value, enabled: Value,

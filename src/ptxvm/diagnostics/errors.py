@@ -68,7 +68,8 @@ class Fault(PTXVMError):  # noqa: N818
     """The kernel did something that stops a grid.
 
     `kind` is a word such as `out-of-bounds`, `misaligned`, `read-only`, `use-after-free`, `wrong-space`, `trap`,
-    `deadlock`, `assertion`, `stack-overflow`, `out-of-memory`, `step-budget`, `invalid-branch`, `invalid-call`;
+    `deadlock`, `assertion`, `stack-overflow`, `out-of-memory`, `step-budget`, `invalid-branch`, `invalid-call`,
+    `invalid-tensor-map`;
     `message` says it in one line; `address` and `size` are those of the access, where there was one; `place` says where.
     """
 

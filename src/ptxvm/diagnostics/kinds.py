@@ -48,6 +48,10 @@ _PAGES = (
     ("no-mbarrier", "no mbarrier at this address", "parallel-synchronization-and-communication-instructions", """
         The bytes at the address have not been initialised as an mbarrier by `mbarrier.init`.
         """),
+    ("invalid-tensor-map", "no tensor map for this copy", "data-movement-and-conversion-instructions", """
+        The address of a tensor copy has no tensor map, or one of another mode or with another number of dimensions than the
+        instruction.  `ptxvm.TensorMap` and the driver encode tensor maps.
+        """),
     ("leak", "memory that is never freed", "state-spaces", """
         A block of the heap is live when the grid has ended, and nothing points to it.
         """),

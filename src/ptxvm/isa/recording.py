@@ -13,6 +13,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.origins import ORIGINS, Origin, unknown
+from ptxvm.isa.transfers import Transfer
 
 
 @dataclass
@@ -187,12 +188,14 @@ class Record:
         """Start to copy from .global to .shared."""
         self._copies("global", "shared")
 
-    def copy_bulk(self, to: str, target: Value, origin: str, *more: object) -> None:
-        """Start to copy between spaces; an mbarrier may count the bytes."""
-        self._copies(origin, to)
-        self.found["bulk"] = True
-        if len(more) > 2 and more[2] is not None:
-            self._access(Verb.UPDATE, "shared", None, asynchronous=True)
+    def transfer(self, kind: Transfer, completed: Callable[..., Value], **operands: Symbol) -> None:
+        """Start a transfer; mbarriers may count the bytes."""
+        self.found.update(copies=True, bulk=True)
+        if kind.origin:
+            self._access(Verb.READ, kind.origin, None, asynchronous=True)
+        self._access(Verb.UPDATE if kind.operation else Verb.WRITE, kind.to, None, asynchronous=True)
+        if kind.mbarrier:
+            self._access(Verb.UPDATE, kind.shared, None, asynchronous=True)
 
     def multiply(self, product: object, d: Sequence[Value], *_: object) -> list[Value]:
         """Start a product of matrices in shared memory."""

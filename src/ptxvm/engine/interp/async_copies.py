@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from ptxvm.engine.interp.async_products import Product
 from ptxvm.engine.interp.lane_memory import LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, spread
-from ptxvm.engine.interp.ports import Access, Copying, Multiplying, Update
+from ptxvm.engine.interp.ports import Access, Copying, Multiplying, Transferring, Update
+from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import GROUPS
-from ptxvm.machine.bulk import pieces
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
+from ptxvm.machine.transfers import pieces
+
+Asynchronous: TypeAlias = "Copy | Arrival | Product | UnderWay"
 
 
 @dataclass(slots=True)
@@ -24,7 +27,7 @@ class Copy:
     """Copies that lanes started with one instruction, as arrays of one length.
 
     `group` is the number of groups that the lane had committed before; a copy belongs to no group until the lane commits one
-    more.  A bulk copy is split into pieces of one lane: `mbarrier` is the address of its mbarrier, `amount` its size in bytes.
+    more.
     """
 
     copying: Copying
@@ -45,7 +48,7 @@ class Copy:
         """The copies at some positions."""
         return Copy(
             self.copying, self.lanes[positions], self.target[positions], self.source[positions], self.source_size[positions],
-            self.group[positions], *(None if each is None else each[positions] for each in (self.mbarrier, self.amount)),
+            self.group[positions],
         )  # fmt: skip
 
 
@@ -80,6 +83,9 @@ class Cohort(Protocol):
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started copies."""
 
+    def transfer_started(self, begun: UnderWay) -> None:
+        """A lane has started a transfer."""
+
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Lanes have committed groups of copies."""
 
@@ -95,7 +101,7 @@ class Copies:
 
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
-        self.under_way: list[Copy | Arrival | Product] = []
+        self.under_way: list[Asynchronous] = []
         kinds = ("copies", "bulk", "mbarrier", GROUPS)
         self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in kinds}  # that lanes have made
 
@@ -111,26 +117,27 @@ class Copies:
         )  # fmt: skip
         self._begin(begun)
 
-    def start_bulk(
-        self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, size: PerLane, mbarrier: PerLane
-    ) -> None:
-        """Start to copy `size` bytes, a multiple of 16, for which the mbarrier at `mbarrier` will count the bytes."""
+    def transfer(self, copying: Transferring, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[PerLane]]) -> None:
+        """Start a transfer for each of some lanes."""
         lanes, positions = self._named(lanes, guard)
-        if not len(lanes):
-            return
-        amount = spread(size, positions).astype(np.int64)
-        try:
-            whose, at = pieces(amount)
-        except AccessFault as wrong:
-            raise wrong.placed(copying.bound, int(lanes[wrong.lane_index])) from None
-        copy = Copy(
-            copying, lanes[whose], spread(target, positions)[whose] + at, spread(source, positions)[whose] + at,
-            np.full(len(whose), copying.size), self.groups[copying.kind][lanes[whose]],
-            None if mbarrier is None else spread(mbarrier, positions)[whose], amount[whose],
-        )  # fmt: skip
-        self._begin(copy)
-        if copying.mbarrier is not None and len(copy.lanes):
-            self.cohort.arrival_posted(np.unique(copy.lanes))
+        given = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
+        for n, lane in enumerate(lanes.tolist()):
+            own = {name: [int(each[n]) for each in values] for name, values in given.items()}
+            try:
+                made = pieces(copying.transfer, self.cohort.mem.machine, own)
+            except AccessFault as wrong:
+                raise wrong.placed(copying.bound, lane) from None
+            one = lanes[n : n + 1]
+            begun = UnderWay(copying, one, made, self.groups[copying.kind][one])
+            if len(made.target) and begun.reachable(self.cohort):
+                self._begin_transfer(begun)
+
+    def _begin_transfer(self, begun: UnderWay) -> None:
+        """Record a transfer as under way."""
+        self.under_way.append(begun)
+        self.cohort.transfer_started(begun)
+        for _ in begun.pieces.barriers:
+            self.cohort.arrival_posted(begun.lanes)
 
     def start_product(
         self, work: Multiplying, lanes: Lanes, file: RegisterFile, slots: Sequence[int], a: Sequence[PerLane], b: PerLane,
@@ -189,7 +196,7 @@ class Copies:
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
         waits[lanes] = True
-        pending: list[Copy | Arrival | Product] = []
+        pending: list[Asynchronous] = []
         for each in self.under_way:
             if isinstance(each, Arrival) or each.kind != kind:
                 pending.append(each)
@@ -218,7 +225,7 @@ class Copies:
 
     def complete(self, share: Guard = None) -> None:
         """End the copies of the lanes for which a predicate holds (None: of all), and signal their mbarriers."""
-        pending: list[Copy | Arrival | Product] = []
+        pending: list[Asynchronous] = []
         busy, multiplies = np.zeros(self.cohort.size, np.bool_), np.zeros(self.cohort.size, np.bool_)
         under_way, self.under_way = self.under_way, []
         for each in under_way:
@@ -236,21 +243,19 @@ class Copies:
                     multiplies[one.lanes] = True
         self.under_way = pending + self.under_way
 
-    def _end(self, each: Copy | Arrival | Product, due: PerLane) -> list[Copy | Arrival | Product]:
+    def _end(self, each: Asynchronous, due: PerLane) -> list[Asynchronous]:
         """End the copies or arrivals that are due; returns those that are left."""
         if not due.any():
             return [each]
         done = each.of(np.flatnonzero(due))
-        if isinstance(done, Arrival):
+        if isinstance(done, UnderWay):
+            done.end(self.cohort)
+        elif isinstance(done, Arrival):
             self.cohort.mem.atomic(done.access, done.lanes, None, done.address, done.update, [])
         elif isinstance(done, Product):
             done.finish(self.cohort)
         else:
             self._copy(done)
-            if done.copying.mbarrier is not None and done.copying.update is not None:
-                lanes, first = np.unique(done.lanes, return_index=True)
-                amount = done.amount[first].astype(np.uint64)
-                self.cohort.mem.atomic(done.copying.mbarrier, lanes, None, done.mbarrier[first], done.copying.update, [amount])
         return [] if due.all() else [each.of(np.flatnonzero(~due))]
 
     def _copy(self, copy: Copy) -> None:

@@ -21,6 +21,7 @@ from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, at, spread
 from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess
+from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
 from ptxvm.machine.faults import AccessFault
@@ -244,6 +245,9 @@ class Cohort:
 
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started products that read shared memory."""
+
+    def transfer_started(self, begun: UnderWay) -> None:
+        """A lane has started a transfer."""
 
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Lanes have committed groups of copies."""

@@ -158,6 +158,9 @@ class LaneMemory:
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
 
+    def report_update(self, access: Access, lanes: Lanes, address: PerLane, swapped: PerLane) -> None:
+        """An atomic operation has been done; only watched memory reports it."""
+
     def _whole(self, address: PerLane) -> PerLane:
         """An address; in a module of 32-bit addresses only its low 32 bits."""
         return address & LOW_WORD if self.machine.address_bits == 32 else address

@@ -25,9 +25,9 @@ from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.trace import TraceAlgebra
 from ptxvm.isa.fragments import Product
+from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
 from ptxvm.machine import texture_unit
-from ptxvm.machine.bulk import PIECE
 from ptxvm.machine.per_lane import PerLane
 from ptxvm.machine.tensor_core import Architecture, architecture_of
 
@@ -50,22 +50,16 @@ class Access:
 
 @dataclass(eq=False)
 class Copying:
-    """An asynchronous copy in the code: `size` bytes at once, or a bulk copy in pieces of `size` bytes.
-
-    `kind` is the kind of its groups; `mbarrier` and `update` count the copied bytes at an mbarrier.
-    """
+    """An asynchronous copy in the code of `size` bytes at once; `kind` is the kind of its groups."""
 
     bound: Bound
     size: int
     to: str = "shared"
     origin: str = "global"
     kind: str = "copies"
-    mbarrier: Access | None = None
-    update: Update | None = None
 
     def _access(self, space: str, type: Type, count: int) -> Access:
-        proxy = "generic" if self.kind == "copies" else "async"
-        return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": proxy})
+        return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": "generic"})
 
     @cached_property
     def target(self) -> Access:
@@ -97,6 +91,36 @@ class Update:
         """The new values."""
         values = [Value(EAGER, t, raw) for t, raw in zip(self.types, (old, *operands), strict=True)]
         return self.function(*values).raw
+
+
+@dataclass(eq=False)
+class Transferring:
+    """A transfer in the code: the instruction, its kind, and the update of mbarriers at its end."""
+
+    bound: Bound
+    transfer: Transfer
+    update: Update
+
+    @property
+    def kind(self) -> str:
+        """The kind of its groups."""
+        return self.transfer.group
+
+    def access(self, space: str, unit: int, *, combines: bool = False) -> Access:
+        """The access of pieces of some bytes; one that `combines` is an atomic operation (PTX 9.7.9.25.4.2)."""
+        type, count = (b32, unit // b32.bytes) if unit > b64.bytes else (Type.named[f"b{8 * unit}"], 1)
+        attributes: AccessAttributes = {"asynchronous": True, "group": self.kind, "proxy": "async"}
+        if combines:
+            attributes = {"order": Order.RELAXED, "scope": Scope.GPU, "proxy": "async"}
+        return Access(self.bound, window_of(space), type, count, attributes)
+
+    @cached_property
+    def barrier(self) -> Access:
+        """The update of an mbarrier."""
+        attributes: AccessAttributes = {
+            "order": Order.RELAXED, "scope": Scope.CLUSTER, "mbarrier": "complete", "asynchronous": True,
+        }  # fmt: skip
+        return Access(self.bound, window_of(self.transfer.shared), b64, 1, attributes)
 
 
 @dataclass(eq=False, slots=True)
@@ -422,18 +446,15 @@ class Tasks(Port):
         there = given.raw if given is not None else None
         self.code.run(f"C.copies.start({copying}, L, {self.guard}, {target.raw}, {source.raw}, {there})")
 
-    def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
-        update: Callable[[Value, Value], Value] | None,
-    ) -> None:  # fmt: skip
-        """Start a bulk copy."""
-        tells, how, kind = None, None, "bulk"
-        if mbarrier is not None and update is not None:
-            attributes = AccessAttributes(order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete", asynchronous=True)
-            tells, how, kind = Access(self.bound, "shared", b64, 1, attributes), Update(update, (b64, u64), ""), "mbarrier"
-        copying = self.code.refer(Copying(self.bound, PIECE, to, origin, kind, tells, how))
-        address = mbarrier.raw if mbarrier is not None else None
-        self.code.run(f"C.copies.start_bulk({copying}, L, {self.guard}, {target.raw}, {source.raw}, {size.raw}, {address})")
+    def transfer(
+        self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None
+    ) -> None:
+        """Start a transfer."""
+        copying = self.code.refer(Transferring(self.bound, kind, Update(completed, (b64, u64), "")))
+        given = ", ".join(
+            f"{name!r}: ({''.join(f'{each.raw}, ' for each in values_of(value))})" for name, value in operands.items()
+        )
+        self.code.run(f"C.copies.transfer({copying}, L, {self.guard}, {{{given}}})")
 
     def commit(self, kind: str = "copies") -> None:
         """Commit a group of copies."""
@@ -456,6 +477,12 @@ class Tasks(Port):
         access = self.code.refer(Access(self.bound, space.partition("::")[0], b64, 1, attributes))
         how = self.code.refer(Update(update, (b64,), ""))
         self.code.run(f"C.copies.arrive({access}, L, {self.guard}, {address.raw}, {how})")
+
+
+def values_of(operand: Sequence[Value | None] | Value | None) -> list[Value]:
+    """The values of an operand: of a vector its elements, of one that is left out none."""
+    several = [operand] if isinstance(operand, Value) or operand is None else operand
+    return [each for each in several if each is not None]
 
 
 class Clock(Port):

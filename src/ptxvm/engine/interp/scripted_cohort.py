@@ -18,6 +18,7 @@ from ptxvm.engine.interp.cohort import CLOCKS, Cohort
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import at, first
 from ptxvm.engine.interp.ports import Access, Multiplication, TextureAccess, Update
+from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.mbarrier import VALID
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import AccessFault
@@ -186,7 +187,7 @@ class ScriptedCopies(Copies):
     cohort: ScriptedCohort
 
     def _begin(self, begun: Copy) -> None:
-        """Check the addresses, and report the copy; a bulk copy has many pieces and one mbarrier."""
+        """Check the addresses, and report the copy."""
         super()._begin(begun)
         self.under_way.clear()
         copying, cohort = begun.copying, self.cohort
@@ -198,11 +199,24 @@ class ScriptedCopies(Copies):
                 sources.append((cohort.mem.touch(access, lanes, at + np.uint64(offset)), np.asarray(dtype).tobytes()))
             target = cohort.mem.touch(copying.target, lanes, begun.target[n : n + 1])
             cohort.script.copies(copying.bound, copying.kind, sources, target)
-        if copying.mbarrier is not None and copying.update is not None and len(begun.lanes):
-            touch = cohort.mem.touch(copying.mbarrier, begun.lanes[:1], begun.mbarrier[:1])
+
+    def _begin_transfer(self, begun: UnderWay) -> None:
+        """Report a bulk copy: its pieces, and the mbarrier that is told."""
+        copying, pieces, cohort = begun.copying, begun.pieces, self.cohort
+        kind, bound, lanes = copying.transfer, copying.bound, begun.lanes
+        read, _ = pieces.read()
+        if read is None or pieces.present is not None or kind.operation or kind.multicast:
+            raise Unsupported(f"'{bound.i.mnemonic}' in a litmus kernel")
+        reads, writes = (copying.access(space, pieces.unit) for space in (kind.origin, kind.to))
+        for n in range(len(read)):
+            held = np.asarray(cohort.mem.contents(reads, lanes, read[n : n + 1])).tobytes()
+            source = cohort.mem.touch(reads, lanes, read[n : n + 1]), held
+            cohort.script.copies(bound, copying.kind, [source], cohort.mem.touch(writes, lanes, pieces.target[n : n + 1]))
+        for barrier in pieces.barriers:
+            touch = cohort.mem.touch(copying.barrier, lanes, np.array([barrier], np.uint64))
             touch = replace(touch, order=Order.RELEASE, scope=Scope.CLUSTER)  # PTX 9.7.9.25.4.1
-            amount = begun.amount[:1].astype(np.uint64)
-            cohort.script.signals(touch, copying.kind, modification(copying.mbarrier, copying.update, [amount]), last=True)
+            amount = np.array([pieces.amount], np.uint64)
+            cohort.script.signals(touch, copying.kind, modification(copying.barrier, copying.update, [amount]), last=True)
 
     def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
         """Report a new group of copies."""

@@ -22,6 +22,7 @@ from ptxvm.analysis.unset import passes_memory, use
 from ptxvm.engine.interp import ports
 from ptxvm.engine.interp.segment import Slots, Tracer
 from ptxvm.engine.interp.shadow_algebra import SET, ShadowAlgebra, whole
+from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.per_lane import PerLane
 
 TAGS, UNSET = 1, 2  # planes
@@ -310,13 +311,15 @@ class TrackedTasks(ports.Tasks):
         self._hold(target, source)
         super().copy(target, source, size, given)
 
-    def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
-        update: Callable[[Value, Value], Value] | None,
-    ) -> None:  # fmt: skip
-        """Start a copy of many bytes."""
-        self._hold(target, source)
-        super().copy_bulk(to, target, origin, source, size, mbarrier, update)
+    def transfer(
+        self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None
+    ) -> None:
+        """Start a transfer."""
+        for name, writing in (("a", kind.to != "global" or kind.pattern is not Pattern.TENSOR), ("b", False)):
+            address = operands.get(name)
+            if isinstance(address, Value):
+                self._memory.hold(address, writing=writing)
+        super().transfer(kind, completed, **operands)
 
     def _hold(self, target: Value, source: Value) -> None:
         self._memory.hold(target, writing=True)

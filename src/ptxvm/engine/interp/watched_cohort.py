@@ -23,6 +23,7 @@ from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.ports import Access, Copying, TextureAccess
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
+from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
 from ptxvm.machine import texture_unit
 from ptxvm.machine.builtins import Cohort as Caller, Function
@@ -125,6 +126,17 @@ class WatchedCohort(Cohort):
         """Report the reads that the products will do."""
         for allocation, those, offsets in self.mem.touched(access, lanes, addresses):
             self.watcher.copying(access, those, allocation, offsets, "read")
+
+    def transfer_started(self, begun: UnderWay) -> None:
+        """Report the reads and writes that a transfer will do; a reduction is reported when it is done."""
+        kind, unit = begun.copying.transfer, begun.pieces.unit
+        read, _ = begun.pieces.read()
+        parts = [(kind.origin, read, "read")] + [(kind.to, begun.written, "write")] * (not kind.operation)
+        for space, addresses, operation in parts:
+            if addresses is not None and len(addresses):
+                access = begun.copying.access(space, unit)
+                for allocation, those, offsets in self.mem.touched(access, begun.every(addresses), addresses):
+                    self.watcher.copying(access, those, allocation, offsets, operation)
 
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Report new groups of copies."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import b128
-from ptxvm.isa.access import Trait, base_of, count, has, places, space_of
-from ptxvm.isa.model import Problem, checked
+from ptxvm.isa.access import Trait, as_list, base_of, count, has, places, space_of, window
+from ptxvm.isa.integer_updates import INTEGERS
+from ptxvm.isa.mbarrier import completed
+from ptxvm.isa.model import Problem, checked, instruction
+from ptxvm.isa.transfers import Pattern, Transfer
 
 NEEDS = {"": "PTX 8.1, sm_90", ".shared::cta": "PTX 7.8"}
 COMPLETION = "mbarrier_complete_tx_bytes"
@@ -62,29 +66,38 @@ ASYNC = Trait(
 )
 
 
-@has(ASYNC)
-@checked(
-    """
-    st.async{.mmio}{.order}{.scope}{.ss}{.mbarrier::complete_tx::bytes}{.vec}.type  [a], b{, [bar]};
+STORE = """
+    st.async{.mmio}{.order}{.scope}{.ss}COMPLETION{.vec}.type  [a], b{, [bar]};
     .order = { .weak, .relaxed, .release };
     .scope = { .cluster, .gpu, .sys };
     .ss    = { .global, .shared, .shared::cta, .shared::cluster };
     .vec   = { .v2, .v4, .v8 };
     .type  = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 };
-    """,
-    section="9.7.9.12",
-    types="a bar: u64, b: type",
-    needs=NEEDS,
-    fixed="async",
-)
-def st_async(i, a, b, bar):
-    """Start to store to the shared memory of the cluster, or with .release to global memory.
-
-    At the end the bytes are counted as transactions of an mbarrier, where there is one.
     """
+TOLD = ".mbarrier::complete_tx::bytes"
+storing = partial(instruction, section="9.7.9.12", types="a bar: u64, b: type", needs=NEEDS, fixed="async")
+
+
+@has(ASYNC)
+@storing(STORE.replace("COMPLETION", TOLD))
+def st_async(i, a, b, bar, tasks):
+    """Start to store to the shared memory of the cluster; at the end the bytes are counted by an mbarrier."""
+    values = [each.view(i.type.as_bits) for each in as_list(b)]
+    kind = Transfer(Pattern.VALUES, "shared::cluster", mbarrier=bar is not None, type=i.type)
+    tasks.transfer(kind, completed, a=a, b=values, bar=bar)
+
+
+@has(ASYNC)
+@storing(STORE.replace("COMPLETION", ""))
+def st_async_release(i, a, b, bar, mem):
+    """Store to global memory, with .release in order after what precedes."""
+    values = [each.view(i.type.as_bits) for each in as_list(b)]
+    order, scope = Order(i.order or "weak"), Scope(i.scope) if i.scope else None
+    mem.store(window(i), i.type.as_bits, a, values, order=order, scope=scope)
 
 
 @st_async.rule("P3203")
+@st_async_release.rule("P3203")
 def vector_of_an_asynchronous_store(i):
     """Only a store that tells an mbarrier is of a vector, of 128 bits at most, or has 128 bits at all.
 
@@ -101,39 +114,49 @@ def vector_of_an_asynchronous_store(i):
 
 
 @st_async.rule("P3204")
+@st_async_release.rule("P3204")
 def relaxed_store(i):
     """An asynchronous store is .weak or .release."""
     return f"Illegal modifier '.relaxed' for instruction '{i.opcode}'" if i.order == "relaxed" else None
 
 
 @st_async.needs_when("PTX 9.2")
+@st_async_release.needs_when("PTX 9.2")
 def store_of_128_bits(i):
     return i.type is b128
 
 
-@has(ASYNC)
-@checked(
-    """
-    red.async{.mmio}.order.scope{.ss}{.mbarrier::complete_tx::bytes}.op.type  [a], b{, [bar]};
+UPDATE = """
+    red.async{.mmio}.order.scope{.ss}COMPLETION.op.type  [a], b{, [bar]};
     .order = { .relaxed, .release };
     .scope = { .cluster, .gpu, .sys };
     .ss    = { .global, .shared, .shared::cta, .shared::cluster };
     .op    = { .inc, .dec, .min, .max, .and, .or, .xor, .add };
     .type  = { .u32, .s32, .b32, .u64, .s64, .b64 };
-    """,
-    section="9.7.13.7",
-    types="a bar: u64, b: type plain",
-    needs=NEEDS,
-    fixed="async",
-)
-def red_async(i, a, b, bar):
-    """Start to combine a value with one in the shared memory of the cluster, or with .release in global memory."""
+    """
+updating = partial(instruction, section="9.7.13.7", types="a bar: u64, b: type plain", needs=NEEDS, fixed="async")
+
+
+@has(ASYNC)
+@updating(UPDATE.replace("COMPLETION", TOLD))
+def red_async(i, a, b, bar, tasks):
+    """Start to combine a value with one in the shared memory of the cluster; at the end an mbarrier counts the bytes."""
+    kind = Transfer(Pattern.VALUES, "shared::cluster", mbarrier=bar is not None, operation=i.op, type=i.type)
+    tasks.transfer(kind, completed, a=a, b=[b.view(i.type.as_bits)], bar=bar)
+
+
+@has(ASYNC)
+@updating(UPDATE.replace("COMPLETION", ""))
+def red_async_release(i, a, b, bar, mem):
+    """Combine a value with one in global memory, in order after what precedes."""
+    mem.atomic(window(i), i.type, a, INTEGERS[i.op], [b], operation=i.op, order=Order(i.order), scope=Scope(i.scope))
 
 
 TYPES = {"inc": "u32", "dec": "u32", "and": "b32", "or": "b32", "xor": "b32", "add": "u32 s32 u64 s64"}
 
 
 @red_async.rule("P3205")
+@red_async_release.rule("P3205")
 def operation_of_a_type(i):
     """.inc and .dec are for .u32, .and, .or and .xor for .b32, .min and .max for .u32 and .s32, .add for all integers."""
     if i.type.name in TYPES.get(i.op, "u32 s32").split():

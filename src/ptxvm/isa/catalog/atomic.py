@@ -26,22 +26,11 @@ from ptxvm.isa.access import (
     window,
 )
 from ptxvm.isa.exactness import IN_TURN
+from ptxvm.isa.integer_updates import INTEGERS
 from ptxvm.isa.model import Condition, Decoded, Problem, instruction
 
 # ── what the operations do ──────────────────────────────────────────────────────────────
 
-
-INTEGERS: dict[str, Callable[[Value, Value], Value]] = {
-    "and": lambda old, b: old & b,
-    "or": lambda old, b: old | b,
-    "xor": lambda old, b: old ^ b,
-    "exch": lambda _, b: b,
-    "add": lambda old, b: old + b,
-    "inc": lambda old, b: select(old >= b, 0, old + 1),
-    "dec": lambda old, b: select(old.eq(0) | (old > b), b, old - 1),
-    "min": lambda old, b: old.min(b),
-    "max": lambda old, b: old.max(b),
-}
 FLOATS: dict[str, Callable[[Value, Value], Value]] = {
     "add": lambda old, b: arithmetic("add", "rn", old, b),
     "min": minimum,

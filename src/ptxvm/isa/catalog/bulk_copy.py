@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.types import f32, u32
 from ptxvm.isa.access import Trait, base_of, has, mask_of_ctas, policy_without_hint
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Decoded, Problem, checked, instruction
+from ptxvm.isa.transfers import Pattern, Transfer
 
 MOST = 1_048_560  # what an mbarrier can count, in units of 16 bytes
 
@@ -70,8 +72,9 @@ TYPES = "a b bar: u64, size: u32 plain, policy: b64 plain"
 )
 def cp_async_bulk(i, a, b, size, bar, policy, tasks):
     """Start to copy bytes to shared memory; at the end they are counted as transactions of an mbarrier."""
-    source = "shared" if i.shared_cta else "global"
-    tasks.copy_bulk("shared", a, source, b, size, bar, completed)
+    to = "shared::cluster" if i.dst != "shared::cta" else "shared"
+    kind = Transfer(Pattern.BYTES, to, "shared" if i.shared_cta else "global", mbarrier=True)
+    tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar)
 
 
 @has(BULK)
@@ -87,11 +90,11 @@ def cp_async_bulk(i, a, b, size, bar, policy, tasks):
 )
 def cp_async_bulk_store(i, a, b, size, policy, tasks):
     """Start to copy bytes from shared to global memory, as one of the next bulk group."""
-    tasks.copy_bulk("global", a, "shared", b, size, None, None)
+    tasks.transfer(Transfer(Pattern.BYTES, "global", "shared"), completed, a=a, b=b, size=size)
 
 
 @has(BULK, Trait(rules=[("P1831", mask_of_ctas)]))
-@checked(
+@instruction(
     """
     cp.async.bulk.shared::cluster.global.completion.multicast{.hint}{.b128}  [a], [b], size, [bar], mask{, policy};
     .completion = { .mbarrier::complete_tx::bytes };
@@ -103,12 +106,14 @@ def cp_async_bulk_store(i, a, b, size, policy, tasks):
     needs={**NEEDS, ".multicast::cluster::16b": "PTX 9.4"},
     fixed="async bulk shared_cluster",
 )
-def cp_async_bulk_multicast(i, a, b, size, bar, mask, policy):
+def cp_async_bulk_multicast(i, a, b, size, bar, mask, policy, tasks):
     """Start to copy bytes to the shared memory of several CTAs of the cluster."""
+    kind = Transfer(Pattern.BYTES, "shared::cluster", "global", mbarrier=True, multicast=True)
+    tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar, mask=mask.to(u32))
 
 
 @has(BULK)
-@checked(
+@instruction(
     """
     cp.async.bulk.global.shared::cta.bulk_group{.hint}.cp_mask  [a], [b], size, mask;
     cp.async.bulk.global.shared::cta.bulk_group{.hint}.cp_mask  [a], [b], size, policy, mask;
@@ -119,8 +124,10 @@ def cp_async_bulk_multicast(i, a, b, size, bar, mask, policy):
     needs={"": "PTX 8.6, sm_100"},
     fixed="async bulk global",
 )
-def cp_async_bulk_masked(i, a, b, size, policy, mask):
+def cp_async_bulk_masked(i, a, b, size, policy, mask, tasks):
     """Start to copy from shared to global memory those bytes of each 16 that a mask names."""
+    kind = Transfer(Pattern.MASKED, "global", "shared")
+    tasks.transfer(kind, completed, a=a, b=b, size=size, bytes=mask.to(u32))
 
 
 @has(BYTES)
@@ -191,7 +198,7 @@ SUMS = Trait(rules=[("P2615", sums_without_ftz)], needs=[("PTX 9.4", sums_of_f32
 
 
 @has(BULK, reduces(TO_GLOBAL), SUMS)
-@checked(
+@instruction(
     f"""
     cp.reduce.async.bulk.global.shared::cta.bulk_group{{.hint}}.op{{.noftz}}.type                [a], [b], size{{, policy}};
     cp.reduce.async.bulk.relaxed.scope.global.shared::cta.bulk_group{{.hint}}.op{{.noftz}}.type  [a], [b], size{{, policy}};
@@ -204,12 +211,16 @@ SUMS = Trait(rules=[("P2615", sums_without_ftz)], needs=[("PTX 9.4", sums_of_f32
     needs={**NEEDS, ".relaxed": "PTX 9.3"},
     fixed="reduce async bulk",
 )
-def cp_reduce_async_bulk(i, a, b, size, policy):
+def cp_reduce_async_bulk(i, a, b, size, policy, tasks):
     """Start to combine what lies in shared memory with what lies in global memory, and leave the results there."""
+    kind = Transfer(
+        Pattern.BYTES, "global", "shared", operation=i.op, type=i.type, flushes=i.type is f32 and not i.noftz
+    )  # fmt: skip
+    tasks.transfer(kind, completed, a=a, b=b, size=size)
 
 
 @has(BYTES, reduces(TO_SHARED))
-@checked(
+@instruction(
     f"""
     cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.op.type  [a], [b], size, [bar];
     {OPERATIONS}
@@ -219,8 +230,10 @@ def cp_reduce_async_bulk(i, a, b, size, policy):
     needs=NEEDS,
     fixed="reduce async bulk shared_cluster",
 )
-def cp_reduce_async_bulk_shared(i, a, b, size, bar):
+def cp_reduce_async_bulk_shared(i, a, b, size, bar, tasks):
     """Start to combine what lies in shared memory with what lies in that of another CTA, and leave the results there."""
+    kind = Transfer(Pattern.BYTES, "shared::cluster", "shared", mbarrier=True, operation=i.op, type=i.type)
+    tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar)
 
 
 @has(BYTES)

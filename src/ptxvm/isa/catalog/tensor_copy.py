@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, policy_without_hint
-from ptxvm.isa.model import Problem, checked
+from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.types import b64, u32
+from ptxvm.isa.access import WEAK, Trait, base_of, elements, has, mask_of_ctas, places, policy_without_hint, window
+from ptxvm.isa.mbarrier import completed
+from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.tensor_map import FIELDS, SIZE
+from ptxvm.isa.transfers import Pattern, Transfer
 
 IM2COL = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
 FOUR_ROWS = ("tile::gather4", "tile::scatter4")
@@ -77,7 +82,7 @@ BARE_A, BARE_BAR = "{[}a{]}", "{[}bar{]}"
 LOAD = "cp.async.bulk.tensor.dim.dst.global{mode}.mbarrier::complete_tx::bytes"
 LOADS_TILE, LOADS_COLUMNS = LOAD.replace("{mode}", "{.mode}"), LOAD.replace("{mode}", ".mode")
 
-loading = partial(checked, section="9.7.9.25.5.2", types=TYPES, needs=NEEDS, fixed="async bulk tensor")
+loading = partial(instruction, section="9.7.9.25.5.2", types=TYPES, needs=NEEDS, fixed="async bulk tensor")
 
 
 def new_mode_in_the_own_cta(i):
@@ -102,6 +107,15 @@ def several_ctas_from_one(i):
     return None
 
 
+def load_of(i):
+    """The transfer of a load."""
+    to = "shared" if i.dst == "shared::cta" else "shared::cluster"
+    return Transfer(
+        Pattern.TENSOR, to, "global", mbarrier=True, multicast=bool(i.multicast), pair=i.group == "cta_group::2",
+        mode=i.mode or "tile",
+    )  # fmt: skip
+
+
 LOADS = Trait(
     rules=[("P3405", several_ctas_from_one), ("P1831", mask_of_ctas)],
     needs=[
@@ -120,8 +134,9 @@ LOADS = Trait(
     {TILES} {SLOTS}
     """
 )
-def cp_async_bulk_tensor(i, a, map, c, bar, mask, policy):
+def cp_async_bulk_tensor(i, a, map, c, bar, mask, policy, tasks):
     """Start to copy a tile of a tensor to shared memory; at the end its bytes are counted by an mbarrier."""
+    tasks.transfer(load_of(i), completed, a=a, map=map, c=c, bar=bar, mask=mask and mask.to(u32))
 
 
 @has(TENSOR, IN_SHARED, LOADS)
@@ -132,15 +147,17 @@ def cp_async_bulk_tensor(i, a, map, c, bar, mask, policy):
     {COLUMNS} {SLOTS}
     """
 )
-def cp_async_bulk_tensor_im2col(i, a, map, c, bar, offsets, mask, policy):
+def cp_async_bulk_tensor_im2col(i, a, map, c, bar, offsets, mask, policy, tasks):
     """Start to copy the columns of an image that a convolution needs to shared memory."""
+    given = [each.to(u32) for each in offsets]
+    tasks.transfer(load_of(i), completed, a=a, map=map, c=c, bar=bar, offsets=given, mask=mask and mask.to(u32))
 
 
 STORED = ".mode = { .tile, .im2col_no_offs, .tile::scatter4 };"
 
 
 @has(TENSOR, IN_SHARED)
-@checked(
+@instruction(
     f"""
     cp.async.bulk.tensor.dim.global.shared::cta{{.mode}}.bulk_group{{.hint}}  [map, c], {BARE_A}{{, policy}};
     {STORED} {SLOTS}
@@ -150,12 +167,13 @@ STORED = ".mode = { .tile, .im2col_no_offs, .tile::scatter4 };"
     needs=NEEDS,
     fixed="async bulk tensor",
 )
-def cp_async_bulk_tensor_store(i, map, c, a, policy):
+def cp_async_bulk_tensor_store(i, map, c, a, policy, tasks):
     """Start to copy from shared memory to a part of a tensor, as one of the next bulk group."""
+    tasks.transfer(Transfer(Pattern.TENSOR, "global", "shared", mode=i.mode or "tile"), completed, a=a, map=map, c=c)
 
 
 @has(TENSOR, IN_SHARED)
-@checked(
+@instruction(
     f"""
     cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{{.mode}}.bulk_group{{.hint}}  [map, c], {BARE_A}{{, policy}};
     .op = {{ .add, .min, .max, .inc, .dec, .and, .or, .xor }};
@@ -166,13 +184,15 @@ def cp_async_bulk_tensor_store(i, map, c, a, policy):
     needs=NEEDS,
     fixed="reduce async bulk tensor",
 )
-def cp_reduce_async_bulk_tensor(i, map, c, a, policy):
+def cp_reduce_async_bulk_tensor(i, map, c, a, policy, tasks):
     """Start to combine what lies in shared memory with a part of a tensor, and leave the results there."""
+    kind = Transfer(Pattern.TENSOR, "global", "shared", operation=i.op, mode=i.mode or "tile")
+    tasks.transfer(kind, completed, a=a, map=map, c=c)
 
 
 PREFETCH = "cp.async.bulk.prefetch.tensor.dim.L2.global"
 prefetching = partial(
-    checked,
+    instruction,
     section="9.7.9.25.5.4",
     types=TYPES,
     needs={**NEEDS, ".tile::gather4 .im2col::w": BLACKWELL},
@@ -182,14 +202,16 @@ prefetching = partial(
 
 @has(TENSOR)
 @prefetching(f"{PREFETCH}{{.mode}}{{.hint}}  [map, c]{{, policy}}; {TILES} {SLOTS}")
-def cp_async_bulk_prefetch_tensor(i, map, c, policy):
+def cp_async_bulk_prefetch_tensor(i, map, c, policy, mem):
     """Ask for a tile of a tensor to be brought into the L2 cache."""
+    mem.prefetch("global", map, level="L2")
 
 
 @has(TENSOR)
 @prefetching(f"{PREFETCH}.mode{{.hint}}  [map, c], offsets{{, policy}}; {COLUMNS} {SLOTS}")
-def cp_async_bulk_prefetch_tensor_im2col(i, map, c, offsets, policy):
+def cp_async_bulk_prefetch_tensor_im2col(i, map, c, offsets, policy, mem):
     """Ask for the columns of an image that a convolution needs to be brought into the L2 cache."""
+    mem.prefetch("global", map, level="L2")
 
 
 # ── tensor maps ─────────────────────────────────────────────────────────────────────────
@@ -199,12 +221,18 @@ REPLACE_SLOTS = ".ss = { .global, .shared::cta };"
 ORDINALS = {"global_stride": 3}  # the others have one for each of five dimensions
 VALUES = {"elemtype": 15, "interleave_layout": 2, "swizzle_mode": 4, "swizzle_atomicity": 3, "fill_mode": 1}
 replacing = partial(
-    checked,
+    instruction,
     section="9.7.9.28",
     types="a: u64, ordinal: u32 imm, value: type plain",
     needs={"": "PTX 8.3, sm_90a sm_100f sm_110f sm_120f", ".swizzle_atomicity": "PTX 8.6, sm_100f sm_110f sm_120f"},
     fixed="replace",
 )
+
+
+def replaced(i, a, ordinal, value, mem):
+    """Store a field of a tensor map."""
+    field = FIELDS[i.field]
+    mem.store(window(i), field.type, a + field.at(ordinal), [value.view(value.type.as_unsigned).to(field.type)], **WEAK)
 
 
 def space_of_a_tensor_map(i):
@@ -216,8 +244,9 @@ def space_of_a_tensor_map(i):
 @replacing(
     f"{REPLACE}  [a], value; .field = {{ .global_address, .rank }}; .type = {{ .b32, .b64 }}; {REPLACE_SLOTS}",
 )
-def tensormap_replace(i, a, value):
+def tensormap_replace(i, a, value, mem):
     """Change the address or the rank in a tensor map."""
+    replaced(i, a, 0, value, mem)
 
 
 @has(places(a=space_of_a_tensor_map))
@@ -229,8 +258,9 @@ def tensormap_replace(i, a, value):
     {REPLACE_SLOTS}
     """
 )
-def tensormap_replace_dimension(i, a, ordinal, value):
+def tensormap_replace_dimension(i, a, ordinal, value, mem):
     """Change what a tensor map has for one dimension."""
+    replaced(i, a, i.value("ordinal"), value, mem)
 
 
 @has(places(a=space_of_a_tensor_map))
@@ -243,8 +273,9 @@ def tensormap_replace_dimension(i, a, ordinal, value):
     """,
     types="a: u64, value: b32 imm",
 )
-def tensormap_replace_property(i, a, value):
+def tensormap_replace_property(i, a, value, mem):
     """Change the type of the elements or how they lie in a tensor map."""
+    replaced(i, a, 0, value, mem)
 
 
 @tensormap_replace.rule("P3406")
@@ -278,7 +309,7 @@ def value_of_a_property(i):
 
 
 @has(places(a="global", b="shared"))
-@checked(
+@instruction(
     """
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned  [a], [b], size;
     .scope = { .cta, .cluster, .gpu, .sys };
@@ -288,8 +319,11 @@ def value_of_a_property(i):
     needs={"": "PTX 8.3, sm_90"},
     fixed="cp_fenceproxy global shared_cta",
 )
-def tensormap_cp_fenceproxy(i, a, b, size):
+def tensormap_cp_fenceproxy(i, a, b, size, mem):
     """Copy a tensor map from shared to global memory, and order that before its use by others."""
+    for at in range(0, SIZE, 16):
+        mem.store("global", b64, a + at, mem.load("shared", b64, b + at, 2, **WEAK), **WEAK)
+    mem.fence(Order.RELEASE, Scope(i.scope))
 
 
 @tensormap_cp_fenceproxy.rule("P3409")

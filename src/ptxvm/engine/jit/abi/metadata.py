@@ -99,7 +99,9 @@ class Facts(NamedTuple):
     @property
     def in_order(self) -> bool:
         """Must its CTAs run in order?  Otherwise printed text and heap blocks would depend on the schedule."""
-        return self.side_by_side or not IN_ORDER.isdisjoint(self.device_functions) or self.launches
+        if self.side_by_side or not IN_ORDER.isdisjoint(self.device_functions) or self.launches:
+            return True
+        return any(getattr(each.host_call, "in_order", False) for each in self.host_calls)
 
     @property
     def launches(self) -> bool:

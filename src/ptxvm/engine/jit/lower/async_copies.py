@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,13 +16,18 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node.port import Port
+from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
-from ptxvm.machine.bulk import PIECE, pieces
+from ptxvm.machine import reductions
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
 from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.transfer_pieces import Pieces
+from ptxvm.machine.transfers import pieces
+from ptxvm.machine.window import RANK, WITHIN
 
 WORD = 4  # bytes
+LONGEST = 8  # of an element
 HELD = np.dtype(np.uint32)
 
 
@@ -56,19 +62,38 @@ class Tasks(Port):
     def _store(self, target: Value, words: list[Value]) -> None:
         Memory(self.at, self.bound).store("shared", b32, target, words)
 
-    def copy_bulk(
-        self, to: str, target: Value, origin: str, source: Value, size: Value, mbarrier: Value | None,
-        update: Callable[[Value, Value], Value] | None,
-    ) -> None:  # fmt: skip
-        """Copy at once, and complete as many bytes at the mbarrier."""
-        outer = self.at.guard
-        self.at.host_call(self.bound, BulkCopy(to, origin), [(u64, target.raw), (u64, source.raw), (u32, size.raw)], [])
-        if mbarrier is not None and update is not None:
-            some, count = size.ne(0), [size.to(u64)]
-            port = Memory(self.at, self.bound)
-            self._under(outer, some, lambda: port.atomic(
-                "shared", b64, mbarrier, update, count, order=Order.RELAXED, scope=Scope.CTA, mbarrier="complete"
-            ))  # fmt: skip
+    def transfer(
+        self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None
+    ) -> None:
+        """Move the bytes at once, and count them at the mbarriers."""
+        given = {name: values_of(value) for name, value in operands.items()}
+        inputs = [(each.type, each.raw) for values in given.values() for each in values]
+        counts = tuple((name, len(values)) for name, values in given.items())
+        (amount,) = self.at.host_call(self.bound, TransferCall(kind, counts), inputs, [u64])
+        if not kind.mbarrier:
+            return
+        outer, (bar,) = self.at.guard, given["bar"]
+        if not kind.multicast:
+            self._under(outer, amount.ne(0), lambda: self._complete(kind, bar, completed, amount))
+            return
+        (mask,) = given["mask"]
+        for rank in range(self.at.kernel.cluster_size):
+            told = (mask >> rank & 1).ne(0) & amount.ne(0)
+            where = self._barrier_of(bar, rank, pair=kind.pair)
+            self._under(outer, told, partial(self._complete, kind, where, completed, amount))
+
+    def _complete(self, kind: Transfer, bar: Value, completed: Callable[..., Value], amount: Value) -> None:
+        """Count bytes at an mbarrier."""
+        Memory(self.at, self.bound).atomic(
+            kind.shared, b64, bar, completed, [amount], order=Order.RELAXED, scope=Scope.CLUSTER, mbarrier="complete"
+        )
+
+    def _barrier_of(self, bar: Value, rank: int, *, pair: bool) -> Value:
+        """The mbarrier that is told of the copy to the CTA of a rank (`machine.transfers.barrier_of`)."""
+        if self.at.kernel.cluster_size == 1:
+            return bar
+        meant = bar.lift(rank) if not pair else ((bar >> RANK) & 1) | (rank & ~1)
+        return (bar & WITHIN) | (meant << RANK)
 
     def multiply(
         self, product: WarpgroupProduct, d: Sequence[Value], a: Sequence[Value], b: Value, enabled: Value,
@@ -119,35 +144,66 @@ class PartialCopy:
                 window.store(np.dtype(np.uint8), place, words[n : n + 1], 1, own)
 
 
+def values_of(operand: Sequence[Value | None] | Value | None) -> list[Value]:
+    """The values of an operand: of a vector its elements, of one that is left out none."""
+    several = [operand] if isinstance(operand, Value) or operand is None else operand
+    return [each for each in several if each is not None]
+
+
 @dataclass(frozen=True, slots=True)
-class BulkCopy:
-    """Host call: a bulk copy between spaces."""
+class TransferCall:
+    """Host call: a transfer of each active lane, one after the other; `counts` are the numbers of values of the operands."""
 
-    to: str
-    origin: str
+    kind: Transfer
+    counts: tuple[tuple[str, int], ...]
 
-    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
-        """Check all addresses, then copy piece by piece."""
-        target, source, sizes = values
-        whose, at = pieces(sizes.astype(np.int64))
-        if not len(whose):
-            return
-        lanes = threads[whose]
-        try:
-            there, to = self._places(host, self.to, target[whose] + at, lanes, writing=True)
-            here, of = self._places(host, self.origin, source[whose] + at, lanes, writing=False)
-        except AccessFault as wrong:
-            raise wrong.at_lane(int(whose[wrong.lane_index])) from None
-        there[to] = here[of]
+    @property
+    def in_order(self) -> bool:
+        """Must the CTAs of the grid run in order?  A reduction on the host is not atomic for other threads of it."""
+        return bool(self.kind.operation) and self.kind.to == "global"
 
-    def _places(self, host: Host, space: str, address: Array, lanes: LaneNumbers, *, writing: bool) -> tuple[Array, Array]:
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
+        """Move the bytes; gives their number, which an mbarrier counts."""
+        amounts = np.zeros(len(threads), np.uint64)
+        for lane in range(len(threads)):
+            columns = iter(values)
+            operands = {name: [int(next(columns)[lane]) for _ in range(count)] for name, count in self.counts}
+            try:
+                made = pieces(self.kind, host.memory, operands)
+                self._move(host, made, threads[lane : lane + 1])
+            except AccessFault as wrong:
+                raise wrong.at_lane(lane) from None
+            amounts[lane] = made.amount
+        return [amounts]
+
+    def _move(self, host: Host, made: Pieces, thread: LaneNumbers) -> None:
+        """Move the bytes of one thread."""
+        read, some = made.read()
+        rows = made.data
+        written = made.target if made.present is None or made.fill is not None else made.target[made.present]
+        there, to = self._places(host, self.kind.to, written, made.unit, thread, writing=True)
+        if read is not None:
+            here, of = self._places(host, self.kind.origin, read, made.unit, thread, writing=False)
+            rows = np.ascontiguousarray(here[of]).view(np.uint8).reshape(len(read), made.unit)
+        assert rows is not None  # noqa: S101 - what is not read is given
+        rows, _ = made.filled(rows, some)
+        if self.kind.operation:
+            old = np.ascontiguousarray(there[to]).view(np.uint8).reshape(rows.shape)
+            rows = reductions.combined(self.kind.operation, made.element, old, rows, flushes=self.kind.flushes)
+        elif self.kind.to != "global":
+            rows = reductions.converted(made.element, rows)
+        there[to] = np.ascontiguousarray(rows).view(there.dtype).reshape(there[to].shape)
+
+    def _places(
+        self, host: Host, space: str, address: Array, unit: int, thread: LaneNumbers, *, writing: bool
+    ) -> tuple[Array, Array]:
         """A view of memory, and the index of each piece in it."""
-        count = PIECE // HELD.itemsize
+        held, count = (HELD, unit // WORD) if unit > LONGEST else (np.dtype(f"u{unit}"), 1)
+        lanes: LaneNumbers = np.full(len(address), thread[0])
         if (window := host.windows.get(space)) is not None:
-            found = window.resolve(HELD, window.offsets(address, lanes), count, lanes, writing=writing)
+            view, index = window.resolve(held, window.offsets(address, lanes), count, lanes, writing=writing)
         else:
             if host.memory.address_bits == 32:
                 address = address & 0xFFFF_FFFF
-            found = host.memory.resolve(HELD, address, count, space, lanes, writing=writing)
-        view, index = found
+            view, index = host.memory.resolve(held, address, count, space, lanes, writing=writing)
         return view, index

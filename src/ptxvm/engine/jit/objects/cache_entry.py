@@ -17,6 +17,7 @@ from ptxvm.algebra.types import named_type
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.objects.loader import FlatCode
 from ptxvm.isa.fragments import Core
+from ptxvm.isa.transfers import Pattern
 
 WORD = 8  # bytes of an address
 TRUTHS = {"0": False, "1": True}
@@ -182,12 +183,15 @@ WARPGROUP_PRODUCT = choice({"isa.warpgroup:WarpgroupProduct": (PRODUCT, truth, g
 ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
 FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
+PATTERN = Form(lambda pattern: line(pattern.name), lambda lines: Pattern[next(lines)])
+TRANSFER = choice({"isa.transfers:Transfer": (PATTERN, word, word, truth, truth, truth, word, optional(type_), truth, word)})
 HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegister": (word,),
     "engine.jit.node.host_queries:IsInSpace": (word,),
     "engine.jit.lower.barriers:NoSuchBarrier": (),
-    "engine.jit.lower.async_copies:BulkCopy": (word, word),
+    "engine.jit.memory.cluster_addresses:OutsideCluster": (number,),
+    "engine.jit.lower.async_copies:TransferCall": (TRANSFER, several(group(word, number))),
     "engine.jit.lower.async_copies:PartialCopy": (number,),
     "engine.jit.node.counters:StepLimitExceeded": (several(number),),
     "engine.jit.lower.calls:LaunchCall": (word,),

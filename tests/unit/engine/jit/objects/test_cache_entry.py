@@ -15,11 +15,12 @@ import ptxvm
 from ptxvm.algebra.types import f16, f32, u32, u64
 from ptxvm.engine import jit
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
-from ptxvm.engine.jit.lower.async_copies import BulkCopy, PartialCopy
+from ptxvm.engine.jit.lower.async_copies import PartialCopy, TransferCall
 from ptxvm.engine.jit.lower.barriers import NoSuchBarrier
 from ptxvm.engine.jit.lower.calls import LaunchCall, LibraryCall, MissingBody, NoFunction
 from ptxvm.engine.jit.lower.mma_on_host import Multiplication
 from ptxvm.engine.jit.lower.textures import TextureQuestion
+from ptxvm.engine.jit.memory.cluster_addresses import OutsideCluster
 from ptxvm.engine.jit.node.counters import StepLimitExceeded
 from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, SpecialRegister
 from ptxvm.engine.jit.node.stack import Overflow
@@ -27,13 +28,15 @@ from ptxvm.engine.jit.objects import cache_entry
 from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
 from ptxvm.engine.jit.objects.loader import FlatCode
 from ptxvm.isa.fragments import Product, mma_fragment
+from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.tensor_core import Architecture
 from ptxvm.machine.texture_sampling import Fetch
 from ptxvm.machine.texture_unit import LookUp, query
 
 FRAGMENTS = [mma_fragment(matrix, held, "m16n8k8") for matrix, held in zip("abcd", (f16, f16, f32, f32), strict=True)]
+TRANSFER = TransferCall(Transfer(Pattern.TENSOR, "global", "shared", operation="add", type=f32), (("a", 1), ("c", 2)))
 WORKS: list[Any] = [
-    NoTarget("list", 3), SpecialRegister("gridid"), IsInSpace("shared"), NoSuchBarrier(), BulkCopy("shared", "global"),
+    NoTarget("list", 3), SpecialRegister("gridid"), IsInSpace("shared"), NoSuchBarrier(), OutsideCluster(4), TRANSFER,
     PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
     NoFunction(), Overflow("alloca", 64),
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),

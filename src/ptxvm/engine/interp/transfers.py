@@ -1,0 +1,107 @@
+"""Asynchronous transfers of a cohort: copies in bulk and of tensors, one for each thread that starts one (PTX 9.7.9.25)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from ptxvm.engine.interp.lane_memory import LaneMemory
+from ptxvm.engine.interp.ports import Access, Transferring
+from ptxvm.machine.per_lane import Addresses, LaneNumbers, PerLane
+from ptxvm.machine.transfer_pieces import Pieces
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class Cohort(Protocol):
+    """The part of a cohort that its transfers use."""
+
+    @property
+    def mem(self) -> LaneMemory:
+        """The memory of the lanes."""
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """A transfer of one lane; `group` is the number of groups that the lane had committed before."""
+
+    copying: Transferring
+    lanes: LaneNumbers
+    pieces: Pieces
+    group: PerLane
+
+    @property
+    def kind(self) -> str:
+        """The kind of its groups."""
+        return self.copying.kind
+
+    def of(self, positions: PerLane) -> UnderWay:
+        """The transfer itself: it is one."""
+        return self
+
+    @property
+    def written(self) -> Addresses:
+        """The addresses that it writes."""
+        pieces = self.pieces
+        if pieces.present is None or pieces.fill is not None:
+            return pieces.target
+        return pieces.target[pieces.present]
+
+    def every(self, addresses: Addresses) -> LaneNumbers:
+        """The lane, once for each address."""
+        return np.full(len(addresses), self.lanes[0])
+
+    def reachable(self, cohort: Cohort) -> bool:
+        """Are all its addresses in bounds?  A watched cohort reports the others; any other raises the fault."""
+        kind, unit = self.copying.transfer, self.pieces.unit
+        read, _ = self.pieces.read()
+        for space, addresses, writing in ((kind.origin, read, False), (kind.to, self.written, True)):
+            if addresses is not None and len(addresses):
+                access = self.copying.access(space, unit)
+                good = cohort.mem.reachable(access, self.every(addresses), addresses, writing=writing)
+                if len(good) < len(addresses):
+                    return False
+        return True
+
+    def end(self, cohort: Cohort) -> None:
+        """Move the bytes, then tell the mbarriers."""
+        from ptxvm.machine import reductions  # noqa: PLC0415 - few kernels have transfers
+
+        kind, pieces, mem = self.copying.transfer, self.pieces, cohort.mem
+        read, some = pieces.read()
+        found = self._load(cohort, kind.origin, read) if read is not None else pieces.data
+        assert found is not None  # noqa: S101 - what is not read is given
+        rows, target = pieces.filled(found, some)
+        if kind.to != "global" and not kind.operation:
+            rows = reductions.converted(pieces.element, rows)
+        lanes, access = self.every(target), self.copying.access(kind.to, pieces.unit, combines=bool(kind.operation))
+        if kind.operation:
+            old = as_rows(LaneMemory.gather(mem, access, lanes, target), len(target))
+            rows = reductions.combined(kind.operation, pieces.element, old, rows, flushes=kind.flushes)
+            LaneMemory.scatter(mem, access, lanes, target, as_columns(rows, access))
+            mem.report_update(access, lanes, target, None)
+        elif len(target):
+            mem.store(access, lanes, None, target, as_columns(rows, access))
+        for barrier in pieces.barriers:
+            where, amount = np.array([barrier], np.uint64), np.array([pieces.amount], np.uint64)
+            mem.atomic(self.copying.barrier, self.lanes, None, where, self.copying.update, [amount])
+
+    def _load(self, cohort: Cohort, space: str, addresses: Addresses) -> npt.NDArray[np.uint8]:
+        access = self.copying.access(space, self.pieces.unit)
+        if not len(addresses):
+            return np.empty((0, self.pieces.unit), np.uint8)
+        return as_rows(cohort.mem.load(access, self.every(addresses), None, addresses), len(addresses))
+
+
+def as_rows(loaded: PerLane, count: int) -> npt.NDArray[np.uint8]:
+    """The bytes of what was loaded, a row for each lane."""
+    columns = np.reshape(loaded, (-1, count))
+    return np.ascontiguousarray(columns.T).view(np.uint8).reshape(count, -1)
+
+
+def as_columns(rows: npt.NDArray[np.uint8], access: Access) -> list[PerLane]:
+    """Rows of bytes as the elements of an access, a column for each."""
+    return list(np.ascontiguousarray(np.ascontiguousarray(rows).view(access.dtype).reshape(len(rows), -1).T))

@@ -1,0 +1,49 @@
+"""Asynchronous transfers of many bytes: what an instruction says of one, for the port `tasks` (PTX 9.7.9.25)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from ptxvm.algebra.types import Type
+
+
+class Pattern(enum.Enum):
+    """Which bytes are transferred, and by which operands: `a` and `b` are the addresses of the target and the source."""
+
+    BYTES = "`size` bytes from `b` to `a`"
+    MASKED = "of `size` bytes those of each 16 that `bytes` names"
+    VALUES = "the values `b` of registers"
+    TENSOR = "the part at `c` of the tensor that `map` describes"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A kind of transfer: its pattern and its spaces, and how its end is told.
+
+    `mbarrier` says that the bytes are counted as transactions of the mbarrier `bar`; otherwise the transfer is in a bulk
+    group.  `multicast` is to the CTAs of `mask`, and `pair` lets the mbarrier lie in the other CTA of a pair.  An
+    `operation` combines what comes with what is there; its `type` is that of the tensor where the instruction has none.
+    `mode` is how a part of a tensor is shaped, by its word in PTX.
+    """
+
+    pattern: Pattern
+    to: str
+    origin: str = ""
+    mbarrier: bool = False
+    multicast: bool = False
+    pair: bool = False
+    operation: str = ""
+    type: Type | None = None
+    flushes: bool = False
+    mode: str = ""
+
+    @property
+    def group(self) -> str:
+        """The kind of its groups."""
+        return "mbarrier" if self.mbarrier else "bulk"
+
+    @property
+    def shared(self) -> str:
+        """The space of its mbarrier."""
+        return "shared::cluster" if self.to == "shared::cluster" else "shared"

@@ -1,0 +1,78 @@
+"""Reductions and conversions of elements in memory, for asynchronous transfers (PTX 9.7.9.25.4.2, 9.7.9.25.5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array = Any
+Rows = "npt.NDArray[np.uint8]"
+
+HELD: dict[str, Any] = {
+    "b32": np.uint32, "u32": np.uint32, "s32": np.int32, "b64": np.uint64, "u64": np.uint64, "s64": np.int64,
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f32.ftz": np.float32, "f64": np.float64,
+}  # fmt: skip
+NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FF8 << 48}
+QUIET = 1 << 22  # of f32
+
+
+def _inc(old: Array, b: Array) -> Array:
+    return np.where(old >= b, 0, old + old.dtype.type(1))
+
+
+def _dec(old: Array, b: Array) -> Array:
+    return np.where((old == 0) | (old > b), b, old - old.dtype.type(1))
+
+
+OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "inc": _inc, "dec": _dec,
+    "min": np.fmin, "max": np.fmax,
+}  # fmt: skip
+
+
+def combined(operation: str, element: str, old: npt.NDArray[np.uint8], new: npt.NDArray[np.uint8], *, flushes: bool) -> Array:
+    """Rows of bytes: what is there, combined with what comes, element by element; `flushes` subnormal f32 values."""
+    held = np.dtype(HELD[element])
+    a, b = (np.ascontiguousarray(rows).view(held) for rows in (old, new))
+    if flushes:
+        a, b = _flushed(a), _flushed(b)
+    with np.errstate(all="ignore"):
+        made = OPERATIONS[operation](a, b).astype(held)
+    if flushes:
+        made = _flushed(made)
+    name = element.partition(".")[0]
+    if name in NAN:
+        made = _canonical(made, held, NAN[name])
+    return np.ascontiguousarray(made).view(np.uint8).reshape(old.shape)
+
+
+def _canonical(values: Array, held: np.dtype[Any], nan: int) -> Array:
+    bits = np.ascontiguousarray(values).view(f"u{held.itemsize}")
+    return np.where(np.isnan(values), bits.dtype.type(nan), bits).view(held)
+
+
+def _flushed(values: Array) -> Array:
+    """Subnormal values of f32 as zeros of their sign."""
+    return np.where(np.abs(values) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), values), values)
+
+
+def converted(element: str, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Elements as a tensor map stores them in shared memory: of `.ftz` types without subnormals, of tf32 with 10 bits."""
+    name, _, flushes = element.partition(".")
+    if name != "tf32" and not flushes:
+        return rows
+    values = np.ascontiguousarray(rows).view(np.float32)
+    if flushes:
+        values = _flushed(values)
+    bits: Array = np.ascontiguousarray(values).view(np.uint32)
+    if name == "tf32":
+        rounded = bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))
+        special = bits | np.isnan(values) * np.uint32(QUIET)
+        bits = np.where(np.isfinite(values), rounded, special).astype(np.uint32) & ~np.uint32(0x1FFF)
+    return np.ascontiguousarray(bits).view(np.uint8).reshape(rows.shape)

@@ -1,0 +1,56 @@
+"""The pieces of an asynchronous transfer of one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ptxvm.machine.per_lane import Addresses
+
+Operands = Mapping[str, Sequence[int]]
+"""The operands of an instruction for one thread, by name."""
+
+
+@dataclass(slots=True)
+class Pieces:
+    """The pieces of `unit` bytes that a transfer of one thread moves.
+
+    `target` has the address of each in the space of the target.  It comes from `source`, or from `data`, a row of bytes for
+    each piece.  Pieces that are not `present` are `fill`, or left as they are where that is None.  `amount` is the number
+    of bytes that each mbarrier of `barriers` counts; `element` is the type of what is combined or converted.
+    """
+
+    unit: int
+    target: Addresses
+    source: Addresses | None = None
+    data: npt.NDArray[np.uint8] | None = None
+    present: npt.NDArray[np.bool_] | None = None
+    fill: bytes | None = None
+    amount: int = 0
+    barriers: tuple[int, ...] = ()
+    element: str = ""
+
+    def read(self) -> tuple[Addresses | None, npt.NDArray[np.intp]]:
+        """The addresses that are read, and the positions of these pieces."""
+        every = np.arange(len(self.target))
+        if self.source is None:
+            return None, every
+        some = every if self.present is None else np.flatnonzero(self.present)
+        return self.source[some], some
+
+    def filled(self, found: npt.NDArray[np.uint8], some: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.uint8], Addresses]:
+        """The bytes of the pieces that are written, a row for each, and where they go; `found` are those of some pieces."""
+        if len(some) == len(self.target):
+            return found, self.target
+        if self.fill is None:
+            return found, self.target[some]
+        rows = np.empty((len(self.target), self.unit), np.uint8)
+        rows[:] = np.resize(np.frombuffer(self.fill, np.uint8), self.unit)
+        rows[some] = found
+        return rows, self.target

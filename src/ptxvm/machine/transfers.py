@@ -1,0 +1,76 @@
+"""Asynchronous transfers: the pieces of one, the same on every engine (PTX 9.7.9.25)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxvm.isa.transfers import Pattern, Transfer
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import Memory
+from ptxvm.machine.transfer_pieces import Operands, Pieces
+from ptxvm.machine.window import RANK, WITHIN
+
+CHUNK = 16  # bytes: sizes and addresses of bulk copies are multiples of it
+
+
+def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
+    """The pieces of the transfer of one thread; AccessFault where its operands are wrong."""
+    match kind.pattern:
+        case Pattern.BYTES | Pattern.MASKED:
+            made = _bytes(kind, operands)
+        case Pattern.VALUES:
+            made = _values(kind, operands)
+        case Pattern.TENSOR:
+            from ptxvm.machine import tensor_tiles  # noqa: PLC0415 - few kernels have tensors, and it imports much
+
+            made = tensor_tiles.pieces(kind, memory, operands)
+    return _told(kind, made, operands)
+
+
+def _bytes(kind: Transfer, operands: Operands) -> Pieces:
+    (size,), (a,), (b,) = operands["size"], operands["a"], operands["b"]
+    if size % CHUNK:
+        raise AccessFault("misaligned", f"a bulk copy is of a multiple of {CHUNK} bytes, not {size}")
+    if kind.pattern is Pattern.BYTES:
+        at = np.arange(0, size, CHUNK, dtype=np.uint64)
+        element = kind.type.name if kind.type is not None else ""
+        return Pieces(CHUNK, at + np.uint64(a), at + np.uint64(b), amount=size, element=element)
+    for address in (a, b):
+        if address % CHUNK:
+            raise AccessFault("misaligned", f"the address {address:#x} of a bulk copy is no multiple of {CHUNK}")
+    each = np.arange(size, dtype=np.uint64)
+    at = each[operands["bytes"][0] >> (each % np.uint64(CHUNK)).astype(np.int64) & 1 == 1]
+    return Pieces(1, at + np.uint64(a), at + np.uint64(b), amount=size)
+
+
+def _values(kind: Transfer, operands: Operands) -> Pieces:
+    assert kind.type is not None  # noqa: S101 - values have a type
+    size = kind.type.bytes
+    words = b"".join((value % (1 << 8 * size)).to_bytes(size, "little") for value in operands["b"])
+    unit = len(words) if not kind.operation else size
+    data = np.frombuffer(words, np.uint8).reshape(-1, unit)
+    target = np.array([operands["a"][0]], np.uint64)
+    return Pieces(unit, target, data=data, amount=len(words), element=kind.type.name)
+
+
+def _told(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
+    """The pieces with the mbarriers that are told, to all CTAs that they go to."""
+    if not kind.mbarrier:
+        return made
+    (bar,) = operands["bar"]
+    if not kind.multicast:
+        made.barriers = (bar,) if made.amount else ()
+        return made
+    ranks = [rank for rank in range(16) if operands["mask"][0] >> rank & 1]
+    one, target, source = np.uint64(WITHIN), made.target, made.source
+    made.target = np.concatenate([target & one | np.uint64(rank << RANK) for rank in ranks] or [target[:0]])
+    made.source = None if source is None else np.tile(source, len(ranks))
+    made.present = None if made.present is None else np.tile(made.present, len(ranks))
+    made.barriers = tuple(barrier_of(bar, rank, pair=kind.pair) for rank in ranks) if made.amount else ()
+    return made
+
+
+def barrier_of(bar: int, rank: int, *, pair: bool) -> int:
+    """The mbarrier that is told of the copy to the CTA of a rank: its own, or in a pair the one of the parity of `bar`."""
+    meant = rank & ~1 | bar >> RANK & 1 if pair else rank
+    return bar & WITHIN | meant << RANK

@@ -1,0 +1,145 @@
+"""Copies of parts of tensors, on both engines, against NumPy (PTX 5.5, 9.7.9.25.5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm import DeviceArray, OobFill, Swizzle, TensorMap, TensorType
+
+ENGINES = ["interp", "jit"]
+PTX = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.extern .shared .align 1024 .b8 tile[];
+.visible .entry load(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 bytes, {parameters}) {{
+    .reg .b64 %map, %out, %at; .reg .b32 %c<5>, %o<3>, %n, %s, %i, %word, %from; .reg .b16 %h<3>; .reg .pred %p, %first;
+    .shared .align 8 .b64 done;
+    mov.b64 %map, map;
+    ld.param.b64 %out, [out];
+    ld.param.b32 %n, [bytes];
+    {coordinates}
+    mov.u32 %i, %tid.x;
+    setp.eq.u32 %first, %i, 0;
+    mov.u32 %s, tile;
+    @%first mbarrier.init.shared.b64 [done], 1;
+    fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    @%first mbarrier.arrive.expect_tx.shared.b64 _, [done], %n;
+    @%first {load} [%s], [%map, {{{c}}}], [done]{more};
+again:
+    mbarrier.try_wait.parity.shared.b64 %p, [done], 0;
+    @!%p bra again;
+    shl.b32 %i, %i, 2;
+next:
+    setp.ge.u32 %p, %i, %n;
+    @%p bra end;
+    add.u32 %from, %s, %i;
+    ld.shared.b32 %word, [%from];
+    cvt.u64.u32 %at, %i;
+    add.u64 %at, %at, %out;
+    st.global.b32 [%at], %word;
+    add.u32 %i, %i, 128;
+    bra next;
+end:
+    ret;
+}}
+"""
+
+
+def kernel(dim, mode="", coordinates=0, offsets=0):
+    """A kernel that loads a part of a tensor, and copies it to global memory."""
+    names = [f"c{n}" for n in range(coordinates or dim)]
+    given = [f".param .s32 {name}" for name in names] + [f".param .u16 h{n}" for n in range(offsets)]
+    code = [f"ld.param.s32 %{name}, [{name}];" for name in names] + [f"ld.param.u16 %h{n}, [h{n}];" for n in range(offsets)]
+    more = ", {" + ", ".join(f"%h{n}" for n in range(offsets)) + "}" if offsets else ""
+    load = f"cp.async.bulk.tensor.{dim}d.shared::cta.global{mode}.mbarrier::complete_tx::bytes"
+    text = PTX.format(load=load, parameters=", ".join(given), coordinates=" ".join(code), more=more,
+                      c=", ".join(f"%{name}" for name in names))  # fmt: skip
+    return ptxvm.load(text).kernel()
+
+
+def loaded(engine, of, made, size, *where):
+    """The bytes that a kernel finds in shared memory."""
+    out = np.zeros(size, np.uint8)
+    of.launch(1, 32, [made, out, size, *where], shared=size + 1024, engine=engine)
+    return out
+
+
+def boxed(array, first, sizes, steps=None, fill=0):
+    """The box of an array from a place on, which may reach outside; dimensions in the order of NumPy."""
+    made = np.full([-(-size // step) for size, step in zip(sizes, steps or [1] * len(sizes), strict=True)], fill, array.dtype)
+    for index in np.ndindex(*made.shape):
+        at = [f + n * s for f, n, s in zip(first, index, steps or [1] * len(sizes), strict=True)]
+        if all(0 <= a < size for a, size in zip(at, array.shape, strict=True)):
+            made[index] = array[tuple(at)]
+    return made
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_boxes_of_one_to_five_dimensions(engine):
+    for shape, box, first in (
+        ((64,), (16,), (52,)),
+        ((10, 16), (4, 8), (-2, 5)),
+        ((4, 6, 8), (2, 3, 8), (3, -1, -4)),
+        ((3, 2, 5, 8), (2, 2, 3, 4), (2, 1, 3, 4)),
+        ((2, 3, 2, 3, 8), (2, 2, 2, 2, 4), (1, 2, -1, 2, 3)),
+    ):
+        array = DeviceArray.from_host(np.arange(np.prod(shape), dtype=np.uint32).reshape(shape) + 1)
+        made = TensorMap.tiled(TensorType.UINT32, array, box[::-1])
+        want = boxed(array.array, first, box)
+        found = loaded(engine, kernel(len(shape)), made, want.nbytes, *first[::-1])
+        assert (found.view(np.uint32).reshape(box) == want).all(), shape
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_steps_and_nan_outside(engine):
+    array = DeviceArray.from_host(np.arange(7 * 16, dtype=np.float16).reshape(7, 16))
+    made = TensorMap.tiled(TensorType.FLOAT16, array, (8, 6), element_strides=(1, 2), fill=OobFill.NAN)
+    want = boxed(array.array, (4, 12), (6, 8), (2, 1), np.float16(np.nan))
+    found = loaded(engine, kernel(2), made, want.nbytes, 12, 4)
+    assert np.array_equal(found.view(np.float16).reshape(3, 8), want, equal_nan=True)
+
+
+# Rows of chunks of 16 bytes as PTX 5.5.7 shows them, and the bytes that are exchanged in odd rows.
+PATTERNS = {
+    Swizzle.B32: ["01234567", "10325476"],
+    Swizzle.B64: ["01234567", "10325476", "23016745", "32107654"],
+    Swizzle.B128: ["01234567", "10325476", "23016745", "32107654", "45670123", "54761032", "67452301", "76543210"],
+    Swizzle.B128_ATOM_32B: ["01234567", "23016745", "45670123", "67452301"],
+    Swizzle.B128_ATOM_64B: ["01234567", "45670123"],
+}
+
+
+@pytest.mark.parametrize("swizzle", PATTERNS)
+def test_swizzles_have_the_patterns_of_the_manual(swizzle):
+    rows = PATTERNS[swizzle]
+    inner = swizzle.span  # bytes of a row of the box, which are packed in lines of 128
+    height = len(rows) * 128 // inner
+    array = DeviceArray.from_host(np.arange(height * inner // 2, dtype=np.uint16).reshape(height, inner // 2))
+    made = TensorMap.tiled(TensorType.UINT16, array, (inner // 2, height), swizzle=swizzle)
+    found = loaded("interp", kernel(2), made, height * inner, 0, 0).reshape(len(rows), 8, 16)
+    lines = array.array.view(np.uint8).reshape(len(rows), 8, 16)
+    want = np.stack([line[[int(n) for n in row]] for line, row in zip(lines, rows, strict=True)])
+    assert (found == want).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_four_rows_and_columns_of_images(engine):
+    array = DeviceArray.from_host(np.arange(12 * 32, dtype=np.uint32).reshape(12, 32))
+    made = TensorMap.tiled(TensorType.UINT32, array, (8, 1))
+    found = loaded(engine, kernel(2, ".tile::gather4", 5), made, 128, 16, 3, 11, 0, 12)
+    want = np.concatenate([array.array[[3, 11, 0], 16:24], np.zeros((1, 8), np.uint32)])
+    assert (found.view(np.uint32).reshape(4, 8) == want).all()
+    # a filter of 3 by 3, whose corner runs from -1 to the size less 2: PTX 5.5.4.1
+    image = DeviceArray.from_host(np.arange(2 * 5 * 6 * 8, dtype=np.uint32).reshape(2, 5, 6, 8) + 1)
+    made = TensorMap.im2col(TensorType.UINT32, image, (-1, -1), (-1, -1), 4, 20)
+    found = loaded(engine, kernel(4, ".im2col", offsets=2), made, 20 * 16, 4, 2, 1, 0, 1, 2).view(np.uint32).reshape(20, 4)
+    padded = np.zeros((2, 7, 8, 8), np.uint32)
+    padded[:, 1:6, 1:7] = image.array
+    pixels = [(n, y, x) for n in range(2) for y in range(-1, 4) for x in range(-1, 5)]
+    start = pixels.index((0, 1, 2))
+    want = np.stack([padded[n, y + 1 + 2, x + 1 + 1, 4:8] for n, y, x in pixels[start : start + 20]])
+    assert (found == want).all()
