@@ -58,8 +58,9 @@ def library(
     """The file of a library that exports `names`, in the order of the slots, and the table `ptxvm_slots`.
 
     A function whose slot has not been filled runs the `starter`, and returns `unfilled` (0 to 65,535) where that did not fill
-    it.  `STUB` bytes before the code that slots lead to at first is code that returns `ended`, for slots when the host ends.
-    The functions have a `version` for the linker, if it is not "".  KeyError for an unknown processor.
+    it.  For slots when the host ends there is code that returns `ended`, `STUB` bytes before the code that slots lead to at
+    first, and code that returns 0, as many before that.  The functions have a `version` for the linker, if it is not "".
+    KeyError for an unknown processor.
     """
     cpu = PROCESSORS[processor]
     strings = Strings()
@@ -74,7 +75,7 @@ def library(
         ".rela.dyn": bytes(RELOCATION * (len(names) + 1 + len(IMPORTS))),
     })  # fmt: skip
     text_at = aligned(read.end, PAGE)
-    code_at = text_at + 2 * STUB
+    code_at = text_at + 3 * STUB
     stubs_at = aligned(code_at + len(starting_code(cpu, code_at, {}, len(names)).data), STUB)
     dynamic_at = aligned(stubs_at + STUB * len(names), PAGE)
     entries += dynamic_entries(read, len(names), versioned=bool(version))
@@ -86,7 +87,8 @@ def library(
     first = starting_code(cpu, code_at, {}, len(names)).defined
     code = starting_code(cpu, code_at, written.labels | first | {"unfilled": text_at}, len(names))
     slots_at = written.labels["slots"]
-    text = (cpu.constant(unfilled) + cpu.constant(ended) + bytes(code.data)).ljust(stubs_at - text_at, b"\0")
+    constants = cpu.constant(unfilled) + cpu.constant(0) + cpu.constant(ended)
+    text = (constants + bytes(code.data)).ljust(stubs_at - text_at, b"\0")
     text += b"".join(cpu.jump(stubs_at + STUB * n, n, slots_at + 8 * n) for n in range(len(names)))
     pointers = [(slots_at + 8 * n, first["first call"]) for n in range(len(names))]
     pointers.append((written.labels["argv"], written.labels["program"]))

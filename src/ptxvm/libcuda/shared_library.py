@@ -14,6 +14,8 @@ from ptxvm.libcuda.assembler import STUB
 from ptxvm.libcuda.elf import FORKED, SLOTS, library
 from ptxvm.libcuda.embedded import LEAVE, LEAVING, guest, starter
 
+GIVING_UP = ("Destroy", "Free", "Release", "Unload", "Unregister")
+
 
 class SharedLibrary:
     """A library that is loaded and filled: whatever of the process asks for its name gets it.
@@ -27,15 +29,19 @@ class SharedLibrary:
         self.loaded = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         self.slots = (ctypes.c_void_p * len(self.functions)).in_dll(self.loaded, SLOTS)
         self.ended = (self.slots[0] or 0) - STUB
+        self.done = self.ended - STUB
         for number, function in enumerate(self.functions.values()):
             self.slots[number] = ctypes.cast(function, ctypes.c_void_p).value
         atexit.register(self.end)
         guest(self.end, self.address(LEAVE), self.address(FORKED))
 
     def end(self) -> None:
-        """Run no more Python: destructors of C++ call functions after the interpreter has ended."""
-        for number in range(len(self.slots)):
-            self.slots[number] = self.ended
+        """Run no more Python: destructors of C++ call functions after the interpreter has ended.
+
+        What gives something up succeeds: all of it ends with the process, and clients print warnings else.
+        """
+        for number, name in enumerate(self.functions):
+            self.slots[number] = self.done if any(word in name for word in GIVING_UP) else self.ended
 
     def address(self, name: str) -> int:
         """The address of an exported function."""

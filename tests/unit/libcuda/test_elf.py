@@ -40,6 +40,8 @@ def test_the_linker_loads_it_and_functions_go_where_the_slots_say(tmp_path):
     assert loaded.second(35) == 42
     slots[0] -= 32
     assert loaded.first(0) == 4  # the host has ended
+    slots[0] -= 32
+    assert loaded.first(0) == 0  # and what it would give up has ended with it
     loaded[FORKED]()
     assert (loaded.first(0), loaded.second(35), loaded.f699()) == (3, 3, 3)
     with pytest.raises(AttributeError):
@@ -69,7 +71,7 @@ def test_aarch64_functions_jump_through_their_slots():
         assert slot == symbols[SLOTS] + 8 * number
         assert words[4] == BR_X16
     first_call = struct.unpack_from("<Q", data, symbols[SLOTS])[0]
-    for at, result in ((first_call - 64, 3), (first_call - 32, 4)):
+    for at, result in ((first_call - 96, 3), (first_call - 64, 0), (first_call - 32, 4)):
         assert struct.unpack_from("<3I", data, at) == (BTI_C, 0x52800000 | result << 5, RET)  # mov w0, #result
 
 

@@ -330,6 +330,7 @@ def test_a_forked_process_has_no_driver(cuda):
 
 PROGRAM = """
 import ctypes
+import os
 cuda = ctypes.CDLL("libcuda.so.1")
 major, minor = ctypes.c_int(), ctypes.c_int()
 print(cuda.cuInit(0), cuda.cuDeviceComputeCapability(ctypes.byref(major), ctypes.byref(minor), 0), major.value, minor.value)
@@ -343,7 +344,11 @@ cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"one_too_many")
 cuda.cuMemAlloc_v2(ctypes.byref(data), ctypes.c_size_t(4))
 arguments = (ctypes.c_void_p * 1)(ctypes.addressof(data))
 print(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None), cuda.cuCtxSynchronize())
-# destructors of C++ call functions when Python has ended
+# objects that Python ends last, and destructors of C++, call functions when the driver has ended
+class Last:
+    def __del__(self, free=cuda.cuMemFree_v2, data=data, write=os.write):
+        write(1, b"freed %d" % free(data))
+last = Last()
 ctypes.CDLL(None).on_exit(ctypes.cast(cuda.cuProfilerStop, ctypes.c_void_p), None)
 raise SystemExit(STATUS)
 """
@@ -375,7 +380,7 @@ def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, 
     ]
     program = PROGRAM.replace("PTX", repr(ONE_TOO_MANY)).replace("STATUS", str(status))
     done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (expected, "0 0 7 5\n3\n0\n0 0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (expected, "0 0 7 5\n3\n0\n0 0\nfreed 0"), done.stderr
     if options:
         assert "out-of-bounds" in done.stderr
         headings, row, *others = done.stderr.splitlines()[-5:]
