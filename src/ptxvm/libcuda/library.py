@@ -17,6 +17,7 @@ from typing import Any
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.calls import context, copies, device, entry, graph, launch, memory, module, stream, texture
 from ptxvm.libcuda.jitlink import JitLink
+from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
 from ptxvm.libcuda.shared_library import SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS, base_of, signatures
@@ -28,13 +29,14 @@ UNFILLED, ENDED = int(Result.NOT_INITIALIZED), int(Result.DEINITIALIZED)
 
 
 class Libraries:
-    """The libraries of a process: the driver, and the linker of machine code that clients ask before it."""
+    """The libraries of a process: the driver, and the compiler and the linker of machine code that clients ask before it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cuda = SharedLibrary(write_driver(folder), {name: callback(name) for name in signatures()})
         session().address_of = self.cuda.address
         self.linkers = [JitLink(folder, version) for version in ("12", "13")]
+        self.compilers = compilers(folder)
 
 
 def callback(name: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here

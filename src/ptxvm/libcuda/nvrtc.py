@@ -1,0 +1,73 @@
+"""`libnvrtc`: the compiler of the toolkit, whose machine code is PTX (NVRTC manual, "User Interface").
+
+The library that clients get hands every call on to the real one, which is loaded at the first call; what a client takes for
+a cubin is the PTX of the program.  Where there is no real one, there is none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from ptxvm.libcuda.shared_library import SharedLibrary, write
+
+LOG = logging.getLogger("ptxvm.libcuda")
+INTERNAL_ERROR = 11  # nvrtcResult
+FORWARDED = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * 6)  # no function has more, and all are in registers
+NAMES = """
+nvrtcAddNameExpression nvrtcCompileProgram nvrtcCreateProgram nvrtcDestroyProgram nvrtcGetBundledHeadersInfo nvrtcGetCUBIN
+nvrtcGetCUBINSize nvrtcGetErrorString nvrtcGetLTOIR nvrtcGetLTOIRSize nvrtcGetLoweredName nvrtcGetNVVM nvrtcGetNVVMSize
+nvrtcGetNumSupportedArchs nvrtcGetOptiXIR nvrtcGetOptiXIRSize nvrtcGetPCHCreateStatus nvrtcGetPCHHeapSize
+nvrtcGetPCHHeapSizeRequired nvrtcGetPTX nvrtcGetPTXSize nvrtcGetProgramLog nvrtcGetProgramLogSize nvrtcGetSupportedArchs
+nvrtcGetTileIR nvrtcGetTileIRSize nvrtcInstallBundledHeaders nvrtcRemoveBundledHeaders nvrtcSetFlowCallback
+nvrtcSetPCHHeapSize nvrtcVersion
+""".split()
+INSTEAD = {"nvrtcGetCUBIN": "nvrtcGetPTX", "nvrtcGetCUBINSize": "nvrtcGetPTXSize"}
+
+
+class Compiler:
+    """The library of one major version of CUDA; `real` is the path of the toolkit's."""
+
+    def __init__(self, folder: Path, major: str, real: Path) -> None:
+        self.real = real
+        soname = f"libnvrtc.so.{major}"
+        path = write(folder, soname, tuple(NAMES), INTERNAL_ERROR, INTERNAL_ERROR, version=soname)
+        self.library = SharedLibrary(path, {name: FORWARDED(partial(self.first_call, name)) for name in NAMES})
+
+    def first_call(self, name: str, *arguments: int) -> int:
+        """Load the real library, let every function be its own from now on, and hand this call on."""
+        try:
+            loaded = ctypes.CDLL(str(self.real))
+        except OSError as wrong:
+            LOG.warning("ptxvm: %s cannot be loaded: %s", self.real, wrong)
+            return INTERNAL_ERROR
+        functions = {each: found for each in NAMES if (found := getattr(loaded, INSTEAD.get(each, each), None)) is not None}
+        for number, each in enumerate(NAMES):
+            if each in functions:
+                self.library.slots[number] = ctypes.cast(functions[each], ctypes.c_void_p).value
+        if name not in functions:
+            return INTERNAL_ERROR
+        call: Callable[..., int] = FORWARDED(ctypes.cast(functions[name], ctypes.c_void_p).value or 0)
+        return call(*arguments)
+
+
+def compilers(folder: Path) -> list[Compiler]:
+    """The libraries for the versions of which there is a real one."""
+    found = {major: next(places(major), None) for major in ("12", "13")}
+    return [Compiler(folder, major, path) for major, path in found.items() if path is not None]
+
+
+def places(major: str) -> Iterator[Path]:
+    """Where the toolkit's library is: in packages of Python, where the environment says, and in the usual place."""
+    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    folders = [Path(each, "nvidia", part, "lib") for each in sys.path for part in (f"cu{major}", "cuda_nvrtc")]
+    folders += [Path(each, part) for each in (*homes, "/usr/local/cuda") for part in ("lib64", "lib")]
+    return (path for folder in folders if (path := folder / f"libnvrtc.so.{major}").is_file())
+
+
+__all__ = ["Compiler", "compilers"]

@@ -1,0 +1,50 @@
+"""NVRTC as clients get it: the toolkit's, whose machine code is PTX."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from ptxvm.libcuda import nvrtc
+from ptxvm.libcuda.nvrtc import Compiler
+from ptxvm.libcuda.shared_library import SharedLibrary, write
+
+PAIR = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t)
+
+
+@pytest.fixture
+def toolkit(tmp_path):
+    """A library that stands for the toolkit's: each function returns a number of its own, plus its arguments."""
+    folder = tmp_path / "toolkit"
+    folder.mkdir()
+    answers = {"nvrtcVersion": 100, "nvrtcGetPTX": 200, "nvrtcGetPTXSize": 300, "nvrtcGetCUBIN": 400, "nvrtcGetCUBINSize": 500}
+    path = write(folder, "libnvrtc.so.13", tuple(answers), 11, 11)
+    made = {name: PAIR(lambda a, b, answer=answer: answer + 10 * a + b) for name, answer in answers.items()}
+    return SharedLibrary(path, made)
+
+
+def test_a_program_has_ptx_where_a_client_asks_for_a_cubin(tmp_path, toolkit):
+    loaded = Compiler(tmp_path, "13", toolkit.path).library.loaded
+    assert loaded.nvrtcGetCUBINSize(1, 2) == 312  # the call that loads the real one
+    assert (loaded.nvrtcGetCUBIN(1, 2), loaded.nvrtcGetPTX(3, 4), loaded.nvrtcVersion(5, 6)) == (212, 234, 156)
+    assert loaded.nvrtcGetTileIR(0, 0) == nvrtc.INTERNAL_ERROR  # which that toolkit has not
+
+
+def test_a_toolkit_that_cannot_be_loaded_is_an_error_of_every_call(tmp_path, caplog):
+    (tmp_path / "broken.so").write_bytes(b"no library")
+    loaded = Compiler(tmp_path, "13", tmp_path / "broken.so").library.loaded
+    assert loaded.nvrtcVersion(0, 0) == nvrtc.INTERNAL_ERROR
+    assert "broken.so cannot be loaded" in caplog.text
+
+
+def test_the_toolkit_is_found_where_packages_and_the_environment_have_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", [str(tmp_path / "site")])
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    expected = []
+    for part in ("site/nvidia/cu12/lib", "site/nvidia/cuda_nvrtc/lib", "cuda/lib64"):
+        (tmp_path / part).mkdir(parents=True)
+        expected.append(tmp_path / part / "libnvrtc.so.12")
+        expected[-1].touch()
+    assert list(nvrtc.places("12"))[:3] == expected
+    assert [path for path in nvrtc.places("13") if tmp_path in path.parents] == []
