@@ -70,9 +70,9 @@ def test_a_kernel_uses_memory_that_only_the_host_knows(run, engine):
     assert default_memory().table.find(ctypes.addressof(memory)) is None
 
 
-def test_memory_that_the_client_describes_ends_with_its_last_byte(run):
+def test_memory_that_the_client_describes_ends_with_its_last_byte(run, alone):
     """A tensor of 60 words, of which one begins at the second."""
-    whole, result = np.arange(80, dtype=np.uint32), np.zeros(64, np.uint32)
+    whole, result = alone(80, np.uint32), np.zeros(64, np.uint32)
     run.host.describe(address_of(whole) + 4, address_of(whole), 60 * 4)
     run.host.describe(address_of(result), address_of(result), 64 * 4)
     found = run(address_of(whole) + 4, address_of(result), check=("memory",)).findings
@@ -83,10 +83,12 @@ def test_memory_that_the_client_describes_ends_with_its_last_byte(run):
 def test_memory_of_the_driver_that_was_freed_is_not_memory_of_the_host(run):
     blocks = Blocks()
     freed, kept = blocks.allocate(256), blocks.allocate(256)
+    held = list(freed.allocation.owners)  # nothing else gets these addresses
     blocks.free(freed.address)
     with pytest.raises(Fault, match="use-after-free"):
         run(freed.address, kept.address)
     blocks.free(kept.address)
+    del held
 
 
 def test_checks_leave_memory_of_the_host_to_the_kernel(run, monkeypatch):
