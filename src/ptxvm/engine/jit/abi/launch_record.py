@@ -18,7 +18,7 @@ FIELDS = [
     "ayes", "voters", "ayes_then", "voters_then", "row", "ctaid.x", "barriers", "host_call",
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
     "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position",
-    "epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads",  # of an instrumented kernel
+    "epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks",  # of an instrumented kernel
 ]  # fmt: skip
 POINTERS = {
     "check", "function", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",

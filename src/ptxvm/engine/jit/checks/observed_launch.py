@@ -80,6 +80,9 @@ class ObservedLaunch:
             raise TypeError(f"{calls} are not the callbacks of an observed launch")
         calls.observed = self
         shadow = self.shadow
+        if shadow is not None and shadow.init and (local := calls.windows.get("local")) is not None:
+            calls.marks = np.zeros_like(local.allocation.bytes)
+            record[AT["local_marks"]] = (calls.marks.ctypes.data - local.allocation.origin) % (1 << 64)
         if shadow is None or not (shadow.race or shadow.init):
             return
         shared = calls.windows["shared"].allocation
@@ -110,6 +113,7 @@ class ObservedCallbacks(Callbacks):
     renumber: CFuncPtr
     observed: ObservedLaunch
     tags: Tags | None = None
+    marks: Bytes | None = None  # of local memory: the bytes that a thread has written
 
     def _check_access(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
         super()._check_access(number, addresses, mask, warp)

@@ -116,7 +116,7 @@ class Prefilter:
             return next(iter(kernel.shadow.doubts))
         if kernel.several:
             return f"only a run tells which object the address of '{kernel.several[0].i.mnemonic}' belongs to"
-        if "init" in watch.checks and kernel.uses_local:
+        if "init" in watch.checks and kernel.uses_local and not kernel.marks_local:
             return "local memory may be read before it is written"
         if "init" in watch.checks and self._may_be_unset(kernel):
             return "a register may be read before it is written"

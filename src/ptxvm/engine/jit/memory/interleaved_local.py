@@ -14,11 +14,11 @@ from ptxvm.isa.special_registers import WARP
 
 
 class InterleavedLocal:
-    """Loads and stores of checked offsets, for the active lanes."""
+    """Loads and stores of checked offsets, for the active lanes; `start` is where the memory of the warp begins."""
 
-    def __init__(self, at: NodeBuilder, addressing: Addressing) -> None:
+    def __init__(self, at: NodeBuilder, addressing: Addressing, start: str = "%local.address") -> None:
         self.at, self.alg, self.code, self.addressing = at, at.alg, at.code, addressing
-        self.grain = at.kernel.local_grain
+        self.grain, self.start = at.kernel.local_grain, start
 
     @staticmethod
     def kind(raw: Raw, *, writing: bool) -> str:
@@ -68,7 +68,7 @@ class InterleavedLocal:
     def _rows(self, raw: Affine, at: int) -> list[str]:
         """The pointers of the rows of all warps, at a uniform offset."""
         offset = self.alg.scalar("mul", 64, self.alg.scalar("and", 64, raw.base, 0xFFFF_FFFF), WARP)
-        start = self.code.emit("inttoptr i64 %local.address to ptr")
+        start = self.code.emit(f"inttoptr i64 {self.start} to ptr")
         place = self.code.emit(f"getelementptr i8, ptr {start}, i64 {text('i64', offset)}")
         apart = WARP * self.at.local_stride
         further = [n * apart + at * WARP for n in self.code.warps()]
@@ -79,7 +79,7 @@ class InterleavedLocal:
         alg, lanes = self.alg, range(self.at.width)
         offset = alg.integer("mul", u64, alg.integer("and", u64, raw, Affine(0xFFFF_FFFF)), Affine(WARP))
         terms = ((tuple(n % WARP for n in lanes), self.grain), (tuple(n // WARP for n in lanes), WARP * self.at.local_stride))
-        own = Affine("%local.address", tuple((k, u) for k, u in terms if any(k)))
+        own = Affine(self.start, tuple((k, u) for k, u in terms if any(k)))
         return alg.integer("add", u64, alg.integer("add", u64, offset, own), Affine(at * WARP))
 
     def _load(self, llvm: str, raw: Raw, at: int) -> str:

@@ -7,6 +7,8 @@ never are.  An access is *suspicious* unless the tags show that it is ordered af
 kernel stops, and the exact checker runs it (`checks.prefilter`).  Tags are coarser than happens-before: collectives,
 barriers for some warps, and release and acquire order nothing here.
 
+Local memory that is interleaved has marks in place of tags, one byte for each: has the thread written it?
+
 Strong accesses and atomics of one size leave a tag of their own kind, which other accesses of that kind do not suspect.
 """
 
@@ -20,6 +22,7 @@ from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type
 from ptxvm.engine.jit.ir.lane_values import Raw
 from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
+from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Verb
@@ -66,6 +69,10 @@ class ShadowCheck:
 
     def check(self, site: int, space: str, raw: Raw, size: int, access: Access) -> None:
         """Check an access before it happens; a suspicious one ends the kernel."""
+        if space == "local" and self.at.kernel.marks_local:
+            self.site, self._wrong = site, {}
+            self._marks(raw, size, access)
+            return
         if space not in ("shared", "global", "generic") or not (self.shadow.race or self.shadow.init):
             return
         self.shadow.note(space, access.element)
@@ -83,6 +90,20 @@ class ShadowCheck:
                 self._lanes(raw)
             else:
                 self._pieces([(piece, self.addressing.piece_pointer(space, affine, piece)) for piece in cut])
+        self._leave()
+
+    def _marks(self, raw: Raw, size: int, access: Access) -> None:
+        """Mark the bytes of local memory that are written; suspect lanes that read bytes without a mark."""
+        code, count, llvm = self.code, self.width, f"i{8 * access.element}"
+        distance = code.emit(f"load i64, ptr {self.at.kernel.field(code, 'local_marks')}, align 8")
+        marks = InterleavedLocal(self.at, self.addressing, code.emit(f"add i64 %local.address, {distance}"))
+        written = f"splat ({llvm} -1)"
+        if access.verb is Verb.WRITE:
+            marks.store(llvm, access.element, raw, [written] * (size // access.element))
+            return
+        for found in marks.load(llvm, access.element, raw, size // access.element):
+            wrong = code.emit(f"icmp ne <{count} x {llvm}> {found}, {written}")
+            self._suspect(count, wrong, self.at.active_vector())
         self._leave()
 
     # ── chunks ──────────────────────────────────────────────────────────────────────────

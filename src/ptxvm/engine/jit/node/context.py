@@ -241,9 +241,12 @@ class KernelContext:
     @cached_property
     def local_grain(self) -> int:
         """The grain of interleaved local memory in bytes; 0 where each lane has its own in one piece."""
-        if self.threads % WARP or self.shadow is not None:
-            return 0
-        return requirements.local_grain(self.image, self.function)
+        return 0 if self.threads % WARP else requirements.local_grain(self.image, self.function)
+
+    @property
+    def marks_local(self) -> bool:
+        """Is every byte of local memory marked when it is written, and a read of one without a mark suspected?"""
+        return self.shadow is not None and self.shadow.init and self.local_grain > 0
 
     def field(self, code: Code, name: str) -> str:
         """The address of a field of the launch record."""

@@ -94,6 +94,11 @@ FINE = {
     "a loop until a word is taken": "rem.u32 %r9, %r4, 7; L: mul.wide.u32 %rd6, %r9, 4; add.u64 %rd6, %rd1, %rd6; "
     "add.u32 %r11, %r9, 512; atom.global.cas.b32 %r10, [%rd6+2048], %r11, 7777; add.u32 %r9, %r9, 1; "
     "setp.ne.u32 %p1, %r10, %r11; @%p1 bra L;",
+    "local memory, at one offset and at each lane's own": "and.b32 %r9, %r1, 3; shl.b32 %r9, %r9, 2; mov.u32 %r10, frame; "
+    "add.u32 %r10, %r10, %r9; st.local.u32 [%r10], %r1; ld.local.u32 %r11, [%r10]; st.local.v2.u32 [more], {%r1, %r11}; "
+    "ld.local.u16 %h1, [more+2]; ld.local.u32 %r12, [more+4]; add.u32 %r11, %r11, %r12; st.global.u32 [%rd2], %r11;",
+    "local memory of some lanes": "mov.u32 %r11, 0; setp.lt.u32 %p1, %r1, 40; @!%p1 bra L; st.local.u32 [frame+8], %r1; L: "
+    "@%p1 ld.local.u32 %r11, [frame+8]; @%p1 st.global.u32 [%rd2], %r11;",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
     "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;",
 }
@@ -136,8 +141,13 @@ WRONG = {
     "atomics of the scope of a CTA": "atom.cta.global.add.u32 %r9, [%rd1], 1;",
     "a barrier that some have left": "setp.ge.u32 %p1, %r1, 32; st.shared.u32 [%r6], 1; @%p1 ret; bar.sync 0; "
     "ld.shared.u32 %r9, [%r6+128];",
-    "a word that is taken and another that is not": "L: atom.global.cas.b32 %r10, [%rd2], %r4, 7777; setp.ne.u32 %p1, %r10, %r4; "
-    "@%p1 bra L; st.global.u32 [%rd1+1024], %r10;",
+    "a word that is taken and another that is not": "L: atom.global.cas.b32 %r10, [%rd2], %r4, 7777; "
+    "setp.ne.u32 %p1, %r10, %r4; @%p1 bra L; st.global.u32 [%rd1+1024], %r10;",
+    "local memory that another lane has written": "setp.lt.u32 %p1, %r1, 40; @%p1 st.local.u32 [frame+8], %r1; "
+    "ld.local.u32 %r11, [frame+8]; st.global.u32 [%rd2], %r11;",
+    "local memory, half of it written": "st.local.u16 [frame], 1; ld.local.u32 %r11, [frame]; st.global.u32 [%rd2], %r11;",
+    "local memory, past what is written": "and.b32 %r9, %r1, 3; shl.b32 %r9, %r9, 2; mov.u32 %r10, frame; "
+    "add.u32 %r10, %r10, %r9; st.local.u32 [%r10], %r1; ld.local.u32 %r11, [frame+4]; st.global.u32 [%rd2], %r11;",
     "read before written": "ld.shared.u32 %r9, [%r6];",
     "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6];",
     "half a warp at a barrier": "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 0; @%p1 ret; bar.sync 0;",
