@@ -10,6 +10,7 @@ from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
+from ptxvm.checkers.byte_lists import listed
 from ptxvm.checkers.initialised import InitialisedBytes
 from ptxvm.checkers.launches import ByteAccesses, Footprint, LaunchRace, compare_with_others
 from ptxvm.checkers.leaks import Leaks
@@ -30,6 +31,7 @@ from ptxvm.machine.events import (
     Access,
     BarrierKey,
     Bits,
+    ClusterStep,
     Finding,
     Masks,
     Offsets,
@@ -222,6 +224,11 @@ class Checker:
         """All threads of some CTAs have met at a barrier."""
         if self._race is not None:
             self._race.ctas_synchronized(first, ctas)
+
+    def cluster_barrier(self, step: ClusterStep, cluster: int, threads: Threads) -> None:
+        """Threads take a step of the barrier of their cluster."""
+        if self._race is not None:
+            self._race.cluster_order.step(step, cluster, threads)
 
     def arrived(self, key: BarrierKey, threads: Threads) -> None:
         """Threads have arrived at a barrier."""
@@ -473,18 +480,6 @@ class Checker:
         where, within = self._located(scene, allocation, offset)
         place = scene.place(site.bound, thread)
         return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
-
-
-def listed(numbers: Sequence[int]) -> str:
-    """Bytes and a verb: `byte 3 has`, `bytes 1 to 3 have`, `bytes 1, 4 to 7 have`."""
-    runs: list[list[int]] = []
-    for n in numbers:
-        if runs and runs[-1][-1] == n - 1:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
-    said = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-    return f"bytes {said} have" if len(numbers) > 1 else f"byte {said} has"
 
 
 def span(bound: Bound) -> Span:

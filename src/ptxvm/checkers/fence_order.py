@@ -17,7 +17,6 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.checkers.clocks import FENCED, OFFERED, Clocks, Knowledge, joined
-from ptxvm.checkers.strength import WIDE
 
 Location = tuple[int, int, int]  # a shadow, the offset of an element and its size
 Reach = tuple[int, bool]  # the CTA of a strong access, and whether its scope includes the whole grid
@@ -52,7 +51,7 @@ class FenceOrder:
         """Record a fence.sc: it learns the accesses that must precede it, and marks its knowledge for later fences."""
         self.active = True
         rank, home = scope.rank, int(self.clocks.home(thread))
-        wide = [GRID] if rank >= WIDE else []
+        wide = [GRID] if rank >= self.clocks.wide else []
         self._narrow |= not wide
         taken: Knowledge = {}
         for group, cta, row in self.clocks.part(thread, OFFERED):
@@ -104,14 +103,14 @@ class FenceOrder:
 
     def _log(self, cell: Cell, log: Log, thread: int, rank: int, knowledge: Knowledge) -> None:
         if knowledge:
-            reach = int(self.clocks.home(thread)), rank >= WIDE
+            reach = int(self.clocks.home(thread)), rank >= self.clocks.wide
             log[reach] = joined(log.get(reach), knowledge)
             cell.changes += 1
 
     def _strong(self, log: Log, thread: int, rank: int) -> list[Reach]:
         """The accesses of a log that are morally strong with an access."""
         home = int(self.clocks.home(thread))
-        return [(cta, wide) for cta, wide in log if cta == home or (wide and rank >= WIDE)]
+        return [(cta, wide) for cta, wide in log if cta == home or (wide and rank >= self.clocks.wide)]
 
 
 __all__ = ["FenceOrder"]

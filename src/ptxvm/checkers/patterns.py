@@ -14,7 +14,6 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
-from ptxvm.checkers.strength import WIDE
 from ptxvm.machine.events import Threads
 
 Location = tuple[int, int]  # a shadow and the offset of an element
@@ -114,7 +113,7 @@ class Patterns:
     def _take_in(self, thread: int, rank: int, heads: Heads) -> None:
         cta = self.clocks.home(thread)
         for (head, scope), knowledge in list(heads.items()):
-            if self.clocks.home(head) == cta or (scope >= WIDE and rank >= WIDE):
+            if self.clocks.home(head) == cta or (scope >= self.clocks.wide and rank >= self.clocks.wide):
                 self.clocks.learn(np.array([thread]), knowledge)
                 del heads[head, scope]
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ptxvm.algebra.memory_order import FenceKind, Order, ProxyFence, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.checkers.cluster_order import ClusterOrder
 from ptxvm.checkers.communication import Communication, elements
 from ptxvm.checkers.copy_agents import Agents, PendingCopies
 from ptxvm.checkers.grid_order import GridOrder
@@ -23,7 +24,7 @@ from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ProxyFences
 from ptxvm.checkers.race_pair import Race
 from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
-from ptxvm.checkers.strength import Sites
+from ptxvm.checkers.strength import WIDE, Sites
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
@@ -37,11 +38,12 @@ class RaceDetector:
     def __init__(self, scene: Scene, report: Callable[[Race], None]) -> None:
         shape = scene.shape
         self.packing = Packing.of(shape.ctas * shape.threads)
-        self.clocks = Clocks(shape.ctas, shape.threads, self.packing)
+        wide = Scope.CLUSTER.rank if shape.cluster_size > 1 else WIDE
+        self.clocks = Clocks(shape.ctas, shape.threads, self.packing, wide)
         self.grids = self.clocks.grids
         self._check_size()
         self.phases = Phases()
-        self.sites = Sites()
+        self.sites = Sites(wide)
         self.communication = Communication(self.clocks, self.packing, self.sites)
         self.patterns = self.communication.patterns
         self.report = report
@@ -50,6 +52,7 @@ class RaceDetector:
         self._agents: Agents | None = None
         self._shadows: dict[Allocation, Shadow] = {}
         self._made = 0
+        self.cluster_order = ClusterOrder(self.clocks)
         self._arrived: dict[BarrierKey, Knowledge] = {}
 
     def _check_size(self) -> None:
@@ -151,14 +154,14 @@ class RaceDetector:
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
         if access.attributes["proxy"] == "async":
             self._compare_proxies(shadow, site, cells, wide)
-        if operation == "write":
+        if operation != "read":
             self._write(shadow, site, cells, wide, every)
         else:
             self._compare(shadow, site, cells, shadow.wrote[cells], wide)
             self._record_reads(shadow, cells, every, wide)
         agents.begun.append(
             PendingCopies(
-                shadow, access, site, operation == "write", threads, offsets, records, agents.groups[kind][threads], kind
+                shadow, access, site, operation != "read", threads, offsets, records, agents.groups[kind][threads], kind
             )
         )
 

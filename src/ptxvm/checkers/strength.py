@@ -13,7 +13,11 @@ from ptxvm.analysis.program import Bound
 from ptxvm.machine.events import Access
 
 PROXIES = {"": 0, "texture": 1, "surface": 2}  # PTX 8.6; nothing in PTX orders accesses of different proxies in a grid
-WIDE = Scope.GPU.rank  # this scope and wider ones include all threads of a grid; a cluster has one CTA
+WIDE = Scope.GPU.rank
+"""This scope and wider ones include all threads of a grid.
+
+In a grid of clusters the scope .cluster counts as one of them: the checkers do not tell clusters apart.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,9 @@ class Site:
 class Sites:
     """The sites of a run, by number; 0 is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, wide: int = WIDE) -> None:
+        """A scope of the rank `wide` includes all threads of the grid."""
+        self.wide = wide
         nowhere: Sequence[Site | None] = [None]
         self._sites = list(nowhere)
         self._numbers: dict[tuple[int, str, int], int] = {}
@@ -76,6 +82,8 @@ class Sites:
             found = self._numbers[key] = len(self._sites)
             order = access.attributes.get("order") or Order.WEAK
             scope = (access.attributes.get("scope") or Scope.SYS).rank if order.strong else 0
+            if scope and "mbarrier" in access.attributes:  # whose operations are atomic for the cluster, whatever they order
+                scope = max(scope, Scope.CLUSTER.rank)
             late = bool(access.attributes.get("asynchronous")) and "mbarrier" not in access.attributes
             proxy = str(access.attributes.get("proxy", ""))
             proxy = proxy if proxy in PROXIES else ""
@@ -108,7 +116,7 @@ class Sites:
         mine, theirs = int(self.scope[site]), self.scope[others]
         if not mine:
             return np.zeros(len(others), np.bool_)
-        wide = theirs >= WIDE if mine >= WIDE else np.zeros(len(others), np.bool_)
+        wide = theirs >= self.wide if mine >= self.wide else np.zeros(len(others), np.bool_)
         alike = (self.size[others] == self.size[site]) & (self.proxy[others] == self.proxy[site])
         strong: npt.NDArray[np.bool_] = (theirs > 0) & alike & (same_cta | wide)
         return strong
@@ -134,5 +142,5 @@ class Sites:
         """
         mine, theirs = self.scope[later], self.scope[earlier]
         alike = (self.size[later] == self.size[earlier]) & (self.proxy[later] == self.proxy[earlier]) & same_cta & (theirs > 0)
-        found: npt.NDArray[np.bool_] = (mine == 0) | alike & ((theirs >= WIDE) | (mine < WIDE))
+        found: npt.NDArray[np.bool_] = (mine == 0) | alike & ((theirs >= self.wide) | (mine < self.wide))
         return found

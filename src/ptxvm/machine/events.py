@@ -7,6 +7,7 @@ have the next free numbers.  A place in memory is an allocation and the offset o
 
 from __future__ import annotations
 
+import enum
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,14 @@ ENDED_BEFORE = "ended-before-barrier"
 UNDEFINED_LANE = "undefined-lane"
 WARNINGS = frozenset({EQUAL_VALUES, ENDED_BEFORE, UNDEFINED_LANE})
 """The codes of findings that may be meant."""
+
+
+class ClusterStep(enum.Enum):
+    """A step of the barrier of a cluster (PTX 9.7.13.3)."""
+
+    ARRIVED = "threads have arrived, with .release"
+    COMPLETE = "all threads have arrived"
+    PASSED = "threads go on after their wait"
 
 
 class StoredValues(NamedTuple):
@@ -335,7 +344,10 @@ class Watcher(Protocol):
         """Threads test the phase of an mbarrier by the state that an arrival returned."""
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
-        """Threads have started an asynchronous copy, which will `read` or `write` these bytes."""
+        """Threads have started an asynchronous copy, which will `read` or `write` these bytes.
+
+        It is `atomic` where what it writes is combined with what is there.
+        """
 
     def grouped(self, threads: Threads, kind: str) -> None:
         """Threads have committed a group of their ungrouped copies of a kind."""
@@ -351,6 +363,9 @@ class Watcher(Protocol):
 
     def ctas_synchronized(self, first: int, ctas: int) -> None:
         """All threads of `ctas` CTAs, from thread `first` on, have met at a barrier."""
+
+    def cluster_barrier(self, step: ClusterStep, cluster: int, threads: Threads) -> None:
+        """Threads take a step of the barrier of their cluster, whose first thread is `cluster`."""
 
     def arrived(self, key: BarrierKey, threads: Threads) -> None:
         """Threads have arrived at a barrier of their CTA without waiting; `key` names it."""

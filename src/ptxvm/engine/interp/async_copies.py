@@ -8,10 +8,11 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update
 from ptxvm.engine.interp.async_products import Product
 from ptxvm.engine.interp.lane_memory import LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, spread
-from ptxvm.engine.interp.ports import Access, Copying, Multiplying, Transferring, Update
+from ptxvm.engine.interp.ports import Multiplying
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import GROUPS

@@ -17,10 +17,11 @@ from ptxvm.algebra.types import b32
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp.accesses import Access, Copying
 from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, at, spread
-from ptxvm.engine.interp.ports import Access, Copying, Multiplication, TextureAccess
+from ptxvm.engine.interp.ports import Multiplication, TextureAccess
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.engine.interp.accesses import Access, Update
 from ptxvm.engine.interp.lanes import Layout, spread
-from ptxvm.engine.interp.ports import Access, Update
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault, PlacedFault
@@ -157,9 +157,6 @@ class LaneMemory:
             )
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
-
-    def report_update(self, access: Access, lanes: Lanes, address: PerLane, swapped: PerLane) -> None:
-        """An atomic operation has been done; only watched memory reports it."""
 
     def _whole(self, address: PerLane) -> PerLane:
         """An address; in a module of 32-bit addresses only its low 32 bits."""

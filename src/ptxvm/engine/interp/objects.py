@@ -13,8 +13,8 @@ import numpy as np
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.symbols import Variable
+from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.cohort import Cohort
-from ptxvm.engine.interp.ports import Access
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.image import Image

@@ -6,7 +6,7 @@ In the code, `C` is the cohort, `L` the lanes that run (None where all do), `g` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes, Symbol
-from ptxvm.algebra.types import Type, b8, b32, b64, pred, u32, u64
+from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.symbols import Label, Prototype, Table
@@ -22,105 +22,13 @@ from ptxvm.engine import textures
 from ptxvm.engine.argument_words import Argument
 from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.interp import arrays
-from ptxvm.engine.interp.eager import EAGER
+from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update, window_of
 from ptxvm.engine.interp.trace import TraceAlgebra
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
 from ptxvm.machine import texture_unit
-from ptxvm.machine.per_lane import PerLane
 from ptxvm.machine.tensor_core import Architecture, architecture_of
-
-
-@dataclass(eq=False, slots=True)
-class Access:
-    """An instruction's access to memory."""
-
-    bound: Bound
-    space: str
-    type: Type
-    count: int = 1
-    attributes: AccessAttributes = field(default_factory=AccessAttributes)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype that holds an element."""
-        return arrays.dtype(self.type)
-
-
-@dataclass(eq=False)
-class Copying:
-    """An asynchronous copy in the code of `size` bytes at once; `kind` is the kind of its groups."""
-
-    bound: Bound
-    size: int
-    to: str = "shared"
-    origin: str = "global"
-    kind: str = "copies"
-
-    def _access(self, space: str, type: Type, count: int) -> Access:
-        return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": "generic"})
-
-    @cached_property
-    def target(self) -> Access:
-        """The write of the copy."""
-        return self._access(self.to, b32, self.size // b32.bytes)
-
-    @cached_property
-    def _byte(self) -> Access:
-        return self._access(self.origin, b8, 1)
-
-    @cached_property
-    def _whole(self) -> Access:
-        return self._access(self.origin, b32, self.size // b32.bytes)
-
-    def reads(self, given: int) -> Sequence[tuple[Access, int]]:
-        """The reads of the copy, with their offsets in the source: of all bytes, or of the first `given`."""
-        return [(self._whole, 0)] if given == self.size else [(self._byte, at) for at in range(given)]
-
-
-@dataclass(eq=False, slots=True)
-class Update:
-    """The update of an atomic: applied to lanes that do not conflict."""
-
-    function: Callable[..., Value]
-    types: tuple[Type, ...]
-    operation: str
-
-    def __call__(self, old: PerLane, *operands: PerLane) -> PerLane:
-        """The new values."""
-        values = [Value(EAGER, t, raw) for t, raw in zip(self.types, (old, *operands), strict=True)]
-        return self.function(*values).raw
-
-
-@dataclass(eq=False)
-class Transferring:
-    """A transfer in the code: the instruction, its kind, and the update of mbarriers at its end."""
-
-    bound: Bound
-    transfer: Transfer
-    update: Update
-
-    @property
-    def kind(self) -> str:
-        """The kind of its groups."""
-        return self.transfer.group
-
-    def access(self, space: str, unit: int, *, combines: bool = False) -> Access:
-        """The access of pieces of some bytes; one that `combines` is an atomic operation (PTX 9.7.9.25.4.2)."""
-        type, count = (b32, unit // b32.bytes) if unit > b64.bytes else (Type.named[f"b{8 * unit}"], 1)
-        attributes: AccessAttributes = {"asynchronous": True, "group": self.kind, "proxy": "async"}
-        if combines:
-            attributes = {"order": Order.RELAXED, "scope": Scope.GPU, "proxy": "async"}
-        return Access(self.bound, window_of(space), type, count, attributes)
-
-    @cached_property
-    def barrier(self) -> Access:
-        """The update of an mbarrier."""
-        attributes: AccessAttributes = {
-            "order": Order.RELAXED, "scope": Scope.CLUSTER, "mbarrier": "complete", "asynchronous": True,
-        }  # fmt: skip
-        return Access(self.bound, window_of(self.transfer.shared), b64, 1, attributes)
 
 
 @dataclass(eq=False, slots=True)
@@ -169,11 +77,6 @@ class Request:
     verb: str  # warp or cta
     raws: tuple[str | None, ...]
     types: tuple[Type, ...] = ()
-
-
-def window_of(space: str) -> str:
-    """The space without its sub-space, unless that is the shared memory of the cluster."""
-    return space if space == "shared::cluster" else space.partition("::")[0]
 
 
 class Port:

@@ -13,11 +13,12 @@ from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.types import Type, bf16x2, f16x2
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.interp.accesses import Access, Update
 from ptxvm.engine.interp.async_copies import Copies, Copy
 from ptxvm.engine.interp.cohort import CLOCKS, Cohort
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import at, first
-from ptxvm.engine.interp.ports import Access, Multiplication, TextureAccess, Update
+from ptxvm.engine.interp.ports import Multiplication, TextureAccess
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.mbarrier import VALID
 from ptxvm.isa.special_registers import WARP

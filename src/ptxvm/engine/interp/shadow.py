@@ -14,10 +14,10 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import CALLS, Block, Objects
-from ptxvm.engine.interp.ports import Access
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.shadow_algebra import LOST, NUMBER, SET, joined, lost, whole
 from ptxvm.engine.interp.tracked import TAGS, Read

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ptxvm.engine.interp.accesses import Access, Transferring
 from ptxvm.engine.interp.lane_memory import LaneMemory
-from ptxvm.engine.interp.ports import Access, Transferring
 from ptxvm.machine.per_lane import Addresses, LaneNumbers, PerLane
 from ptxvm.machine.transfer_pieces import Pieces
 
@@ -81,9 +81,7 @@ class UnderWay:
         if kind.operation:
             old = as_rows(LaneMemory.gather(mem, access, lanes, target), len(target))
             rows = reductions.combined(kind.operation, pieces.element, old, rows, flushes=kind.flushes)
-            LaneMemory.scatter(mem, access, lanes, target, as_columns(rows, access))
-            mem.report_update(access, lanes, target, None)
-        elif len(target):
+        if len(target):
             mem.store(access, lanes, None, target, as_columns(rows, access))
         for barrier in pieces.barriers:
             where, amount = np.array([barrier], np.uint64), np.array([pieces.amount], np.uint64)

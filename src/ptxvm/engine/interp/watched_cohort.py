@@ -14,20 +14,21 @@ from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.provenance import Provenance
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.faults import listed
+from ptxvm.engine.interp.accesses import Access, Copying
 from ptxvm.engine.interp.barriers import Waiting
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import Objects
-from ptxvm.engine.interp.ports import Access, Copying, TextureAccess
+from ptxvm.engine.interp.ports import TextureAccess
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
 from ptxvm.machine import texture_unit
 from ptxvm.machine.builtins import Cohort as Caller, Function
-from ptxvm.machine.events import Scene, Watcher
+from ptxvm.machine.events import ClusterStep, Scene, Watcher
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 from ptxvm.machine.texture_surface import AccessedBytes
@@ -128,13 +129,13 @@ class WatchedCohort(Cohort):
             self.watcher.copying(access, those, allocation, offsets, "read")
 
     def transfer_started(self, begun: UnderWay) -> None:
-        """Report the reads and writes that a transfer will do; a reduction is reported when it is done."""
+        """Report the reads and writes that a transfer will do."""
         kind, unit = begun.copying.transfer, begun.pieces.unit
         read, _ = begun.pieces.read()
-        parts = [(kind.origin, read, "read")] + [(kind.to, begun.written, "write")] * (not kind.operation)
+        parts = (kind.origin, read, "read"), (kind.to, begun.written, "atomic" if kind.operation else "write")
         for space, addresses, operation in parts:
             if addresses is not None and len(addresses):
-                access = begun.copying.access(space, unit)
+                access = begun.copying.access(space, unit, combines=operation == "atomic")
                 for allocation, those, offsets in self.mem.touched(access, begun.every(addresses), addresses):
                     self.watcher.copying(access, those, allocation, offsets, operation)
 
@@ -177,6 +178,7 @@ class WatchedCohort(Cohort):
         """Do all live lanes wait at barriers or for phases of mbarriers, with no copy under way?"""
         waits = self.mem.polling.lanes | ~self.alive
         pools = [*self.schedule.warps.pools.values(), *(b.waiting for b in self.schedule.barriers.barriers.values())]
+        pools.append(self.schedule.cluster_barriers.waiting)
         for waiting in (each for pool in pools for each in pool):
             waits[waiting.lanes] = True
         return bool(waits.all()) and not self.copies.under_way
@@ -236,6 +238,28 @@ class WatchedCohort(Cohort):
         """Report the released threads, by the instruction at which they waited."""
         groups = [(self.schedule.last(each.key), self.threads[each.lanes]) for each in waiting]
         self.watcher.opened(self.barrier(cta, number), groups)
+
+    def arrive_at_cluster(self, bound: Bound, lanes: Lanes, guard: Guard, releases: bool) -> None:  # noqa: FBT001 - traced code calls it
+        """Report arrivals at the barriers of clusters, with .release."""
+        before = len(self.cluster_arrivals)
+        super().arrive_at_cluster(bound, lanes, guard, releases)
+        for those in self.cluster_arrivals[before:] if releases else ():
+            self._cluster_step(ClusterStep.ARRIVED, those)
+
+    def cluster_barrier_opened(self, cluster: int) -> None:
+        """Report that the barrier of a cluster is complete."""
+        size = self.layout.threads * self.layout.shape.cluster_size
+        self.watcher.cluster_barrier(ClusterStep.COMPLETE, self.first + cluster * size, self.threads[:0])
+
+    def cluster_barrier_passed(self, key: tuple[int, int, int], lanes: LaneNumbers) -> None:
+        """Report lanes that go on."""
+        self._cluster_step(ClusterStep.PASSED, lanes)
+
+    def _cluster_step(self, step: ClusterStep, lanes: LaneNumbers) -> None:
+        size = self.layout.threads * self.layout.shape.cluster_size
+        clusters = lanes // size
+        for cluster in np.unique(clusters).tolist():
+            self.watcher.cluster_barrier(step, self.first + cluster * size, self.threads[lanes[clusters == cluster]])
 
     def barrier(self, cta: int, number: int) -> tuple[int, int]:
         """The key of a barrier: the first thread of its CTA, and its number."""

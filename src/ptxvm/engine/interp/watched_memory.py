@@ -12,10 +12,10 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Variable
+from ptxvm.engine.interp.accesses import Access, Update
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lane_memory import LaneMemory, located
 from ptxvm.engine.interp.lanes import at, spread
-from ptxvm.engine.interp.ports import Access, Update
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.machine.events import StoredValues, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural

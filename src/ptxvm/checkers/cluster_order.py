@@ -1,0 +1,34 @@
+"""The order that barriers of clusters make: what precedes an arrival with .release precedes what follows the wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.machine.events import ClusterStep, Threads
+
+
+class ClusterOrder:
+    """The knowledge that threads pass on at the barriers of their clusters (PTX 9.7.13.3)."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self._arriving: dict[int, Knowledge] = {}
+        self._complete: dict[int, Knowledge] = {}
+
+    def step(self, step: ClusterStep, cluster: int, threads: Threads) -> None:
+        """Threads arrive at the barrier of a cluster, which its first thread names; or it is complete; or they go on."""
+        match step:
+            case ClusterStep.ARRIVED:
+                for part in self._by_cta(threads):
+                    self._arriving[cluster] = joined(self._arriving.get(cluster), self.clocks.snapshot(part))
+                    self.clocks.tick(part)
+            case ClusterStep.COMPLETE:
+                self._complete[cluster] = self._arriving.pop(cluster, {})
+            case ClusterStep.PASSED:
+                if known := self._complete.get(cluster):
+                    self.clocks.learn(threads, known)
+
+    def _by_cta(self, threads: Threads) -> list[Threads]:
+        home = self.clocks.home(threads)
+        return [threads[home == cta] for cta in np.unique(home).tolist()]

@@ -1,0 +1,87 @@
+"""Races between the CTAs of a cluster, and of copies that go on beside them (PTX 8.9, 9.7.13.3, 9.7.9.25)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm import DeviceArray, TensorMap, TensorType
+
+FILES = Path(__file__).parents[2] / "conformance" / "cluster"
+ALL = ("race", "memory", "init", "sync")
+
+
+@pytest.mark.parametrize(
+    ("file", "kernel", "ctas", "threads"),
+    [
+        ("addresses", "neighbours", 4, 1), ("addresses", "generic", 4, 1), ("asynchronous", "stores", 2, 1),
+        ("asynchronous", "copies", 3, 1),
+    ],
+)  # fmt: skip
+def test_right_kernels_have_no_findings(file, kernel, ctas, threads):
+    module = ptxvm.load(FILES / f"{file}.ptx")
+    result = module.kernel(kernel).launch(ctas, threads, [np.zeros(16, np.uint32)], check=ALL, schedules=3, seed=1)
+    assert result.findings == []
+
+
+@pytest.mark.parametrize(
+    ("file", "kernel", "ctas", "old", "new"),
+    [
+        # the write of the neighbour is not awaited, or its arrival passes nothing on
+        ("addresses", "neighbours", 4, "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n", ""),
+        ("addresses", "neighbours", 4, "barrier.cluster.arrive.aligned;", "barrier.cluster.arrive.relaxed.aligned;"),
+        # what st.async stores is read before its mbarrier says so
+        ("asynchronous", "stores", 2, "    @!%over bra again;\n    ld.shared.v2", "    ld.shared.v2"),
+        # the bytes are sent on while the copy that brings them may go on
+        ("asynchronous", "copies", 3, "    @!%over bra wait;\n", ""),
+    ],
+)
+def test_what_is_missing_is_a_race(file, kernel, ctas, old, new):
+    text = (FILES / f"{file}.ptx").read_text()
+    assert text.count(old) >= 1
+    module = ptxvm.load(text.replace(old, new, 1))
+    result = module.kernel(kernel).launch(ctas, 1, [np.zeros(16, np.uint32)], check="race", schedules=6, seed=1)
+    assert {each.kind for each in result.findings} == {"race"}
+
+
+STORE = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry store(.param .align 64 .b8 map[128]) {
+    .reg .b64 %map; .reg .b32 %i, %at; .reg .pred %first;
+    .shared .align 128 .b32 tile[32];
+    mov.b64 %map, map;
+    mov.u32 %i, %tid.x;
+    setp.eq.u32 %first, %i, 0;
+    mov.u32 %at, tile;
+    mad.lo.u32 %at, %i, 4, %at;
+    st.shared.b32 [%at], %i;
+    fence.proxy.async;
+    bar.sync 0;
+    @%first cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%map, {0}], [tile];
+    @%first cp.async.bulk.commit_group;
+    @%first cp.async.bulk.wait_group.read 0;
+    bar.sync 0;
+    st.shared.b32 [%at], 7;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_buffer_is_not_used_again_while_a_copy_reads_it(waits):
+    array = DeviceArray(32, np.uint32)
+    made = TensorMap.tiled(TensorType.UINT32, array, (32,))
+    text = STORE if waits else STORE.replace("@%first cp.async.bulk.wait_group.read 0;", "")
+    result = ptxvm.load(text).kernel().launch(1, 32, [made], check="race", schedules=4, seed=3)
+    if waits:
+        assert result.findings == []
+        assert (array.array == np.arange(32)).all()
+        return
+    (found,) = result.findings
+    assert (found.kind, found.hazard) == ("race", "WAR")
+    assert "cp.async.bulk.wait_group" in found.missing
