@@ -59,6 +59,8 @@ def says_something(port: str, found: Summary) -> bool:
             return found.copies
         case "tex":
             return bool(found.accesses) or found.asks_textures
+        case "tmem":
+            return found.uses_tensor_memory
         case "clock":
             return found.sleeps
         case "waits":

@@ -25,8 +25,10 @@ SWIZZLES = {0: 0, 128: 1, 64: 2, 32: 3}  # the bits of a descriptor
 AT_A, AT_B, SHARED = 1024, 24 * 1024, 64 * 1024
 
 
-def place(row: int, k: int, size: int, swizzle: int, leading: int, stride: int, *, transposed: bool) -> int:
-    """The offset of an element in bytes, before the swizzle."""
+def place(
+    row: np.ndarray, k: np.ndarray, size: int, swizzle: int, leading: int, stride: int, *, transposed: bool
+) -> np.ndarray:
+    """The offsets of elements in bytes, before the swizzle."""
     t, w = 16 // size, swizzle // 16
     if not transposed and not w:  # ((8,m),(T,2k)):((1T,SBO),(1,LBO))
         return row % 8 * 16 + row // 8 * stride + k % t * size + k // t * leading
@@ -38,7 +40,7 @@ def place(row: int, k: int, size: int, swizzle: int, leading: int, stride: int, 
     return row % (t * w) * size + row // (t * w) * leading + k % 8 * swizzle + k // 8 * stride
 
 
-def swizzled(address: int, swizzle: int) -> int:
+def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
     """Swizzle<B, 4, 3>: the bits from 4 on are combined with those from 7 on."""
     return address ^ ((address >> 7) & (max(swizzle, 16) // 16 - 1)) << 4
 
@@ -56,10 +58,9 @@ def put(memory: np.ndarray, start: int, matrix: np.ndarray, swizzle: int, *, tra
         stride = 8 * row_bytes
     else:
         leading, stride = 128 * -(-rows * size // 16), 128
-    raw = matrix.view(f"u{size}")
-    for row, k in itertools.product(range(rows), range(depth)):
-        at = swizzled(start + place(row, k, size, swizzle, leading, stride, transposed=transposed), swizzle)
-        memory[at : at + size] = np.frombuffer(raw[row, k].tobytes(), np.uint8)
+    offsets = place(*np.indices((rows, depth)), size, swizzle, leading, stride, transposed=transposed)
+    raw = np.ascontiguousarray(matrix).view(np.uint8).reshape(rows, depth, size)
+    memory[swizzled(start + offsets, swizzle)[..., None] + np.arange(size)] = raw
     return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | SWIZZLES[swizzle] << 62
 
 

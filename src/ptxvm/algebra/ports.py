@@ -248,6 +248,16 @@ class Tasks(Protocol):
         """When all copies of the thread so far are done, update the mbarrier there; `before` updates it at once."""
 
 
+class TensorMemory(Protocol):
+    """`tmem`: tensor memory (PTX 9.7.16)."""
+
+    def tensor(self, work: Symbol, **operands: Value) -> list[Value]:
+        """Do, or start, an `isa.tensor_memory.TensorWork`; returns its results.
+
+        A work that is asynchronous is done before an arrival that the thread asks for afterwards (`tasks.arrive`).
+        """
+
+
 class Clock(Protocol):
     """`clock`: time and what changes with it."""
 

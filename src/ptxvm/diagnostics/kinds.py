@@ -126,6 +126,10 @@ _PAGES = (
         The descriptor of a matrix in shared memory, or of an instruction, has a field that cannot be, or differs between the
         lanes of a warp (PTX 9.7.15.5.1.2.2, 9.7.16.4).
         """),
+    ("tensor-memory", "misused tensor memory", "tcgen05-instructions", """
+        Tensor memory is used that is not allocated, or was given back, by a warp that does not reach its lanes, or it is not
+        given back when the CTA ends (PTX 9.7.16.1, 9.7.16.7, 9.7.16.8.1).
+        """),
     ("incomplete-warp", "warp with lanes missing", "instruction-set", """
         The instruction needs all lanes of the warp, and some have ended or are not in the block.
         """),

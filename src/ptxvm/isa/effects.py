@@ -96,6 +96,7 @@ class Summary:
     sleeps: bool = False
     copies: bool = False  # it starts, groups or awaits asynchronous copies ...
     bulk: bool = False  # ... of the bulk kind
+    uses_tensor_memory: bool = False
     reads_carry: bool = False
     converts_address: bool = False  # between a window and generic addresses
     generic_of: str | None = None  # the space of whose addresses it makes generic ones

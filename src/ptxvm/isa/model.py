@@ -33,7 +33,7 @@ from ptxvm.isa.notation import Form, opcodes, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
 
 KEEPS_SUBNORMALS = 20  # the first target with subnormal f32 values
-PORTS = frozenset({"cc", "mem", "warp", "cta", "cluster", "flow", "tasks", "tex", "clock"})
+PORTS = frozenset({"cc", "mem", "warp", "cta", "cluster", "flow", "tasks", "tex", "tmem", "clock"})
 
 
 Check: TypeAlias = Callable[["Decoded"], "str | Problem | None"]

@@ -13,6 +13,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.origins import ORIGINS, Origin, unknown
+from ptxvm.isa.tensor_memory import Allocate, TensorWork
 from ptxvm.isa.transfers import Transfer
 
 
@@ -215,6 +216,18 @@ class Record:
     def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
         """Wait for copies."""
         self.found.update(copies=True, bulk=kind == "bulk")
+
+    # `tmem`
+
+    def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
+        """Work on tensor memory."""
+        self.found["uses_tensor_memory"] = True
+        if isinstance(work, Allocate):
+            self._access(Verb.WRITE, "shared", u32)
+        if work.asynchronous:
+            self.found["copies"] = True
+            self._access(Verb.READ, "shared", None, asynchronous=True)
+        return [unknown(type) for type in work.results]
 
     # `tex`
 

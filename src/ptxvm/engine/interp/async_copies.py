@@ -13,6 +13,7 @@ from ptxvm.engine.interp.async_products import Product
 from ptxvm.engine.interp.lane_memory import LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, spread
 from ptxvm.engine.interp.ports import Multiplying
+from ptxvm.engine.interp.tensor_tasks import TensorTask
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import GROUPS
@@ -20,7 +21,7 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.transfers import pieces
 
-Asynchronous: TypeAlias = "Copy | Arrival | Product | UnderWay"
+Asynchronous: TypeAlias = "Copy | Arrival | Product | TensorTask | UnderWay"
 
 
 @dataclass(slots=True)
@@ -165,6 +166,10 @@ class Copies:
         self.under_way.append(product)
         self.cohort.product_started(work.access, leaders, addresses)
 
+    def add(self, task: TensorTask) -> None:
+        """Start work on tensor memory."""
+        self.under_way.append(task)
+
     def _begin(self, begun: Copy) -> None:
         """Check the addresses, and record the copies as under way."""
         copying = begun.copying
@@ -228,6 +233,7 @@ class Copies:
         """End the copies of the lanes for which a predicate holds (None: of all), and signal their mbarriers."""
         pending: list[Asynchronous] = []
         busy, multiplies = np.zeros(self.cohort.size, np.bool_), np.zeros(self.cohort.size, np.bool_)
+        at_work: set[int] = set()  # CTAs
         under_way, self.under_way = self.under_way, []
         for each in under_way:
             due = np.ones(len(each.lanes), np.bool_) if share is None else share[each.lanes]
@@ -235,6 +241,8 @@ class Copies:
                 due = due & ~busy[each.lanes]
             if isinstance(each, Product):  # one after the other: they may have one accumulator
                 due = each.whole(due) & ~multiplies[each.lanes]
+            if isinstance(each, TensorTask):  # in the order in which it was started
+                due = due & ~np.isin(self.cohort.layout.cta[each.lanes], list(at_work))
             rest = self._end(each, due)
             pending += rest
             for one in rest:
@@ -242,6 +250,9 @@ class Copies:
                     busy[one.lanes] = True
                 elif isinstance(one, Product):
                     multiplies[one.lanes] = True
+                elif isinstance(one, TensorTask):
+                    busy[one.lanes] = True
+                    at_work.update(self.cohort.layout.cta[one.lanes].tolist())
         self.under_way = pending + self.under_way
 
     def _end(self, each: Asynchronous, due: PerLane) -> list[Asynchronous]:
@@ -255,6 +266,8 @@ class Copies:
             self.cohort.mem.atomic(done.access, done.lanes, None, done.address, done.update, [])
         elif isinstance(done, Product):
             done.finish(self.cohort)
+        elif isinstance(done, TensorTask):
+            done.finish()
         else:
             self._copy(done)
         return [] if due.all() else [each.of(np.flatnonzero(~due))]

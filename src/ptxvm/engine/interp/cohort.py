@@ -22,6 +22,7 @@ from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, at, spread
 from ptxvm.engine.interp.ports import Multiplication, TextureAccess
+from ptxvm.engine.interp.tensor_tasks import TensorUnit
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
@@ -56,6 +57,7 @@ class Cohort:
         self.cluster_arrivals: list[LaneNumbers] = []
         self.calling: Bound | None = None  # the last call of a function of the device
         self.copies = Copies(self)
+        self.tensor = TensorUnit(self, self.copies.add)
 
     @property
     def windows(self) -> dict[str, Window]:

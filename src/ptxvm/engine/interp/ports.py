@@ -18,6 +18,7 @@ from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.symbols import Label, Prototype, Table
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import textures
 from ptxvm.engine.argument_words import Argument
 from ptxvm.engine.carry_flag import CarryFlag
@@ -25,6 +26,7 @@ from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update, window_of
 from ptxvm.engine.interp.trace import TraceAlgebra
 from ptxvm.isa.fragments import Product
+from ptxvm.isa.tensor_memory import TensorWork
 from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
 from ptxvm.machine import texture_unit
@@ -58,6 +60,24 @@ class Multiplying:
     def access(self) -> Access:
         """The read of a piece of a matrix in shared memory."""
         return Access(self.bound, "shared", b32, 4, {"asynchronous": True, "group": GROUPS, "proxy": "async"})
+
+
+@dataclass(eq=False)
+class Tensor:
+    """Work on tensor memory in the code."""
+
+    bound: Bound
+    work: TensorWork
+
+    @cached_property
+    def read(self) -> Access:
+        """The read of a piece of shared memory, whose end an mbarrier tells."""
+        return Access(self.bound, "shared", b32, 4, {"asynchronous": True, "group": "mbarrier", "proxy": "async"})
+
+    @cached_property
+    def write(self) -> Access:
+        """The write of a word to shared memory."""
+        return Access(self.bound, "shared", b32)
 
 
 @dataclass(slots=True)
@@ -386,6 +406,22 @@ def values_of(operand: Sequence[Value | None] | Value | None) -> list[Value]:
     """The values of an operand: of a vector its elements, of one that is left out none."""
     several = [operand] if isinstance(operand, Value) or operand is None else operand
     return [each for each in several if each is not None]
+
+
+class TensorMemory(Port):
+    """`tmem`."""
+
+    def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
+        """Do or start work."""
+        if work.lacks:
+            raise Unsupported(f"'{work.mnemonic}' with '.{work.lacks}'")
+        given = ", ".join(f"{name!r}: {value.raw}" for name, value in operands.items())
+        text = f"C.tensor.perform({self.code.refer(Tensor(self.bound, work))}, L, {self.guard}, {{{given}}})"
+        if not work.results:
+            self.code.run(text)
+            return []
+        whole = self.code.emit(text, pure=False)
+        return [self.value(type, f"{whole}[{n}]") for n, type in enumerate(work.results)]
 
 
 class Clock(Port):

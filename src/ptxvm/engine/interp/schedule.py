@@ -70,6 +70,9 @@ class Schedule:
         self.end_copies()
         if self.warps or self.barriers or self.cluster_barriers:
             raise self.deadlock()
+        if (leak := self.cohort.tensor.leaked()) is not None:
+            said, bound, lane = leak
+            raise self.refuse("tensor-memory", said, bound, np.array([lane]))
         return True
 
     def hold_to_limits(self, limits: Limits, key: Key, lanes: Lanes) -> None:

@@ -35,7 +35,7 @@ from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 
 PORT = {
     "mem": ports.Memory, "warp": ports.Warp, "cta": ports.Cta, "cluster": ports.Cluster, "flow": ports.Flow,
-    "clock": ports.Clock, "tex": ports.Textures, "tasks": ports.Tasks,
+    "clock": ports.Clock, "tex": ports.Textures, "tasks": ports.Tasks, "tmem": ports.TensorMemory,
     "cc": ports.ConditionCode,
 }  # fmt: skip
 CARRY = -1

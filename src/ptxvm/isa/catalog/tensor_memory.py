@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, vector_of_sinks
-from ptxvm.isa.model import Problem, checked
+from ptxvm.algebra.types import b32
+from ptxvm.isa import tensor_memory as works
+from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, vector_of_sinks, window
+from ptxvm.isa.exactness import MOVED
+from ptxvm.isa.matrix import all_lanes
+from ptxvm.isa.mbarrier import arrived
+from ptxvm.isa.model import Declaration, Problem, checked, instruction
+from ptxvm.isa.tensor_memory import Tile
 
 NEEDS = {"": "PTX 8.6, sm_100f sm_110f"}
 GROUP = ".group = { .cta_group::1, .cta_group::2 };"
@@ -21,6 +28,12 @@ def address_of_tensor_memory(i):
 
 
 TENSOR_ADDRESS = Trait(rules=[("P3501", address_of_tensor_memory)])
+
+
+def pairs(i: Any) -> bool:
+    """Does it work on two CTAs?"""
+    return bool(i.group == "cta_group::2")
+
 
 # ── allocation ──────────────────────────────────────────────────────────────────────────
 
@@ -38,7 +51,7 @@ def number_of_columns(i):
 
 
 ALLOCATION = Trait(rules=[("P3502", number_of_columns)])
-allocating = partial(checked, section="9.7.16.7.1", needs={**NEEDS, ".exclusive": "PTX 9.4"})
+allocating = partial(instruction, section="9.7.16.7.1", needs={**NEEDS, ".exclusive": "PTX 9.4"})
 
 
 @has(ALLOCATION, places(a="shared"))
@@ -47,8 +60,10 @@ allocating = partial(checked, section="9.7.16.7.1", needs={**NEEDS, ".exclusive"
     types="a: u64, columns: u32 plain",
     fixed="alloc",
 )
-def tcgen05_alloc(i, a, columns):
+def tcgen05_alloc(i, a, columns, warp, mem, tmem):
     """Allocate columns of tensor memory, waiting until there are so many; their address goes to shared memory."""
+    yield warp.converge(all_lanes(warp))
+    tmem.tensor(works.Allocate(i.opcode, pairs(i)), a=a if i.ss else mem.from_generic("shared", a), columns=columns)
 
 
 @has(ALLOCATION)
@@ -57,13 +72,17 @@ def tcgen05_alloc(i, a, columns):
     types="a columns: u32 plain",
     fixed="dealloc",
 )
-def tcgen05_dealloc(i, a, columns):
+def tcgen05_dealloc(i, a, columns, warp, tmem):
     """Give columns of tensor memory back."""
+    yield warp.converge(all_lanes(warp))
+    tmem.tensor(works.Free(i.opcode, pairs(i)), a=a, columns=columns)
 
 
 @allocating(f"tcgen05.relinquish_alloc_permit.group.sync.aligned; {GROUP}", fixed="relinquish_alloc_permit")
-def tcgen05_relinquish_alloc_permit(i):
+def tcgen05_relinquish_alloc_permit(i, warp, tmem):
     """Tell that this CTA allocates no more tensor memory."""
+    yield warp.converge(all_lanes(warp))
+    tmem.tensor(works.Relinquish(i.opcode, pairs(i)))
 
 
 # ── loads and stores ────────────────────────────────────────────────────────────────────
@@ -108,38 +127,64 @@ SHAPES = ".tile = { .16x64b, .16x128b, .16x256b, .32x32b };"
 SPLIT = ".tile = { .16x32bx2 };"
 LOAD = "tcgen05.ld.sync.aligned.tile.num{.pack::16b}.b32"
 STORE = "tcgen05.st.sync.aligned.tile.num{.unpack::16b}.b32"
-loading = partial(checked, section="9.7.16.8.1", types="d: b32, a: u32, split: u32 imm", needs=NEEDS, fixed="ld")
-storing = partial(checked, section="9.7.16.8.2", types="a: u32, b: b32, split: u32 imm", needs=NEEDS, fixed="st")
+declared = partial(instruction, needs=NEEDS, exact=MOVED)
+loading = partial(declared, section="9.7.16.8.1", types="d: b32, a: u32, split: u32 imm", fixed="ld")
+storing = partial(declared, section="9.7.16.8.2", types="a: u32, b: b32, split: u32 imm", fixed="st")
+
+
+def loaded(i: Any, warp: Any, tmem: Any, *, operation: str = "", type: Any = b32, **operands: Any) -> Any:
+    """The registers of a warp from tensor memory, and what a reduction finds in each lane."""
+    yield warp.converge(all_lanes(warp))
+    count = REGISTERS[i.tile] * int(i.num[1:])
+    floats = operation and type.is_float
+    work = works.Load(
+        i.opcode, tile=Tile(i.tile), registers=count, packed="pack::16b" in i.bound.values(), operation=operation, type=type,
+        absolute=bool(floats and i.abs), propagates=bool(floats and i.NaN), results=(b32,) * (count + bool(operation)),
+    )  # fmt: skip
+    return tmem.tensor(work, **operands)
+
+
+def stored(i: Any, b: Any, warp: Any, tmem: Any, **operands: Any) -> Any:
+    """Registers of a warp go to tensor memory."""
+    yield warp.converge(all_lanes(warp))
+    unpacks = "unpack::16b" in i.bound.values()
+    work = works.Store(i.opcode, tile=Tile(i.tile), registers=len(b), packed=unpacks)
+    tmem.tensor(work, **operands, **{f"b{n}": each for n, each in enumerate(b)})
 
 
 @has(LOADED)
 @loading(f"{LOAD}  d, [a]; {SHAPES} {NUMBERS}")
-def tcgen05_ld(i, a):
+def tcgen05_ld(i, a, warp, tmem):
     """Start to load from tensor memory into the registers of a warp."""
+    return (yield from loaded(i, warp, tmem, a=a))
 
 
 @has(LOADED)
 @loading(f"{LOAD}  d, [a], split; {SPLIT} {NUMBERS}")
-def tcgen05_ld_split(i, a, split):
+def tcgen05_ld_split(i, a, split, warp, tmem):
     """Start to load from two places in tensor memory, so many columns apart, into the registers of a warp."""
+    return (yield from loaded(i, warp, tmem, a=a, split=split))
 
 
 @has(STORED)
 @storing(f"{STORE}  [a], b; {SHAPES} {NUMBERS}")
-def tcgen05_st(i, a, b):
+def tcgen05_st(i, a, b, warp, tmem):
     """Start to store from the registers of a warp to tensor memory."""
+    yield from stored(i, b, warp, tmem, a=a)
 
 
 @has(STORED)
 @storing(f"{STORE}  [a], split, b; {SPLIT} {NUMBERS}")
-def tcgen05_st_split(i, a, split, b):
+def tcgen05_st_split(i, a, split, b, warp, tmem):
     """Start to store from the registers of a warp to two places in tensor memory, so many columns apart."""
+    yield from stored(i, b, warp, tmem, a=a, split=split)
 
 
 REDUCE = "tcgen05.ld.red.sync.aligned.tile.num.op{.abs}{.NaN}.type"
 REDUCE_SLOTS = ".op = { .min, .max }; .type = { .u32, .s32, .f32 };" + NUMBERS.replace(" .x1,", "")
 reducing = partial(
-    checked,
+    instruction,
+    exact=MOVED,
     section="9.7.16.8.1",
     types="d extreme: type, a: u32, split: u32 imm",
     needs={"": "PTX 8.8, sm_103f sm_110f"},
@@ -149,14 +194,18 @@ reducing = partial(
 
 @has(LOADED)
 @reducing(f"{REDUCE}  d, extreme, [a]; .tile = {{ .32x32b }}; {REDUCE_SLOTS}")
-def tcgen05_ld_red(i, a):
+def tcgen05_ld_red(i, a, warp, tmem):
     """Start to load from tensor memory, and to find the least or greatest of what each lane loads."""
+    *found, extreme = yield from loaded(i, warp, tmem, operation=i.op, type=i.type, a=a)
+    return found, extreme.view(i.type)
 
 
 @has(LOADED)
 @reducing(f"{REDUCE}  d, extreme, [a], split; {SPLIT} {REDUCE_SLOTS}")
-def tcgen05_ld_red_split(i, a, split):
+def tcgen05_ld_red_split(i, a, split, warp, tmem):
     """Start to load from two places in tensor memory, and to find the least or greatest of what each lane loads."""
+    *found, extreme = yield from loaded(i, warp, tmem, operation=i.op, type=i.type, a=a, split=split)
+    return found, extreme.view(i.type)
 
 
 @tcgen05_ld_red.rule("P3505")
@@ -167,18 +216,23 @@ def modifiers_of_floats(i):
     return f"Illegal modifier '.{word}' for instruction '{i.opcode}' with type '{i.type}'" if word and i.type.is_int else None
 
 
-@checked("tcgen05.kind.sync.aligned; .kind = { .wait::ld, .wait::st };", section="9.7.16.8.3", needs=NEEDS, fixed="kind")
-def tcgen05_wait(i):
+@instruction("tcgen05.kind.sync.aligned; .kind = { .wait::ld, .wait::st };", section="9.7.16.8.3", needs=NEEDS, fixed="kind")
+def tcgen05_wait(i, warp):
     """Wait for all loads from tensor memory, or all stores to it, that this thread has started."""
+    yield warp.converge(all_lanes(warp))
 
 
 # ── copies within tensor memory, and from shared memory ─────────────────────────────────
 
+# Of each warp the first row that it gets.
+ROWS_OF_WARPS = {
+    None: (0, 32, 64, 96), "warpx2::02_13": (0, 32, 0, 32), "warpx2::01_23": (0, 0, 32, 32), "warpx4": (0, 0, 0, 0),
+}  # fmt: skip
 WARPS = {"64x128b": ("warpx2::02_13", "warpx2::01_23"), "32x128b": ("warpx4",)}
 
 
 @has(TENSOR_ADDRESS)
-@checked(
+@instruction(
     f"""
     tcgen05.cp.group.tile{{.warps}}                      [a], b;
     tcgen05.cp.group.tile{{.warps}}.b8x16.format         [a], b;
@@ -192,8 +246,11 @@ WARPS = {"64x128b": ("warpx2::02_13", "warpx2::01_23"), "32x128b": ("warpx4",)}
     needs=NEEDS,
     fixed="cp",
 )
-def tcgen05_cp(i, a, b):
+def tcgen05_cp(i, a, b, tmem):
     """Start to copy from shared memory, which a descriptor names, to tensor memory."""
+    rows, _, bits = i.tile.removesuffix("b").partition("x")
+    firsts = (0, 1, 2, 3) if rows == "4" else ROWS_OF_WARPS[i.warps]
+    tmem.tensor(works.CopyToTensor(i.opcode, pairs(i), int(rows), int(bits) // 8, firsts, i.bound.get("format", "")), a=a, b=b)
 
 
 @tcgen05_cp.rule("P3506")
@@ -222,7 +279,7 @@ def tcgen05_shift(i, a):
 # ── order ───────────────────────────────────────────────────────────────────────────────
 
 
-@checked(
+@instruction(
     "tcgen05.kind; .kind = { .fence::before_thread_sync, .fence::after_thread_sync };",
     section="9.7.16.11",
     needs=NEEDS,
@@ -232,19 +289,28 @@ def tcgen05_fence(i):
     """Order asynchronous work on tensor memory before, or after, the next synchronisation of threads."""
 
 
+COMMITTING: Declaration = {
+    "section": "9.7.16.12.1",
+    "types": "bar: u64, mask: b16 plain",
+    "needs": {**NEEDS, ".multicast::cluster::16b": "PTX 9.4"},
+    "fixed": "commit",
+}
+COMMIT = "tcgen05.commit.group.mbarrier::arrive::one{.ss}"
+
+
+@has(places(bar="shared"))
+@instruction(f"{COMMIT}.b64  [bar]; .ss = {{ .shared::cluster }}; {GROUP}", **COMMITTING)
+def tcgen05_commit(i, bar, tasks, tmem):
+    """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""
+    tmem.tensor(works.Commit(i.opcode, pairs(i)))
+    tasks.arrive(window(i), bar, arrived, None)
+
+
 @has(places(bar="shared"), Trait(rules=[("P1831", mask_of_ctas)]))
 @checked(
-    f"""
-    tcgen05.commit.group.mbarrier::arrive::one{{.ss}}.b64            [bar];
-    tcgen05.commit.group.mbarrier::arrive::one{{.ss}}.multicast.b64  [bar], mask;
-    .ss        = {{ .shared::cluster }};
-    .multicast = {{ .multicast::cluster, .multicast::cluster::16b }};
-    {GROUP}
-    """,
-    section="9.7.16.12.1",
-    types="bar: u64, mask: b16 plain",
-    needs={**NEEDS, ".multicast::cluster::16b": "PTX 9.4"},
-    fixed="commit",
+    f"{COMMIT}.multicast.b64  [bar], mask; .ss = {{ .shared::cluster }};"
+    f".multicast = {{ .multicast::cluster, .multicast::cluster::16b }}; {GROUP}",
+    **COMMITTING,
 )
-def tcgen05_commit(i, bar, mask):
-    """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""
+def tcgen05_commit_multicast(i, bar, mask):
+    """Let mbarriers of several CTAs be arrived at when all work on tensor memory that this thread has started is done."""

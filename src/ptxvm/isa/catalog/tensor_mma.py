@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from ptxvm.isa.access import Trait, base_of, elements, has
-from ptxvm.isa.model import Problem, checked
+from ptxvm.isa.exactness import SUMS
+from ptxvm.isa.model import Problem, checked, instruction
+from ptxvm.isa.tensor_memory import Multiply
 
 CHIPS = "PTX 8.6, sm_100a sm_103a sm_107a sm_110a"
 SCALE_WORDS = ".scale_vec::1X .scale_vec::2X .scale_vec::4X"
@@ -124,7 +127,22 @@ def lines(head, meta, tails, shifted=""):
 TAILS = ("{!}enable", "{!}enable, scale", "disabled, {!}enable", "disabled, {!}enable, scale")
 SCALED_TAILS = ("[scale_a], [scale_b], {!}enable",)
 WEIGHTS_TAILS = ("{!}enable{, mask}",)
-multiplying = partial(checked, types=TYPES, needs=NEEDS, fixed="mma ws")
+multiplying = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma ws", exact=SUMS)
+unsupported = partial(checked, types=TYPES, needs=NEEDS, fixed="mma ws")
+BLOCKS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "scale_vec::4X": 4, "block16": 4}
+
+
+def started(i: Any, tmem: Any, a: Any, adesc: Any, disabled: Any = None, **operands: Any) -> None:
+    """Start a product; A lies in tensor memory, or a descriptor names it."""
+    scaled = "scale_a" in operands
+    blocks = BLOCKS.get(i.size) or BLOCKS.get(i.kind) or 2 if scaled else 0
+    work = Multiply(
+        i.opcode, i.bound.get("group") == "cta_group::2", kind=i.kind.removeprefix("kind::"), in_tensor_memory=a is not None,
+        weights="zeros" in operands, blocks=blocks, shifted="ashift" in i.bound,
+    )  # fmt: skip
+    masks = {f"disabled{n}": each for n, each in enumerate(disabled or ())}
+    given = {name: each for name, each in operands.items() if each is not None}
+    tmem.tensor(work, a=adesc if a is None else a, **given, **masks)
 
 
 @has(PLAIN)
@@ -132,8 +150,9 @@ multiplying = partial(checked, types=TYPES, needs=NEEDS, fixed="mma ws")
     f"{lines('tcgen05.mma.group.kind', '', TAILS, '{.ashift}')} {GROUPS} {KINDS} {collectors('a')}",
     section="9.7.16.10.9.1",
 )
-def tcgen05_mma(i, d, a, adesc, bdesc, idesc, disabled, enable, scale):
+def tcgen05_mma(i, d, a, adesc, bdesc, idesc, disabled, enable, scale, tmem):
     """Start to multiply two matrices and add D, which lies in tensor memory."""
+    started(i, tmem, a, adesc, disabled, d=d, b=bdesc, idesc=idesc, enable=enable, scale=scale)
 
 
 @has(SCALED)
@@ -141,12 +160,13 @@ def tcgen05_mma(i, d, a, adesc, bdesc, idesc, disabled, enable, scale):
     f"{lines('tcgen05.mma.group.kind.block_scale{.size}', '', SCALED_TAILS)} {GROUPS} {SCALED_KINDS} {SIZES} {collectors('a')}",
     section="9.7.16.10.9.1",
 )
-def tcgen05_mma_scaled(i, d, a, adesc, bdesc, idesc, scale_a, scale_b, enable):
+def tcgen05_mma_scaled(i, d, a, adesc, bdesc, idesc, scale_a, scale_b, enable, tmem):
     """Start to multiply two matrices whose blocks have scales, and add D, which lies in tensor memory."""
+    started(i, tmem, a, adesc, d=d, b=bdesc, idesc=idesc, enable=enable, scale_a=scale_a, scale_b=scale_b)
 
 
 @has(PLAIN)
-@multiplying(
+@unsupported(
     f"{lines('tcgen05.mma.sp.group.kind', '[meta], ', TAILS, '{.ashift}')} {GROUPS} {KINDS} {collectors('a')}",
     section="9.7.16.10.9.2",
 )
@@ -155,7 +175,7 @@ def tcgen05_mma_sp(i, d, a, adesc, bdesc, meta, idesc, disabled, enable, scale):
 
 
 @has(SCALED, FOUR_BITS)
-@multiplying(
+@unsupported(
     f"""
     {lines("tcgen05.mma.sp.group.kind.block_scale{.size}", "[meta], ", SCALED_TAILS)}
     {GROUPS} {SCALED_KINDS} {SIZES} {collectors("a")}
@@ -171,12 +191,13 @@ def tcgen05_mma_sp_scaled(i, d, a, adesc, bdesc, meta, idesc, scale_a, scale_b, 
     f"{lines('tcgen05.mma.ws.cta_group::1.kind', '', WEIGHTS_TAILS)} {KINDS} {collectors('b0', 'b1', 'b2', 'b3')}",
     section="9.7.16.10.9.3",
 )
-def tcgen05_mma_ws(i, d, a, adesc, bdesc, idesc, enable, mask):
+def tcgen05_mma_ws(i, d, a, adesc, bdesc, idesc, enable, mask, tmem):
     """Start to multiply two matrices, keeping B for the next products, and add D, which lies in tensor memory."""
+    started(i, tmem, a, adesc, d=d, b=bdesc, idesc=idesc, enable=enable, zeros=mask)
 
 
 @has(ADDRESSES)
-@multiplying(
+@unsupported(
     f"{lines('tcgen05.mma.ws.sp.cta_group::1.kind', '[meta], ', WEIGHTS_TAILS)} {KINDS} {collectors('b0', 'b1', 'b2', 'b3')}",
     section="9.7.16.10.9.4",
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.image import Image
     from ptxvm.machine.launch import LaunchShape
     from ptxvm.machine.memory import Memory
+    from ptxvm.machine.tensor_memory import TensorMemory
     from ptxvm.machine.texture_unit import Operands, Work
     from ptxvm.machine.window import Window
 
@@ -71,6 +72,9 @@ class Host(Protocol):
     @property
     def cohort(self) -> Cohort:
         """The threads that call, as the functions of the device see them."""
+
+    def tensor_memory(self, bound: Bound, thread: int) -> TensorMemory:
+        """The tensor memory of the CTA that runs, which an instruction of a thread uses."""
 
     @property
     def threads_per_cta(self) -> int:

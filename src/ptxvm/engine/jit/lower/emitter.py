@@ -33,9 +33,16 @@ def textures(at: Emitter, bound: Bound) -> Port:
     return Textures(at, bound)
 
 
+def tensor_memory(at: Emitter, bound: Bound) -> Port:
+    """The port `tmem`."""
+    from ptxvm.engine.jit.lower.tensor_memory import TensorMemory  # noqa: PLC0415 - few kernels have any, and it imports much
+
+    return TensorMemory(at, bound)
+
+
 PORT: dict[str, Any] = {
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "cluster": ports.Cluster, "flow": ports.Flow, "clock": ports.Clock,
-    "cc": ports.ConditionCode, "tex": textures, "tasks": async_copies.Tasks,
+    "cc": ports.ConditionCode, "tex": textures, "tasks": async_copies.Tasks, "tmem": tensor_memory,
 }  # fmt: skip
 
 

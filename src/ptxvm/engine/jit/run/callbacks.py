@@ -27,10 +27,12 @@ from ptxvm.machine.window import Window
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ptxvm.analysis.program import Bound
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.memory import Array
+    from ptxvm.machine.tensor_memory import TensorMemory
     from ptxvm.machine.texture_unit import Operands, Work
 
 CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
@@ -66,6 +68,7 @@ class Callbacks:
         self.tick = TICK(self._tick)
         self.host_call = HOST_CALL(self._host_call)
         self.deadlock = DEADLOCK(self._deadlock)
+        self.tensor_memories: dict[int, tuple[TensorMemory, Bound, int]] = {}  # of CTAs, with a use
         self._forget(facts.most_sites)
 
     def threads(self, mask: int, warp: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -208,6 +211,24 @@ class Callbacks:
     def layout(self) -> Callbacks:
         """As the library wants to know the threads."""
         return self
+
+    def tensor_memory(self, bound: Bound, thread: int) -> TensorMemory:
+        """The tensor memory of the CTA that runs, which an instruction of a thread uses."""
+        from ptxvm.machine.tensor_memory import TensorMemory  # noqa: PLC0415 - few kernels have any
+
+        memory, _, _ = self.tensor_memories.setdefault(self.cta, (TensorMemory(), bound, thread))
+        return memory
+
+    def hold_to_tensor_memory(self) -> None:
+        """At the end of the CTAs: fail the launch where one has not given its tensor memory back."""
+        memories, self.tensor_memories = self.tensor_memories, {}
+        for cta, (memory, bound, thread) in memories.items():
+            if said := memory.leaked():
+                from ptxvm.engine import faults  # noqa: PLC0415
+
+                shape = self.launch.shape
+                where = shape.ctaid(cta), faults.unfold(thread % shape.threads, shape.block)
+                self.launch.failed(cta, Fault("tensor-memory", said, place=faults.place(self.facts.name, bound, *where)))
 
     @property
     def threads_per_cta(self) -> int:

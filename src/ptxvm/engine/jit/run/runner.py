@@ -158,7 +158,11 @@ class Runner:
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false if the launch must stop."""
         if not self._grid(*self._places, first, last):
+            if self.calls.tensor_memories:
+                self.calls.hold_to_tensor_memory()
+                return self.launch.raised is None
             return True
+        self.calls.tensor_memories = {}
         if self.launch.raised is None:
             said = f"the compiled kernel '{self.compiled.facts.name}' stopped without a fault; please report this"
             self.launch.failed(self.calls.cta, Crash(said))

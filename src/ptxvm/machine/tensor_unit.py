@@ -1,0 +1,286 @@
+"""Works on tensor memory: allocates, moves, copies and multiplies (PTX 9.7.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from ptxvm.algebra.types import f16, u4
+from ptxvm.isa import fragments
+from ptxvm.isa.fragments import Core, Product
+from ptxvm.isa.shared_matrix import Factor
+from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.tensor_memory import (
+    HALVED,
+    LANES,
+    Allocate,
+    CopyToTensor,
+    Free,
+    InstructionDescriptor,
+    InvalidDescriptor,
+    Load,
+    Multiply,
+    Relinquish,
+    Store,
+    TensorWork,
+    instruction_descriptor,
+    shared_descriptor,
+    zero_columns,
+)  # fmt: skip
+from ptxvm.machine import shared_matrix, tensor_core, tensor_memory
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.per_lane import LaneNumbers, PerLane
+from ptxvm.machine.tensor_core import Architecture, Matrices
+from ptxvm.machine.tensor_memory import TensorMemory
+from ptxvm.machine.warp_matrix import split
+from ptxvm.machine.warpgroup_matrix import no_fma
+
+Operands = Mapping[str, PerLane]
+"""The operands of an instruction, each with an element for every lane that does the work."""
+
+
+class Machine(Protocol):
+    """What the works need of the engine."""
+
+    def tensor_memory(self, lane: int) -> TensorMemory:
+        """The tensor memory of the CTA of a lane."""
+
+    def warp_of(self, lane: int) -> int:
+        """The number of the warp of a lane in its CTA."""
+
+    def read_pieces(self, lane: int, addresses: PerLane) -> PerLane:
+        """Pieces of 16 bytes of shared memory: rows of four words."""
+
+    def store_word(self, lane: int, address: int, word: int) -> None:
+        """Store a word in shared memory."""
+
+
+def perform(work: TensorWork, machine: Machine, lanes: LaneNumbers, operands: Operands) -> list[PerLane]:
+    """Do the work of some lanes: of whole warps, or of each lane alone."""
+    if not work.collective:
+        for n, lane in enumerate(lanes.tolist()):
+            single(work, machine, lane, {name: int(each[n]) for name, each in operands.items()}, n)
+        return []
+    if len(lanes) % WARP:
+        raise AccessFault("incomplete-warp", "work on tensor memory needs all 32 lanes of the warp")
+    found = []
+    for first in range(0, len(lanes), WARP):
+        own = {name: each[first : first + WARP] for name, each in operands.items()}
+        try:
+            found.append(of_warp(work, machine, int(lanes[first]), own))
+        except AccessFault as fault:
+            raise fault.at_lane(first + fault.lane_index) from None
+    return [np.concatenate(each) for each in zip(*found, strict=True)]
+
+
+def of_warp(work: TensorWork, machine: Machine, lane: int, operands: Operands) -> list[PerLane]:
+    """Do the work of one warp; its lanes have the same addresses and numbers of columns."""
+    memory, warp = machine.tensor_memory(lane), machine.warp_of(lane)
+    shared = {name: int(each[0]) for name, each in operands.items()}
+    for name in ("a", "columns", "split"):
+        if name in operands and (operands[name] != operands[name][0]).any():
+            raise AccessFault(
+                "tensor-memory", f"the lanes of a warp differ in operand '{name}' of an instruction on tensor memory"
+            )
+    address = shared.get("a", 0) & 0xFFFF_FFFF
+    if isinstance(work, Allocate):
+        machine.store_word(lane, shared["a"], memory.allocate(shared["columns"]))
+    elif isinstance(work, Free):
+        memory.free(address, shared["columns"])
+    elif isinstance(work, Relinquish):
+        memory.given_up = True
+    elif isinstance(work, Load):
+        return tensor_memory.load(work, memory, warp, address, shared.get("split", 0))
+    elif isinstance(work, Store):
+        values = [operands[f"b{n}"].astype(np.uint32) for n in range(work.registers)]
+        tensor_memory.store(work, memory, warp, address, shared.get("split", 0), values)
+    return []
+
+
+def single(work: TensorWork, machine: Machine, lane: int, operands: Mapping[str, int], index: int = 0) -> None:
+    """Do the work of one thread."""
+    try:
+        if isinstance(work, CopyToTensor):
+            copy(work, machine, lane, operands)
+        elif isinstance(work, Multiply):
+            multiply(work, machine, lane, operands)
+    except InvalidDescriptor as wrong:
+        raise AccessFault("invalid-descriptor", str(wrong), lane_index=index) from None
+    except AccessFault as fault:
+        raise fault.at_lane(index) from None
+
+
+# ── copies ──────────────────────────────────────────────────────────────────────────────
+
+
+def copy_addresses(work: CopyToTensor, descriptor: int) -> PerLane:
+    """The addresses of the pieces of the rows that are copied."""
+    return shared_matrix.addresses(shared_descriptor(descriptor), Factor(0, work.rows, work.bytes, 8))
+
+
+def copy(work: CopyToTensor, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:
+    """Copy rows to the lanes of all warps."""
+    memory, address = machine.tensor_memory(lane), operands["a"] & 0xFFFF_FFFF
+    memory.check(address, work.bytes // 4, "a copy")
+    places = copy_addresses(work, operands["b"])
+    pieces = machine.read_pieces(lane, places.reshape(-1))
+    rows = widened(work.format, np.ascontiguousarray(pieces).view(np.uint8)).view(np.uint32).reshape(work.rows, -1)
+    column = address & 0xFFFF
+    height = min(WARP, work.rows // max(1, len(set(work.warps))))
+    for warp, first in enumerate(work.warps):
+        top = (address >> 16) + warp * WARP
+        memory.cells[top : top + height, column : column + work.bytes // 4] = rows[first : first + height]
+
+
+def widened(format: str, pieces: PerLane) -> PerLane:
+    """Pieces of 16 bytes that hold 16 elements of four or six bits, as bytes (PTX 9.7.16.9.1)."""
+    if not format:
+        return pieces
+    if format.startswith("b4"):
+        found: PerLane = split(u4.bits, pieces.reshape(-1, 16)[:, :8]).reshape(-1, 16) << np.uint8(2)
+        return np.ascontiguousarray(found)
+    bits = np.unpackbits(pieces.reshape(-1, 16)[:, :12], axis=-1, bitorder="little").reshape(-1, 16, 6)
+    return np.packbits(bits, axis=-1, bitorder="little").reshape(-1, 16)
+
+
+# ── products ────────────────────────────────────────────────────────────────────────────
+
+
+def product_of(work: Multiply, idesc: InstructionDescriptor) -> Product:
+    """The product of the whole matrices, 16 rows at a time."""
+    shape = f"m16n{idesc.n}k{idesc.k}"
+    halved, made = work.kind in HALVED, fragments.mma_fragment
+    a, b = (
+        fragments.halved_fragment(name, shape) if halved else made(name, type, shape)
+        for name, type in (("a", idesc.a), ("b", idesc.b))
+    )
+    scaling = fragments.scaling(shape, work.blocks, idesc.scales) if idesc.scales is not None else None
+    return Product(a, b, made("c", idesc.d, shape), made("d", idesc.d, shape), finite=idesc.saturates, scaling=scaling,
+                   core=Core.TCGEN05)  # fmt: skip
+
+
+def factors(work: Multiply, operands: Mapping[str, int]) -> list[tuple[Factor, PerLane]]:
+    """B, and A where it is in shared memory, with the addresses of their pieces."""
+    idesc = instruction_descriptor(work, operands["idesc"])
+    bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
+    first = operands.get("zeros", 0) >> 56 & 0x3F
+    of_b = Factor(first, idesc.n, idesc.k, bits, idesc.transposed[1])
+    found = [(of_b, shared_matrix.addresses(shared_descriptor(operands["b"]), of_b))]
+    if not work.in_tensor_memory:
+        of_a = Factor(0, idesc.m, idesc.k, bits, idesc.transposed[0])
+        found.append((of_a, shared_matrix.addresses(shared_descriptor(operands["a"]), of_a)))
+    return found
+
+
+def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:
+    """D = A * B + D."""
+    idesc = instruction_descriptor(work, operands["idesc"])
+    product, memory = product_of(work, idesc), machine.tensor_memory(lane)
+    there: list[Matrices] = []
+    for factor, places in factors(work, operands):
+        pieces = machine.read_pieces(lane, places.reshape(-1))
+        fragment = product.a if there else product.b
+        if fragment.type.bits < 8 and not fragment.halved:
+            packed = "b6" if fragment.type.bits == 6 else "b4"
+            pieces = widened(packed, np.ascontiguousarray(pieces).view(np.uint8)).view(np.uint32)
+        there.append(shared_matrix.elements(factor, pieces[None])[0])
+    right = there[0]
+    left = there[1] if len(there) > 1 else of_tensor_memory(work, memory, operands["a"] & 0xFFFF_FFFF, idesc)
+    if idesc.negated[0]:
+        left = left ^ sign(product.a)
+    if idesc.negated[1]:
+        right = right ^ sign(product.b)
+    right = right.T.copy()
+    if "zeros" in operands:
+        right[:, zero_columns(operands["zeros"], idesc.m, idesc.n)] = 0
+    rows, columns = places_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
+    added = accumulators(memory.cells[rows, columns], idesc, operands)
+    further = scales(work, memory, operands, idesc) if work.blocks else []
+    made = by_sixteen(product, left, right, added, further)
+    keep = disabled(operands)
+    memory.cells[rows, columns] = np.where(keep[rows], memory.cells[rows, columns], made.astype(np.uint32))
+
+
+def sign(fragment: fragments.Fragment) -> PerLane:
+    """The sign bit of elements."""
+    bits = fragment.type.bits - 1 + (2 if fragment.type.bits == 4 and not fragment.halved else 0)
+    found: PerLane = np.array(1 << bits, f"u{max(8, fragment.width) // 8}")
+    return found
+
+
+def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrices, further: list[Matrices]) -> Matrices:
+    """The product, 16 rows at a time: what lies in caches."""
+    count = len(left) // 16
+    a, b, c = left.reshape(count, 16, -1), np.broadcast_to(right, (count, *right.shape)), added.reshape(count, 16, -1)
+    more = [further[0].reshape(count, 16, -1), np.broadcast_to(further[1], (count, *further[1].shape))] if further else []
+    made = tensor_core.multiply(product, Architecture.BLACKWELL, a, b, c, no_fma, more)
+    return made.reshape(added.shape)
+
+
+def lanes_of_rows(work: Multiply, address: int, m: int) -> PerLane:
+    """The lane of each row of A or D (PTX 9.7.16.10.5)."""
+    rows = np.arange(m)
+    if m == LANES // 2 and not work.weights:  # half of the lanes of each warp
+        rows = rows // 16 * WARP + rows % 16
+    return rows + (address >> 16)
+
+
+def places_of_d(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> tuple[PerLane, PerLane]:
+    """The lane and column of each element of D: with .ws, fewer rows have their columns in several parts."""
+    parts = LANES // idesc.m if work.weights else 1
+    memory.check(address, idesc.n // parts, "matrix D")
+    part, column = np.divmod(np.arange(idesc.n), idesc.n // parts)
+    rows = lanes_of_rows(work, address, idesc.m)[:, None] + part * idesc.m
+    if rows.max() >= LANES:
+        raise AccessFault("tensor-memory", f"matrix D at {address:#x} goes beyond the lanes of tensor memory", address)
+    return rows, np.broadcast_to(column + (address & 0xFFFF), rows.shape)
+
+
+def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> Matrices:
+    """The elements of A in tensor memory, packed in its words."""
+    bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
+    words = idesc.k * bits // 32
+    memory.check(address, words, "matrix A")
+    column = address & 0xFFFF
+    held = np.ascontiguousarray(memory.cells[lanes_of_rows(work, address, idesc.m), column : column + words])
+    found: Matrices = split(bits, held.view(np.uint8)).reshape(idesc.m, idesc.k)
+    return found
+
+
+def accumulators(cells: PerLane, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> Matrices:
+    """D before the product: zeros where it does not count; scaled down by a power of two."""
+    if not operands["enable"]:
+        cells = np.zeros_like(cells)
+    if scale := operands.get("scale", 0):
+        held = np.float16 if idesc.d is f16 else np.float32
+        values = (cells.astype(np.uint16) if idesc.d is f16 else cells).view(held)
+        scaled: Matrices = np.ldexp(values, -scale).astype(held).view(f"u{held().itemsize}")
+        return scaled
+    found: Matrices = cells.astype(np.uint16) if idesc.d is f16 else cells
+    return found
+
+
+def scales(work: Multiply, memory: TensorMemory, operands: Mapping[str, int], idesc: InstructionDescriptor) -> list[Matrices]:
+    """The scales of the rows of A and of the columns of B: 32 in a column of tensor memory, in some of its bytes."""
+    found = []
+    for name, count, first in (("scale_a", idesc.m, idesc.scale_ids[0]), ("scale_b", idesc.n, idesc.scale_ids[1])):
+        address = operands[name] & 0xFFFF_FFFF
+        memory.check(address, -(-count // WARP), "the scales")
+        each = np.arange(count)
+        words = np.ascontiguousarray(memory.cells[each % WARP, (address & 0xFFFF) + each // WARP])
+        bytes_ = words.view(np.uint8).reshape(count, 4)[:, first : first + work.blocks]
+        if bytes_.shape[1] < work.blocks:
+            raise InvalidDescriptor(f"the scales begin at byte {first}, and {work.blocks} bytes are needed")
+        found.append(bytes_)
+    return [found[0], found[1].T]
+
+
+def disabled(operands: Mapping[str, int]) -> PerLane:
+    """The lanes of tensor memory that keep their D."""
+    words = np.array([operands.get(f"disabled{n}", 0) for n in range(4)], np.uint32)
+    return np.unpackbits(words.view(np.uint8), bitorder="little").astype(np.bool_)
+
+
+__all__ = ["Machine", "copy_addresses", "factors", "perform", "single"]
