@@ -12,7 +12,7 @@ import numpy as np
 
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
-from ptxvm.engine.jit.memory.shadow_tags import EPOCH, FIRST, HOST, MANY
+from ptxvm.engine.jit.memory.shadow_tags import BEFORE, EPOCH, FIRST, MANY, NEVER
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.runner import address
@@ -161,9 +161,8 @@ class Tags:
         self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Record
     ) -> None:
         self.shadow, self.shared, self.record, self._memory = shadow, shared, record, memory
-        self._unwritten = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK), shared}
+        self._unwritten = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK)}
         self._begins: dict[Allocation, int] = {}
-        self._filled: set[Allocation] = set()
         end = 0
         for allocation in memory.table.items:
             self._begins[allocation] = end
@@ -198,9 +197,9 @@ class Tags:
         first = self._begins[allocation] // GRAIN
         cells = first + offsets // self._grain(allocation)
         wrote, reads = self._tags[cells], cells + self.distance // GRAIN
-        if self.shadow.race and (wrote > HOST).any():
+        if self.shadow.race and (wrote > NEVER).any():
             raise Suspicious("a texture read reaches bytes that the grid has written")
-        if self.shadow.init and (wrote == 0).any():
+        if self.shadow.init and (wrote == NEVER).any():
             raise Suspicious("a texture read reaches uninitialised bytes")
         begin = np.uint32(self.record[AT["cta_epoch"]])
         kept = (self._tags[reads] > 0) & (self._tags[reads] < begin)  # the first CTA stays
@@ -216,13 +215,11 @@ class Tags:
         return -(-(allocation.end - allocation.origin) // self._grain(allocation))
 
     def _fill(self, allocation: Allocation) -> None:
-        """Tag initialised memory as written."""
-        if not self.shadow.init or allocation in self._filled or allocation in self._unwritten:
-            return
-        self._filled.add(allocation)
-        first = self._begins[allocation] // GRAIN
-        cells = self._tags[first : first + self._cells(allocation)]
-        cells[cells == 0] = HOST
+        """Tag memory that has no value, once; that of the CTA is tagged where a CTA begins."""
+        if self.shadow.init and allocation in self._unwritten:
+            self._unwritten.remove(allocation)
+            first = self._begins[allocation] // GRAIN
+            self._tags[first : first + self._cells(allocation)] = NEVER
 
     def renumber(self) -> None:
         """Renumber the epochs when numbers run out: all before this CTA become one, and all of this CTA another."""
@@ -230,7 +227,7 @@ class Tags:
         tags = self._tags
         own = tags >= begin
         tags[own] = tags[own] & low | np.uint32(FIRST)
-        before = ~own & (tags >= EPOCH)
-        tags[before] = tags[before] & low | np.uint32(EPOCH)
+        before = ~own & (tags > NEVER)
+        tags[before] = tags[before] & low | np.uint32(BEFORE)
         self.record[AT["cta_epoch"]] = FIRST
         self.record[AT["epoch"]] = FIRST + EPOCH

@@ -7,7 +7,7 @@ from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory.shadow_tags import EPOCH
+from ptxvm.engine.jit.memory.shadow_tags import EPOCH, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
@@ -132,5 +132,6 @@ def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
         partly="store i32 1, ptr %suspicion.place, align 8" if "sync" in shadow.checks else "",
         epoch_step=EPOCH,
         last_epoch=LAST,
+        never=NEVER & 0xFF if shadow.init else 0,
         shift=(GRAIN // shadow.grain[True]).bit_length() - 1,
     )

@@ -31,8 +31,9 @@ from ptxvm.isa.special_registers import WARP
 EPOCH = 1 << 11  # the step of a tag from epoch to epoch
 MANY = 1 << 10  # in place of a thread: several threads
 STRONG = MANY + 1  # in place of a thread: a strong access; its size is added
-FIRST = 2 * EPOCH  # the first epoch; tags below are of other CTAs
-HOST = 1  # the tag of bytes that were written before the launch
+NEVER = 0x01010101  # the tag of bytes without a value, whose four bytes are alike; 0 is that of bytes with one from before
+BEFORE = (NEVER // EPOCH + 1) * EPOCH  # the epoch of all earlier CTAs, when epochs have been renumbered
+FIRST = BEFORE + EPOCH  # the first epoch; tags below are of other CTAs
 WIDE = (Scope.GPU, Scope.SYS)
 
 
@@ -163,7 +164,7 @@ class ShadowCheck:
         self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
         if not self.shadow.race:
             if self.verb is Verb.WRITE:
-                self._store(count, self._all(count, str(HOST)), cells, mask)
+                self._store(count, self._all(count, "0"), cells, mask)
             return
         reads = reads or self._reads(cells)
         if self.verb is Verb.WRITE:
@@ -190,7 +191,7 @@ class ShadowCheck:
             self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
             if not self.shadow.race:
                 if self.verb is Verb.WRITE:
-                    self.at.scatter("i32", self._all(count, str(HOST)), cells, mask)
+                    self.at.scatter("i32", self._all(count, "0"), cells, mask)
                 continue
             reads = self._reads(cells, count)
             read = self.at.gather("i32", reads, mask)
@@ -231,13 +232,13 @@ class ShadowCheck:
             if not self.shadow.race:
                 self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
                 if access.verb is not Verb.READ:
-                    self.at.scatter("i32", self._all(count, str(HOST)), cells, mask)
+                    self.at.scatter("i32", self._all(count, "0"), cells, mask)
                 continue
             low = code.emit(f"and {llvm} {wrote}, {self._all(count, str(EPOCH - 1))}")
             other = code.emit(f"icmp ne {llvm} {low}, {self._all(count, str(kind))}")
             self._suspect(count, code.emit(f"and <{count} x i1> {other}, {self._unordered(count, wrote)}"), mask)
             if self.shadow.init and access.verb is not Verb.WRITE:
-                self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, zeroinitializer"), mask)
+                self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self._all(count, str(NEVER))}"), mask)
             read = self.at.gather("i32", self._reads(cells, count), mask)
             self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
             self.at.scatter("i32", strong if self.own else self._first_kind(count, wrote, strong), cells, mask)
@@ -247,13 +248,13 @@ class ShadowCheck:
         llvm = self._type(count)
         if self.own:
             return self.code.emit(f"icmp uge {llvm} {wrote}, {self._all(count, self._epoch())}")
-        return self.code.emit(f"icmp ugt {llvm} {wrote}, {self._all(count, str(HOST))}")
+        return self.code.emit(f"icmp ugt {llvm} {wrote}, {self._all(count, str(NEVER))}")
 
     def _first_kind(self, count: int, wrote: str, strong: str) -> str:
         """The new tag of a strong write: that of the first CTA stays, since no other CTA is ordered after it."""
         code, llvm = self.code, self._type(count)
         before = code.emit(f"icmp ult {llvm} {wrote}, {self._all(count, self._cta())}")
-        kept = code.emit(f"and <{count} x i1> {before}, {code.emit(f'icmp ugt {llvm} {wrote}, {self._all(count, str(HOST))}')}")
+        kept = self._and(count, before, code.emit(f"icmp ugt {llvm} {wrote}, {self._all(count, str(NEVER))}"))
         return code.emit(f"select <{count} x i1> {kept}, {llvm} {wrote}, {llvm} {strong}")
 
     # ── rules ───────────────────────────────────────────────────────────────────────────
@@ -261,20 +262,17 @@ class ShadowCheck:
     def _suspicious(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Is the access behind a tag not ordered before this one, or is the cell uninitialised where it is read?"""
         code, llvm = self.code, self._type(count)
-        unwritten = self.shadow.init and writes and self.verb is not Verb.WRITE
-        if not self.shadow.race:
-            return code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}") if unwritten else self._all(count, "false", "i1")
-        found = self._not_before(count, tag, mine, writes=writes)
-        if unwritten:
-            never = code.emit(f"icmp eq {llvm} {tag}, {self._all(count, '0')}")
-            found = code.emit(f"or {self._type(count, 'i1')} {found}, {never}")
-        return found
+        found = self._not_before(count, tag, mine, writes=writes) if self.shadow.race else self._all(count, "false", "i1")
+        if not (self.shadow.init and writes and self.verb is not Verb.WRITE):
+            return found
+        never = code.emit(f"icmp eq {llvm} {tag}, {self._all(count, str(NEVER))}")
+        return code.emit(f"or {self._type(count, 'i1')} {found}, {never}") if self.shadow.race else never
 
     def _not_before(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Is the access behind a tag not ordered before this one?"""
         code, llvm = self.code, self._type(count)
         if writes and not self.coherent:  # a texture read is never ordered after writes of the grid (PTX 2.3)
-            return code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(HOST))}")
+            return code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(NEVER))}")
         epoch = self._all(count, self._epoch())
         if self.own:
             found = code.emit(f"icmp uge {llvm} {tag}, {epoch}")
@@ -282,7 +280,7 @@ class ShadowCheck:
             away = code.emit(f"sub {llvm} {tag}, {self._all(count, self._cta())}")
             span = code.emit(f"sub i32 {self._epoch()}, {self._cta()}")
             found = code.emit(f"icmp uge {llvm} {away}, {self._all(count, span)}")
-            there = code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(HOST if writes else 0))}")
+            there = code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(NEVER if writes else 0))}")
             found = self._and(count, found, there)
         if mine is not None:
             found = self._and(count, found, code.emit(f"icmp ne {llvm} {tag}, {mine}"))

@@ -35,7 +35,7 @@ fresh:
   %wrote.place = inttoptr i64 %wrote to ptr
   %distance = load i64, ptr %reads.place, align 8
   %read.place = getelementptr i8, ptr %wrote.place, i64 %distance
-  call void @llvm.memset.p0.i64(ptr %wrote.place, i8 0, i64 %cells, i1 false)
+  call void @llvm.memset.p0.i64(ptr %wrote.place, i8 $never, i64 %cells, i1 false)
   call void @llvm.memset.p0.i64(ptr %read.place, i8 0, i64 %cells, i1 false)
   br label %end
 end:
