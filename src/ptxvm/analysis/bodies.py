@@ -9,19 +9,33 @@ diagnostic comes from there.
 from __future__ import annotations
 
 import enum
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis import debugging, expressions, passing
 from ptxvm.analysis.bind import Binder
+from ptxvm.analysis.known_lines import (
+    LONGEST_BLOCK,
+    Known,
+    KnownLines,
+    ModuleNames,
+    Stretch,
+    TooLarge,
+    names_in_sight,
+    others,
+    targets,
+)
 from ptxvm.analysis.operand_forms import OTHER, Forms, OperandForms
 from ptxvm.analysis.parameters import addressed, check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Scope
+from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Variable
 from ptxvm.analysis.validate import MOST_TARGETS, check_instruction, recogniser
 from ptxvm.syntax import tree
@@ -31,6 +45,9 @@ from ptxvm.syntax.statements import BLANKS, LABEL, STATEMENT, parted
 
 OWN_VARIABLES = (1, 4)
 """The first version in which a `.param` variable in a kernel's body is no parameter of the kernel (PTX 7.1.1)."""
+
+MOST_CHANGES = 8
+"""A body whose registers are declared again and again has no known lines."""
 
 _reading = threading.RLock()
 
@@ -57,7 +74,7 @@ class Memo:
     """What is known of the instructions of one version and target, for all modules of both."""
 
     def __init__(self, known: Recogniser) -> None:
-        self.known, self.forms = known, Forms()
+        self.known, self.forms, self.lines = known, Forms(), KnownLines()
         self.cleared: dict[tuple[object, ...], Left] = {}
 
     @staticmethod
@@ -79,6 +96,7 @@ class Bodies:
         self.outline = outline
         self.inlines = "inlined_at" in outline.plain.text
         self.declarations: dict[tuple[bool, str], list[tree.Variable]] = {}
+        self.module_names = ModuleNames()
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """The body in full, or as it is where its function can do without until it runs."""
@@ -140,13 +158,24 @@ def copy_of(function: Function, scope: Scope) -> Function:
 
 
 class Frame:
-    """A block under check: the scope of its names, its labels, and whether an instruction stands above."""
+    """A block under check: the scope of its names, its labels, and whether an instruction stands above.
 
-    __slots__ = ("forms", "labels", "passed", "scope")
+    `lines` are those that are right in this block; `hides`: in it, a name with `%` means something else than around it.
+    `first` is the number of its first line, and `mentioned` what it mentions, where it can be known as a whole, else -1.
+    """
 
-    def __init__(self, scope: Scope, forms: OperandForms) -> None:
-        self.scope, self.forms, self.passed = scope, forms, False
+    __slots__ = ("first", "forms", "hides", "labels", "lines", "mentioned", "passed", "scope")
+
+    def __init__(self, scope: Scope, forms: OperandForms, *, hides: bool = False, first: int = -1) -> None:
+        self.scope, self.forms, self.hides, self.first, self.passed = scope, forms, hides, first, False
+        self.mentioned: set[str] = set()
         self.labels: set[str] = set()
+        self.lines: set[str] = set()
+
+    def forget(self) -> None:
+        """Forget what names mean, as others may be declared by now."""
+        self.forms.forget()
+        self.lines.clear()
 
 
 class BodyCheck:
@@ -167,53 +196,154 @@ class BodyCheck:
         self.loaded: list[Variable] = []
         self.declarations = bodies.declarations
         self.labels = frozenset(LABEL.findall(bodies.outline.plain.text, body.start, body.end))
-        self.frames = [self.frame(scope)]
+        self.module_names = bodies.module_names
+        self.frames = [Frame(scope, self.forms(scope))]
+        mentioned = targets(bodies.outline.plain.text, body.start, body.end)
+        self.unifies_labels = mentioned <= self.labels
+        if self.unifies_labels:
+            self.frames[0].forms.wanted |= mentioned
+        self.known: Known | None = None
+        self.stretch: Stretch | None = None
+        self.changes = 0
 
-    def frame(self, scope: Scope) -> Frame:
-        """A block whose names are in a scope."""
-        return Frame(scope, OperandForms(scope, self.copy, self.memo.forms, self.labels))
+    def forms(self, scope: Scope) -> OperandForms:
+        """The forms of operands in a scope."""
+        return OperandForms(scope, self.copy, self.memo.forms, self.labels)
 
     def run(self) -> None:
         """Check all statements, then what needs all of them."""
-        text, at, end = self.outline.plain.text, self.body.start + 1, self.body.end - 1
-        match, cleared, predicate = STATEMENT.match, self.memo.cleared, self.memo.forms.predicate
-        frame = self.frames[0]
-        forms = frame.forms
-        while found := match(text, at, end):
-            guard, head, operands, label, brace, place, inlined = found.groups()
-            start, at = at, found.end()
-            if head is not None:
-                if guard is not None and forms[guard] != predicate:
-                    raise Doubt
-                parts = parted(operands) if operands else []
-                key = (head, *[forms[part] for part in parts])
-                left = cleared.get(key)
-                if left is not Left.NOTHING:
-                    self.instruction_at(start, at, key, parts, left)
-                frame.passed = True
-            elif place is not None:
-                self.location(place, inlined)
-            elif label is not None:
-                self.label(label)
-            else:
-                if brace is None:
-                    self.piece(start, at)
-                elif brace == "{":
-                    self.enter()
-                else:
-                    self.leave()
-                frame = self.frames[-1]
-                forms = frame.forms
+        text, at, end, number = self.outline.plain.text, self.body.start + 1, self.body.end - 1, -1
+        while found := STATEMENT.match(text, at, end):
+            at = found.end()
+            if found[2] is not None:
+                self.head(found, number)
+            elif not self.statement(found, number):
+                number = -1
+                continue
+            at, number = self.skip(at)
         if text[at:end].strip(BLANKS) or len(self.frames) != 1:
             raise Doubt
         self.finish()
 
+    def head(self, found: re.Match[str], number: int) -> None:
+        """An instruction in the usual spelling; `number` is that of its line, -1 where that may hold more."""
+        guard, head, operands = found.group(1, 2, 3)
+        frame = self.frames[-1]
+        forms = frame.forms
+        if guard is not None and forms[guard] != self.memo.forms.predicate:
+            raise Doubt
+        parts = parted(operands) if operands else []
+        key = (head, *[forms[part] for part in parts])
+        left = self.memo.cleared.get(key)
+        if left is not Left.NOTHING:
+            left = self.instruction_at(*found.span(), key, parts, left)
+        frame.passed = True
+        if left is None:
+            frame.first = -1
+        elif number >= 0 or frame.first >= 0:
+            named = others(f"{guard or ''} {operands or ''}", labels=self.unifies_labels)
+            self.remember(number, found.end(), named, left)
+
+    def statement(self, found: re.Match[str], number: int) -> bool:
+        """Any other statement; can known lines follow?"""
+        label, brace, place, inlined = found.group(4, 5, 6, 7)
+        frame = self.frames[-1]
+        if place is not None:
+            frame.first = -1
+            self.location(place, inlined)
+            if number >= 0 and self.stretch is not None and not self.inlines:
+                frame.lines.add(self.stretch.plain[number])
+        elif label is not None:
+            frame.first = -1
+            self.label(label)
+        elif brace == "{":
+            self.enter(number)
+            return False
+        elif brace == "}":
+            self.leave(found.end())
+        else:
+            self.piece(*found.span())
+            return False
+        return True
+
+    # ── lines ───────────────────────────────────────────────────────────────────────────
+
+    def skip(self, at: int) -> tuple[int, int]:
+        """The place behind the known lines from here on, and the number of the line there; -1 where there is none."""
+        text, end, frame = self.outline.plain.text, self.body.end - 1, self.frames[-1]
+        stop = text.find("\n", at, end)
+        if stop < 0 or frame.hides or text[at:stop].strip(BLANKS):
+            return at, -1
+        while (start := stop + 1) < end:
+            if self.stretch is None or start >= self.stretch.starts[-1]:
+                self.stretch = self.stretch_from(start)
+                for each in self.frames:
+                    each.first = -1
+            if self.stretch is None or self.known is None:
+                return at, -1
+            number = self.stretch.number(start)
+            first = self.stretch.first_unknown(number, self.known, frame.lines)
+            frame.passed = frame.passed or first > number
+            at = self.stretch.starts[first]
+            if first < len(self.stretch.plain):
+                return at, first
+            stop = at - 1
+        return at, -1
+
+    def stretch_from(self, start: int) -> Stretch | None:
+        """The lines from a place on; None where the names of the body are such that no line of another is right here."""
+        scope = self.frames[0].scope
+        if self.known is None and self.changes < MOST_CHANGES:
+            self.changes += 1
+            usual = scope.outer is not None and self.module_names.are_usual(scope.outer)
+            names = names_in_sight(scope, entry=self.copy.entry, labels=self.unifies_labels) if usual else None
+            self.known = self.memo.lines.of(names) if names is not None else None
+        if self.known is not None:
+            with suppress(TooLarge):
+                return Stretch(
+                    self.outline.plain.text, start, self.body.end - 1, scope.families.values(), labels=self.unifies_labels
+                )
+        self.known, self.changes = None, MOST_CHANGES
+        return None
+
+    def remember(self, number: int, at: int, named: list[str], left: Left) -> None:
+        """Remember the line of an instruction that is right, where it has a line for itself."""
+        frame, stretch, known = self.frames[-1], self.stretch, self.known
+        if left is Left.NOTHING:
+            frame.mentioned.update(named)
+        else:
+            frame.first = -1
+        if number < 0 or stretch is None or known is None:
+            return
+        if at > stretch.starts[number + 1] or self.outline.plain.text[at : stretch.starts[number + 1]].strip(BLANKS):
+            return
+        if left is Left.CONSTANTS:
+            if not named:
+                known.add(known.exact, stretch.lines[number])
+        elif named or left is Left.PARAMETER:
+            frame.lines.add(stretch.plain[number])
+        else:
+            known.add(known.plain, stretch.plain[number].rstrip(BLANKS))
+
+    def remember_block(self, block: Frame, at: int) -> None:
+        """Remember a block that is right and leaves no trace around it, where it has its lines for itself."""
+        around, stretch, known = self.frames[-1], self.stretch, self.known
+        if around.hides or stretch is None or known is None or at > stretch.starts[-1]:
+            return
+        last = stretch.number(at - 1)
+        if last - block.first < LONGEST_BLOCK and not self.outline.plain.text[at : stretch.starts[last + 1]].strip(BLANKS):
+            own = all(name in block.scope.names or block.scope.family_of(name) for name in block.mentioned)
+            (known.plain if own else around.lines).add(stretch.block(block.first, last))
+
     # ── instructions ────────────────────────────────────────────────────────────────────
 
-    def instruction_at(self, start: int, end: int, key: tuple[object, ...], parts: Sequence[str], left: Left | None) -> None:
-        """An instruction that is not known to be right as it stands."""
+    def instruction_at(
+        self, start: int, end: int, key: tuple[object, ...], parts: Sequence[str], left: Left | None
+    ) -> Left | None:
+        """An instruction that is not known to be right as it stands; what is left to check of others like it."""
         forms = self.frames[-1].forms
-        if left is Left.CONSTANTS:
+        by_value = left is Left.CONSTANTS
+        if by_value:
             key = (key, *[part.strip(BLANKS) for part in parts if forms[part] in self.memo.forms.integers])
             left = self.memo.cleared.get(key)
         if left is None:
@@ -222,24 +352,25 @@ class BodyCheck:
                 raise Doubt
             verdict = self.instruction(statements[0])
             if OTHER not in key and verdict.decoded is not None and verdict.decoded.of.executes:
-                self.enter_key(key, verdict)
+                left = self.enter_key(key, verdict)
         elif left is Left.PARAMETER and (symbol := forms.parameters.get(parts[-1].strip(BLANKS))) is not None:
             self.loaded.append(symbol)
+        return Left.CONSTANTS if by_value and left is Left.NOTHING else None if by_value else left
 
-    def enter_key(self, key: tuple[object, ...], verdict: Verdict) -> None:
+    def enter_key(self, key: tuple[object, ...], verdict: Verdict) -> Left:
         """Remember that instructions like this one are right."""
         left = Left.PARAMETER if verdict.decoded is not None and passing.loads_parameter(verdict.decoded) else Left.NOTHING
         if verdict.asks_for_value and not isinstance(key[0], tuple):
-            self.memo.cleared[key] = Left.CONSTANTS
-        else:
-            self.memo.cleared[key] = left
+            left = Left.CONSTANTS
+        self.memo.cleared[key] = left
+        return left
 
     def instruction(self, node: tree.Instruction) -> Verdict:
         """Bind and check an instruction in full; it leaves no trace in the scope."""
         frame = self.frames[-1]
         scope = frame.scope.inner()
         scope.registers = []
-        for name in frame.forms.wanted:
+        for name in {each.text for operand in node.operands for each in names_in(operand)} & frame.forms.wanted:
             if scope.declared(name) is None:
                 scope.names[name] = Label(name)
         bound = Bound(node, scope, function=self.copy)
@@ -267,7 +398,7 @@ class BodyCheck:
         if known is not None:
             for each in known:
                 self.binder.declare(each, self.scope_of_declaration(), self.copy.name)
-            self.frames[-1].forms.forget()
+            self.declared(name for each in known for name in names_of(each))
         else:
             self.other(text, self.outline.statements(start, end))
         if self.report.diagnostics:
@@ -282,7 +413,7 @@ class BodyCheck:
                 self.instruction(statement)
             elif isinstance(statement, tree.Variable | tree.Prototype):
                 self.binder.statement(statement, self.scope_of_declaration(), self.copy)
-                self.frames[-1].forms.forget()
+                self.declared(names_of(statement))
             elif isinstance(statement, tree.Directive) and statement.name == "pragma":
                 self.binder.statement(statement, self.frames[-1].scope, self.copy)
             else:
@@ -290,6 +421,17 @@ class BodyCheck:
         registers = [each for each in statements if isinstance(each, tree.Variable) and each.space == "reg"]
         if len(registers) == len(statements):
             self.declarations[self.copy.entry, text] = registers
+        else:
+            self.frames[-1].first = -1
+
+    def declared(self, names: Iterable[str]) -> None:
+        """Other names are declared by now."""
+        frame = self.frames[-1]
+        frame.forget()
+        if any(name.startswith(("%", "$")) for name in names):
+            frame.hides = len(self.frames) > 1
+            if not frame.hides:
+                self.known = self.stretch = None
 
     def scope_of_declaration(self) -> Scope:
         """The scope for names that only the code below sees (PTX 5.4.1)."""
@@ -310,18 +452,21 @@ class BodyCheck:
     def label(self, name: str) -> None:
         """A label whose name has no other meaning."""
         frame = self.frames[-1]
-        if name == "WARP_SZ" or frame.scope.declared(name) is not None:
+        if name == "WARP_SZ" or name.startswith("%") or frame.scope.declared(name) is not None:
             raise Doubt
         frame.scope.declare(Label(name, 0))
         frame.labels.add(name)
 
-    def enter(self) -> None:
+    def enter(self, number: int) -> None:
         """The begin of a block."""
         if len(self.frames) == DEEPEST - 1:
             raise Doubt
-        self.frames.append(self.frame(self.frames[-1].scope.inner()))
+        around = self.frames[-1]
+        around.first = -1
+        scope = around.scope.inner()
+        self.frames.append(Frame(scope, self.forms(scope), hides=around.hides, first=number))
 
-    def leave(self) -> None:
+    def leave(self, at: int) -> None:
         """The end of a block; labels that it wants and lacks are those of the block around it."""
         frame = self.frames.pop()
         if not self.frames:
@@ -329,6 +474,8 @@ class BodyCheck:
         around = self.frames[-1]
         around.forms.wanted |= frame.forms.wanted - frame.labels
         around.passed = True
+        if frame.first >= 0:
+            self.remember_block(frame, at)
 
     def finish(self) -> None:
         """Are all labels there, and has every parameter that is loaded a value?"""
@@ -339,6 +486,11 @@ class BodyCheck:
         results = {id(formal) for formal in function.signature.results}
         if local and any(id(each) in results or (id(each) in local and id(each) not in self.returned) for each in self.loaded):
             raise Doubt
+
+
+def names_of(node: tree.Variable | tree.Prototype) -> list[str]:
+    """The names, or their beginnings, that a statement declares."""
+    return [node.label] if isinstance(node, tree.Prototype) else [each.name for each in node.declarators]
 
 
 def line(text: str) -> debugging.Line:

@@ -28,6 +28,10 @@ INTEGER, LABEL = Shape("integer"), Shape("label")
 FLOATS = {"single": Shape("float", detail=32), "double": Shape("float", detail=64)}
 
 
+Families = dict[str, tuple[list[dict[str, Symbol]], int, int]]
+"""The families `%r<100>` of a function: the names that come before them, the count, and the number of the form."""
+
+
 class Forms(dict[tuple[Any, ...], int]):
     """The numbers of forms."""
 
@@ -50,13 +54,15 @@ class OperandForms(dict[str, int]):
         self.wanted: set[str] = set()
         self.parameters: dict[str, Variable] = {}
         """The `.param` variable that an operand names."""
-        self._families = self._in_sight()
+        self._families: Families | None = None
 
     def __missing__(self, part: str) -> int:
         if len(self) > MOST:
             self.forget()
         text = part.strip(BLANKS)
         stem = text.rstrip(DIGITS)
+        if self._families is None:
+            self._families = self._in_sight()
         if (family := self._families.get(stem)) is not None and (digits := text[len(stem) :]):
             above, count, number = family
             for names in above:
@@ -74,11 +80,10 @@ class OperandForms(dict[str, int]):
         """Forget what names mean, as others may be declared by now."""
         self.clear()
         self.parameters.clear()
-        self._families = self._in_sight()
+        self._families = None
 
-    def _in_sight(self) -> dict[str, tuple[list[dict[str, Symbol]], int, int]]:
-        """The families `%r<100>` of the function: the names that come before them, the count, and the number of the form."""
-        found: dict[str, tuple[list[dict[str, Symbol]], int, int]] = {}
+    def _in_sight(self) -> Families:
+        found: Families = {}
         above: list[dict[str, Symbol]] = []
         scope = self.scope
         while scope.outer is not None:

@@ -3,6 +3,7 @@
 import pytest
 
 import ptxvm
+from ptxvm.analysis import bodies
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Program
 from ptxvm.syntax.source import Source
@@ -133,3 +134,91 @@ def test_a_launch_reads_only_what_it_runs(monkeypatch):
 def test_an_error_of_syntax_outside_of_bodies_is_reported_with_those_inside(reports):
     assert len(reports(module("add.s32 %r1;") + ".global .u32 %;")) == 2
     assert reports(module("}") + module("add.s32 %r1, %r2"))
+
+
+# ── known lines: text that is skipped is right, and what only looks like it is reported ─────────
+
+LINES = """
+add.s32 %r1, %r2, 5;
+add.s32 %r1, %r2, 0x5;
+mov.f32 %f1, 0f3F800000;
+pmevent 1;
+ld.global.u32 %r1, [%rd1+4];
+ld.global.u32 %r1, [gv+4];
+@%p1 bra $L1;
+$L1:
+{
+.reg .b32 t;
+.reg .b32 %temp;
+add.s32 t, %r1, 5;
+mov.u32 %temp, t;
+}
+{ .reg .b64 w; cvta.to.global.u64 w, %rd1; }
+.loc 1 2 3
+bra $L2;
+$L2:
+"""
+"""The lines of a body that is right, so that they are known."""
+
+LIKE = {
+    "a register past the end of its family": "add.s32 %r10, %r2, 5;",
+    "the same with the common number behind it": "add.s32 %r0, %r2, 5;\nadd.s32 %r99, %r2, 5;",
+    "a register of another type": "add.s32 %r1, %f2, 5;",
+    "a short constant of the common form": "mov.f32 %f1, 0f0;",
+    "an integer that is too long": "add.s32 %r1, %r2, 0x55555555555555555;",
+    "a constant that a rule refuses": "pmevent 16;",
+    "a label that is nowhere": "@%p1 bra $L9;",
+    "the common label, which is nowhere": "@%p1 bra $L;",
+    "a label twice": "$L1:",
+    "a label in a block of its own": "bra $L3;\n{\n$L3:\nret;\n}",
+    "a name of a block outside of it": "add.s32 t, %r1, 5;",
+    "a variable of a block as a register": "{\n.reg .b32 u;\n.reg .b32 %temp;\nadd.s32 t, %r1, 5;\nmov.u32 %temp, t;\n}",
+    "a block that is not closed": "{\n.reg .b32 t;\n.reg .b32 %temp;\nadd.s32 t, %r1, 5;\nmov.u32 %temp, t;\n",
+    "a register that a block hides": "{\n.reg .f32 %r1;\nadd.s32 %r1, %r2, 5;\n}",
+    "a family that a block hides": "{\n.reg .b64 %r<100>;\nadd.s32 %r1, %r2, 5;\n}",
+    "a label that a block hides": "{\n.reg .b32 $L1;\n@%p1 bra $L1;\n}",
+    "a special register that a block hides": "mov.u32 %r1, %laneid;\n{\n.reg .pred %laneid;\nmov.u32 %r1, %laneid;\n}",
+    "a name that is declared below": ".reg .f32 %q;\nadd.s32 %q, %r2, 5;",
+    "the rest of a statement": "add.s32 %r1,\nadd.s32 %r1, %r2, 5;",
+    "the begin of a comment": "/*\nadd.s32 %r1, %r2, 5;",
+    "an element of a vector": "mov.u32 %r1.x, %r2;",
+    "a longer name": "add.s32 %r1x, %r2, 5;",
+}
+
+
+@pytest.mark.parametrize("body", LIKE.values(), ids=LIKE)
+def test_what_looks_like_a_known_line_is_reported_as_by_a_full_reading(body, reports):
+    assert not reports(module(LINES))
+    assert reports(module(LINES + body))
+
+
+def test_a_name_means_in_each_module_what_it_declares(reports):
+    assert not reports(module(LINES))
+    assert reports(module(LINES).replace(".reg .b32 %r<10>", ".reg .f32 %r<10>"))
+    assert reports(module(LINES).replace(".global .u32 gv[4]", ".global .texref gv"))
+    assert reports(module(".reg .f32 %r1;" + LINES).replace("%r<10>", "%r1<2>"))
+    few = module("add.s32 %r1, %r2, 5;\n" * 3)
+    assert not reports(few)
+    assert reports(few.replace("%r<10>", "%r<2>"))
+
+
+def test_lines_are_read_once(monkeypatch):
+    seen = []
+
+    class Statement:
+        @staticmethod
+        def match(text: str, at: int, end: int) -> object:
+            found = STATEMENT.match(text, at, end)
+            seen.append(found and found[0].strip())
+            return found
+
+    STATEMENT = bodies.STATEMENT
+    analyse(Source(module(LINES)))
+    monkeypatch.setattr(bodies, "STATEMENT", Statement)
+    twice = LINES + LINES.replace("%r1", "%r3").replace("%r2", "%r4").replace("5", "77").replace("$L", "$M")
+    _, report = analyse(Source(module(twice)))
+    assert not report.diagnostics
+    instructions = [
+        text for text in seen if text and text.endswith(";") and not text.startswith(".")
+    ]  # the first is that of `two`
+    assert instructions[1:] == ["add.s32 %r1, %r2, 5;", "ld.global.u32 %r1, [gv+4];"]
