@@ -47,6 +47,7 @@ class LaneMemory:
     def __init__(self, inputs: CohortInputs, layout: Layout) -> None:
         self.layout, self.machine = layout, inputs.memory
         self.stack_size = inputs.stack_size
+        self.parameters = np.uint64(inputs.parameters)
         cluster = inputs.shape.cluster_size
         self.shared = Window(inputs.memory, "shared", inputs.shared_size, layout.cta, cluster)
         self.cluster = ClusterWindow(self.shared, cluster) if cluster > 1 else self.shared
@@ -186,7 +187,10 @@ class LaneMemory:
     # ── addresses ───────────────────────────────────────────────────────────────────────
 
     def to_generic(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
-        """`cvta`."""
+        """`cvta`; of an address of a parameter a register may have kept the low 32 bits only."""
+        if space == "param":
+            near = (address - self.parameters & LOW_WORD) + self.parameters
+            return np.where(address <= LOW_WORD, near, address).astype(np.uint64)[()]
         window = self.window(space)
         return address if window is None else window.to_generic(window.offsets(address, lanes), lanes)
 

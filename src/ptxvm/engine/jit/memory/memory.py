@@ -8,7 +8,7 @@ from typing import Unpack
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type, pred, u32, u64
-from ptxvm.algebra.value import Value
+from ptxvm.algebra.value import Value, select
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import (
@@ -365,6 +365,8 @@ class Memory(Port):
         if space == "shared::cluster" and self.at.kernel.cluster_size > 1:
             return self.cluster.to_generic(address) if op == "add" else self.cluster.from_generic(address)
         space = space.partition("::")[0]
+        if space == "param" and op == "add":
+            return self._whole_parameter(address)
         if space not in WINDOWS:
             return address
         if space == "local":
@@ -380,6 +382,14 @@ class Memory(Port):
             )
         moved = Value(self.alg, u64, self.alg.integer(op, u64, raw, self.addressing.base(space)))
         return moved + self.cluster.base if in_cluster and op == "sub" else moved
+
+    def _whole_parameter(self, address: Value) -> Value:
+        """The address of a parameter, of which a register may have kept the low 32 bits only."""
+        if isinstance(address.raw, Affine) and address.raw.bank is not None:
+            return address
+        bank = Value(self.alg, u64, Affine("%params.address"))
+        near = ((address - bank) & 0xFFFF_FFFF) + bank
+        return select(address <= 0xFFFF_FFFF, near, address)
 
     def mapped(self, space: str, address: Value, rank: Value) -> Value:
         """The corresponding address in another CTA of the cluster."""
