@@ -1,7 +1,10 @@
 """Contexts with their streams and events: work in order, points of it with their times, and the error of a kernel.
 
-Work runs when it is put on a stream, so a stream has nothing left to do when the host asks.  While a stream is captured, its
-work becomes nodes of a graph instead.
+Streams run at once, each in its order (CUDA C++ Programming Guide, "Streams", "Default Stream"): work of the legacy default
+stream follows all earlier work of blocking streams, and comes before all later work of theirs.  The default stream runs on the
+thread that launches as long as nothing else goes on, which is quickest.  While checks are asked for, all work runs when it is
+put on a stream; what nothing orders is then found by the check `race`.  While a stream is captured, its work becomes nodes of
+a graph instead.
 """
 
 from __future__ import annotations
@@ -9,18 +12,25 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
+from weakref import WeakSet
 
 from ptxvm.diagnostics.errors import PTXVMError
+from ptxvm.driver.checks import wanted
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph import Capture, Graph, Task
+from ptxvm.driver.queue import Mark, Queue
 from ptxvm.driver.results import DriverError, Result, result_of
+from ptxvm.machine import streams as machine
 
 MIB = 1 << 20
 LIMITS = {0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 128, 6: 0}
 """The limits of a context by CUlimit: stack, printf buffer, heap, device runtime's depth and launches, L2 granularity."""
+NON_BLOCKING = 1  # CUstream_flags
 CAPTURES = count(1)
+STREAMS: WeakSet[Stream] = WeakSet()
+"""The streams of all contexts."""
 LOG = logging.getLogger("ptxvm.driver")
 
 
@@ -35,11 +45,12 @@ class Context:
     limits: dict[int, int] = field(default_factory=LIMITS.copy)
     cache: int = 0
     peers: list[Context] = field(default_factory=list)
+    streams: WeakSet[Stream] = field(default_factory=WeakSet)
 
     @cached_property
     def default_stream(self) -> Stream:
         """The stream of work for which a client names none."""
-        return Stream(self)
+        return Stream(self, is_default=True)
 
     def fail(self, error: Exception) -> None:
         """Keep the error of a kernel, as hardware does: only a reset of the device ends it.  The log has all of it."""
@@ -48,20 +59,63 @@ class Context:
         if self.failure is Result.SUCCESS:
             self.failure = result_of(error)
 
+    def busy(self) -> list[Stream]:
+        """The streams that have something to do."""
+        return [each for each in list(self.streams) if not each.queue.is_idle]
+
+    def finish(self) -> None:
+        """Wait until all streams have nothing left to do."""
+        for each in list(self.streams):
+            each.queue.wait()
+            each.order.sync()
+
+    def sync(self) -> None:
+        """The same, for the host: DriverError where a kernel has failed, or a stream is captured."""
+        if any(each.capture is not None for each in list(self.streams)):
+            raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream is captured, so the context cannot be waited for")
+        self.finish()
+        self.raise_failure()
+
+    def raise_failure(self) -> None:
+        """DriverError where a kernel has failed."""
+        if self.failure is not Result.SUCCESS:
+            raise DriverError(self.failure, "a kernel of this context has failed")
+
     def reset(self) -> None:
         """Begin anew."""
+        self.finish()
         self.failure = Result.SUCCESS
         self.limits = LIMITS.copy()
 
 
 @dataclass(eq=False)
 class Event:
-    """A point in a stream; `reached` is when the stream was there, None while the event was not recorded."""
+    """A point in a stream; `mark` is the last one that was recorded, None while there was none."""
 
     context: Context
     timed: bool = True
-    reached: float | None = None
+    mark: Mark | None = None
     capture: Capture | None = None  # the capture that has it
+    order: machine.Event = field(default_factory=machine.Event)
+
+    def sync(self) -> None:
+        """Wait for the event; one that was not recorded counts as happened."""
+        self.refuse_capture()
+        if self.mark is not None:
+            self.mark.wait()
+        self.order.sync()
+        self.context.raise_failure()
+
+    def query(self) -> None:
+        """DriverError where the event has not happened yet."""
+        self.refuse_capture()
+        if self.mark is not None and not self.mark.is_reached:
+            raise DriverError(Result.NOT_READY, "the stream is not there yet")
+
+    def refuse_capture(self) -> None:
+        """DriverError for an event of a capture."""
+        if self.capture is not None:
+            raise DriverError(Result.CAPTURED_EVENT, "the event was recorded in a capture")
 
 
 @dataclass(eq=False)
@@ -72,30 +126,116 @@ class Stream:
     flags: int = 0
     priority: int = 0
     capture: Capture | None = None
+    is_default: bool = False
+    queue: Queue = field(default_factory=Queue)
+    order: machine.Stream = field(default_factory=machine.Stream)
+
+    def __post_init__(self) -> None:
+        self.context.streams.add(self)
+        STREAMS.add(self)
+
+    @property
+    def blocking(self) -> bool:
+        """Does the legacy default stream wait for it, and it for that?"""
+        return not self.flags & NON_BLOCKING
 
     def put(self, task: Task, type: int) -> None:
-        """Run a task behind all that the stream was given before, or capture it as a node of a type."""
+        """Run a task behind all that the stream was given before, or capture it as a node of a type.
+
+        DriverError for what the task asks in vain, where it runs at once.
+        """
         if self.capture is not None:
             self.capture.add(self, task, type)
+        elif wanted() is not None:
+            self.follow()
+            task.run(self.order if len(self.context.streams) > 1 else None)
+        elif not self.is_default or not self.run_here(task):
+            for mark in self.before():
+                self.queue.put(mark.hold)
+            self.queue.put(partial(self.perform, task))
+
+    def run_here(self, task: Task) -> bool:
+        """Run a task on this thread if no stream that it follows has anything to do."""
+        if len(self.context.streams) > 1 and any(each.blocking for each in self.context.busy()):
+            return False
+        return self.queue.run(lambda: task.run(None))
+
+    def perform(self, task: Task) -> None:
+        """Run a task of the queue; after a failure there is nothing left to run."""
+        if self.context.failure is not Result.SUCCESS:
+            return
+        try:
+            task.run(None)
+        except Exception as wrong:  # noqa: BLE001 - nothing else hears of it
+            self.context.fail(wrong)
+
+    def before(self) -> list[Mark]:
+        """Points of other streams that the next task follows, by the rules of the legacy default stream."""
+        if not self.blocking:
+            return []
+        default = self.context.default_stream
+        others = self.context.busy() if self.is_default else [default]
+        return [each.mark() for each in others if each is not self and each.blocking and not each.queue.is_idle]
+
+    def follow(self) -> None:
+        """The same, for the check of races."""
+        if self.blocking:
+            default = self.context.default_stream
+            for each in list(self.context.streams) if self.is_default else [default]:
+                if each is not self and each.blocking:
+                    self.order.wait(each.order)
+
+    def mark(self) -> Mark:
+        """The point that the stream has reached when all that it has is done."""
+        mark = Mark()
+        if not self.queue.is_idle:
+            self.queue.put(lambda: mark.reach(time.perf_counter()))
         else:
-            task.run()
+            mark.reach(time.perf_counter())
+        return mark
 
     def record(self, event: Event) -> None:
         """Let an event happen when the stream reaches this point."""
         event.capture = self.capture
         if self.capture is not None:
             self.capture.record(self, event)
-        else:
-            event.reached = time.perf_counter()
+            return
+        if self.is_default:
+            for mark in self.before():
+                self.queue.put(mark.hold)
+        event.mark = self.mark()
+        self.order.record(event.order)
 
     def wait(self, event: Event) -> None:
         """Let later work of the stream wait for an event; one of a capture captures the stream too."""
         if event.capture is not None:
             self.capture = event.capture
             self.capture.wait(self, event)
+            return
+        if event.mark is not None and not event.mark.is_reached:
+            self.queue.put(event.mark.hold)
+        self.order.wait(event.order)
 
     def sync(self) -> None:
-        """Wait until the stream has nothing left to do; DriverError while it is captured."""
+        """Wait until the stream has nothing left to do; DriverError while it is captured, or where a kernel has failed."""
+        self.refuse_capture()
+        if self.is_default:
+            for each in self.context.busy():
+                if each.blocking:
+                    each.queue.wait()
+        self.queue.wait()
+        self.order.sync()
+        self.context.raise_failure()
+
+    def query(self) -> None:
+        """DriverError while the stream has something to do."""
+        self.refuse_capture()
+        if not self.queue.is_idle:
+            raise DriverError(Result.NOT_READY, "the stream has something to do")
+        self.context.raise_failure()
+
+    def refuse_capture(self) -> None:
+        """DriverError while the stream is captured."""
         if self.capture is not None:
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream that is captured cannot be waited for")
 
@@ -122,9 +262,11 @@ def elapsed(start: Event, end: Event) -> float:
     """The milliseconds from one event to another."""
     if not (start.timed and end.timed):
         raise DriverError(Result.INVALID_HANDLE, "an event was created without timing")
-    if start.reached is None or end.reached is None:
+    if start.mark is None or end.mark is None:
         raise DriverError(Result.INVALID_HANDLE, "an event was not recorded")
-    return (end.reached - start.reached) * 1000
+    start.query()
+    end.query()
+    return (end.mark.time - start.mark.time) * 1000
 
 
-__all__ = ["Context", "Event", "Stream", "elapsed"]
+__all__ = ["STREAMS", "Context", "Event", "Stream", "elapsed"]

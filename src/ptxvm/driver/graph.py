@@ -8,20 +8,21 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.streams import Stream
 
 
 class Task(Protocol):
     """What a node does."""
 
-    def run(self) -> None:
-        """Do it."""
+    def run(self, order: Stream | None) -> None:
+        """Do it; `order` is the stream for the check of races."""
 
 
 @dataclass(frozen=True)
 class Empty:
     """Nothing: a node that only joins others."""
 
-    def run(self) -> None:
+    def run(self, order: Stream | None) -> None:
         """Do nothing."""
 
 
@@ -158,10 +159,9 @@ class Executable:
             ours.task = node.task
             self.copies[node] = ours
 
-    def launch(self) -> None:
-        """Run every node."""
-        for node in self.order:
-            node.task.run()
+    def tasks(self) -> tuple[Task, ...]:
+        """The work of every node, as it is now."""
+        return tuple(node.task for node in self.order)
 
 
 @dataclass(frozen=True)
@@ -170,10 +170,10 @@ class Child:
 
     graph: Graph
 
-    def run(self) -> None:
+    def run(self, order: Stream | None) -> None:
         """Run its nodes."""
         for node in self.graph.sorted():
-            node.task.run()
+            node.task.run(order)
 
 
 @dataclass(eq=False)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from ptxvm.driver.checks import FINDINGS, wanted
 from ptxvm.driver.context import Context
+from ptxvm.driver.graph import Task
 from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.streams import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,19 @@ class Launch:
     arguments: tuple[bytes, ...]
     cluster: tuple[int, int, int] | None = None
 
-    def run(self) -> None:
-        """Run it; what goes wrong in the kernel is the context's failure, DriverError what the launch asks for in vain."""
+    def run(self, order: Stream | None) -> None:
+        """Run it; what goes wrong in the kernel is the context's failure; DriverError for what it asks in vain."""
         begun = time.perf_counter()
         try:
             with host_memory().given(self.arguments):
                 done = self.kernel.kernel.launch(
-                    self.grid, self.block, self.arguments, shared=self.shared, cluster=self.cluster, check=wanted()
+                    self.grid,
+                    self.block,
+                    self.arguments,
+                    shared=self.shared,
+                    cluster=self.cluster,
+                    stream=order,
+                    check=wanted(),
                 )
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
@@ -46,14 +54,27 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphLaunch:
+    """A launch of a graph, with the work that it has now."""
+
+    tasks: tuple[Task, ...]
+
+    def run(self, order: Stream | None) -> None:
+        """Run every node."""
+        for task in self.tasks:
+            task.run(order)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """Work that is a call of a Python function."""
 
     function: Callable[[], None]
 
-    def run(self) -> None:
+    def run(self, order: Stream | None) -> None:
         """Call it."""
+        del order
         self.function()
 
 
-__all__ = ["Call", "Launch"]
+__all__ = ["Call", "GraphLaunch", "Launch"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.context import Context
+from ptxvm.driver.context import STREAMS, Context
 from ptxvm.driver.device import Device
 from ptxvm.driver.memory import Blocks
 from ptxvm.driver.models import chosen
@@ -17,6 +17,11 @@ class Driver:
         self.devices = [Device(n, model) for n in range(count)]
         self.primary = [Context(device) for device in self.devices]
         self.blocks = Blocks()
+
+    def finish(self) -> None:
+        """Wait for all work, before memory goes away that it may use."""
+        for stream in list(STREAMS):
+            stream.queue.wait()
 
     def device(self, ordinal: int) -> Device:
         """A device by number; DriverError where there is none."""

@@ -280,12 +280,18 @@ class AllocationTable:
             return True
 
     def find(self, address: int) -> Allocation | None:
-        """The allocation that has the byte at an address."""
+        """The allocation that has the byte at an address; another thread may change the table meanwhile."""
+        found = self._last_from(address)
+        if found is None or not found.start <= address < found.end:
+            with self._lock:
+                found = self._last_from(address)
+        return found if found is not None and address < found.end else None
+
+    def _last_from(self, address: int) -> Allocation | None:
+        """The last allocation that begins at or before an address, unless the table changes under the search."""
         items = self.items
-        at = bisect_right(items, address, key=START) - 1
-        if at >= 0 and address < items[at].end:
-            return items[at]
-        return None
+        at = bisect_right(items, address, key=START)
+        return next(iter(items[at - 1 : at]), None) if at else None
 
     def overlapping(self, start: int, end: int) -> list[Allocation]:
         """The allocations that have a byte of the range."""

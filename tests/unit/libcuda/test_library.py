@@ -241,6 +241,7 @@ def test_a_captured_stream_becomes_a_graph_that_runs_as_often_as_it_is_launched(
     cuda.function("cuGraphInstantiateWithFlags")(byref(executable), graph, c_uint64(0))
     for expected in (10, 100):
         cuda.function("cuGraphLaunch")(executable, stream)
+        cuda.function("cuStreamSynchronize")(stream)  # nothing else orders it before copies on the default stream
         assert values(cuda, data)[1] == expected
 
 

@@ -82,6 +82,7 @@ def create_v4(out: int, parameters: int, flags: int, ordinal: int) -> None:
 def destroy(handle: int) -> None:
     """End a context."""
     context = session().handles.object(handle, Context)
+    context.finish()
     stack = session().stack
     if stack and stack[-1] is context:
         stack.pop()
@@ -210,16 +211,13 @@ def priorities(least: int, greatest: int) -> None:
 @function("cuCtxSynchronize")
 def synchronize() -> None:
     """Wait for all work of the current context."""
-    session().context.default_stream.sync()
+    session().context.sync()
 
 
 @function("cuCtxSynchronize_v2")
 def synchronize_v2(handle: int) -> None:
     """Wait for all work of a context."""
-    context = of(handle)
-    if context.failure is not Result.SUCCESS:
-        raise DriverError(context.failure)
-    context.default_stream.sync()
+    of(handle).sync()
 
 
 @function("cuCtxEnablePeerAccess")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from ptxvm.driver.arrays import Array, Mipmapped
@@ -16,20 +17,50 @@ MEMCPY, MEMSET = 1, 2  # CUgraphNodeType
 HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4  # CUmemorytype
 
 
-def put(stream: int, work: Callable[[], None], type: int = MEMCPY) -> None:
-    """Put a copy or a fill on a stream."""
-    session().stream(stream).put(Call(work), type)
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A copy, and the addresses of its two sides."""
+
+    work: Callable[[], None]
+    target: int
+    source: int
+
+    def __call__(self) -> None:
+        """Copy."""
+        self.work()
+
+    @property
+    def is_pageable(self) -> bool:
+        """Is one side memory of the host that no call has allocated or registered?"""
+        find = session().driver.blocks.find
+        return find(self.target) is None or find(self.source) is None
 
 
-def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Callable[[], None]:
+def put(handle: int, work: Callable[[], None], type: int = MEMCPY) -> None:
+    """Put a copy or a fill on a stream; copies on the default stream have ended when this returns.
+
+    Copies of pageable memory have, on any stream: the client may change that memory at once (CUDA driver API, "API
+    synchronization behavior").
+    """
+    stream = session().stream(handle)
+    if stream.capture is None and isinstance(work, Copying) and not stream.is_default and work.is_pageable:
+        stream.sync()
+        work()
+        return
+    stream.put(Call(work), type)
+    if stream.capture is None and stream.is_default and type == MEMCPY:
+        stream.sync()
+
+
+def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Copying:
     """The copy of some bytes; DriverError where the device addresses do not have them."""
     if not size:
-        return partial(copy, 0, 0, 0)
+        return Copying(partial(copy, 0, 0, 0), target, source)
     for address in device:
         session().driver.blocks.check(address, size)
     if not (target and source):
         raise DriverError(Result.INVALID_VALUE, "an address is null")
-    return partial(copy, target, source, size)
+    return Copying(partial(copy, target, source, size), target, source)
 
 
 @function("cuMemcpyHtoD_v2")
@@ -136,7 +167,7 @@ def _field(c: Copy2D | Copy3D, side: str, name: str) -> int:
     return value
 
 
-def rectangular(c: Copy2D | Copy3D) -> Callable[[], None]:
+def rectangular(c: Copy2D | Copy3D) -> Copying:
     """The copy that a structure describes."""
     depth = c.depth if isinstance(c, Copy3D) else 1
     target, source = corner(c, "target", c.width), corner(c, "source", c.width)
@@ -147,7 +178,7 @@ def rectangular(c: Copy2D | Copy3D) -> Callable[[], None]:
             check_rows(rows, c.width, c.height, depth)
         elif _field(c, side, "type") == ARRAY:
             check_in_array(c, side, depth)
-    return partial(copy_rectangle, target, source, c.width, c.height, depth)
+    return Copying(partial(copy_rectangle, target, source, c.width, c.height, depth), target.start, source.start)
 
 
 def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None:

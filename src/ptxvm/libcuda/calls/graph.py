@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Resource, Task
-from ptxvm.driver.launch import Call, Launch
+from ptxvm.driver.launch import Call, GraphLaunch, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
@@ -372,7 +372,7 @@ def upload(handle: int, stream: int) -> None:
 def launch_graph(handle: int, stream: int) -> None:
     """Put a graph on a stream."""
     executable = session().handles.object(handle, Executable)
-    session().stream(stream).put(Call(executable.launch), GRAPH)
+    session().stream(stream).put(GraphLaunch(executable.tasks()), GRAPH)
 
 
 def executable_node(handle: int, node: int) -> Node:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, u64
 
 HOST_TYPE, DEVICE_TYPE = 1, 2  # CUmemorytype
+MEM_FREE = 11  # CUgraphNodeType
 PITCH = 512
 
 
@@ -85,14 +87,20 @@ def allocate_host_flags(out: int, size: int, flags: int) -> None:
 def free(address: int) -> None:
     """Give memory back; null is none."""
     if address:
+        session().driver.finish()
         session().driver.blocks.free(address)
 
 
 @function("cuMemFreeAsync", any_state=True)
 def free_async(address: int, stream: int) -> None:
     """Give memory back, in the order of a stream."""
-    session().stream(stream)
-    free(address)
+    found, driver = session().stream(stream), session().driver
+    if found.queue.is_idle and found.capture is None:
+        driver.blocks.free(address)
+        return
+    if address not in driver.blocks.by_address:
+        raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
+    found.put(Call(lambda: driver.blocks.free(address)), MEM_FREE)
 
 
 @function("cuMemHostRegister_v2")
@@ -106,6 +114,7 @@ def unregister(address: int) -> None:
     """Take that back."""
     if address not in session().driver.blocks.by_address:
         raise DriverError(Result.HOST_MEMORY_NOT_REGISTERED)
+    session().driver.finish()
     session().driver.blocks.free(address)
 
 

@@ -106,6 +106,7 @@ def unload(handle: int) -> None:
     """Forget a module, and the handles of its kernels."""
     handles = session().handles
     module = handles.object(handle, Module)
+    session().driver.finish()
     for kernel in module.kernels.values():
         if id(kernel) in handles.numbers:
             handles.drop(handles.numbers[id(kernel)])

@@ -51,7 +51,7 @@ def synchronize(handle: int) -> None:
 @function("cuStreamQuery")
 def query(handle: int) -> None:
     """Is a stream done?"""
-    session().stream(handle).sync()
+    session().stream(handle).query()
 
 
 @function("cuStreamWaitEvent")
@@ -106,7 +106,7 @@ def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
     called = CALLBACK(callback)
     if stream.capture is not None:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a callback cannot be captured")
-    called(handle, int(stream.context.failure), data)
+    stream.put(Call(lambda: called(handle, int(stream.context.failure), data)), HOST_NODE)
 
 
 @function("cuLaunchHostFunc")
@@ -147,12 +147,16 @@ def record_with_flags(event: int, stream: int, flags: int) -> None:
     record(event, stream)
 
 
-@function("cuEventSynchronize", "cuEventQuery")
+@function("cuEventSynchronize")
 def synchronize_event(handle: int) -> None:
-    """Wait for an event, which has happened if it was recorded; one that was not counts as happened."""
-    event = session().handles.object(handle, Event)
-    if event.capture is not None:
-        raise DriverError(Result.CAPTURED_EVENT, "the event was recorded in a capture")
+    """Wait for an event; one that was not recorded counts as happened."""
+    session().handles.object(handle, Event).sync()
+
+
+@function("cuEventQuery")
+def query_event(handle: int) -> None:
+    """Has an event happened?"""
+    session().handles.object(handle, Event).query()
 
 
 @function("cuEventElapsedTime", "cuEventElapsedTime_v2")

@@ -42,6 +42,7 @@ def create_3d(out: int, description: int) -> None:
 def destroy(handle: int) -> None:
     """Forget an array; textures of it keep it."""
     session().handles.object(handle, Array)
+    session().driver.finish()
     session().handles.drop(handle)
 
 
@@ -142,7 +143,9 @@ def create_surface(out: int, of: int) -> None:
 @function("cuTexObjectDestroy", "cuSurfObjectDestroy", any_state=True)
 def destroy_opaque(handle: int) -> None:
     """Forget a texture or surface."""
-    session().opaque.pop(opaque(handle).object.handle)
+    found = opaque(handle)
+    session().driver.finish()
+    session().opaque.pop(found.object.handle)
 
 
 def opaque(handle: int) -> OpaqueObject:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
-from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill_rectangle
+from ptxvm.driver.memory import Rectangle, copy_rectangle, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.calls import copies as driver
 from ptxvm.libcudart.calls.module import symbol
@@ -21,7 +20,7 @@ def check_kind(kind: int) -> None:
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, f"there is no direction {kind} of copies")
 
 
-def copied(target: int, source: int, size: int, kind: int) -> Callable[[], None]:
+def copied(target: int, source: int, size: int, kind: int) -> driver.Copying:
     """The copy of some bytes; DriverError where a side that is said to be of the device is not."""
     check_kind(kind)
     on_device = [target] * (kind in (TO_DEVICE, ON_DEVICE)) + [source] * (kind in (TO_HOST, ON_DEVICE))
@@ -74,7 +73,7 @@ def to_symbol_async(variable: int, source: int, size: int, offset: int, kind: in
     """Into a variable, in the order of a stream."""
     if kind not in (TO_DEVICE, ON_DEVICE, DEFAULT):
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, "a variable is of the device")
-    driver.put(stream, partial(copy, within(variable, size, offset), source, size))
+    driver.put(stream, driver.copied(within(variable, size, offset), source, size, ()))
 
 
 @function("cudaMemcpyFromSymbol")
@@ -88,7 +87,7 @@ def from_symbol_async(target: int, variable: int, size: int, offset: int, kind: 
     """Out of a variable, in the order of a stream."""
     if kind not in (TO_HOST, ON_DEVICE, DEFAULT):
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, "a variable is of the device")
-    driver.put(stream, partial(copy, target, within(variable, size, offset), size))
+    driver.put(stream, driver.copied(target, within(variable, size, offset), size, ()))
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────
@@ -110,7 +109,7 @@ def copy_2d_async(target: int, to_pitch: int, source: int, pitch: int, width: in
     for rows, kinds in ((to, (TO_DEVICE, ON_DEVICE)), (of, (TO_HOST, ON_DEVICE))):
         if kind in kinds:
             driver.check_rows(rows, width, height)
-    driver.put(stream, partial(copy_rectangle, to, of, width, height))
+    driver.put(stream, driver.Copying(partial(copy_rectangle, to, of, width, height), target, source))
 
 
 @function("cudaMemset")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from ptxvm.driver.arrays import Array
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures as driver
-from ptxvm.libcuda.calls.copies import ARRAY, MEMCPY, UNIFIED, put, rectangular
+from ptxvm.libcuda.calls.copies import ARRAY, MEMCPY, UNIFIED, copied, put, rectangular
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.calls.copies import check_kind
 from ptxvm.libcudart.runtime import function
@@ -126,7 +124,7 @@ def bytes_to_array_async(target: int, x: int, y: int, source: int, count: int, k
     """Bytes, into an array, in the order of a stream."""
     check_kind(kind)
     to = rows_of(target, x, y, count)
-    put(stream, lambda: move(to, source, count), MEMCPY)
+    put(stream, copied(to, source, count, ()))
 
 
 @function("cudaMemcpyFromArray")
@@ -140,9 +138,4 @@ def bytes_from_array_async(target: int, source: int, x: int, y: int, count: int,
     """Bytes, out of an array, in the order of a stream."""
     check_kind(kind)
     start = rows_of(source, x, y, count)
-    put(stream, lambda: move(target, start, count), MEMCPY)
-
-
-def move(target: int, source: int, count: int) -> None:
-    """Copy bytes."""
-    ctypes.memmove(target, source, count)
+    put(stream, copied(target, start, count, ()))

@@ -101,12 +101,25 @@ class Relaunch:
                     return None
                 given.append(allocation)
                 raw = allocation.start.to_bytes(8, "little")
+            elif kind is bytes:
+                if len(value) != slot.size:
+                    return None
+                raw = value
+                if (allocation := self._pointed_to(value)) is not None:
+                    given.append(allocation)
             elif kind is int or isinstance(value, NUMBERS):
                 raw = slot.encode(value, self._unused)
             else:
                 return None
             self._bytes[slot.offset : slot.offset + len(raw)] = raw
         return given
+
+    def _pointed_to(self, value: bytes) -> Allocation | None:
+        """The memory that 8 bytes point to, None where they do not; a driver gives all arguments as bytes."""
+        if len(value) != 8:
+            return None
+        found = self.memory.table.find(int.from_bytes(value, "little"))
+        return found if found is not None and found.space == "global" and not found.yields else None
 
     def _host(self, slot: Slot, array: np.ndarray[Any, Any]) -> Allocation | None:
         """The memory of a host array; None for an unusual one."""

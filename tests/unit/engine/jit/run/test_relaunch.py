@@ -17,6 +17,8 @@ from python_threads import at_once
 import ptxvm
 from ptxvm.engine.jit.run import relaunch
 from ptxvm.engine.jit.run.relaunch import Relaunch
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.memory import default_memory
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
 # out[i] = in[i] * factor, for i below n
@@ -243,3 +245,25 @@ def test_what_goes_wrong_in_getting_ready_is_not_swallowed(monkeypatch: pytest.M
 
     with pytest.raises(TypeError, match="broken"):
         often()
+
+
+def test_arguments_may_be_bytes_as_a_driver_gives_them(repeated: Callable[[], int], rng: np.random.Generator) -> None:
+    scale, memory = ptxvm.load(SCALE).kernel("scale"), default_memory()
+    source, out = (memory.allocate(128, 256, name=name, zero=True) for name in ("the source", "the result"))
+    values = source.view(np.dtype(np.float32), 1)
+    values[:32] = rng.random(32, np.float32)
+
+    def arguments(target: Allocation, factor: float) -> list[bytes]:
+        words = (each.start.to_bytes(8, "little") for each in (target, source))
+        return [*words, (32).to_bytes(4, "little"), np.float32(factor).tobytes()]
+
+    for factor in range(1, 9):
+        scale.launch(1, 32, arguments(out, factor))
+        assert np.array_equal(out.view(np.dtype(np.float32), 1)[:32], values[:32] * np.float32(factor))
+    assert repeated() > 2
+    with pytest.raises(TypeError, match="8 bytes"):
+        scale.launch(1, 32, [b"short", *arguments(out, 1)[1:]])
+    memory.release(out)
+    with pytest.raises(ptxvm.Fault, match=r"the result.* has been freed"):
+        scale.launch(1, 32, arguments(out, 1))
+    memory.release(source)

@@ -1,0 +1,137 @@
+"""Queues of work: tasks in order, run by a thread while there are any; and marks, points of a queue to wait for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from ptxvm.driver.results import DriverError, Result
+
+Work = Callable[[], None]
+IDLE: list[Worker] = []
+LOG = logging.getLogger("ptxvm.driver")
+
+
+class Worker(threading.Thread):
+    """A daemon thread that drains one queue after another: starting a thread takes longer than a small kernel."""
+
+    def __init__(self) -> None:
+        super().__init__(name="ptxvm stream", daemon=True)
+        self.inbox: SimpleQueue[Queue] = SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        """Drain queues as they come."""
+        while True:
+            queue = self.inbox.get()
+            queue.drain()
+            IDLE.append(self)
+            del queue
+
+
+class Mark:
+    """A point of a queue: reached or not, and when."""
+
+    def __init__(self) -> None:
+        self._reached = threading.Event()
+        self.time = 0.0
+
+    @property
+    def is_reached(self) -> bool:
+        """Has the queue got there?"""
+        return self._reached.is_set()
+
+    def reach(self, time: float) -> None:
+        """The queue is there."""
+        self.time = time
+        self._reached.set()
+
+    def hold(self) -> None:
+        """Let another queue wait until this one is there."""
+        self._reached.wait()
+
+    def wait(self) -> None:
+        """Wait until the queue is there; DriverError in a callback of a stream, which must not wait."""
+        if not self.is_reached:
+            refuse_in_queue()
+            self._reached.wait()
+
+
+class Queue:
+    """Tasks that run one after the other, here or on a thread of their own; a task does not raise."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Work] = deque()
+        self._changed = threading.Condition(threading.Lock())
+        self._busy = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Is there nothing to do?"""
+        return not self._busy
+
+    def put(self, work: Work) -> None:
+        """Let a thread run a task behind all the others."""
+        with self._changed:
+            self._tasks.append(work)
+            begins, self._busy = not self._busy, True
+        if begins:
+            self._hand_over()
+
+    def run(self, work: Work) -> bool:
+        """Run a task here if there is nothing to do; else False."""
+        with self._changed:
+            if self._busy:
+                return False
+            self._busy = True
+        try:
+            work()
+        finally:
+            with self._changed:
+                self._busy = more = bool(self._tasks)
+                self._changed.notify_all()
+            if more:
+                self._hand_over()
+        return True
+
+    def wait(self) -> None:
+        """Wait until there is nothing to do; DriverError in a callback of a stream, which must not wait."""
+        if self.is_idle:
+            return
+        refuse_in_queue()
+        with self._changed:
+            while self._busy:
+                self._changed.wait()
+
+    def drain(self) -> None:
+        """Run tasks until there are none."""
+        while True:
+            with self._changed:
+                if not self._tasks:
+                    self._busy = False
+                    self._changed.notify_all()
+                    return
+                work = self._tasks.popleft()
+            try:
+                work()
+            except Exception:
+                LOG.exception("ptxvm: work of a stream failed")
+
+    def _hand_over(self) -> None:
+        try:
+            worker = IDLE.pop()
+        except IndexError:
+            worker = Worker()
+        worker.inbox.put(self)
+
+
+def refuse_in_queue() -> None:
+    """DriverError where a queue runs: it would wait for itself."""
+    if isinstance(threading.current_thread(), Worker):
+        raise DriverError(Result.NOT_PERMITTED, "a callback of a stream must not wait for work")
+
+
+__all__ = ["Mark", "Queue", "Work"]

@@ -1,0 +1,217 @@
+"""Streams run at once, each in its order: kernels wait for memory that later work, or the host, writes."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from ctypes import byref, c_float, c_size_t, c_uint, c_uint64, c_void_p
+
+import pytest
+
+from ptxvm.driver import context, launch
+from ptxvm.driver.checks import FINDINGS
+from ptxvm.libcuda.library import install
+from ptxvm.libcuda.session import session
+
+NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED = 600, 700, 800
+NON_BLOCKING = 1
+KERNELS = b"""
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry await(.param .u64 flag, .param .u32 value)
+{
+    .reg .pred %p;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [flag];
+    ld.param.u32 %r1, [value];
+again:
+    ld.volatile.global.u32 %r2, [%rd];
+    setp.ne.u32 %p, %r1, %r2;
+    @%p bra again;
+    ret;
+}
+.visible .entry put(.param .u64 cell, .param .u32 value)
+{
+    .reg .b32 %r;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [cell];
+    ld.param.u32 %r, [value];
+    st.volatile.global.u32 [%rd], %r;
+    ret;
+}
+.visible .entry append(.param .u64 cell, .param .u32 digit)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [cell];
+    ld.param.u32 %r1, [digit];
+    ld.global.u32 %r2, [%rd];
+    mad.lo.u32 %r2, %r2, 10, %r1;
+    st.global.u32 [%rd], %r2;
+    ret;
+}
+.visible .entry wild() { .reg .b64 %rd; mov.u64 %rd, 64; st.global.u32 [%rd], 1; ret; }
+"""
+
+
+class Driver:
+    """The functions of the driver, which raise unless they succeed; two cells of managed memory, `flag` and `cell`."""
+
+    def __init__(self):
+        self.library = install().cuda.loaded
+        self.cuInit(0)
+        self.cuCtxSetCurrent(self.handle("cuDevicePrimaryCtxRetain", 0))
+        self.module = self.handle("cuModuleLoadData", KERNELS)
+        memory = c_uint64()
+        self.cuMemAllocManaged(byref(memory), c_size_t(8), c_uint(1))
+        self.flag, self.cell = (c_uint.from_address(memory.value + 4 * n) for n in range(2))
+        self.flag.value = self.cell.value = 0
+        self.memory = memory
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            assert self.library[name](*arguments) == 0, name
+
+        return call
+
+    def handle(self, name, *arguments):
+        made = c_void_p()
+        getattr(self, name)(byref(made), *arguments)
+        return made
+
+    def stream(self, flags=0):
+        return self.handle("cuStreamCreate", c_uint(flags))
+
+    def launch(self, stream, name, cell=None, value=0):
+        kernel = self.handle("cuModuleGetFunction", self.module, name)
+        arguments = [c_uint64(ctypes.addressof(cell)), c_uint(value)] if cell is not None else []
+        pointers = (c_void_p * 2)(*map(ctypes.addressof, arguments))
+        self.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, pointers, None)
+
+
+@pytest.fixture
+def cuda():
+    driver = Driver()
+    yield driver
+    driver.flag.value = 1  # nothing waits any more
+    driver.library.cuDevicePrimaryCtxReset_v2(0)
+    driver.cuMemFree_v2(driver.memory)
+    session().stack.clear()
+
+
+def test_a_kernel_waits_for_the_host(cuda):
+    stream = cuda.stream()
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.launch(stream, b"put", cuda.cell, 7)
+    assert cuda.library.cuStreamQuery(stream) == NOT_READY
+    assert cuda.cell.value == 0
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.cell.value == 7
+    assert cuda.library.cuStreamQuery(stream) == 0
+
+
+def test_a_kernel_waits_for_another_stream(cuda):
+    first, second = cuda.stream(), cuda.stream()
+    cuda.launch(first, b"await", cuda.flag, 5)
+    cuda.launch(second, b"put", cuda.flag, 5)
+    cuda.cuCtxSynchronize()
+
+
+def test_an_event_orders_streams_and_has_a_time(cuda):
+    first, second = cuda.stream(), cuda.stream(NON_BLOCKING)
+    begun, event = (cuda.handle("cuEventCreate", c_uint(0)) for _ in range(2))
+    cuda.cuEventRecord(begun, first)
+    cuda.launch(first, b"await", cuda.flag, 1)
+    cuda.launch(first, b"append", cuda.cell, 1)
+    cuda.cuEventRecord(event, first)
+    cuda.cuStreamWaitEvent(second, event, 0)
+    cuda.launch(second, b"append", cuda.cell, 2)
+    assert cuda.library.cuEventQuery(event) == NOT_READY
+    milliseconds = c_float(-1)
+    assert cuda.library.cuEventElapsedTime(byref(milliseconds), begun, event) == NOT_READY
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(second)
+    assert cuda.cell.value == 12
+    cuda.cuEventSynchronize(event)
+    cuda.cuEventElapsedTime(byref(milliseconds), begun, event)
+    assert milliseconds.value > 0
+
+
+def test_the_default_stream_stands_between_blocking_streams(cuda):
+    first, second, free = cuda.stream(), cuda.stream(), cuda.stream(NON_BLOCKING)
+    cuda.launch(first, b"await", cuda.flag, 1)
+    cuda.launch(first, b"append", cuda.cell, 1)
+    cuda.launch(None, b"append", cuda.cell, 2)
+    cuda.launch(second, b"append", cuda.cell, 3)
+    cuda.launch(free, b"put", cuda.flag, 1)  # which waits for none of them
+    cuda.cuCtxSynchronize()
+    assert cuda.cell.value == 123
+
+
+def test_copies_and_host_functions_keep_the_order_of_their_stream(cuda):
+    stream, called = cuda.stream(), []
+    waits = []
+
+    def from_stream(_):
+        called.append(cuda.cell.value)
+        waits.append(cuda.library.cuStreamSynchronize(stream))  # which waited for itself
+
+    host = ctypes.CFUNCTYPE(None, c_void_p)(from_stream)
+    other = c_uint64()
+    cuda.cuMemHostAlloc(byref(other), c_size_t(4), 0)
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.launch(stream, b"put", cuda.cell, 9)
+    cuda.cuMemcpyAsync(other, c_uint64(ctypes.addressof(cuda.cell)), c_size_t(4), stream)
+    cuda.cuLaunchHostFunc(stream, host, None)
+    cuda.launch(stream, b"put", cuda.cell, 10)
+    assert not called
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(stream)
+    assert (called, c_uint.from_address(other.value).value, cuda.cell.value) == ([9], 9, 10)
+    assert waits in ([0], [201], [NOT_PERMITTED])  # by whether the thread of the stream has a context
+    cuda.cuMemFreeHost(other)
+
+
+def test_an_error_of_a_stream_shows_when_the_host_waits(cuda, caplog):
+    stream = cuda.stream()
+    with caplog.at_level(logging.ERROR, "ptxvm.driver"):
+        cuda.launch(stream, b"await", cuda.flag, 1)
+        cuda.launch(stream, b"wild")
+        cuda.launch(stream, b"put", cuda.cell, 3)
+        cuda.flag.value = 1
+        assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+    assert cuda.cell.value == 0  # nothing runs after a failure
+    assert "wild" in caplog.text
+
+
+def test_memory_is_freed_when_the_work_that_uses_it_has_ended(cuda):
+    stream, memory = cuda.stream(NON_BLOCKING), c_uint64()
+    cuda.cuMemAlloc_v2(byref(memory), c_size_t(4))
+    cell = c_uint.from_address(memory.value)
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.launch(stream, b"put", cell, 3)
+    cuda.cuMemFreeAsync(memory, stream)
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.library.cuMemFree_v2(memory) == 1  # it is gone
+
+
+def test_streams_that_nothing_orders_are_checked_for_races(cuda, monkeypatch):
+    monkeypatch.setattr(context, "wanted", lambda: frozenset({"race"}))
+    monkeypatch.setattr(launch, "wanted", lambda: frozenset({"race"}))
+    first, second = cuda.stream(), cuda.stream()
+    event = cuda.handle("cuEventCreate", c_uint(2))
+    cuda.launch(first, b"append", cuda.cell, 1)
+    cuda.cuEventRecord(event, first)
+    cuda.cuStreamWaitEvent(second, event, 0)
+    cuda.launch(second, b"append", cuda.cell, 2)  # ordered by the event
+    cuda.launch(None, b"append", cuda.cell, 3)  # ... and by the rules of the default stream
+    before = {key for key in FINDINGS.seen if key[0] == "append"}
+    cuda.launch(first, b"append", cuda.cell, 4)
+    cuda.launch(second, b"append", cuda.cell, 5)
+    assert not before
+    assert {key[1] for key in FINDINGS.seen if key[0] == "append"} == {"race"}
+    assert cuda.cell.value == 12345
