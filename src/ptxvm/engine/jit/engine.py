@@ -116,7 +116,7 @@ class Jit:
             return None
         result = found.run(args)
         if tiering.pays(found.compiled):
-            tiering.improve(found.compiled, partial(self.code_cache.get, found.wanted))
+            tiering.improve(found.compiled, partial(self.code_cache.get, found.wanted, background=True))
         return result
 
     def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
@@ -200,7 +200,7 @@ class Jit:
         """Account for a launch; a kernel that has run for long is compiled again at the best tier."""
         compiled.record_time(progress.rate, progress.ctas)
         if tiering.pays(compiled):
-            tiering.improve(compiled, partial(self.code_cache.get, wanted))
+            tiering.improve(compiled, partial(self.code_cache.get, wanted, background=True))
 
     def examine(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None

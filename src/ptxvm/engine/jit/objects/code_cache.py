@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
 from ptxvm.engine.jit.ir import cpu
@@ -40,9 +41,9 @@ class CodeCache:
         self._translations: dict[Specialisation, Translation] = {}
         self._lock = allocate_lock()
 
-    def get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
-        """Code of a tier, or of a better one that is cached."""
-        return self._from_disk(wanted, name, tier) or self._compile(wanted, name, tier)
+    def get(self, wanted: Specialisation, name: str, tier: Tier, *, background: bool = False) -> Version:
+        """Code of a tier, or of a better one that is cached; launches go on beside a compilation in the `background`."""
+        return self._from_disk(wanted, name, tier) or self._compile(wanted, name, tier, background=background)
 
     def translation(self, wanted: Specialisation) -> Translation:
         """The translation of a kernel; the latest ones are remembered."""
@@ -73,10 +74,9 @@ class CodeCache:
         facts, code, made = found
         return _version(name, facts, code, made) if made >= tier else None
 
-    def _compile(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+    def _compile(self, wanted: Specialisation, name: str, tier: Tier, *, background: bool) -> Version:
         import logging  # noqa: PLC0415
 
-        from ptxvm.engine.jit.objects import codegen  # noqa: PLC0415
         from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415
 
         log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
@@ -84,14 +84,16 @@ class CodeCache:
         text, facts = translation.text(name)
         if tier is Tier.SKETCH and translation.loops:
             tier = Tier.QUICK
-        data = codegen.object_code(text, tier)
+        data = object_code(text, tier, background=background)
         took = time.perf_counter() - began
         log.debug("%s, %s for %s: compiled in %.3f s", facts.name, name, wanted.block, took)
         try:
             code = flatten(data)
         except NotFlatError as reason:
             log.debug("%s is not cached: %s", facts.name, reason)
-            linked = codegen.LinkedObject(data, [entry(name)])
+            from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415
+
+            linked = LinkedObject(data, [entry(name)])
             return Version(facts, linked, linked.address(entry(name)), tier, took)
         if self.store is not None and not wanted.checks:
             self.store.put(self.key(wanted, name), packed(facts, code, tier))
@@ -124,6 +126,43 @@ class CodeCache:
             digest.add(f"{program.target} {len(program.source.text)}\n")
             digest.add(program.source.text)
         return digest.text
+
+
+def object_code(text: str, tier: Tier, *, background: bool) -> bytes:
+    """The object file of a module, compiled in a process of its own where that takes long."""
+    from ptxvm.engine.jit.objects import compiler_process  # noqa: PLC0415 - code that is ready needs no compiler
+
+    made = None
+    if compiler_process.is_long(text, tier):
+        made = compiler_process.object_code(text, tier, background=background)
+    return made if made is not None else _beside_signals(text, tier)
+
+
+def _beside_signals(text: str, tier: Tier) -> bytes:
+    """The object file of a module, compiled by a thread that runs no handlers of signals.
+
+    LLVM crashes where what a handler raises leaves a module half made.  Here it interrupts the wait alone.
+    """
+    from threading import Thread  # noqa: PLC0415
+
+    from ptxvm.engine.jit.objects import codegen  # noqa: PLC0415
+
+    made: list[bytes] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        with DefaultEnvironment():
+            try:
+                made.append(codegen.object_code(text, tier))
+            except BaseException as error:  # noqa: BLE001 - it is raised where the code is waited for
+                errors.append(error)
+
+    thread = Thread(target=work, name="ptxvm compiles")
+    thread.start()
+    thread.join()
+    for error in errors:
+        raise error
+    return made[0]
 
 
 def entry(name: str) -> str:

@@ -1,0 +1,63 @@
+"""Compilation in a process of its own, for modules that take LLVM long.
+
+llvmlite lets one thread at a time into LLVM, and a signal waits until LLVM returns.  So a long compilation in this process
+would delay the others, and Ctrl-C.  In the background it also gives way to the threads that run CTAs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ptxvm.engine.jit.abi.specialisation import Tier
+
+LONG = {Tier.SKETCH: 8_000, Tier.QUICK: 8_000, Tier.BEST: 2_000}  # lines, from which on a module takes some tenths of a second
+NICENESS = 10  # of a compilation in the background
+PROGRAM = "import sys; sys.path[:] = {path}; from {module} import serve; serve({tier}, {niceness})"
+
+
+def is_long(text: str, tier: Tier) -> bool:
+    """Does a module take longer to compile than a process to start?  False where this process can start no Python."""
+    return text.count("\n") > LONG[tier] and Path(sys.executable or "").name.startswith("python")
+
+
+def object_code(text: str, tier: Tier, *, background: bool) -> bytes | None:
+    """The object file of a module; None where the process failed, so that the caller finds the reason.
+
+    An error that is raised while it runs, as by Ctrl-C, ends the process.
+    """
+    niceness = NICENESS if background else 0
+    program = PROGRAM.format(path=sys.path, module=__name__, tier=int(tier), niceness=niceness)
+    try:
+        process = subprocess.Popen(  # noqa: S603 - Python itself, with a program of ours
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for this process, which ends the other
+        )
+    except OSError:
+        return None
+    with process:
+        try:
+            made, _ = process.communicate(text.encode())
+        finally:
+            if process.returncode is None:
+                process.kill()
+                process.wait()
+    return made if process.returncode == 0 else None
+
+
+def serve(tier: int, niceness: int) -> None:
+    """Compile the module on the standard input, and write the object file to the standard output."""
+    from ptxvm.engine.jit.objects import codegen  # noqa: PLC0415 - LLVM
+
+    if niceness:
+        os.nice(niceness)
+    text = sys.stdin.buffer.read().decode()
+    sys.stdout.buffer.write(codegen.object_code(text, Tier(tier)))
+
+
+__all__ = ["is_long", "object_code", "serve"]

@@ -1,0 +1,89 @@
+"""Compilation in a process of its own: the same code, errors by their reason, and an end with Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ptxvm.diagnostics.errors import Crash
+from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.engine.jit.objects import code_cache, codegen, compiler_process
+
+FORTY_TWO = "define i32 @grid() {\n  ret i32 42\n}\n"
+
+
+def interrupt() -> None:
+    """Press Ctrl-C."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, which may be ignored where the tests run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_code_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(compiler_process.LONG, Tier.QUICK, 1)
+    assert compiler_process.is_long(FORTY_TWO, Tier.QUICK)
+    made = compiler_process.object_code(FORTY_TWO, Tier.QUICK, background=True)
+    assert made == codegen.object_code(FORTY_TWO, Tier.QUICK)
+
+
+def test_what_llvm_refuses_is_an_error_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(compiler_process.LONG, Tier.QUICK, 0)
+    assert compiler_process.object_code("define\n", Tier.QUICK, background=False) is None
+    with pytest.raises(Crash, match="LLVM refuses a module"):
+        code_cache.object_code("define\n", Tier.QUICK, background=False)
+
+
+def test_without_python_nothing_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(compiler_process.LONG, Tier.QUICK, 0)
+    for executable in ("", "/usr/bin/another"):
+        monkeypatch.setattr(sys, "executable", executable)
+        assert not compiler_process.is_long(FORTY_TWO, Tier.QUICK)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python3")
+    assert code_cache.object_code(FORTY_TWO, Tier.QUICK, background=False) == codegen.object_code(FORTY_TWO, Tier.QUICK)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    usual = subprocess.Popen
+
+    def sleeping(words: list[str], **options: object) -> subprocess.Popen[bytes]:
+        started.append(usual([words[0], "-c", "import time; time.sleep(20)"], **options))  # type: ignore[call-overload]
+        threading.Timer(0.1, interrupt).start()
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", sleeping)
+    with pytest.raises(KeyboardInterrupt):
+        compiler_process.object_code(FORTY_TWO, Tier.QUICK, background=False)
+    assert started[0].returncode is not None
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_while_llvm_works_leaves_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the module is parsed and freed by another thread, which what the handler raises does not reach
+    entered, leave, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(_text: str, _tier: Tier) -> bytes:
+        entered.set()
+        leave.wait(20)
+        ended.set()
+        return b""
+
+    monkeypatch.setattr(codegen, "object_code", slow)
+    threading.Thread(target=lambda: entered.wait() and interrupt()).start()
+    with pytest.raises(KeyboardInterrupt):
+        code_cache.object_code(FORTY_TWO, Tier.QUICK, background=False)
+    assert not ended.is_set()
+    leave.set()
+    assert ended.wait(10)
