@@ -100,12 +100,15 @@ class Tasks(Port):
         further: Sequence[Sequence[Value]] = (),
     ) -> list[Value]:  # fmt: skip
         """Multiply at once."""
-        from ptxvm.engine.jit.lower import warpgroup_on_host  # noqa: PLC0415 - few kernels multiply matrices
+        from ptxvm.engine.jit.lower import warpgroup_on_host  # noqa: PLC0415 - few kernels multiply matrices, ...
+        from ptxvm.engine.jit.values import mma_warpgroup  # noqa: PLC0415 - ... and this imports much
 
         parts: list[Sequence[Value]] = [d, a, [b, enabled], *further]
         work = warpgroup_on_host.WarpgroupMultiplication.of(self.bound, product, tuple(map(len, parts)))
         inputs = [(v.type, v.raw) for part in parts for v in part]
-        return self.at.host_call(self.bound, work, inputs, [b32] * len(d))
+        size, fast = self.at.kernel.shared_size, self.at.kernel.fast
+        quick = mma_warpgroup.written(self.code.unit, product, work.architecture, size, fast=fast)
+        return self.at.host_call(self.bound, work, inputs, [b32] * len(d), quick, ", ptr %shared, i32 %warp")
 
     def commit(self, kind: str = "copies") -> None:
         """All copies are done."""

@@ -320,11 +320,13 @@ class NodeBuilder(operands.Operands):
         return Affine(self.code.emit(f"extractelement {vector} {result}, i64 0"))
 
     def host_call(
-        self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None
-    ) -> list[Value]:
+        self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None,
+        quick_arguments: str = "",
+    ) -> list[Value]:  # fmt: skip
         """Call Python with the values of all lanes; returns its results.
 
-        `quick` is a function of the module that is tried first, for whole warps.
+        `quick` is a function of the module that is tried first, for whole warps; it gets the values' place in memory, and
+        then `quick_arguments`.
         """
         code = self.code
         code.one_warp()
@@ -340,7 +342,7 @@ class NodeBuilder(operands.Operands):
         good, active = code.label(), self.active_text()
         with code.scope():
             if quick is not None:
-                self._try(quick, active, room, good)
+                self._try(quick, active, f"ptr {room}{quick_arguments}", good)
             self.kernel.record_cta_id(code)
             answer = code.emit(
                 f"call i32 {self.context('host_call')}(i32 {number}, ptr {room}, i32 {active}, i32 %warp)", pure=False
@@ -358,12 +360,12 @@ class NodeBuilder(operands.Operands):
             found.append(Value(self.alg, type, Varying(name)))
         return found
 
-    def _try(self, quick: str, active: str, room: str, good: str) -> None:
+    def _try(self, quick: str, active: str, arguments: str, good: str) -> None:
         """Try a function of the module for a whole warp; go on to the host call where it fails."""
         code, whole, ask = self.code, self.code.label(), self.code.label()
         code.branch(code.emit(f"icmp eq i32 {active}, -1"), whole, ask, likely=True)
         code.block(whole)
-        done = code.emit(f"call i32 @{quick}(ptr {room})", pure=False)
+        done = code.emit(f"call i32 @{quick}({arguments})", pure=False)
         code.branch(code.emit(f"icmp ne i32 {done}, 0", pure=False), good, ask, likely=True)
         code.block(ask)
 
