@@ -24,6 +24,7 @@ class Segment:
     start: int
     end: int
     successors: list[int] = field(default_factory=list)
+    successors_at: list[int] = field(default_factory=list)  # the instructions at which they start
     live_in: int = 0
     live_out: int = 0
 
@@ -35,8 +36,8 @@ def segments(function: Function) -> list[Segment]:
     found = [Segment(a, b) for a, b in pairwise(cuts)]
     number = {s.start: n for n, s in enumerate(found)}
     for segment in found:
-        following = successors(function, code[segment.end - 1], segment.end)
-        segment.successors = [number[at] for at in following]
+        segment.successors_at = successors(function, code[segment.end - 1], segment.end)
+        segment.successors = [number[at] for at in segment.successors_at]
     live(function, found)
     return found
 
@@ -102,7 +103,19 @@ def reads_and_writes(bound: Bound) -> tuple[int, int]:
     return bound.reads_and_writes
 
 
+def changes(bound: Bound) -> int:
+    """The registers of the function that an instruction may write, as bits."""
+    return _operands(bound)[1]
+
+
 def _reads_and_writes(bound: Bound) -> tuple[int, int]:
+    reads, writes = _operands(bound)
+    if (guard := bound.guard()) is not None:
+        return reads | bit_of(guard[0]) | writes, 0
+    return reads, writes
+
+
+def _operands(bound: Bound) -> tuple[int, int]:
     i = bound.i
     destinations = set(i.destinations())
     reads = writes = 0
@@ -117,9 +130,6 @@ def _reads_and_writes(bound: Bound) -> tuple[int, int]:
                 reads |= bits
         else:
             reads |= bits
-    if (guard := bound.guard()) is not None:
-        reads |= bit_of(guard[0]) | writes
-        writes = 0
     return reads, writes
 
 

@@ -1,21 +1,24 @@
-"""If-conversion: a short forward branch on loaded data (`@p bra L; …; L:`) becomes predicated instructions.
+"""If-conversion: the blocks that a forward branch chooses from become predicated instructions, up to where lanes meet again.
 
-Nearly every warp would diverge at such a branch, and reconverge a few instructions later.  Predicated, the warp stays
-whole, so the straight version can hold the code.  Registers that are dead after the tail are computed for all lanes.
+Warps that would diverge at such a branch, and reconverge a few instructions later, stay whole, so the straight version can
+hold the code.  A region may have branches inside, but no loop, no call and no barrier.  Registers that are dead after a block
+are computed for all lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from ptxvm.algebra.memory_order import Order
-from ptxvm.analysis.flow import bit_of, labels, reads_and_writes, targets
+from ptxvm.analysis.flow import Segment, bit_of, changes, reads_and_writes, segments, special_registers, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.cfg.restart_points import touches
 from ptxvm.isa.effects import Jump, Summary
 from ptxvm.isa.summary import widens
 
-LONGEST = 8  # instructions
+LONGEST = 40  # instructions of a region
 ORDERED = {
     Order.VOLATILE,
     Order.ACQUIRE,
@@ -24,33 +27,177 @@ ORDERED = {
     Order.MMIO,
 }  # accesses that synchronise with other threads
 ASKING = {"mem", "warp", "cta"}  # effects of instructions whose results may differ from lane to lane
+PLACES = {"tid", "laneid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"}
 
 
-def predicated_tails(function: Function, cuts: Sequence[int]) -> dict[int, int]:
-    """The starts of the tails of a function, by their ends; `cuts` are the starts of nodes, in order."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions `start:end` of a region, and its successors: where its last branch goes first, if it has one.
+
+    `written` are the registers of the function that it may write, `live` those that are live at its end, as masks.
+    """
+
+    start: int
+    end: int
+    successors: tuple[int, ...]
+    written: int
+    live: int
+
+    def __len__(self) -> int:
+        """The number of instructions."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The blocks between a branch and its join, in topological order.
+
+    `entries` are the successors of the branch: where it goes, and the next instruction.  `reads` are the registers
+    whose values before it are read.  `by_data`: lanes part by loaded data, so in nearly every warp.
+    """
+
+    entries: tuple[int, int]
+    blocks: tuple[Block, ...]
+    join: int
+    reads: int
+    by_data: bool
+
+    def __len__(self) -> int:
+        """The number of instructions."""
+        return sum(map(len, self.blocks))
+
+
+def regions(function: Function, cuts: Sequence[int], spinning: Collection[Bound]) -> dict[int, Region]:
+    """The regions of a function, by the ends of the branches before them; `cuts` are the starts of nodes, in order.
+
+    The `spinning` branches end spin loops: the lane scheduler counts them.
+    """
     code = function.instructions
-    found = {
-        end: start
-        for before, start, end in zip(cuts, cuts[1:], cuts[2:], strict=False)
-        if end < len(code) and _skips(code[start - 1], end) and end - start <= LONGEST and _plain(code, before, start, end)
-    }
-    entered = {label.index for label in labels(function)} if found else set()
-    varying = by_memory(code) if found else 0
-    return {end: start for end, start in found.items() if start not in entered and _guard(code[start - 1]) & varying}
+    heads = {end: start for start, end in pairwise([*cuts, len(code)]) if _divides(code[end - 1]) and end < len(code)}
+    if not heads:
+        return {}
+    search = _Search(function, spinning)
+    found = {end: region for end, start in heads.items() if (region := search.region(start, end)) is not None}
+    taken: set[int] = set()
+    chosen: dict[int, Region] = {}
+    for end, region in sorted(found.items(), key=lambda each: -len(each[1])):  # the outermost first
+        own = {end, *(block.end for block in region.blocks)}
+        if not own & taken:
+            taken |= own
+            chosen[end] = region
+    return chosen
+
+
+def _divides(bound: Bound) -> bool:
+    """Is it a branch of some lanes?"""
+    return bound.summary.jump is Jump.GOTO and bound.node.guard is not None and not bound.i.uni and len(targets(bound)) == 1
+
+
+class _Search:
+    """Finds the region behind a branch: grows it by blocks whose predecessors are all in it, until one successor is left."""
+
+    def __init__(self, function: Function, spinning: Collection[Bound]) -> None:
+        self.code, self.spinning = function.instructions, spinning
+        self.segments = {segment.start: segment for segment in segments(function)}
+        self.before: dict[int, set[int]] = {}
+        for segment in self.segments.values():
+            for following in segment.successors_at:
+                self.before.setdefault(following, set()).add(segment.end)
+        self.data = by_memory(self.code)
+        self.lanes = _tainted(self.code, lambda bound: _names(bound, PLACES))
+        self.grid = _tainted(self.code, lambda bound: _names(bound, {"ctaid"}))
+        self.loops = [(min(found), n) for n, bound in enumerate(self.code) if (found := targets(bound)) and min(found) <= n]
+
+    def region(self, start: int, end: int) -> Region | None:
+        """The region behind the branch that ends a node, if lanes probably part there."""
+        branch = self.code[end - 1]
+        guard = branch.guard()
+        by_data = guard is not None and bool(self.data & bit_of(guard[0]))
+        if guard is None or branch in self.spinning or not (by_data or self._part(end - 1, bit_of(guard[0]))):
+            return None
+        entries = targets(branch)[0], end
+        dirty = any(touches(bound) for bound in self.code[start:end])
+        blocks: list[Segment] = []
+        standing = dict.fromkeys(entries)
+        within = {end}
+        while len(standing) > 1:
+            ready = next((at for at in standing if at in self.segments and self.before[at] <= within), None)
+            if ready is None:
+                return None
+            block = self.segments[ready]
+            dirty_after = self._plain(block, dirty=dirty)
+            blocks.append(block)
+            if dirty_after is None or sum(each.end - each.start for each in blocks) > LONGEST:
+                return None
+            dirty = dirty_after
+            within.add(block.end)
+            del standing[ready]
+            standing |= dict.fromkeys(block.successors_at)
+        (join,) = standing
+        if not blocks or join not in self.segments:
+            return None
+        reads = 0
+        for at in entries:
+            reads |= self.segments[at].live_in
+        taken = 0
+        for block in blocks:
+            for bound in self.code[block.start : block.end]:
+                taken |= reads_and_writes(bound)[0]
+        reads &= taken
+        return Region(entries, tuple(self._block(each) for each in blocks), join, reads, by_data)
+
+    def _part(self, at: int, guard: int) -> bool:
+        """Do lanes part by their place in the CTA, in more than the last CTA of a grid?"""
+        repeated = any(first <= at <= last for first, last in self.loops)
+        return bool(self.lanes & guard) and (repeated or not self.grid & guard)
+
+    def _block(self, block: Segment) -> Block:
+        last = self.code[block.end - 1]
+        live = block.live_out
+        if (guard := last.guard()) is not None and last.summary.jump is not None:
+            live |= bit_of(guard[0])
+        written = 0
+        for bound in self.code[block.start : block.end]:
+            written |= changes(bound)
+        return Block(block.start, block.end, tuple(block.successors_at), written, live)
+
+    def _plain(self, block: Segment, *, dirty: bool) -> bool | None:
+        """Does a block only compute, load, store, update and branch?  Then: has it changed memory by its end?"""
+        for bound in self.code[block.start : block.end]:
+            effects, jumps = bound.i.of.effects, bound.summary.jump is not None
+            if jumps and (bound.summary.jump is not Jump.GOTO or not self._forks(bound)):
+                return None
+            moves = effects == {"mem"} and _moves(bound.summary)
+            passes = "param" in bound.summary.spaces
+            if (effects and not moves and not jumps) or passes or (dirty and widens(bound.i)):
+                return None
+            dirty = dirty or touches(bound)
+        falls = not bound.i.of.ends or bound.node.guard is not None
+        return None if falls and block.end == len(self.code) else dirty
+
+    def _forks(self, bound: Bound) -> bool:
+        """Does a branch go to one place, within the function, and end no spin loop?"""
+        found = targets(bound)
+        return len(found) == 1 and found[0] < len(self.code) and bound not in self.spinning
 
 
 def by_memory(code: Sequence[Bound]) -> int:
     """The registers of a function that depend on what memory holds, or on other lanes, as a mask."""
+    return _tainted(code, _asks)
+
+
+def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool]) -> int:
+    """The registers of a function that depend on the results of some instructions, as a mask."""
     flows = []
     for bound in code:
-        reads, writes = reads_and_writes(bound)
-        changed = writes or reads  # a guarded instruction may leave a register as it is, so that counts as read
-        flows.append((reads, changed, _asks(bound)))
+        changed = changes(bound)
+        if changed:  # a guarded instruction may leave a register as it is: that counts as read
+            flows.append((reads_and_writes(bound)[0], changed, starts(bound)))
     found, grown = -1, 0
     while grown != found:
         found = grown
-        for reads, changed, asks in flows:
-            if asks or reads & grown:
+        for reads, changed, begins in flows:
+            if begins or reads & grown:
                 grown |= changed
     return found
 
@@ -59,31 +206,13 @@ def _asks(bound: Bound) -> bool:
     return bool(bound.i.of.effects & ASKING) and "param" not in bound.summary.spaces
 
 
-def _skips(bound: Bound, end: int) -> bool:
-    """Is it a branch of some lanes to `end`?"""
-    node = bound.node
-    goes = bound.summary.jump is Jump.GOTO and node.guard is not None and not bound.i.uni
-    return goes and targets(bound) == [end]
-
-
-def _guard(bound: Bound) -> int:
-    guard = bound.guard()
-    return bit_of(guard[0]) if guard is not None else 0
+def _names(bound: Bound, names: set[str]) -> bool:
+    return any(register.name.removeprefix("%").partition(".")[0] in names for register in special_registers(bound))
 
 
 def _moves(found: Summary) -> bool:
-    """Does it only load, store or update, without synchronising with other threads?"""
-    plain = not (found.fences or found.polls or found.grows_stack or found.converts_address)
-    return plain and bool(found.accesses) and not any(access.order in ORDERED or access.mbarrier for access in found.accesses)
-
-
-def _plain(code: Sequence[Bound], before: int, start: int, end: int) -> bool:
-    """Can the tail join the segment before it: does it only compute, load, store and update?"""
-    dirty = any(touches(bound) for bound in code[before:start])
-    for bound in code[start:end]:
-        effects, passes = bound.i.of.effects, "param" in bound.summary.spaces
-        moves = effects == {"mem"} and _moves(bound.summary)
-        if bound.node.guard is not None or (effects and not moves) or passes or (dirty and widens(bound.i)):
-            return False
-        dirty = dirty or touches(bound)
-    return True
+    """Does it only load, store, update or convert an address, without synchronising with other threads?"""
+    if found.fences or found.polls or found.grows_stack:
+        return False
+    plain = not any(access.order in ORDERED or access.mbarrier for access in found.accesses)
+    return plain and bool(found.accesses or found.converts_address)

@@ -18,7 +18,8 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import targets
-from ptxvm.engine.jit.cfg.if_conversion import predicated_tails
+from ptxvm.engine.jit.cfg.if_conversion import Region, regions
+from ptxvm.engine.jit.cfg.loops import repeated
 from ptxvm.engine.jit.cfg.restart_points import after_stores
 from ptxvm.isa.effects import Jump
 from ptxvm.isa.model import Decoded
@@ -84,8 +85,8 @@ class Node:
     callee: Frame | None = None  # the function that its call enters inline
     calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, each with the node to return to
     spilled: int = 0  # the registers that such a call spills
-    predicated_tail: int = 0  # how many instructions at its end are predicated (`if_conversion`) ...
-    escaping_writes: int = 0  # ... and the registers that they write and that are live after the node
+    region: Region | None = None  # the predicated blocks behind the branch at `end` (`if_conversion`) ...
+    escapes: tuple[int, ...] = ()  # ... and for each the registers that it writes and that are live after it
     returns: Frame | None = None
     call: Bound | None = None  # the call of a shared function that returns here
     waiting: frozenset[int] = frozenset()  # nodes at which other lanes may wait while this one runs
@@ -96,14 +97,24 @@ class Node:
         return self.waits and is_barrier(self.code[0].i)
 
     @property
-    def skip_branch(self) -> int:
-        """The position of the branch over its predicated tail; -1 where it has none."""
-        return self.end - self.start - self.predicated_tail - 1 if self.predicated_tail else -1
+    def head(self) -> int:
+        """The number of its instructions that all lanes run."""
+        return 0 if self.returns is not None else self.end - self.start
 
     @property
     def code(self) -> list[Bound]:
         """Its instructions."""
-        return [] if self.returns is not None else self.frame.code[self.start : self.end]
+        if self.returns is not None:
+            return []
+        code = self.frame.code[self.start : self.end]
+        for block in self.region.blocks if self.region is not None else ():
+            code += self.frame.code[block.start : block.end]
+        return code
+
+    @property
+    def next(self) -> int:
+        """The instruction after it in the code, or the join of its region."""
+        return self.end if self.region is None else self.region.join
 
 
 def is_barrier(i: Decoded) -> bool:
@@ -119,8 +130,10 @@ def is_collective(i: Decoded) -> bool:
 class Plan:
     """The nodes of a kernel, with the functions that it calls inlined."""
 
-    def __init__(self, image: Image, kernel: Function, *, general: bool = False) -> None:
-        self.image, self.general = image, general
+    def __init__(
+        self, image: Image, kernel: Function, *, general: bool = False, spinning: frozenset[Bound] = frozenset()
+    ) -> None:
+        self.image, self.general, self.spinning = image, general, spinning
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
         self.order: list[Node] = []
@@ -132,6 +145,7 @@ class Plan:
         self.copies = self.copied = 0  # functions whose code stands elsewhere too, and their instructions
         self._standing: set[Function] = set()
         self._segments: dict[Function, dict[int, int]] = {}
+        self._found_regions: dict[Function, dict[int, Region]] = {}
         self._fill(self._enter(kernel, None, None, 0))
         self._link()
         self._rank()
@@ -156,7 +170,7 @@ class Plan:
     @cached_property
     def _loops(self) -> set[int]:
         """The nodes that are in loops."""
-        return repeated(self.nodes)
+        return repeated([node.successors for node in self.nodes])
 
     # ── frames ──────────────────────────────────────────────────────────────────────────
 
@@ -217,10 +231,10 @@ class Plan:
         own: list[Node] = []
         if not code:  # control comes to the end at once
             frame.at[0] = self._node(frame, 0, 0).number
-        for start, end, tail in self._pieces(frame):
+        for start, end, region in self._pieces(frame):
             node = self._node(frame, start, end)
             own.append(node)
-            node.predicated_tail = end - tail
+            node.region = region
             last = code[end - 1]
             if last.calls:
                 yield from self._call(node, last)
@@ -231,7 +245,8 @@ class Plan:
         for node in own:
             frame.at[node.start] = node.number
         for node in own:
-            following = [frame.at[at] for at in successors(frame.function, code[node.end - 1], node.end)]
+            targets_at = [node.next] if node.region is not None else successors(frame.function, code[node.end - 1], node.end)
+            following = [frame.at[at] for at in targets_at]
             if node.wait >= 0:
                 self.nodes[node.wait].successors = list(following)
                 passes = not node.barrier or code[node.start].node.guard is not None
@@ -244,12 +259,19 @@ class Plan:
                 self.nodes[back].successors = list(following)
             node.successors = following if guarded or not node.calls else []
 
-    def _pieces(self, frame: Frame) -> Iterator[tuple[int, int, int]]:
-        """The start and the end of each node, and the start of its predicated tail (the end, where it has none)."""
+    def _pieces(self, frame: Frame) -> Iterator[tuple[int, int, Region | None]]:
+        """The start and the end of each node, and the predicated region behind it."""
         cuts = sorted({0, len(frame.code), *cut_points(frame.function), *after_stores(frame.code)})
-        beside = predicated_tails(frame.function, cuts) if not self.module else {}
-        for start, end in pairwise(sorted({*cuts} - {*beside.values()})):
-            yield start, end, beside.get(end, end)
+        behind = self._regions(frame.function, cuts) if not self.module else {}
+        predicated = {block.start for region in behind.values() for block in region.blocks}
+        for start, end in pairwise(cuts):
+            if start not in predicated:
+                yield start, end, behind.get(end)
+
+    def _regions(self, function: Function, cuts: list[int]) -> dict[int, Region]:
+        if function not in self._found_regions:
+            self._found_regions[function] = regions(function, cuts[:-1], self.spinning)
+        return self._found_regions[function]
 
     def _node(self, frame: Frame, start: int, end: int) -> Node:
         node = Node(len(self.nodes), frame, start, end)
@@ -347,7 +369,7 @@ class Plan:
         for node in self.nodes:
             node.live_in |= always
             node.live_out |= always
-            node.escaping_writes = _written_in_tail(node) & node.live_out
+            node.escapes = _escapes(node)
 
     def number(self, register: Register, frame: Frame) -> int:
         """The number of a register among those of the kernel: of a frame, or of the module."""
@@ -363,7 +385,7 @@ class Plan:
             self._returned(node)
             return
         shift, written = node.frame.registers, 0
-        for position, bound in enumerate(node.code):
+        for bound in node.code[: node.head]:
             reads, writes = reads_and_writes(bound)
             if (node.callee is not None or node.calls) and bound is node.code[-1]:
                 writes = 0
@@ -371,8 +393,9 @@ class Plan:
                 writes = 0
             node.gen |= reads << shift & ~written
             written |= writes << shift
-            if not node.predicated_tail or position <= node.skip_branch:  # in the tail some lanes keep their old values
-                node.kill = written
+        node.kill = written
+        if node.region is not None:  # there some lanes keep their old values
+            node.gen |= node.region.reads << shift & ~written
         node.gen |= node.spilled & ~node.kill
         if node.callee is not None and node.code[-1].node.guard is None:
             for formal in node.callee.function.signature.parameters:
@@ -406,12 +429,10 @@ def _leaves(node: Node) -> bool:
     return node.end == len(code) or (node.returns is None and code[node.end - 1].summary.jump is Jump.LEAVE)
 
 
-def _written_in_tail(node: Node) -> int:
-    """The registers that the predicated tail writes."""
-    found = 0
-    for bound in node.code[node.skip_branch + 1 :] if node.predicated_tail else ():
-        found |= reads_and_writes(bound)[1]
-    return found << node.frame.registers
+def _escapes(node: Node) -> tuple[int, ...]:
+    """For each block of its region the registers that it writes and that are live after it."""
+    blocks, shift = node.region.blocks if node.region is not None else (), node.frame.registers
+    return tuple((block.written & block.live) << shift | block.written << shift & node.live_out for block in blocks)
 
 
 def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
@@ -441,41 +462,6 @@ def waiting(found: list[Node], divergent: set[int]) -> list[frozenset[int]]:
                     others[following] |= left
                     work.append(following)
     return [frozenset(each) for each in others]
-
-
-def repeated(found: list[Node]) -> set[int]:
-    """The nodes that are in loops: Tarjan's strongly connected components."""
-    loops: set[int] = set()
-    order: dict[int, int] = {}  # the order of discovery
-    lowest: dict[int, int] = {}  # the earliest node that it reaches
-    path: list[int] = []
-    for start in range(len(found)):
-        if start in order:
-            continue
-        work = [(start, iter(found[start].successors))]
-        order[start] = lowest[start] = len(order)
-        path.append(start)
-        while work:
-            node, rest = work[-1]
-            following = next(rest, None)
-            if following is None:
-                work.pop()
-                if work:
-                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[node])
-                if lowest[node] == order[node]:
-                    component = [path.pop()]
-                    while component[-1] != node:
-                        component.append(path.pop())
-                    lowest.update(dict.fromkeys(component, len(found)))  # they are complete
-                    if len(component) > 1 or node in found[node].successors:
-                        loops.update(component)
-            elif following not in order:
-                order[following] = lowest[following] = len(order)
-                path.append(following)
-                work.append((following, iter(found[following].successors)))
-            else:
-                lowest[node] = min(lowest[node], lowest[following])
-    return loops
 
 
 def reachable(found: list[Node], starts: set[int]) -> set[int]:

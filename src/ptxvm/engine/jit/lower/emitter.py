@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ptxvm.algebra.types import pred, u32
@@ -11,15 +12,15 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Crash, Unsupported
 from ptxvm.engine.jit.cfg.nodes import Node, is_barrier, is_collective
-from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
+from ptxvm.engine.jit.lower.conditionals import Conditionals
+from ptxvm.engine.jit.lower.predicated_region import PredicatedRegion
 from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.merged_checks import Ranges
-from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.operands import Operands
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
 from ptxvm.isa.effects import Verb
@@ -52,12 +53,11 @@ def only_stores(bound: Bound) -> bool:
     return bound.i.of.effects == {"mem"} and bool(accesses) and all(each.verb is Verb.WRITE for each in accesses)
 
 
-class Emitter(Operands):
+class Emitter(Conditionals):
     """Writes a node for whole warps (`full`), or for the lanes of a mask."""
 
     def __init__(self, kernel: KernelContext, node: Node, *, full: bool) -> None:
         super().__init__(kernel, node, full=full)
-        self.tail_guard: Raw | None = None  # the lanes that run the predicated tail
         self.action: Action | None = None
         self.merged = self.ranges = Ranges(self)
         self.stores = JoinedStores(self)
@@ -81,44 +81,24 @@ class Emitter(Operands):
             self.code.lanes(self.mask)  # here, so that all blocks of the node share it
         if self.node.returns is not None:
             calls.copy_results(self, self.node.returns)
-        for position, bound in enumerate(self.node.code):
-            self.position = position
-            if position == self.node.skip_branch:
-                self._skip_branch(bound)
-                break
-            self.instruction(bound)
-            self.code.cut()
+        code, region = self.node.code, self.node.region
+        self.instructions(code, 0, self.node.head - (region is not None))
         self.stores.settle()
+        if region is not None:
+            PredicatedRegion(self, region, partial(self.instructions, code)).run()
         self.merged.settle()
 
-    def _skip_branch(self, bound: Bound) -> None:
-        """Write a branch to the end of the node, and the predicated tail for the lanes that do not take it."""
-        self.stores.settle()
-        staying = (~Value(self.alg, pred, self._guard_of(bound))).raw
-        self.note("together" if isinstance(staying, Affine) else f"{self.node.predicated_tail} predicated")
-        self.guard = self.tail_guard = staying
-        if not any(each.i.of.effects for each in self.node.code[self.node.skip_branch + 1 :]):
-            self._predicated_tail()
-        elif isinstance(staying, Affine):
-            self.tail_guard = None
-            self._conditional(text("i1", staying.base), self._predicated_tail)
-        else:
-            lanes, word = self.code.mask_bits(self.active_vector() or ""), f"i{self.width}"
-            self._conditional(self.code.emit(f"icmp ne {word} {lanes}, 0"), self._predicated_tail)
-        self.guard = self.tail_guard = None
-
-    def _predicated_tail(self) -> None:
-        """Write the predicated tail."""
-        for position in range(self.node.skip_branch + 1, len(self.node.code)):
+    def instructions(self, code: Sequence[Bound], first: int, end: int) -> None:
+        """Write some of the instructions of the node."""
+        for position in range(first, end):
             self.position = position
-            self.instruction(self.node.code[position])
-        self.guard = self.tail_guard
-        counters.predicated_tail(self)
+            self.instruction(code[position])
+            self.code.cut()
 
     def instruction(self, bound: Bound) -> None:
         """Write an instruction."""
         i = bound.i
-        guard = self._guard_of(bound)
+        guard = self.guard_of(bound)
         if self.node.waits:
             guard = None  # the lanes that waited had a true guard
         effects = i.of.effects
@@ -127,7 +107,7 @@ class Emitter(Operands):
         known = isinstance(guard, Affine) and guard.constant is None
         if known and effects & {"mem", "warp"} and not is_barrier(i) and not (is_collective(i) and self._parts(guard)):
             self.guard = None
-            self._conditional(text("i1", guard.base), lambda: self._meaning(bound, i))  # type: ignore[union-attr]
+            self.conditional(text("i1", guard.base), lambda: self._meaning(bound, i))  # type: ignore[union-attr]
             return
         if isinstance(guard, Affine) and guard.constant is not None and "flow" not in effects and not is_barrier(i):
             if not guard.constant & 1:
@@ -135,51 +115,6 @@ class Emitter(Operands):
             guard = None
         self.guard = guard
         self._meaning(bound, i)
-
-    def _conditional(self, condition: str, meaning: Callable[[], None]) -> None:
-        """Write an effect under a uniform condition: a branch goes around it, and registers merge after it."""
-        code, before = self.code, dict(self.current)
-        do, skip, merge = code.label(), code.label(), code.label()
-        code.branch(condition, do, skip)
-        self.nested = True
-        with code.scope():
-            code.block(do)
-            meaning()
-            changed = {
-                k: v for k, v in self.current.items() if k in self.written and before.get(k) is not v and self._escapes(k)
-            }
-            olds = {k: before[k] if k in before else self._load(k, v.type) for k, v in changed.items()}
-            for key, old in olds.items():
-                before.setdefault(key, old)
-            plain = {
-                k: isinstance(v.raw, Affine) and isinstance(olds[k].raw, Affine) and not v.raw.terms and not olds[k].raw.terms
-                for k, v in changed.items()
-            }
-            new = {k: self._single(v, scalar=plain[k]) for k, v in changed.items()}
-            done = code.label()
-            code.jump(done)
-            code.block(done)
-            code.jump(merge)
-        with code.scope():
-            code.block(skip)
-            unchanged = {k: self._single(v, scalar=plain[k]) for k, v in olds.items()}
-            passed = code.label()
-            code.jump(passed)
-            code.block(passed)
-            code.jump(merge)
-        code.block(merge)
-        for key, value in changed.items():
-            llvm = scalar_type(value.type) if plain[key] else self.alg.vector_type(value.type)
-            name = code.emit(f"phi {llvm} [ {new[key]}, %{done} ], [ {unchanged[key]}, %{passed} ]", pure=False)
-            raw = Affine(name) if plain[key] else Varying(name)
-            self.current[key] = Value(self.alg, value.type, raw)
-        self.nested = False
-
-    def _single(self, value: Value, *, scalar: bool) -> str:
-        raw = self.alg.tight(value.type, value.raw)
-        if scalar and isinstance(raw, Affine):
-            return text(scalar_type(value.type), raw.base)
-        return self.alg.vector(value.type, raw)
 
     def _meaning(self, bound: Bound, i: Decoded) -> None:
         given = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
@@ -289,11 +224,3 @@ class Emitter(Operands):
             place = self.kernel.field(self.code, field)
             total = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
             self.code.run(f"store i32 {self.code.emit(f'add i32 {total}, {count}')}, ptr {place}, align 4")
-
-    def _guard_of(self, bound: Bound) -> Raw | None:
-        guard = bound.guard()
-        if guard is None:
-            return self.tail_guard
-        value = self.slot(self.key(guard[0]), pred)
-        raw: Raw = (~value).raw if guard[1] else value.raw
-        return raw

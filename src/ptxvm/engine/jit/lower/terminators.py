@@ -54,9 +54,9 @@ class Terminator:
                 self.trap(guard, onward)
 
     def _onward(self) -> int:
-        """The node after this one in the code."""
+        """The node after this one in the code; predicated blocks, into which no code falls, are none."""
         frame = self.node.frame
-        return self._end() if self.node.end == len(frame.code) else frame.at[self.node.end]
+        return self._end() if self.node.next == len(frame.code) else frame.at.get(self.node.next, self._end())
 
     def _end(self) -> int:
         """The target past the last instruction: lanes return."""

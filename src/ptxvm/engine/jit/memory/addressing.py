@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, sums, text
-from ptxvm.engine.jit.memory import permuted_rows, streaming_stores
+from ptxvm.engine.jit.memory import lane_ends, permuted_rows, some_lanes, streaming_stores
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a chunk
@@ -135,6 +135,37 @@ class Addressing:
         flat = self.alg.vector(u64, self.flat(space, raw))
         return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
 
+    def _progression(self, space: str, llvm: str, raw: Affine, lanes: str | None) -> tuple[list[str], str] | None:
+        """The pointers of the first lanes of all warps and the distance of the others, where these are called for.
+
+        Constant distances of all lanes are those of rows that are not worth to be permuted.
+        """
+        moves = any(not isinstance(u, int) for _, u in raw.terms)
+        if not some_lanes.suits(llvm) or not raw.terms or (lanes is None and not moves):
+            return None
+        word = "i32" if space == "shared" else "i64"
+        found = lane_ends.Progression.of(self.alg, raw, int(word[1:]), throughout=False)
+        if found is None:
+            return None
+        stride = text(word, found.step)
+        if space == "shared":
+            wide = self.code.emit(f"sext i32 {stride} to i64")
+            return [self.code.emit(f"getelementptr i8, ptr %shared, i32 {text(word, each)}") for each in found.firsts], wide
+        return [self.code.emit(f"inttoptr i64 {text(word, each)} to ptr") for each in found.firsts], stride
+
+    def _elements(self, pointers: list[str], size: int, count: int) -> list[list[str]]:
+        """Pointers to each of some elements behind pointers."""
+        return [
+            [self.code.emit(f"getelementptr i8, ptr {each}, i64 {n * size}") if n else each for each in pointers]
+            for n in range(count)
+        ]
+
+    def _distances(self, space: str, raw: Raw) -> tuple[str, tuple[str, str]]:
+        """A pointer, and the distances of all lanes from it: a vector and the type of its elements."""
+        if space == "shared":
+            return "%shared", ("i32", self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn")))
+        return "null", ("i64", self.alg.vector(u64, self.flat(space, raw)))
+
     def affine(self, space: str, raw: Raw) -> Affine | None:
         """The address if it is affine, relative to `%shared` in shared memory."""
         if isinstance(raw, Varying):
@@ -181,8 +212,17 @@ class Addressing:
             return self._load_pieces(space, llvm, size, affine, cut, count)
         if affine is not None and (plan := self._plan(affine, size, count, writing=False)) is not None:
             return self._load_permuted(space, llvm, size, affine, plan, count)
+        lanes = self.at.active_vector()
+        if affine is not None and (found := self._progression(space, llvm, affine, lanes)) is not None:
+            return [
+                some_lanes.gather_strided(self.code, llvm, row, found[1], lanes)
+                for row in self._elements(found[0], size, count)
+            ]
+        if lanes is not None and some_lanes.suits(llvm):
+            base, offsets = self._distances(space, raw)
+            return [some_lanes.gather(self.code, llvm, row[0], offsets, lanes) for row in self._elements([base], size, count)]
         places = self.pointers(space, raw)
-        return [self.at.gather(llvm, self._element(places, n * size), self.at.active_vector()) for n in range(count)]
+        return [self.at.gather(llvm, self._element(places, n * size), lanes) for n in range(count)]
 
     def _plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.Plan | None:
         """How to access rows and permute them, where all lanes are active."""
@@ -340,12 +380,7 @@ class Addressing:
         affine = self.affine(space, raw)
         cut = pieces(affine, size * count, self.width) if affine is not None else None
         if affine is None or cut is None or not all(p.contiguous for p in cut):
-            if affine is not None and (plan := self._plan(affine, size, count, writing=True)) is not None:
-                self.store_permuted(space, llvm, size, affine, plan, vectors)
-                return
-            places = self.pointers(space, raw)
-            for n, vector in enumerate(vectors):
-                self.at.scatter(llvm, vector, self._element(places, n * size), self.at.active_vector())
+            self._store_apart(space, llvm, size, raw, vectors)
             return
         bit = (
             streaming_stores.parameter_bit(self.at, weak, [piece.count * count * size for piece in cut])
@@ -366,12 +401,31 @@ class Addressing:
             if (mask := self.mask(piece, count)) is None:
                 whole.append((vector, value, pointer))
             else:
-                code.masked_store(total, llvm, value, pointer, size, mask)
+                some_lanes.store(code, total, llvm, value, pointer, size, mask)
         if bit is not None:
             streaming_stores.store(self.at, bit, whole, size)
             return
         for vector, value, pointer in whole:
             code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
+
+    def _store_apart(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
+        """Store where lanes are not contiguous: by rows, at equal distances, or one by one."""
+        code, lanes, affine = self.code, self.at.active_vector(), self.affine(space, raw)
+        if affine is not None and (plan := self._plan(affine, size, len(vectors), writing=True)) is not None:
+            self.store_permuted(space, llvm, size, affine, plan, vectors)
+            return
+        found = self._progression(space, llvm, affine, lanes) if affine is not None else None
+        if found is None and lanes is not None and some_lanes.suits(llvm):
+            base, offsets = self._distances(space, raw)
+            for begin, vector in zip(self._elements([base], size, len(vectors)), vectors, strict=True):
+                some_lanes.scatter(code, llvm, vector, begin[0], offsets, lanes)
+        elif found is None:
+            places = self.pointers(space, raw)
+            for n, vector in enumerate(vectors):
+                self.at.scatter(llvm, vector, self._element(places, n * size), lanes)
+        else:
+            for firsts, vector in zip(self._elements(found[0], size, len(vectors)), vectors, strict=True):
+                some_lanes.scatter_strided(code, llvm, vector, firsts, found[1], lanes)
 
     def store_permuted(
         self, space: str, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]

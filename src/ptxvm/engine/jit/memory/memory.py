@@ -16,6 +16,7 @@ from ptxvm.engine.jit.memory import (
     allocation_search,
     atomics,
     gather_checks,
+    lane_ends,
     slow_path,
     streaming_stores,
     variable_bounds,
@@ -267,13 +268,18 @@ class Memory(Port):
         log = size.bit_length() - 1
         bound = self._window_bound(space, size)
         low = self.alg.cast("resize", u64, u32, raw, "rn")
-        if isinstance(low, Affine) and (box := addressing.LaneOffsets.of(low, self.width)) is not None and box.fits(size):
-            first = self.alg.scalar("add", 32, low.base, box.least)
-            last = bound - (box.span >> log)
-            if isinstance(first, int) and not first % size and first >> log < last:
+        if isinstance(low, Affine):
+            box = addressing.LaneOffsets.of(low, self.width)
+            fits = box is not None and box.fits(size)
+            first = self.alg.scalar("add", 32, low.base, box.least) if box is not None else ""
+            last = bound - (box.span >> log) if box is not None else 0
+            if fits and isinstance(first, int) and not first % size and first >> log < last:
                 return "true"
-            turned = self._turned("i32", text("i32", first), log)
-            return self.code.emit(f"icmp ult i32 {turned}, {max(last, 0)}")
+            if (good := self._good_ends(low, 32, log, "0", lambda: str(bound))) is not None:
+                return good
+            if fits:
+                turned = self._turned("i32", text("i32", first), log)
+                return self.code.emit(f"icmp ult i32 {turned}, {max(last, 0)}")
         return self._all_lanes(u32, low, log, "0", str(bound))
 
     def _good(self, site: int, raw: Raw, size: int) -> str:
@@ -282,6 +288,8 @@ class Memory(Port):
         low = self.at.site_field(site, 0)
         bound = self.at.site_field(site, 1)
         if isinstance(raw, Affine):
+            if (good := self._good_ends(raw, 64, log, low, lambda: self.at.site_field(site, 2))) is not None:
+                return good
             box = addressing.LaneOffsets.of(raw, self.width)
             if box is not None and box.fits(size):
                 if box.span != self.at.kernel.sites[site][3]:
@@ -291,6 +299,12 @@ class Memory(Port):
                 return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {bound}")
             return self._good_box(raw, size, low, bound)
         return self._all_in_allocation(site, raw, log)
+
+    def _good_ends(self, raw: Affine, bits: int, log: int, low: str, bound: Callable[[], str]) -> str | None:
+        """The same of the first and the last active lane, where lanes are masked and at equal distances."""
+        lanes = self.at.active_vector() if raw.terms else None
+        found = lane_ends.Progression.of(self.alg, raw, bits, throughout=True) if lanes is not None else None
+        return lane_ends.inside(self.code, found, lanes or "", bits, log, low, bound()) if found is not None else None
 
     def _good_box(self, raw: Affine, size: int, low: str, bound: str) -> str:
         """The same, for lanes whose distances are known at run time."""

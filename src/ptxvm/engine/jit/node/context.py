@@ -110,11 +110,12 @@ class KernelContext:
 
     def _plan(self) -> nodes.Plan:
         """The nodes.  Functions whose code stands once need the lane scheduler."""
-        found = nodes.Plan(self.image, self.function, general=self.partial_barriers or self.shapeless)
+        general = self.partial_barriers or self.shapeless
+        found = nodes.Plan(self.image, self.function, general=general, spinning=self.spinning)
         if not found.shared or self.partial_barriers:
             return found
         self.partial_barriers = True
-        return nodes.Plan(self.image, self.function, general=True)
+        return nodes.Plan(self.image, self.function, general=True, spinning=self.spinning)
 
     def _steady(self) -> int:
         """The registers that will have one shape in whole warps: lanes that part by loaded data do not write them apart.
@@ -192,7 +193,7 @@ class KernelContext:
     @property
     def runs_partial_warps(self) -> bool:
         """Does it run code for some lanes of a warp only?"""
-        return not self.straight or any(node.predicated_tail for node in self.nodes)
+        return not self.straight or any(node.region is not None for node in self.nodes)
 
     @property
     def sequential(self) -> bool:

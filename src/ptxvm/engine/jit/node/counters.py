@@ -31,7 +31,7 @@ def begin() -> list[str]:
 
 def node(at: NodeBuilder) -> None:
     """Count a node; one that begins after a wait was counted when lanes arrived."""
-    length = 0 if at.node.waits else len(at.node.code) - at.node.predicated_tail
+    length = 0 if at.node.waits else at.node.head
     if not length:
         return
     if at.mask is None:
@@ -82,18 +82,22 @@ class StepLimitExceeded:
         raise limits.overrun(host.place(self.numbers[max(index, 0)], int(threads[0])))
 
 
-def predicated_tail(at: NodeBuilder) -> None:
-    """Count the predicated tail for the lanes that ran it."""
-    code, length, word = at.code, at.node.predicated_tail, f"i{at.width}"
+def predicated(at: NodeBuilder, first: int, length: int) -> None:
+    """Count predicated instructions for the lanes that ran them."""
+    code, word = at.code, f"i{at.width}"
     lanes = at.active_vector()
-    bits = code.mask_bits(lanes) if lanes is not None else "-1"
+    if lanes is None:
+        _add(at, WHOLE, str(length))
+        meter(at, first, length, str(at.width))
+        return
+    bits = code.mask_bits(lanes)
     count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, bits))
     if at.width != COUNTED:
         count = code.emit(f"{'zext' if at.width < COUNTED else 'trunc'} {word} {count} to i{COUNTED}")
     ran = code.emit(f"zext i1 {code.emit(f'icmp ne {word} {bits}, 0')} to i64")
     _add(at, PARTS, code.emit(f"mul i64 {ran}, {length}"))
     _add(at, LANES, code.emit(f"mul i64 {count}, {length}"))
-    meter(at, at.node.skip_branch + 1, length, count)
+    meter(at, first, length, count)
 
 
 def _add(at: NodeBuilder, name: str, count: str) -> None:

@@ -72,6 +72,8 @@ class NodeBuilder(operands.Operands):
         self.definitions: list[Definition] = []
         self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
         self.guard: Raw | None = None
+        self.region_guard: Raw | None = None  # the lanes that run a predicated block (`lower.predicated_region`) ...
+        self.escapes: int | None = None  # ... and the registers that it writes and that are live after it
         self.mask: str | None = None if full else "%" + self.name("mask")
         self.dirty = False
         self.waits_as_one = False  # the lanes that come to its barrier are released at once
@@ -172,9 +174,9 @@ class NodeBuilder(operands.Operands):
         return self.code.mask_bits(raw.name)
 
     def _escapes(self, key: Key) -> bool:
-        """Is a register that this instruction writes read beyond the predicated tail?"""
-        node = self.node
-        return not node.predicated_tail or self.position <= node.skip_branch or bool(node.escaping_writes >> key[0] & 1)
+        """Is a register that this instruction writes read where not all of its lanes wrote it?"""
+        whole = self.escapes is None or self.guard is not self.region_guard or key == CARRY
+        return whole or bool((self.escapes or 0) >> key[0] & 1)
 
     # ── services ────────────────────────────────────────────────────────────────────────
 

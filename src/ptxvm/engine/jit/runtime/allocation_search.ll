@@ -1,9 +1,12 @@
 ; Search the table of known allocations for the addresses of a warp; call the host for lanes that are in none.
 ;
-; %mask has the active lanes.  If one allocation holds all of them, it becomes the last allocation of the access site.  A
+; %mask has the active lanes; a warp without any says nothing of the site.  If one allocation holds all of them, it becomes the last allocation of the access site.  A
 ; generic address, or one of a parameter of a function, may also be in the thread's own local memory.
 define internal i32 @ptxvm.search_allocations(ptr %ctx, ptr %sites, i32 %site, ptr %addresses, i32 %mask, i32 %warp, i64 %size, i64 %span, i64 %need) noinline #0 {
 entry:
+  %idle = icmp eq i32 %mask, 0
+  br i1 %idle, label %fine, label %begin
+begin:
   %a = load <32 x i64>, ptr %addresses, align 8
   %rows.place = getelementptr i8, ptr %ctx, i64 $rows
   %rows = load ptr, ptr %rows.place, align 8
@@ -14,8 +17,8 @@ entry:
   %low = shufflevector <32 x i64> %low.one.lane, <32 x i64> poison, <32 x i32> zeroinitializer
   br label %head
 head:
-  %r = phi i64 [ 0, %entry ], [ %r.next, %next ]
-  %left = phi i32 [ %mask, %entry ], [ %left.next, %next ]
+  %r = phi i64 [ 0, %begin ], [ %r.next, %next ]
+  %left = phi i32 [ %mask, %begin ], [ %left.next, %next ]
   %some = icmp ult i64 %r, %count
   br i1 %some, label %row, label %local
 row:

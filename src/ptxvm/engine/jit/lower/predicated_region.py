@@ -1,0 +1,163 @@
+"""Predicated regions: the blocks of an if-converted branch (`cfg.if_conversion`), each under the mask of its lanes.
+
+Where lanes part by loaded data, the blocks are written once, for some lanes.  Where they part by their place in the CTA, most
+warps agree: there are copies of the blocks for warps whose lanes all go one way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ptxvm.algebra.types import pred
+from ptxvm.engine.jit.cfg.if_conversion import Region
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
+from ptxvm.engine.jit.lower.conditionals import Conditionals
+from ptxvm.engine.jit.node import counters
+
+FEW = 8  # instructions without effects that are run for no lane rather than skipped
+Masks = dict[int, Raw | None]  # the lanes that come to some instructions; None for all that are active
+
+
+class PredicatedRegion:
+    """Writes a region; `instructions` writes those of the node from one position to another."""
+
+    def __init__(self, at: Conditionals, region: Region, instructions: Callable[[int, int], None]) -> None:
+        self.at, self.alg, self.code, self.region, self.instructions = at, at.alg, at.code, region, instructions
+        self.positions, position = [], at.node.head
+        for block in region.blocks:
+            self.positions.append(position)
+            position += len(block)
+        self.above = control_equivalents(region)
+
+    def run(self) -> None:
+        """Write the branch and the blocks behind it."""
+        at, (first, second) = self.at, self.region.entries
+        at.position = at.node.head - 1
+        guard = at.guard_of(at.node.code[at.position])
+        if guard is None:
+            raise TypeError("a region behind a branch without a guard")
+        both: Masks = {first: guard, second: self._not(guard)}
+        if isinstance(guard, Affine):
+            at.note("together")
+            if guard.constant is not None:
+                self._blocks({first if guard.constant & 1 else second: None})
+                return
+            self._either(text("i1", guard.base), partial(self._blocks, {first: None}), partial(self._blocks, {second: None}))
+            return
+        at.note(f"{len(self.region)} predicated")
+        some = partial(self._blocks, both)
+        if self.region.by_data or not at.full:
+            self._blocks(both) if first != self.region.join != second else self._unless_none(both, some)
+            return
+        self._three_ways(guard, some)
+
+    def _three_ways(self, guard: Varying, some: Callable[[], None]) -> None:
+        """Blocks for warps whose lanes all take the branch, for those that do not, and for the others."""
+        first, second = (partial(self._blocks, {entry: None}) for entry in self.region.entries)
+        known = self.alg.surely(guard)
+        bits, word = self.code.mask_bits(guard.name), f"i{self.code.width}"
+        all_, none = known or (self.code.emit(f"icmp eq {word} {bits}, {n}") for n in (-1, 0))
+        self._either(all_, first, partial(self._either, none, second, some))
+
+    def _either(self, condition: str, yes: Callable[[], None], no: Callable[[], None]) -> None:
+        self.at.conditional(condition, yes, no, self.at.node.live_out)
+
+    def _unless_none(self, masks: Masks, write: Callable[[], None]) -> None:
+        """Skip all blocks if no lane comes to them."""
+        if not any(each.i.of.effects for each in self.at.node.code[self.at.node.head :]):
+            write()
+            return
+        (mask,) = (mask for at, mask in masks.items() if at != self.region.join)
+        self._either(self._some(mask), write, lambda: None)
+
+    # ── blocks ──────────────────────────────────────────────────────────────────────────
+
+    def _blocks(self, masks: Masks) -> None:
+        """Write the blocks that lanes come to."""
+        masks, own = dict(masks), dict[int, Raw | None]()
+        for n, block in enumerate(self.region.blocks):
+            if block.start not in masks:
+                continue
+            lanes = masks[block.start]
+            if (equal := self.above[n]) in own:
+                lanes = own[equal]
+            own[n] = lanes
+            self._block(n, lanes)
+            self._leave(n, lanes, masks)
+
+    def _block(self, n: int, lanes: Raw | None) -> None:
+        block = self.region.blocks[n]
+        code = self.at.node.code[self.positions[n] : self.positions[n] + len(block)]
+        effects = any(bound.i.of.effects - {"flow"} for bound in code)
+        if lanes is None or (isinstance(lanes, Affine) and lanes.constant == 1):
+            self._run(n, None)
+        elif isinstance(lanes, Affine):
+            self.at.conditional(text("i1", lanes.base), partial(self._run, n, None), kept=self._merged(n))
+        elif effects or len(block) > FEW:
+            self.at.conditional(self._some(lanes), partial(self._run, n, lanes), kept=self._merged(n))
+        else:
+            self._run(n, lanes)
+
+    def _merged(self, n: int) -> int:
+        return self.at.node.escapes[n]
+
+    def _run(self, n: int, lanes: Raw | None) -> None:
+        """Write a block for some lanes."""
+        at, block, first = self.at, self.region.blocks[n], self.positions[n]
+        at.region_guard, at.escapes = lanes, at.node.escapes[n]
+        branches = len(block) - 1 if at.node.code[first + len(block) - 1].summary.jump is not None else len(block)
+        self.instructions(first, first + branches)
+        at.guard = lanes
+        counters.predicated(at, first, len(block))
+        at.region_guard, at.escapes, at.guard = None, None, None
+
+    def _leave(self, n: int, lanes: Raw | None, masks: Masks) -> None:
+        """Add the lanes of a block to those that come to its successors."""
+        block = self.region.blocks[n]
+        last = self.at.node.code[self.positions[n] + len(block) - 1]
+        guard = self.at.guard_of(last) if last.summary.jump is not None else None
+        ways = [lanes] if guard is None else [self._and(lanes, guard), self._and(lanes, self._not(guard))]
+        for following, mask in zip(block.successors, ways, strict=True):
+            if following in masks:
+                mask = self._or(masks[following], mask)  # noqa: PLW2901
+            masks[following] = mask
+
+    # ── masks ───────────────────────────────────────────────────────────────────────────
+
+    def _some(self, lanes: Raw | None) -> str:
+        """Is any active lane among some?"""
+        at, word = self.at, f"i{self.code.width}"
+        at.guard = lanes
+        bits = self.code.mask_bits(at.active_vector() or "")
+        at.guard = None
+        return self.code.emit(f"icmp ne {word} {bits}, 0")
+
+    def _not(self, a: Raw) -> Raw:
+        return self.alg.integer("xor", pred, a, Affine(1))
+
+    def _and(self, a: Raw | None, b: Raw) -> Raw:
+        return b if a is None else self.alg.integer("and", pred, a, b)
+
+    def _or(self, a: Raw | None, b: Raw | None) -> Raw | None:
+        return None if a is None or b is None else self.alg.integer("or", pred, a, b)
+
+
+def control_equivalents(region: Region) -> list[int | None]:
+    """For each block the first one that the same lanes come to: it dominates the block, which postdominates it."""
+    blocks, number = region.blocks, {block.start: n for n, block in enumerate(region.blocks)}
+    following = [[number.get(at, -1) for at in block.successors] for block in blocks]
+    everything = (1 << len(blocks)) - 1
+    before, after = [everything] * len(blocks), [0] * len(blocks)
+    for n in range(len(blocks)):
+        ways = [k for k in range(n) if n in following[k]]
+        common = 0 if blocks[n].start in region.entries else everything
+        for k in ways:
+            common &= before[k] | 1 << k
+        before[n] = common
+    for n in reversed(range(len(blocks))):
+        common = everything
+        for s in following[n]:
+            common &= after[s] | 1 << s if s >= 0 else 0
+        after[n] = common
+    return [next((k for k in range(n) if before[n] >> k & 1 and after[k] >> n & 1), None) for n in range(len(blocks))]

@@ -1,0 +1,185 @@
+"""Gathers and scatters by functions of the module: of some lanes, and at strides that are known only at run time.
+
+LLVM would test every lane for itself, at the place of each access, on a processor without mask registers.  The functions skip
+warps without active lanes, and use contiguous accesses where the stride turns out to be that of an array.
+"""
+
+from __future__ import annotations
+
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.builder import Code, Unit, short
+from ptxvm.engine.jit.ir.lane_values import vector_literal
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.node.node import NATIVE
+from ptxvm.isa.special_registers import WARP
+
+FEW = 8  # lanes up to which loads one by one are faster than masked gathers
+FAR = 1 << 26  # bytes between lanes for which an offset of 32 bits has room
+BLOCK = 8  # elements of a contiguous store that are tested together
+
+Typed = tuple[str, str]  # an operand and its LLVM type, which comes first
+
+
+def suits(llvm: str) -> bool:
+    """Are accesses of some lanes to elements of a type written by this module?"""
+    return llvm in NATIVE and not cpu.has("avx512f")
+
+
+def gather(code: Code, llvm: str, base: str, offsets: Typed, lanes: str) -> str:
+    """Load the elements at distances from a base, a vector; lanes outside the predicate get zero."""
+    name = _function(code, "gather_some", llvm, offsets[0])
+    parts = [
+        code.call(
+            f"<{WARP} x {llvm}>", name, ("ptr", base), _warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n)), pure=False
+        )
+        for n in code.warps()
+    ]
+    return code.concatenate(llvm, parts, WARP)
+
+
+def scatter(code: Code, llvm: str, value: str, base: str, offsets: Typed, lanes: str) -> None:
+    """Store elements at distances from a base, in the order of the lanes."""
+    name = _function(code, "scatter_some", llvm, offsets[0])
+    for n in code.warps():
+        given = _warp(code, llvm, value, n), ("ptr", base), _warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n))
+        _run(code, name, *given)
+
+
+def gather_strided(code: Code, llvm: str, firsts: list[str], stride: str, lanes: str | None) -> str:
+    """Load elements at multiples of a distance from a place for each warp."""
+    name = _function(code, "gather_strided", llvm)
+    parts = [
+        code.call(f"<{WARP} x {llvm}>", name, ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)), pure=False)
+        for n, first in enumerate(firsts)
+    ]
+    return code.concatenate(llvm, parts, WARP)
+
+
+def scatter_strided(code: Code, llvm: str, value: str, firsts: list[str], stride: str, lanes: str | None) -> None:
+    """Store elements at multiples of a distance from a place for each warp, in the order of the lanes."""
+    name = _function(code, "scatter_strided", llvm)
+    for n, first in enumerate(firsts):
+        _run(code, name, _warp(code, llvm, value, n), ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)))
+
+
+def _run(code: Code, name: str, *given: Typed) -> None:
+    code.run(f"call void @{name}({', '.join(f'{type} {operand}' for type, operand in given)})")
+
+
+def _bits(code: Code, lanes: str | None, n: int) -> str:
+    return "-1" if lanes is None else code.warp_bits(lanes, n)
+
+
+def _warp(code: Code, llvm: str, vector: str, n: int) -> Typed:
+    """The part of a vector that is of one warp."""
+    if code.width != WARP:
+        vector = code.shuffle(llvm, code.width, vector, "poison", list(range(n * WARP, (n + 1) * WARP)))
+    return f"<{WARP} x {llvm}>", vector
+
+
+def _one(llvm: str, size: int, n: int) -> list[str]:
+    """The lines that store an element, at a place after that of the element before."""
+    before = f"%place.{n - 1}" if n > 1 else "%first"
+    return [
+        *([f"  %place.{n} = getelementptr i8, ptr {before}, i64 %stride"] if n else []),
+        f"  %value.{n} = extractelement <{WARP} x {llvm}> %values, i64 {n}",
+        f"  store {llvm} %value.{n}, ptr {f'%place.{n}' if n else '%first'}, align {size}",
+    ]
+
+
+def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
+    """Load `%offsets` from `%base` for the lanes `%active`: a row for neighbours whose places are one, else a gather."""
+    code, held, lanes = Code(unit), f"<{BLOCK} x {llvm}>", f"<{BLOCK} x {offset}>"
+    gather, places = f"llvm.masked.gather.v{BLOCK}{short(llvm)}.v{BLOCK}p0", f"<{BLOCK} x ptr>"
+    unit.declarations[gather] = f"declare {held} @{gather}({places}, i32 immarg, <{BLOCK} x i1>, {held})"
+    row, found = vector_literal(offset, tuple(size * n for n in range(BLOCK))), []
+    for first in range(0, WARP, BLOCK):
+        order = list(range(first, first + BLOCK))
+        own = code.shuffle(offset, WARP, "%offsets", "poison", order)
+        active = code.shuffle("i1", WARP, "%active", "poison", order)
+        moved = code.emit(f"sub {lanes} {own}, {row}")
+        begin = code.emit(f"extractelement {lanes} {moved}, i64 0")
+        apart = code.emit(f"icmp ne {lanes} {moved}, {code.splat(offset, begin, BLOCK)}")
+        wrong = code.emit(f"bitcast <{BLOCK} x i1> {code.emit(f'and <{BLOCK} x i1> {apart}, {active}')} to i{BLOCK}")
+        near, far, onward = code.label(), code.label(), code.label()
+        code.branch(code.emit(f"icmp eq i{BLOCK} {wrong}, 0"), near, far)
+        code.block(near)
+        begins = code.emit(f"getelementptr i8, ptr %base, {offset} {begin}", pure=False)
+        loaded = code.masked_load(BLOCK, llvm, begins, size, active)
+        code.jump(onward)
+        code.block(far)
+        at = code.emit(f"getelementptr i8, ptr %base, {lanes} {own}", pure=False)
+        given = [(places, at), ("i32", str(size)), (f"<{BLOCK} x i1>", active), (held, "zeroinitializer")]
+        gathered = code.call(held, gather, *given, pure=False)
+        code.jump(onward)
+        code.block(onward)
+        found.append(code.emit(f"phi {held} [ {loaded}, %{near} ], [ {gathered}, %{far} ]", pure=False))
+    made = code.concatenate(llvm, found, BLOCK)
+    return "\n".join([*code.lines, f"  ret <{WARP} x {llvm}> {made}"])
+
+
+def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
+    """Define a function of `runtime`; returns its name."""
+    unit, name, size = code.unit, f"ptxvm.{kind}.{llvm}.{offset}", 8 if llvm in ("i64", "double") else 4
+    vector, places = f"<{WARP} x {llvm}>", f"<{WARP} x ptr>"
+    intrinsic = f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
+    unit.declarations[intrinsic] = f"declare {vector} @{intrinsic}({places}, i32 immarg, <{WARP} x i1>, {vector})"
+    unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
+    unit.declare("llvm.ctpop.i32", "i32", "i32")
+    lanes = range(WARP)
+    evens = vector_literal("i32", tuple(2 * n if n < WARP // 2 else 2 * n + 1 for n in lanes))  # both rows have element 31
+    each = "\n".join(line for n in lanes for line in _one(llvm, size, n))
+    return unit.helper(
+        name,
+        runtime(
+            kind, far=FAR, farther=2 * FAR, numbers=vector_literal("i32", tuple(lanes)), each=each,
+ name=name, llvm=llvm, short=short(llvm), offset=offset, size=size, double=2 * size, few=FEW,
+            upper=size * (WARP - 1), evens=evens, lanes=vector_literal("i64", tuple(lanes)),
+            blocks=_blocks(unit, llvm, offset, size),
+            bits=vector_literal("i32", tuple(1 << n for n in lanes)),
+        ),
+    )  # fmt: skip
+
+
+# ── contiguous stores ───────────────────────────────────────────────────────────────────
+
+
+def store(code: Code, count: int, llvm: str, value: str, pointer: str, size: int, mask: str) -> None:
+    """Store the elements of a row that the mask selects: whole blocks by plain stores, since masked ones are slow."""
+    if count % WARP or not suits(llvm):
+        code.masked_store(count, llvm, value, pointer, size, mask)
+        return
+    name = _store(code, llvm, size)
+    for first in range(0, count, WARP):
+        row, chosen, order = value, mask, list(range(first, first + WARP))
+        if count > WARP:
+            row, chosen = (code.shuffle(type, count, v, "poison", order) for type, v in ((llvm, value), ("i1", mask)))
+        place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {first * size}") if first else pointer
+        bits = code.emit(f"bitcast <{WARP} x i1> {chosen} to i32")
+        _run(code, name, (f"<{WARP} x {llvm}>", row), ("ptr", place), ("i32", bits))
+
+
+def _store(code: Code, llvm: str, size: int) -> str:
+    """Define the function that stores a row of one warp; returns its name."""
+    name = f"ptxvm.store_some.{llvm}"
+    if name in code.unit.helpers:
+        return name
+    inner, ones, held = Code(code.unit), (1 << BLOCK) - 1, f"<{BLOCK} x {llvm}>"
+    for first in range(0, WARP, BLOCK):
+        part = inner.shuffle(llvm, WARP, "%values", "poison", list(range(first, first + BLOCK)))
+        place = inner.emit(f"getelementptr i8, ptr %first, i64 {first * size}") if first else "%first"
+        moved = inner.emit(f"lshr i32 %mask, {first}") if first else "%mask"
+        bits = inner.emit(f"trunc i32 {moved} to i{BLOCK}")
+        whole, some, onward = inner.label(), inner.label(), inner.label()
+        inner.run(f"switch i{BLOCK} {bits}, label %{some} [ i{BLOCK} 0, label %{onward} i{BLOCK} {ones}, label %{whole} ]")
+        inner.block(whole)
+        inner.run(f"store {held} {part}, ptr {place}, align {size}")
+        inner.jump(onward)
+        inner.block(some)
+        chosen = inner.emit(f"bitcast i{BLOCK} {bits} to <{BLOCK} x i1>", pure=False)
+        inner.masked_store(BLOCK, llvm, part, place, size, chosen)
+        inner.jump(onward)
+        inner.block(onward)
+    lines = "\n".join(["entry:", *inner.lines, "  ret void"])
+    given = f"<{WARP} x {llvm}> %values, ptr %first, i32 %mask"
+    return code.unit.helper(name, f"define internal void @{name}({given}) noinline #0 {{\n{lines}\n}}")

@@ -1,0 +1,65 @@
+; Gather elements for the lanes in %mask, at multiples of a distance from the place of the first lane; other lanes get zero.
+define internal <32 x $llvm> @$name(ptr %first, i64 %stride, i32 %mask) noinline #0 {
+entry:
+  %buffer = alloca <32 x $llvm>, align 64
+  switch i32 %mask, label %some [ i32 0, label %nothing i32 -1, label %all ]
+nothing:
+  ret <32 x $llvm> zeroinitializer
+all:
+  switch i64 %stride, label %together [ i64 $size, label %row i64 $double, label %pairs ]
+row:
+  %contiguous = load <32 x $llvm>, ptr %first, align $size
+  ret <32 x $llvm> %contiguous
+pairs:
+  %upper.place = getelementptr i8, ptr %first, i64 $upper
+  %lower = load <32 x $llvm>, ptr %first, align $size
+  %upper = load <32 x $llvm>, ptr %upper.place, align $size
+  %even = shufflevector <32 x $llvm> %lower, <32 x $llvm> %upper, <32 x i32> $evens
+  ret <32 x $llvm> %even
+some:
+  %count = call i32 @llvm.ctpop.i32(i32 %mask)
+  %few = icmp ult i32 %count, $few
+  br i1 %few, label %lanes, label %together
+together:
+  %one.mask = insertelement <32 x i32> poison, i32 %mask, i64 0
+  %masks = shufflevector <32 x i32> %one.mask, <32 x i32> poison, <32 x i32> zeroinitializer
+  %bits = and <32 x i32> %masks, $bits
+  %active = icmp ne <32 x i32> %bits, zeroinitializer
+  %moved = add i64 %stride, $far
+  %near = icmp ult i64 %moved, $farther
+  br i1 %near, label %narrow, label %wide
+narrow:
+  %low = trunc i64 %stride to i32
+  %one.low = insertelement <32 x i32> poison, i32 %low, i64 0
+  %lows = shufflevector <32 x i32> %one.low, <32 x i32> poison, <32 x i32> zeroinitializer
+  %short.distances = mul <32 x i32> %lows, $numbers
+  %near.places = getelementptr i8, ptr %first, <32 x i32> %short.distances
+  %near.gathered = call <32 x $llvm> @llvm.masked.gather.v32$short.v32p0(<32 x ptr> %near.places, i32 $size, <32 x i1> %active, <32 x $llvm> zeroinitializer)
+  ret <32 x $llvm> %near.gathered
+wide:
+  %one.stride = insertelement <32 x i64> poison, i64 %stride, i64 0
+  %strides = shufflevector <32 x i64> %one.stride, <32 x i64> poison, <32 x i32> zeroinitializer
+  %distances = mul <32 x i64> %strides, $lanes
+  %places = getelementptr i8, ptr %first, <32 x i64> %distances
+  %gathered = call <32 x $llvm> @llvm.masked.gather.v32$short.v32p0(<32 x ptr> %places, i32 $size, <32 x i1> %active, <32 x $llvm> zeroinitializer)
+  ret <32 x $llvm> %gathered
+lanes:
+  store <32 x $llvm> zeroinitializer, ptr %buffer, align 64
+  br label %body
+body:
+  %rest = phi i32 [ %mask, %lanes ], [ %fewer, %body ]
+  %lane = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %less = add i32 %rest, -1
+  %fewer = and i32 %rest, %less
+  %lane.wide = zext i32 %lane to i64
+  %distance = mul i64 %lane.wide, %stride
+  %place = getelementptr i8, ptr %first, i64 %distance
+  %element = getelementptr $llvm, ptr %buffer, i64 %lane.wide
+  %one = load $llvm, ptr %place, align $size
+  store $llvm %one, ptr %element, align $size
+  %last = icmp eq i32 %fewer, 0
+  br i1 %last, label %end, label %body
+end:
+  %made = load <32 x $llvm>, ptr %buffer, align 64
+  ret <32 x $llvm> %made
+}
