@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxvm.driver.results import DriverError, Result, result_of
-from ptxvm.libcuda.calls import context, copies, device, entry, graph, launch, memory, module, stream, texture
+from ptxvm.libcuda.calls import context, copies, device, entry, graph, launch, memory, module, stream, tensor, texture
 from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
@@ -24,7 +24,19 @@ from ptxvm.libcuda.signatures import KINDS, base_of, signatures
 
 LOG = logging.getLogger("ptxvm.libcuda")
 SONAME = "libcuda.so.1"
-CHAPTERS = (context, copies, device, entry, graph, launch, memory, module, stream, texture)  # which enter their functions
+CHAPTERS = (
+    context,
+    copies,
+    device,
+    entry,
+    graph,
+    launch,
+    memory,
+    module,
+    stream,
+    tensor,
+    texture,
+)  # which enter their functions
 UNFILLED, ENDED = int(Result.NOT_INITIALIZED), int(Result.DEINITIALIZED)
 
 

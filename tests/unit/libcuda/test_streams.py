@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import subprocess
+import sys
 from ctypes import byref, c_float, c_size_t, c_uint, c_uint64, c_void_p
+from pathlib import Path
 
 import pytest
 
@@ -215,3 +218,18 @@ def test_streams_that_nothing_orders_are_checked_for_races(cuda, monkeypatch):
     assert not before
     assert {key[1] for key in FINDINGS.seen if key[0] == "append"} == {"race"}
     assert cuda.cell.value == 12345
+
+
+def test_a_process_ends_while_kernels_run():
+    folder = str(Path(__file__).parent)
+    program = f"""
+import sys
+sys.path.insert(0, {folder!r})
+from test_streams import Driver
+driver = Driver()
+for stream in (driver.stream(), driver.stream()):
+    driver.launch(stream, b"await", driver.flag, 1)
+print("ends")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls.entry import PER_THREAD, VERSION, address_v2
 from ptxvm.libcuda.calls.module import MAX_DYNAMIC_SHARED, set_kernel_attribute
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.values import put_i32, put_u64, put_u64_if, string
@@ -190,3 +191,15 @@ def version_12(out: int) -> None:
 def version_13(out: int) -> None:
     """The version of the library."""
     put_i32(out, 13050)
+
+
+@function("cudaGetDriverEntryPointByVersion", stateless=True)
+def driver_entry_by_version(name: int, out: int, version: int, flags: int, status: int) -> None:
+    """The function of the driver that a name means in a version."""
+    address_v2(name, out, version, flags & PER_THREAD, status)
+
+
+@function("cudaGetDriverEntryPoint", stateless=True)
+def driver_entry(name: int, out: int, flags: int, status: int) -> None:
+    """The function of the driver that a name means in the version of the library."""
+    address_v2(name, out, VERSION, flags & PER_THREAD, status)

@@ -1,0 +1,88 @@
+"""Tensor maps: 128 bytes that describe a tensor to copies of boxes (driver API, "Tensor Map Object Management")."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.isa.tensor_map import FIELDS, MARK, SIZE
+from ptxvm.libcuda.session import function
+from ptxvm.libcuda.values import put_bytes, u64s
+from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
+
+ALIGNMENT = 64
+WIDE_128 = 1  # CUtensorMapIm2ColWideMode
+
+
+def numbers(address: int, count: int, type: type[ctypes.c_uint32 | ctypes.c_int32] = ctypes.c_uint32) -> list[int]:
+    """Numbers of 32 bits that a client lists."""
+    if not address:
+        raise DriverError(Result.INVALID_VALUE, "a pointer is null")
+    return list((type * count).from_address(address))
+
+
+def put(out: int, made: TensorMap) -> None:
+    """Write a map."""
+    if out % ALIGNMENT:
+        raise DriverError(Result.INVALID_VALUE, f"a tensor map begins at a multiple of {ALIGNMENT}, not at {out:#x}")
+    put_bytes(out, bytes(made))
+
+
+def check_rank(rank: int) -> None:
+    """DriverError for a number of dimensions that no tensor has, before lists of that length are read."""
+    if not 1 <= rank <= 5:
+        raise DriverError(Result.INVALID_VALUE, f"a tensor has 1 to 5 dimensions, not {rank}")
+
+
+@function("cuTensorMapEncodeTiled")
+def tiled(
+    out: int, type: int, rank: int, address: int, sizes: int, strides: int, box: int, steps: int,
+    interleave: int, swizzle: int, promotion: int, fill: int,
+) -> None:  # fmt: skip
+    """A map for boxes of a tensor."""
+    check_rank(rank)
+    made = TensorMap.tiled(
+        TensorType(type), address, numbers(box, rank), sizes=u64s(sizes, rank), strides=u64s(strides, rank - 1),
+        element_strides=numbers(steps, rank), interleave=Interleave(interleave), swizzle=Swizzle(swizzle),
+        l2_promotion=L2Promotion(promotion), fill=OobFill(fill),
+    )  # fmt: skip
+    put(out, made)
+
+
+@function("cuTensorMapEncodeIm2col")
+def im2col(
+    out: int, type: int, rank: int, address: int, sizes: int, strides: int, lower: int, upper: int, channels: int, pixels: int,
+    steps: int, interleave: int, swizzle: int, promotion: int, fill: int,
+) -> None:  # fmt: skip
+    """A map for the columns of images."""
+    check_rank(rank)
+    first, last = (numbers(each, max(rank - 2, 0), ctypes.c_int32) for each in (lower, upper))
+    made = TensorMap.im2col(
+        TensorType(type), address, first, last, channels, pixels, sizes=u64s(sizes, rank), strides=u64s(strides, rank - 1),
+        element_strides=numbers(steps, rank), interleave=Interleave(interleave), swizzle=Swizzle(swizzle),
+        l2_promotion=L2Promotion(promotion), fill=OobFill(fill),
+    )  # fmt: skip
+    put(out, made)
+
+
+@function("cuTensorMapEncodeIm2colWide")
+def im2col_wide(
+    out: int, type: int, rank: int, address: int, sizes: int, strides: int, lower: int, upper: int, channels: int, pixels: int,
+    steps: int, interleave: int, mode: int, swizzle: int, promotion: int, fill: int,
+) -> None:  # fmt: skip
+    """A map for rows of images along W."""
+    check_rank(rank)
+    made = TensorMap.im2col_wide(
+        TensorType(type), address, lower, upper, channels, pixels, wide_128=mode == WIDE_128, sizes=u64s(sizes, rank),
+        strides=u64s(strides, rank - 1), element_strides=numbers(steps, rank), interleave=Interleave(interleave),
+        swizzle=Swizzle(swizzle), l2_promotion=L2Promotion(promotion), fill=OobFill(fill),
+    )  # fmt: skip
+    put(out, made)
+
+
+@function("cuTensorMapReplaceAddress")
+def replace_address(out: int, address: int) -> None:
+    """Let a map describe a tensor at another address."""
+    if ctypes.string_at(out, SIZE)[: len(MARK)] != MARK or address % 16:
+        raise DriverError(Result.INVALID_VALUE, f"{out:#x} is no tensor map, or {address:#x} is no multiple of 16")
+    put_bytes(out + FIELDS["global_address"].offset, address.to_bytes(8, "little"))
