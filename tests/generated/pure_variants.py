@@ -93,10 +93,11 @@ class Case:
 
 
 def checkable(instruction: Instruction) -> bool:
-    """Is it a function of single values (and the carry), with a meaning?"""
+    """Is it a function of single values (and the carry), with a meaning and a result?"""
     plain = all(not o.items and not o.address and not o.group for f in instruction.forms for o in f.operands)
     scalar = not any({"split", "any", "label"} & spec.marks for spec in instruction.types.values())
-    return instruction.executes and not instruction.effects - {"cc"} and plain and scalar
+    results = {n for f in instruction.forms for o in f.operands for n in o.names} - {*instruction.sources}
+    return instruction.executes and not instruction.effects - {"cc"} and plain and scalar and bool(results)
 
 
 def legal(instruction: Instruction) -> Iterator[Case]:
