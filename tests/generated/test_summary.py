@@ -54,7 +54,7 @@ def says_something(port: str, found: Summary) -> bool:
         case "flow":
             return found.jump is not None
         case "warp" | "cta" | "cluster":
-            return found.collective is not None or found.reads_lane
+            return found.collective is not None or found.reads_lane or found.maps_cluster
         case "tasks":
             return found.copies
         case "tex":

@@ -177,6 +177,10 @@ class Cta(Protocol):
 class Cluster(Protocol):
     """`cluster`: what needs the other CTAs of the cluster."""
 
+    @property
+    def size(self) -> Value:
+        """The number of its CTAs, u32."""
+
     def arrive_at_cluster(self, order: Order) -> None:
         """Arrive at the barrier of the cluster without waiting; `order` is release or relaxed."""
 

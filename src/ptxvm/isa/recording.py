@@ -14,7 +14,7 @@ from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.origins import ORIGINS, Origin, unknown
 from ptxvm.isa.tensor_memory import Allocate, TensorWork
-from ptxvm.isa.transfers import Transfer
+from ptxvm.isa.transfers import Pattern, Transfer
 
 
 @dataclass
@@ -161,6 +161,12 @@ class Record:
         else:
             self.found["collective"] = Collective.ARRIVAL
 
+    @property
+    def size(self) -> Value:
+        """The number of CTAs of the cluster."""
+        self.found["maps_cluster"] = True
+        return unknown(u32)
+
     def arrive_at_cluster(self, order: Order) -> None:
         """Arrive at the barrier of the cluster."""
         self.found["collective"] = Collective.CLUSTER_ARRIVAL
@@ -194,7 +200,8 @@ class Record:
         self.found.update(copies=True, bulk=True)
         if kind.origin:
             self._access(Verb.READ, kind.origin, None, asynchronous=True)
-        self._access(Verb.UPDATE if kind.operation else Verb.WRITE, kind.to, None, asynchronous=True)
+        late = kind.pattern is not Pattern.ZEROS
+        self._access(Verb.UPDATE if kind.operation else Verb.WRITE, kind.to, None, asynchronous=late)
         if kind.mbarrier:
             self._access(Verb.UPDATE, kind.shared, None, asynchronous=True)
 

@@ -13,6 +13,7 @@ class Pattern(enum.Enum):
 
     BYTES = "`size` bytes from `b` to `a`"
     MASKED = "of `size` bytes those of each 16 that `bytes` names"
+    ZEROS = "`size` bytes of zeros, before the instruction ends"
     VALUES = "the values `b` of registers"
     TENSOR = "the part at `c` of the tensor that `map` describes"
 

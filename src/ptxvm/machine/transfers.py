@@ -11,6 +11,7 @@ from ptxvm.machine.transfer_pieces import Operands, Pieces
 from ptxvm.machine.window import RANK, WITHIN
 
 CHUNK = 16  # bytes: sizes and addresses of bulk copies are multiples of it
+WORD = 8  # bytes: those of fills
 
 
 def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
@@ -20,6 +21,8 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
             made = _bytes(kind, operands)
         case Pattern.VALUES:
             made = _values(kind, operands)
+        case Pattern.ZEROS:
+            made = _zeros(operands)
         case Pattern.TENSOR:
             from ptxvm.machine import tensor_tiles  # noqa: PLC0415 - few kernels have tensors, and it imports much
 
@@ -53,6 +56,14 @@ def _values(kind: Transfer, operands: Operands) -> Pieces:
     return Pieces(unit, target, data=data, amount=len(words), element=kind.type.name)
 
 
+def _zeros(operands: Operands) -> Pieces:
+    (size,), (a,) = operands["size"], operands["a"]
+    if size % WORD:
+        raise AccessFault("misaligned", f"a fill is of a multiple of {WORD} bytes, not {size}")
+    at = np.arange(0, size, WORD, dtype=np.uint64)
+    return Pieces(WORD, at + np.uint64(a), data=np.zeros((len(at), WORD), np.uint8))
+
+
 def _told(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
     """The pieces with the mbarriers that are told, to all CTAs that they go to."""
     if not kind.mbarrier:
@@ -65,6 +76,7 @@ def _told(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
     one, target, source = np.uint64(WITHIN), made.target, made.source
     made.target = np.concatenate([target & one | np.uint64(rank << RANK) for rank in ranks] or [target[:0]])
     made.source = None if source is None else np.tile(source, len(ranks))
+    made.data = None if made.data is None else np.tile(made.data, (len(ranks), 1))
     made.present = None if made.present is None else np.tile(made.present, len(ranks))
     made.barriers = tuple(barrier_of(bar, rank, pair=kind.pair) for rank in ranks) if made.amount else ()
     return made

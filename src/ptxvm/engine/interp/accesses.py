@@ -97,6 +97,8 @@ class Transferring:
     def access(self, space: str, unit: int, *, combines: bool = False) -> Access:
         """The access of pieces of some bytes; one that `combines` is an atomic operation (PTX 9.7.9.25.4.2)."""
         type, count = (b32, unit // b32.bytes) if unit > b64.bytes else (Type.named[f"b{8 * unit}"], 1)
+        if self.transfer.pattern is Pattern.ZEROS:
+            return Access(self.bound, window_of(space), type, count, {})
         proxy = "generic" if self.transfer.pattern is Pattern.VALUES else "async"
         attributes: AccessAttributes = {"asynchronous": True, "group": self.kind, "proxy": proxy}
         if combines:

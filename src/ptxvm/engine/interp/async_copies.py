@@ -16,6 +16,7 @@ from ptxvm.engine.interp.ports import Multiplying
 from ptxvm.engine.interp.tensor_tasks import TensorTask
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.transfers import Pattern
 from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
@@ -135,7 +136,10 @@ class Copies:
                 self._begin_transfer(begun)
 
     def _begin_transfer(self, begun: UnderWay) -> None:
-        """Record a transfer as under way."""
+        """Record a transfer as under way; zeros are written at once."""
+        if begun.copying.transfer.pattern is Pattern.ZEROS:
+            begun.end(self.cohort)
+            return
         self.under_way.append(begun)
         self.cohort.transfer_started(begun)
         for _ in begun.pieces.barriers:

@@ -291,6 +291,13 @@ class Cta(Port):
 class Cluster(Port):
     """`cluster`."""
 
+    @property
+    def size(self) -> Value:
+        """The number of its CTAs."""
+        return Value(
+            self.alg, u32, self.code.emit(f"C.special('cluster_nctarank', L).astype({self.code.refer(np.dtype(np.uint32))})")
+        )
+
     def arrive_at_cluster(self, order: Order) -> None:
         """Arrive at the barrier of the cluster."""
         bound = self.code.refer(self.bound)

@@ -7,10 +7,10 @@ from functools import partial
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import b128
 from ptxvm.isa.access import Trait, as_list, base_of, count, has, places, space_of, window
-from ptxvm.isa.integer_updates import INTEGERS
 from ptxvm.isa.mbarrier import completed
-from ptxvm.isa.model import Problem, checked, instruction
+from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
+from ptxvm.isa.updates import INTEGERS
 
 NEEDS = {"": "PTX 8.1, sm_90", ".shared::cta": "PTX 7.8"}
 COMPLETION = "mbarrier_complete_tx_bytes"
@@ -171,17 +171,19 @@ MOST = 16_777_216
 
 
 SYNTAX = "st.bulk{.weak}{.ss}  [a], size, value; .ss = { .shared::cta };"
-filling = partial(checked, SYNTAX, section="9.7.9.13", fixed="bulk")
+filling = partial(instruction, SYNTAX, section="9.7.9.13", fixed="bulk")
 
 
 @filling(types="a: u64, size: u64 plain, value: u32 imm", needs={"": "PTX 8.6, sm_100"})
-def st_bulk(i, a, size, value):
+def st_bulk(i, a, size, value, tasks):
     """Fill bytes of shared memory with zeros."""
+    tasks.transfer(Transfer(Pattern.ZEROS, window(i)), completed, a=a, size=size)
 
 
 @filling(types="a: u64, size: u32 plain reg, value: u32 imm", needs={"": "PTX 9.0, sm_100"})
-def st_bulk_narrow(i, a, size, value):
+def st_bulk_narrow(i, a, size, value, tasks):
     """Fill bytes of shared memory with zeros; the size is in a register of 32 bits."""
+    tasks.transfer(Transfer(Pattern.ZEROS, window(i)), completed, a=a, size=size)
 
 
 def size_of_a_fill(i):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ptxvm.algebra.derived.floats import canonical_nan, flush_subnormal, maximum, minimum
-from ptxvm.algebra.derived.packed import each
-from ptxvm.algebra.derived.rounding import arithmetic
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import Memory
 from ptxvm.algebra.types import f32, f64
@@ -26,16 +21,10 @@ from ptxvm.isa.access import (
     window,
 )
 from ptxvm.isa.exactness import IN_TURN
-from ptxvm.isa.integer_updates import INTEGERS
 from ptxvm.isa.model import Condition, Decoded, Problem, instruction
+from ptxvm.isa.updates import INTEGERS, floating
 
 # ── what the operations do ──────────────────────────────────────────────────────────────
-
-FLOATS: dict[str, Callable[[Value, Value], Value]] = {
-    "add": lambda old, b: arithmetic("add", "rn", old, b),
-    "min": minimum,
-    "max": maximum,
-}
 
 
 def operation(i: Decoded, old: Value, b: Value) -> Value:
@@ -45,9 +34,7 @@ def operation(i: Decoded, old: Value, b: Value) -> Value:
     """
     if not i.type.is_float:
         return INTEGERS[i.op](old, b)
-    if i.type is f32 and not i.noftz and space_of(i) != "shared":
-        return canonical_nan(flush_subnormal(FLOATS[i.op](flush_subnormal(old), flush_subnormal(b))))
-    return each(lambda x, y: canonical_nan(FLOATS[i.op](x, y)), old, b)
+    return floating(i.op, old, b, flushes=i.type is f32 and not i.noftz and space_of(i) != "shared")
 
 
 def update(i: Decoded, a: Value, b: Value | list[Value], mem: Memory) -> list[Value]:

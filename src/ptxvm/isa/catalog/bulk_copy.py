@@ -237,15 +237,18 @@ def cp_reduce_async_bulk_shared(i, a, b, size, bar, tasks):
 
 
 @has(BYTES)
-@checked(
+@instruction(
     "multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask}  [a], [b], size{, mask};",
     section="9.7.9.26",
     types=f"{TYPES}, mask: b16 plain",
     needs={"": "PTX 9.1, sm_90", ".cp_mask": "sm_100"},
     fixed="cp async bulk global",
 )
-def multimem_cp_async_bulk(i, a, b, size, mask):
-    """Start to copy bytes from shared memory to every memory that a multimem address stands for."""
+def multimem_cp_async_bulk(i, a, b, size, mask, tasks):
+    """Start to copy bytes from shared memory to every memory that a multimem address stands for: here there is one."""
+    pattern = Pattern.BYTES if mask is None else Pattern.MASKED
+    kind = Transfer(pattern, "global", "shared")
+    tasks.transfer(kind, completed, a=a, b=b, size=size, bytes=mask if mask is None else mask.to(u32))
 
 
 @multimem_cp_async_bulk.rule("P2616")
@@ -257,15 +260,19 @@ def mask_without_its_word(i):
 
 
 @has(BYTES, reduces({**TO_GLOBAL, "add": f"{TO_GLOBAL['add']} s64"}), SUMS)
-@checked(
+@instruction(
     f"multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.op{{.noftz}}.type  [a], [b], size; {OPERATIONS}",
     section="9.7.9.27",
     types=TYPES,
     needs={"": "PTX 9.1, sm_90"},
     fixed="cp reduce async bulk global",
 )
-def multimem_cp_reduce_async_bulk(i, a, b, size):
-    """Start to combine what lies in shared memory with every memory that a multimem address stands for."""
+def multimem_cp_reduce_async_bulk(i, a, b, size, tasks):
+    """Start to combine what lies in shared memory with every memory that a multimem address stands for: here there is one."""
+    kind = Transfer(
+        Pattern.BYTES, "global", "shared", operation=i.op, type=i.type, flushes=i.type is f32 and not i.noftz
+    )  # fmt: skip
+    tasks.transfer(kind, completed, a=a, b=b, size=size)
 
 
 # ── groups ──────────────────────────────────────────────────────────────────────────────

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ptxvm.algebra.memory_order import Order
-from ptxvm.algebra.types import u32, u64
+from ptxvm.algebra.types import b32, b64, u32, u64
 from ptxvm.isa.access import Trait, elements, has, places
-from ptxvm.isa.model import Problem, checked, instruction
+from ptxvm.isa.mbarrier import completed
+from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.transfers import Pattern, Transfer
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────
 
@@ -85,25 +89,48 @@ def barrier_cluster_wait(i, cluster):
 # ── launches and registers ──────────────────────────────────────────────────────────────
 
 
-@has(places(a="shared", bar="shared"))
-@checked(
-    """
-    clusterlaunchcontrol.try_cancel.async{.ss}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128  [a], [bar];
-    .ss = { .shared::cta };
-    """,
+CANCEL = "clusterlaunchcontrol.try_cancel.async{.ss}.mbarrier::complete_tx::bytesMULTICAST.b128  [a], [bar];"
+cancelling = partial(
+    instruction,
     section="9.7.13.17",
     types="a bar: u64",
     needs={"": "PTX 8.6, sm_100", ".multicast::cluster::all": "sm_100f sm_110f sm_120f"},
     fixed="try_cancel async",
 )
-def clusterlaunchcontrol_try_cancel(i, a, bar):
-    """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory."""
+
+
+def refusal(a):
+    """The answer that no launch was cancelled (see `clusterlaunchcontrol_query_cancel`)."""
+    return [a.lift(0).view(b64)] * 2
+
+
+@has(places(a="shared", bar="shared"))
+@cancelling(CANCEL.replace("MULTICAST", "") + " .ss = { .shared::cta };")
+def clusterlaunchcontrol_try_cancel(i, a, bar, tasks):
+    """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory.
+
+    In ptxvm the answer is that none is: each cluster runs its own part of the work.
+    """
+    kind = Transfer(Pattern.VALUES, "shared", mbarrier=True, type=b64)
+    tasks.transfer(kind, completed, a=a, b=refusal(a), bar=bar)
+
+
+@has(places(a="shared", bar="shared"))
+@cancelling(CANCEL.replace("MULTICAST", ".multicast::cluster::all") + " .ss = { .shared::cta };")
+def clusterlaunchcontrol_try_cancel_multicast(i, a, bar, cluster, tasks):
+    """Ask for the launch of a cluster to be cancelled; the answer goes to the shared memory of all CTAs of this one."""
+    kind = Transfer(Pattern.VALUES, "shared::cluster", mbarrier=True, multicast=True, type=b64)
+    everyone = (cluster.size.lift(1) << cluster.size) - 1
+    tasks.transfer(kind, completed, a=a, b=refusal(a), bar=bar, mask=everyone)
 
 
 QUERY_NEEDS = {"": "PTX 8.6, sm_100"}
 
 
-@checked(
+# The answer has 1 in its lowest bit where a cluster was cancelled, and the index of its first CTA in the words above.
+
+
+@instruction(
     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128  d, a;",
     section="9.7.13.18",
     types="d: pred plain, a: b128 plain",
@@ -112,9 +139,15 @@ QUERY_NEEDS = {"": "PTX 8.6, sm_100"}
 )
 def clusterlaunchcontrol_query_cancel(i, a):
     """Read from the answer of `try_cancel` whether a cluster was cancelled."""
+    return (a.to(u64) & 1).ne(0)
 
 
-@checked(
+def word(a, n):
+    """A word of 32 bits of the answer."""
+    return (a >> 32 * n).to(u64).to(u32).view(b32)
+
+
+@instruction(
     """
     clusterlaunchcontrol.query_cancel.component.b32.b128  d, a;
     .component = { .get_first_ctaid::x, .get_first_ctaid::y, .get_first_ctaid::z };
@@ -126,9 +159,10 @@ def clusterlaunchcontrol_query_cancel(i, a):
 )
 def clusterlaunchcontrol_query_cancel_component(i, a):
     """Read from the answer of `try_cancel` a component of the index of the first CTA of the cancelled cluster."""
+    return word(a, 1 + "xyz".index(i.component[-1]))
 
 
-@checked(
+@instruction(
     "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128  d, a;",
     section="9.7.13.18",
     types="d: b32, a: b128 plain",
@@ -137,6 +171,7 @@ def clusterlaunchcontrol_query_cancel_component(i, a):
 )
 def clusterlaunchcontrol_query_cancel_ctaid(i, a):
     """Read from the answer of `try_cancel` the index of the first CTA of the cancelled cluster."""
+    return [*(word(a, n) for n in (1, 2, 3)), a.to(u64).lift(0).to(b32)]
 
 
 @clusterlaunchcontrol_query_cancel_ctaid.rule("P3003")

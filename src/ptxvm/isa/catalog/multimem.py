@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxvm.isa.access import Trait, count, has, places, result_vector, source_vector, space_of
-from ptxvm.isa.model import Problem, checked
+from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.types import f32
+from ptxvm.isa.access import Trait, as_list, count, has, places, result_vector, source_vector, space_of, window
+from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.updates import INTEGERS, floating
 
 FP8 = ".e5m2, .e5m2x2, .e5m2x4, .e4m3, .e4m3x2, .e4m3x4"
 FP8_TARGETS = "PTX 8.6, sm_100f sm_110f sm_120a sm_121a"
@@ -74,9 +77,39 @@ OPERATION = Trait(rules=[("P3103", operation_of_a_type)])
 PRECISION = Trait(rules=[("P3104", precision_of_sums)])
 D, B = result_vector("d", sink=True), source_vector("b")
 
-loading = partial(checked, section="9.7.9.14", needs=NEEDS, fixed="ld_reduce")
-storing = partial(checked, section="9.7.9.14", needs=NEEDS, fixed="st")
-updating = partial(checked, section="9.7.9.14", needs=NEEDS, fixed="red")
+loading = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="ld_reduce")
+storing = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="st")
+updating = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="red")
+# The machine is one device, and each address is seen by it alone: there is one memory to load from, and one to store to.
+
+
+def ordered(i):
+    """Order and scope of an access."""
+    return {"order": Order(i.order or "weak"), "scope": Scope(i.scope) if i.scope else None}
+
+
+def loaded(i, a, number, mem):
+    """So many elements of the only memory."""
+    found = mem.load(window(i), i.type.as_bits, a, number, **ordered(i))
+    return [each.view(i.type) for each in found] if number > 1 else found[0].view(i.type)
+
+
+def stored(i, a, b, mem):
+    """Store to the only memory."""
+    mem.store(window(i), i.type.as_bits, a, [each.view(i.type.as_bits) for each in as_list(b)], **ordered(i))
+
+
+def updated(i, a, b, mem):
+    """Combine with what lies in the only memory, element by element."""
+    how = {"order": Order(i.order or "relaxed"), "scope": Scope(i.scope or "gpu")}
+
+    def update(old, x):
+        return floating(i.op, old, x, flushes=i.type is f32) if i.type.is_float else INTEGERS[i.op](old, x)
+
+    for n, each in enumerate(as_list(b)):
+        mem.atomic(window(i), i.type, a + n * i.type.bytes, update, [each], **how)
+
+
 FP8_NEEDS = {**NEEDS, "": "PTX 8.1, sm_90", "type": FP8_TARGETS}
 
 
@@ -89,8 +122,9 @@ FP8_NEEDS = {**NEEDS, "": "PTX 8.1, sm_90", "type": FP8_TARGETS}
     """,
     types="d: type plain, a: u64",
 )
-def multimem_ld_reduce(i, a):
+def multimem_ld_reduce(i, a, mem):
     """Load an integer from every memory that a multimem address stands for, and combine them."""
+    return loaded(i, a, 1, mem)
 
 
 @has(ACCESS, OPERATION, VECTOR, PRECISION, D)
@@ -103,8 +137,9 @@ def multimem_ld_reduce(i, a):
     """,
     types="d: type, a: u64",
 )
-def multimem_ld_reduce_float(i, a):
+def multimem_ld_reduce_float(i, a, mem):
     """Load floats from every memory that a multimem address stands for, and combine them."""
+    return loaded(i, a, count(i), mem)
 
 
 @has(ACCESS, VECTOR, PRECISION, D)
@@ -118,8 +153,9 @@ def multimem_ld_reduce_float(i, a):
     types="d: type bits, a: u64",
     needs=FP8_NEEDS,
 )
-def multimem_ld_reduce_fp8(i, a):
+def multimem_ld_reduce_fp8(i, a, mem):
     """Load 8-bit floats from every memory that a multimem address stands for, and combine them."""
+    return loaded(i, a, count(i), mem)
 
 
 @has(ACCESS)
@@ -127,8 +163,9 @@ def multimem_ld_reduce_fp8(i, a):
     f"multimem.st{{.order}}{{.scope}}{{.ss}}.type  [a], b; {STORES} {INTEGER_SLOTS}",
     types="a: u64, b: type plain",
 )
-def multimem_st(i, a, b):
+def multimem_st(i, a, b, mem):
     """Store an integer to every memory that a multimem address stands for."""
+    stored(i, a, b, mem)
 
 
 @has(ACCESS, VECTOR, B)
@@ -136,8 +173,9 @@ def multimem_st(i, a, b):
     f"multimem.st{{.order}}{{.scope}}{{.ss}}{{.vec}}.type  [a], b; {STORES} {FLOAT_SLOTS}",
     types="a: u64, b: type",
 )
-def multimem_st_float(i, a, b):
+def multimem_st_float(i, a, b, mem):
     """Store floats to every memory that a multimem address stands for."""
+    stored(i, a, b, mem)
 
 
 @has(ACCESS, VECTOR, B)
@@ -146,8 +184,9 @@ def multimem_st_float(i, a, b):
     types="a: u64, b: type bits",
     needs=FP8_NEEDS,
 )
-def multimem_st_fp8(i, a, b):
+def multimem_st_fp8(i, a, b, mem):
     """Store 8-bit floats to every memory that a multimem address stands for."""
+    stored(i, a, b, mem)
 
 
 @has(ACCESS, OPERATION)
@@ -159,8 +198,9 @@ def multimem_st_fp8(i, a, b):
     """,
     types="a: u64, b: type plain",
 )
-def multimem_red(i, a, b):
+def multimem_red(i, a, b, mem):
     """Combine an integer with what lies in every memory that a multimem address stands for."""
+    updated(i, a, b, mem)
 
 
 @has(ACCESS, OPERATION, VECTOR, B)
@@ -172,8 +212,9 @@ def multimem_red(i, a, b):
     """,
     types="a: u64, b: type",
 )
-def multimem_red_float(i, a, b):
+def multimem_red_float(i, a, b, mem):
     """Combine floats with what lies in every memory that a multimem address stands for."""
+    updated(i, a, b, mem)
 
 
 @multimem_red_float.rule("P3105")
@@ -191,7 +232,7 @@ ASYNC_SLOTS = ".scope = { .gpu, .sys }; .ss = { .global };"
 
 
 @has(places(a=space_of))
-@checked(
+@instruction(
     f"""
     multimem.st.async.release.scope{{.ss}}.type  [a], b;
     .type = {{ .b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 }};
@@ -202,12 +243,13 @@ ASYNC_SLOTS = ".scope = { .gpu, .sys }; .ss = { .global };"
     needs=ASYNC_NEEDS,
     fixed="st async",
 )
-def multimem_st_async(i, a, b):
-    """Start to store a value to every memory that a multimem address stands for."""
+def multimem_st_async(i, a, b, mem):
+    """Store a value to every memory that a multimem address stands for, in order after what precedes."""
+    mem.store(window(i), i.type.as_bits, a, [b.view(i.type.as_bits)], order=Order.RELEASE, scope=Scope(i.scope))
 
 
 @has(places(a=space_of))
-@checked(
+@instruction(
     f"""
     multimem.red.async.release.scope{{.ss}}.add.type  [a], b;
     .type = {{ .u32, .s32, .u64, .s64 }};
@@ -218,5 +260,6 @@ def multimem_st_async(i, a, b):
     needs=ASYNC_NEEDS,
     fixed="red async",
 )
-def multimem_red_async(i, a, b):
-    """Start to add a value to what lies in every memory that a multimem address stands for."""
+def multimem_red_async(i, a, b, mem):
+    """Add a value to what lies in every memory that a multimem address stands for, in order after what precedes."""
+    mem.atomic(window(i), i.type, a, INTEGERS["add"], [b], operation="add", order=Order.RELEASE, scope=Scope(i.scope))

@@ -150,6 +150,11 @@ class Cta(Port):
 class Cluster(Port):
     """The port `cluster`."""
 
+    @property
+    def size(self) -> Value:
+        """The number of its CTAs."""
+        return Value(self.alg, u32, Affine(self.at.kernel.cluster_size))
+
     def arrive_at_cluster(self, order: Order) -> None:
         """Arrive at the barrier of the cluster."""
         barriers.arrive_at_cluster(self.at)
