@@ -284,6 +284,11 @@ class Checker:
         if "sync" in self.checks:
             self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
+    def in_use(self, bound: Bound, thread: int, said: str) -> None:
+        """A thread has used a register of a product that it has not waited for."""
+        if self._race is not None:
+            self._add("register-in-use", said, bound, Party("access", self.scenes.place(bound, thread)))
+
     def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, in groups."""
         if self._race is not None and only_synchronises_lanes(bound.i):

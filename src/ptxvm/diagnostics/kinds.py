@@ -126,6 +126,10 @@ _PAGES = (
         The descriptor of a matrix in shared memory, or of an instruction, has a field that cannot be, or differs between the
         lanes of a warp (PTX 9.7.15.5.1.2.2, 9.7.16.4).
         """),
+    ("register-in-use", "register of a product under way", "asynchronous-warpgroup-level-matrix-instructions", """
+        An instruction uses a register of the accumulator of `wgmma`, or writes one of matrix A, and `wgmma.wait_group` has not
+        waited for that product: it may read and write the register at any time (PTX 9.7.15.7.3).
+        """),
     ("tensor-memory", "misused tensor memory", "tcgen05-instructions", """
         Tensor memory is used that is not allocated, or was given back, by a warp that does not reach its lanes, or it is not
         given back when the CTA ends (PTX 9.7.16.1, 9.7.16.7, 9.7.16.8.1).

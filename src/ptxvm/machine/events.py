@@ -382,6 +382,9 @@ class Watcher(Protocol):
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
         """Lanes that meet at a collective have masks that disagree."""
 
+    def in_use(self, bound: Bound, thread: int, said: str) -> None:
+        """A thread uses a register of a product that it has not waited for."""
+
     def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier of a CTA releases its threads, grouped by the instruction at which they wait."""
 

@@ -12,8 +12,13 @@ NO_SWIZZLE = 128 >> 4 << 16 | 256 >> 4 << 32  # K-major: the next eight columns,
 
 
 def kernel(before: str, after: str) -> ptxvm.Kernel:
-    """All elements of A and B are 1, and so is one of A in the end; `before` and `after` stand around the wait."""
-    return ptxvm.load(f"""
+    """All elements of A and B are 1; `before` and `after` stand around the wait."""
+    return ptxvm.load(source(before, after)).kernel("k")
+
+
+def source(before: str, after: str) -> str:
+    """Two products of one accumulator."""
+    return f"""
         .version 8.0
         .target sm_90a
         .address_size 64
@@ -39,7 +44,7 @@ def kernel(before: str, after: str) -> ptxvm.Kernel:
         {after}
         ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 4, %p; st.global.f32 [%p], %d0;
         ret;
-        }}""").kernel("k")
+        }}"""
 
 
 OVERWRITE = "setp.eq.u32 %first, %t, 0; @%first st.shared.b16 [tile], 0;"
@@ -58,6 +63,15 @@ def test_a_buffer_may_be_reused_after_the_wait_of_all_warps():
 @pytest.mark.parametrize(("before", "after"), [(OVERWRITE, ""), (BARRIER + OVERWRITE, "")])
 def test_a_buffer_that_is_reused_before_the_wait_is_a_race(before, after):
     assert set(findings(before, after)) == {"race"}
+
+
+@pytest.mark.parametrize("use", ["mov.f32 %d0, 0f00000000;", "mov.b32 %one, %d2;"])
+def test_a_register_that_is_used_before_the_wait_is_named(use):
+    result = kernel(use, "").launch(grid=1, block=128, args=[np.zeros(128, np.float32)], check=("race",))
+    assert [each.kind for each in result.findings] == ["register-in-use"]
+    assert "%d" in result.findings[0].message
+    assert result.findings[0].line == 1 + source(use, "").splitlines().index(f"        {use}")
+    assert findings("", use) == []
 
 
 def test_products_of_one_accumulator_follow_each_other_and_end_late():

@@ -105,6 +105,7 @@ class Copies:
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
         self.under_way: list[Asynchronous] = []
+        self.unwaited: list[Product] = []  # whose registers no instruction may use, done or not
         kinds = ("copies", "bulk", "mbarrier", GROUPS)
         self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in kinds}  # that lanes have made
 
@@ -168,6 +169,7 @@ class Copies:
         leaders, addresses = product.reads(self.cohort)
         self.cohort.mem.reachable(work.access, leaders, addresses, writing=False)
         self.under_way.append(product)
+        self.unwaited.append(product)
         self.cohort.product_started(work.access, leaders, addresses)
 
     def add(self, task: TensorTask) -> None:
@@ -216,7 +218,15 @@ class Copies:
                 due = each.whole(due)
             pending += self._end(each, due)
         self.under_way = pending
+        if kind == GROUPS:
+            self._waited_for(waits, left)
         self.cohort.copies_awaited(lanes, left, kind, reading=reading)
+
+    def _waited_for(self, waits: PerLane, left: int) -> None:
+        """Lanes may use the registers of all products but those of the last groups."""
+        groups = self.groups[GROUPS]
+        over = [(each, waits[each.lanes] & (each.group < groups[each.lanes] - left)) for each in self.unwaited]
+        self.unwaited = [each.of(np.flatnonzero(~done)) for each, done in over if not done.all()]
 
     def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
         """Post an arrival at an mbarrier for the end of all copies that the lanes have started."""

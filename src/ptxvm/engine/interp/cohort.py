@@ -22,12 +22,13 @@ from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, at, spread
 from ptxvm.engine.interp.ports import Multiplication, TextureAccess
+from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.tensor_tasks import TensorUnit
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.window import Window
 
 
@@ -245,6 +246,9 @@ class Cohort:
 
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started copies."""
+
+    def stepping(self, code: Sequence[Bound], slots: Slots, lanes: Lanes, file: RegisterFile) -> None:
+        """Lanes that have products under way are about to run a segment."""
 
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started products that read shared memory."""

@@ -151,6 +151,9 @@ class Schedule:
         self.instructions += length
         self.thread_instructions += length * (cohort.size if lanes is None else len(lanes))
         file = self.file(routine, depth)
+        if cohort.copies.unwaited:
+            segment = routine.segments[key[2]]
+            cohort.stepping(routine.function.instructions[segment.start : segment.end], routine.slots, lanes, file)
         try:
             if compiled.arrive is not None:
                 self.arrive(key, lanes, compiled, file)

@@ -22,7 +22,9 @@ from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.ports import TextureAccess
+from ptxvm.engine.interp.registers_in_use import touched
 from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
@@ -30,7 +32,7 @@ from ptxvm.machine import texture_unit
 from ptxvm.machine.builtins import Cohort as Caller, Function
 from ptxvm.machine.events import ClusterStep, Scene, Watcher
 from ptxvm.machine.faults import AccessFault, plural
-from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
 
@@ -122,6 +124,11 @@ class WatchedCohort(Cohort):
                     self.watcher.copying(access, those, allocation, offsets, "read")
         for allocation, those, offsets in self.mem.touched(copying.target, lanes, target):
             self.watcher.copying(copying.target, those, allocation, offsets, "write")
+
+    def stepping(self, code: Sequence[Bound], slots: Slots, lanes: Lanes, file: RegisterFile) -> None:
+        """Report registers of products that are used before the wait."""
+        for bound, lane, said in touched(self.copies.unwaited, code, slots, lanes, file):
+            self.watcher.in_use(bound, int(self.threads[lane]), said)
 
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Report the reads that the products will do."""
