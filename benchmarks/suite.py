@@ -364,6 +364,17 @@ def start(setup: Setup) -> Iterator[Measurement]:
         yield Measurement("ptxvm run", "saxpy from start to end", [timed(command_line) for _ in times], goal=0.8)
 
 
+# ── driver ──────────────────────────────────────────────────────────────────────────────
+
+
+def driver(setup: Setup) -> Iterator[Measurement]:
+    """What a call of the driver and a launch of a small kernel cost a program; the clock is the processor's."""
+    sys.path.insert(0, str(HERE))
+    calls = importlib.import_module("driver_calls")
+    for name, what, goal, run in calls.costs():
+        yield Measurement("driver", f"{name}: {what}", [run() for _ in range(setup.repeat)], goal=goal)
+
+
 BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "import": import_time,
     "check": check_speed,
@@ -375,6 +386,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "start": start,
     "compile": compiling,
     "litmus": litmus,
+    "driver": driver,
 }
 
 

@@ -270,8 +270,7 @@ class Kernel:
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(grid, block, shared, steps, timeout, threads, numerics == "fast", asked is not None, cluster)
-        if unwatched and steps is timeout is None and (done := self.module.jit.repeat(self.function, asking, args)) is not None:
-            DEVICE.waited()
+        if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
         settings.check()
         with DEVICE.launched(self.name, stream, args) as launched:
@@ -279,6 +278,13 @@ class Kernel:
             done = self._run(engine, asking, args, watch)
         if unwatched:
             self._prepare(asking, done)
+        return done
+
+    def relaunch(self, asking: LaunchOptions, args: Sequence[Any]) -> LaunchResult | None:
+        """Run a short launch that is like one before, unchecked ones only; None where there was none, or it is unusual."""
+        done = self.module.jit.repeat(self.function, asking, args)
+        if done is not None:
+            DEVICE.waited()
         return done
 
     def _run(self, engine: str, asking: LaunchOptions, args: Sequence[Any], watch: Watch | None) -> LaunchResult:

@@ -211,8 +211,8 @@ def bench(
 ) -> int:
     """Measure how fast ptxvm is on this machine.
 
-    Each NAME is a benchmark: import, check, matmul, checkers, collatz, kernels, start, compile or litmus; without one, all run.
-    They need a checkout of the repository, with the reference data beside it.
+    Each NAME is a benchmark: import, check, matmul, checkers, collatz, kernels, wild, start, compile, litmus or driver.
+    Without one, all run. They need a checkout of the repository, with the reference data beside it.
     """
     from ptxvm.cli.bench import bench
 

@@ -12,6 +12,8 @@ from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.models import Model
 from ptxvm.driver.results import DriverError, Result
 
+NUMBERS = frozenset(Attribute)
+
 
 @dataclass(eq=False)
 class Device:
@@ -21,9 +23,9 @@ class Device:
     model: Model
 
     @cached_property
-    def attributes(self) -> Mapping[Attribute, int]:
-        """The attributes that are not 0."""
-        return self.model.attributes()
+    def attributes(self) -> Mapping[int, int]:
+        """The attributes that are not 0, by their numbers."""
+        return {int(n): value for n, value in self.model.attributes().items()} | {Attribute.PCI_BUS_ID: self.ordinal + 1}
 
     @property
     def name(self) -> str:
@@ -52,13 +54,10 @@ class Device:
 
     def attribute(self, number: int) -> int:
         """The value of an attribute; DriverError for a number that is none."""
-        try:
-            which = Attribute(number)
-        except ValueError:
-            raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number}") from None
-        if which is Attribute.PCI_BUS_ID:
-            return self.ordinal + 1
-        return self.attributes.get(which, 0)
+        value = self.attributes.get(number)
+        if value is None and number not in NUMBERS:
+            raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number}")
+        return value or 0
 
 
 __all__ = ["Device"]

@@ -38,6 +38,7 @@ class HostMemory:
         self.memory = memory
         self._described: dict[int, tuple[int, int]] = {}
         self._launches = 0  # under way with open mappings
+        self._usual: tuple[object, int] = ((), -1)  # arguments without such memory, and what had been freed then
 
     def describe(self, address: int, start: int, size: int) -> None:
         """Say which bytes belong to an address: `size` bytes from `start` on, which a client allocated as one."""
@@ -48,8 +49,10 @@ class HostMemory:
     @contextmanager
     def given(self, arguments: Sequence[bytes]) -> Iterator[None]:
         """Let kernels use the memory of the host that arguments point to."""
-        unknown = self._unknown(arguments)
+        now = (arguments, self.memory.table.removed)
+        unknown = self._unknown(arguments) if self._usual != now else []
         if not unknown:
+            self._usual = now
             yield
             return
         described = {self._described[address] for address in unknown if address in self._described}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ptxvm.driver.checks import FINDINGS, wanted
 from ptxvm.driver.context import Context
@@ -13,11 +14,11 @@ from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.streams import Stream
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A launch of a kernel: extents, bytes of dynamic shared memory, the bytes of each argument, CTAs of a cluster."""
 
     context: Context
@@ -30,18 +31,22 @@ class Launch:
 
     def run(self, order: Stream | None) -> None:
         """Run it; what goes wrong in the kernel is the context's failure; DriverError for what it asks in vain."""
-        begun = time.perf_counter()
+        begun, kernel, checks, done = time.perf_counter(), self.kernel.kernel, wanted(), None
         try:
             with host_memory().given(self.arguments):
-                done = self.kernel.kernel.launch(
-                    self.grid,
-                    self.block,
-                    self.arguments,
-                    shared=self.shared,
-                    cluster=self.cluster,
-                    stream=order,
-                    check=wanted(),
-                )
+                if checks is None and order is None:
+                    asked = LaunchOptions(self.grid, self.block, self.shared, cluster=self.cluster)
+                    done = kernel.relaunch(asked, self.arguments)
+                if done is None:
+                    done = kernel.launch(
+                        self.grid,
+                        self.block,
+                        self.arguments,
+                        shared=self.shared,
+                        cluster=self.cluster,
+                        stream=order,
+                        check=checks,
+                    )
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch

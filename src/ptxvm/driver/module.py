@@ -78,6 +78,11 @@ class Kernel:
         """The layout of the parameters."""
         return self.module.module.image.bank(self.function)
 
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The bytes of each parameter."""
+        return tuple(slot.size for slot in self.bank.slots)
+
     @property
     def shared(self) -> int:
         """Bytes of static shared memory."""
@@ -94,7 +99,7 @@ class Kernel:
         """Bytes of the kernel's own frame in local memory."""
         return self.module.module.image.frame_size(self.function)
 
-    @property
+    @cached_property
     def most_threads(self) -> int:
         """Threads that a block may have, by `.reqntid` or `.maxntid`."""
         return most_threads(self.function)

@@ -60,12 +60,13 @@ def callback(name: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class
 
 def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
     """A function that returns a result, whatever happens."""
-    any_state, stateless = base_of(name) in OF_ANY_STATE, base_of(name) in STATELESS
+    stateless = base_of(name) in STATELESS
+    check = session().check_initialised if base_of(name) in OF_ANY_STATE else session().check_usable
 
     def call(*arguments: Any) -> int:  # noqa: ANN401 - as the signature says
         try:
             if not stateless:
-                session().check(any_state=any_state)
+                check()
             implementation(*arguments)
         except DriverError as wrong:
             LOG.info("%s: %s", name, wrong)

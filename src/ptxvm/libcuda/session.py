@@ -124,9 +124,10 @@ class Session:
     @property
     def stack(self) -> list[Context]:
         """The contexts of this thread; the last one is current."""
-        if not hasattr(self._local, "stack"):
-            self._local.stack = []
-        stack: list[Context] = self._local.stack
+        try:
+            stack: list[Context] = self._local.stack
+        except AttributeError:
+            stack = self._local.stack = []
         return stack
 
     @property
@@ -142,10 +143,22 @@ class Session:
 
     def check(self, *, any_state: bool) -> None:
         """DriverError where the driver was not initialised, or, unless for `any_state`, a kernel of the context has failed."""
+        if any_state:
+            self.check_initialised()
+        else:
+            self.check_usable()
+
+    def check_initialised(self) -> None:
+        """DriverError where the driver was not initialised."""
         if not self.initialised:
             said = "the driver was initialised before a fork" if self.forked else "cuInit was not called"
             raise DriverError(Result.NOT_INITIALIZED, said)
-        if not any_state and self.stack and (failure := self.stack[-1].failure) is not Result.SUCCESS:
+
+    def check_usable(self) -> None:
+        """DriverError where the driver was not initialised, or a kernel of the context has failed."""
+        if not self.initialised:
+            self.check_initialised()
+        if (stack := self.stack) and (failure := stack[-1].failure) is not Result.SUCCESS:
             raise DriverError(failure, "a kernel of this context has failed")
 
 

@@ -8,7 +8,9 @@ from ptxvm.driver.results import DriverError, Result
 
 
 def _cell(type: type, address: int) -> ctypes._SimpleCData[int]:
-    return type.from_address(_not_null(address))  # type: ignore[attr-defined,no-any-return]
+    if not address:
+        raise DriverError(Result.INVALID_VALUE, "a pointer is null")
+    return type.from_address(address)  # type: ignore[attr-defined,no-any-return]
 
 
 def put_i32(address: int, value: int) -> None:

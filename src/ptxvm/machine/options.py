@@ -72,7 +72,7 @@ def count(name: str, value: object) -> int:
 
 def extent(name: str, value: object) -> int | tuple[int, ...]:
     """The sizes of a grid, a CTA or a cluster as plain integers, so that equal ones are the same."""
-    if type(value) is int:
+    if type(value) is int or (type(value) is tuple and {*map(type, value)} == {int}):
         return value
     several = isinstance(value, tuple | list)
     sizes = tuple(map(index, value if isinstance(value, tuple | list) else (value,)))

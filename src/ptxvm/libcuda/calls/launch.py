@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
+import struct
 
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, resident_blocks
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import LaunchAttribute, LaunchConfig
-from ptxvm.libcuda.values import put_i32, put_u64, u64
+from ptxvm.libcuda.structures import LaunchAttribute
+from ptxvm.libcuda.values import put_i32, put_u64, u64, u64s
 
 KERNEL_NODE = 0  # CUgraphNodeType
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+CONFIG = struct.Struct("<7I4xQQI4x")
+"""CUlaunchConfig: grid, block, dynamic shared memory, stream, attributes and their number."""
 SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
 
 
@@ -25,7 +27,7 @@ def arguments(kernel: Kernel, parameters: int, extra: int) -> tuple[bytes, ...]:
     if not slots:
         return ()
     if parameters:
-        return tuple(ctypes.string_at(u64(parameters + 8 * n), slot.size) for n, slot in enumerate(slots))
+        return tuple(map(ctypes.string_at, u64s(parameters, len(slots)), kernel.sizes))
     data = buffer(extra)
     if slots[-1].offset + slots[-1].size > len(data):
         raise DriverError(Result.INVALID_VALUE, f"the kernel takes {kernel.bank.size} bytes of parameters, not {len(data)}")
@@ -47,7 +49,8 @@ def buffer(extra: int) -> bytes:
 
 
 def launch(
-    handle: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, parameters: int, extra: int
+    handle: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, parameters: int, extra: int,
+    cluster: tuple[int, int, int] | None = None,
 ) -> Launch:  # fmt: skip
     """A launch with the arguments that a client gives; DriverError where it cannot be."""
     kernel = session().handles.object(handle, Kernel)
@@ -60,7 +63,8 @@ def launch(
     if shared > kernel.most_dynamic_shared:
         said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
         raise DriverError(Result.INVALID_VALUE, said)
-    return Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, arguments(kernel, parameters, extra))
+    given = arguments(kernel, parameters, extra)
+    return Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, given, cluster)
 
 
 @function("cuLaunchKernel")
@@ -82,14 +86,15 @@ def launch_cooperative(
 @function("cuLaunchKernelEx")
 def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> None:
     """Put a launch with attributes on a stream."""
-    c, cluster = LaunchConfig.from_address(config), None
-    for n in range(c.count):
-        each = LaunchAttribute.from_address(c.attributes + n * ctypes.sizeof(LaunchAttribute))
+    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
+    cluster = None
+    for n in range(count):
+        each = LaunchAttribute.from_address(attributes + n * ctypes.sizeof(LaunchAttribute))
         if each.id == CLUSTER:
             x, y, z = (max(size, 1) for size in each.value[:3])
             cluster = x, y, z
-    made = launch(handle, tuple(c.grid), tuple(c.block), c.shared, parameters, extra)
-    session().stream(c.stream).put(replace(made, cluster=cluster), KERNEL_NODE)
+    made = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster)
+    session().stream(stream).put(made, KERNEL_NODE)
 
 
 # ── occupancy ───────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from python_threads import at_once
 
 import ptxvm
 from ptxvm.engine.jit.run import relaunch
+from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.relaunch import Relaunch
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.memory import default_memory
@@ -267,3 +268,30 @@ def test_arguments_may_be_bytes_as_a_driver_gives_them(repeated: Callable[[], in
     with pytest.raises(ptxvm.Fault, match=r"the result.* has been freed"):
         scale.launch(1, 32, arguments(out, 1))
     memory.release(source)
+
+
+def test_addresses_may_come_as_bytes(repeated: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a driver has them.  The memory that they point to is known before the code runs; other bytes are other memory."""
+    kernel = ptxvm.load(SCALE).kernel()
+    source = ptxvm.DeviceArray.from_host(np.arange(32, dtype=np.float32))
+    targets = [ptxvm.DeviceArray(32, np.float32) for _ in range(2)]
+    searches = []
+    check = Callbacks._check_access
+    monkeypatch.setattr(Callbacks, "_check_access", lambda *given: (searches.append(1), check(*given)))
+
+    def run(target: ptxvm.DeviceArray, factor: float) -> list[float]:
+        addresses = [each.address.to_bytes(8, "little") for each in (target, source)]
+        kernel.launch(1, 32, (*addresses, (32).to_bytes(4, "little"), np.float32(factor).tobytes()))
+        return target.array.tolist()
+
+    for _ in range(4):
+        run(targets[0], 2)
+    before, searched = repeated(), len(searches)
+    for factor, target in ((3, 0), (3, 0), (4, 0), (5, 1), (5, 0)):
+        assert run(targets[target], factor) == [factor * n for n in range(32)]
+    assert (repeated() - before, len(searches) - searched) == (5, 0)
+    address = targets[1].address
+    targets[1].free()
+    addresses = [each.to_bytes(8, "little") for each in (address, source.address)]
+    with pytest.raises(ptxvm.Fault, match="use-after-free"):
+        kernel.launch(1, 32, (*addresses, bytes([32, 0, 0, 0]), bytes(4)))
