@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ptxvm.driver.memory import Block
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.streams import Stream
 
@@ -16,6 +17,18 @@ class Task(Protocol):
 
     def run(self, order: Stream | None) -> None:
         """Do it; `order` is the stream for the check of races."""
+
+
+class Prepared(Task):
+    """A task that each launch of a graph makes anew."""
+
+    def prepared(self) -> Task:
+        """The task of one launch."""
+        raise NotImplementedError
+
+    def run(self, order: Stream | None) -> None:
+        """Do it at once, within a graph that is a node."""
+        self.prepared().run(order)
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,7 @@ class Node:
     type: int
     graph: Graph
     after: list[Node] = field(default_factory=list)
+    enabled: bool = True
 
 
 @dataclass(eq=False)
@@ -62,6 +76,7 @@ class Graph:
 
     nodes: list[Node] = field(default_factory=list)
     resources: Counter[Resource] = field(default_factory=Counter)  # and how often the graph uses each
+    memory: list[Block] = field(default_factory=list)  # of its nodes
     origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the node that each of ours copies
 
     def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
@@ -160,8 +175,9 @@ class Executable:
             self.copies[node] = ours
 
     def tasks(self) -> tuple[Task, ...]:
-        """The work of every node, as it is now."""
-        return tuple(node.task for node in self.order)
+        """The work of every node that is enabled, as it is now."""
+        tasks = (node.task for node in self.order if node.enabled)
+        return tuple(task.prepared() if isinstance(task, Prepared) else task for task in tasks)
 
 
 @dataclass(frozen=True)
@@ -211,4 +227,4 @@ class Capture:
         return self.graph
 
 
-__all__ = ["Capture", "Child", "Empty", "Executable", "Graph", "Node", "Task"]
+__all__ = ["Capture", "Child", "Empty", "Executable", "Graph", "Node", "Prepared", "Task"]

@@ -72,9 +72,10 @@ class GraphLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Work that is a call of a Python function."""
+    """Work that is a call of a Python function; `description` is how a client described it, as a node of a graph."""
 
     function: Callable[[], None]
+    description: bytes = b""
 
     def run(self, order: Stream | None) -> None:
         """Call it."""

@@ -15,7 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from ptxvm.driver.results import DriverError, Result, result_of
-from ptxvm.libcuda.calls import context, copies, device, entry, graph, launch, memory, module, stream, tensor, texture
+from ptxvm.libcuda.calls import (
+    context,
+    copies,
+    device,
+    entry,
+    graph,
+    graph_nodes,
+    launch,
+    memory,
+    module,
+    stream,
+    tensor,
+    texture,
+)
 from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
@@ -30,6 +43,7 @@ CHAPTERS = (
     device,
     entry,
     graph,
+    graph_nodes,
     launch,
     memory,
     module,

@@ -65,6 +65,14 @@ class MemsetNode(ctypes.Structure):
     )  # fmt: skip
 
 
+class AllocationNode(ctypes.Structure):
+    """CUDA_MEM_ALLOC_NODE_PARAMS; the properties of the pool are not asked."""
+
+    _fields_ = (
+        ("pool", c_uint64 * 11), ("access", c_uint64), ("count", c_size_t), ("size", c_size_t), ("address", c_uint64),
+    )  # fmt: skip
+
+
 class HostNode(ctypes.Structure):
     """CUDA_HOST_NODE_PARAMS."""
 
@@ -118,6 +126,6 @@ class TextureDescriptor(ctypes.Structure):
 
 
 __all__ = [
-    "Array3DDescriptor", "ArrayDescriptor", "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig",
-    "LinearResource", "MemsetNode", "Resource", "TextureDescriptor",
+    "AllocationNode", "Array3DDescriptor", "ArrayDescriptor", "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute",
+    "LaunchConfig", "LinearResource", "MemsetNode", "Resource", "TextureDescriptor",
 ]  # fmt: skip

@@ -10,88 +10,14 @@ from ctypes import byref, c_float, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
+from stream_driver import Driver
 
 from ptxvm.driver import context, launch
 from ptxvm.driver.checks import FINDINGS
-from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
 
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED = 600, 700, 800
 NON_BLOCKING = 1
-KERNELS = b"""
-.version 7.8
-.target sm_80
-.address_size 64
-.visible .entry await(.param .u64 flag, .param .u32 value)
-{
-    .reg .pred %p;
-    .reg .b32 %r<3>;
-    .reg .b64 %rd;
-    ld.param.u64 %rd, [flag];
-    ld.param.u32 %r1, [value];
-again:
-    ld.volatile.global.u32 %r2, [%rd];
-    setp.ne.u32 %p, %r1, %r2;
-    @%p bra again;
-    ret;
-}
-.visible .entry put(.param .u64 cell, .param .u32 value)
-{
-    .reg .b32 %r;
-    .reg .b64 %rd;
-    ld.param.u64 %rd, [cell];
-    ld.param.u32 %r, [value];
-    st.volatile.global.u32 [%rd], %r;
-    ret;
-}
-.visible .entry append(.param .u64 cell, .param .u32 digit)
-{
-    .reg .b32 %r<3>;
-    .reg .b64 %rd;
-    ld.param.u64 %rd, [cell];
-    ld.param.u32 %r1, [digit];
-    ld.global.u32 %r2, [%rd];
-    mad.lo.u32 %r2, %r2, 10, %r1;
-    st.global.u32 [%rd], %r2;
-    ret;
-}
-.visible .entry wild() { .reg .b64 %rd; mov.u64 %rd, 64; st.global.u32 [%rd], 1; ret; }
-"""
-
-
-class Driver:
-    """The functions of the driver, which raise unless they succeed; two cells of managed memory, `flag` and `cell`."""
-
-    def __init__(self):
-        self.library = install().cuda.loaded
-        self.cuInit(0)
-        self.cuCtxSetCurrent(self.handle("cuDevicePrimaryCtxRetain", 0))
-        self.module = self.handle("cuModuleLoadData", KERNELS)
-        memory = c_uint64()
-        self.cuMemAllocManaged(byref(memory), c_size_t(8), c_uint(1))
-        self.flag, self.cell = (c_uint.from_address(memory.value + 4 * n) for n in range(2))
-        self.flag.value = self.cell.value = 0
-        self.memory = memory
-
-    def __getattr__(self, name):
-        def call(*arguments):
-            assert self.library[name](*arguments) == 0, name
-
-        return call
-
-    def handle(self, name, *arguments):
-        made = c_void_p()
-        getattr(self, name)(byref(made), *arguments)
-        return made
-
-    def stream(self, flags=0):
-        return self.handle("cuStreamCreate", c_uint(flags))
-
-    def launch(self, stream, name, cell=None, value=0):
-        kernel = self.handle("cuModuleGetFunction", self.module, name)
-        arguments = [c_uint64(ctypes.addressof(cell)), c_uint(value)] if cell is not None else []
-        pointers = (c_void_p * 2)(*map(ctypes.addressof, arguments))
-        self.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, pointers, None)
 
 
 @pytest.fixture
@@ -225,7 +151,7 @@ def test_a_process_ends_while_kernels_run():
     program = f"""
 import sys
 sys.path.insert(0, {folder!r})
-from test_streams import Driver
+from stream_driver import Driver
 driver = Driver()
 for stream in (driver.stream(), driver.stream()):
     driver.launch(stream, b"await", driver.flag, 1)

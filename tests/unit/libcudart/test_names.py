@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from ptxvm.libcuda import signatures as driver
+from ptxvm.libcuda import session, signatures as driver
 from ptxvm.libcudart import library
 from ptxvm.libcudart.calls.same import ANY_STATE, SAME, STATELESS
 from ptxvm.libcudart.runtime import FUNCTIONS
@@ -26,6 +26,7 @@ def test_functions_take_their_parameters(major):
 @pytest.mark.parametrize("major", MAJORS)
 def test_functions_that_are_the_drivers_have_its_parameters(major):
     for own, theirs in (SAME | ANY_STATE | STATELESS).items():
+        assert theirs in session.FUNCTIONS, own
         name, _, only = own.partition("@")
         if only in ("", major) and name in signatures(major):
             mine = signatures(major)[name].parameters

@@ -12,6 +12,7 @@ from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
+from ptxvm.libcuda.calls.memory import free
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
@@ -121,6 +122,8 @@ def destroy(handle: int) -> None:
     """Forget a graph and its nodes."""
     handles = session().handles
     graph_of(handle).destroy()
+    for block in graph_of(handle).memory:
+        free(block.address)
     for node in graph_of(handle).nodes:
         if id(node) in handles.numbers:
             handles.drop(handles.numbers[id(node)])
@@ -268,19 +271,20 @@ def kernel_task(description: int) -> Launch:
 
 def copy_task(description: int) -> Call:
     """The copy that a structure describes."""
-    return Call(rectangular(Copy3D.from_buffer_copy(Copy3D.from_address(description))))
+    d = Copy3D.from_buffer_copy(Copy3D.from_address(description))
+    return Call(rectangular(d), bytes(d))
 
 
 def fill_task(description: int) -> Call:
     """The fill that a structure describes."""
     d = MemsetNode.from_address(description)
-    return Call(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height))
+    return Call(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height), bytes(d))
 
 
 def host_task(description: int) -> Call:
     """The call of a function of the client that a structure describes."""
     d = HostNode.from_address(description)
-    return Call(partial(HOST_FUNCTION(d.function), d.argument))
+    return Call(partial(HOST_FUNCTION(d.function), d.argument), bytes(d))
 
 
 @function("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")

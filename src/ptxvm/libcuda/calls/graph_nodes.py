@@ -1,0 +1,238 @@
+"""Nodes of graphs beyond launches: events and memory, and what nodes do, which clients read and change."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from dataclasses import dataclass
+
+from ptxvm.driver.context import Event
+from ptxvm.driver.graph import Child, Empty, Executable, Node, Prepared, Task
+from ptxvm.driver.launch import Call
+from ptxvm.driver.queue import Mark
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls.graph import (
+    add,
+    copy_task,
+    dependencies,
+    dependents,
+    executable_node,
+    fill_task,
+    graph_of,
+    host_task,
+    nodes_at,
+)  # fmt: skip
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import AllocationNode
+from ptxvm.libcuda.values import put_i32, put_u64, put_u64_if
+from ptxvm.machine.streams import Stream
+
+WAIT_EVENT, RECORD_EVENT, ALLOCATE, FREE = 6, 7, 10, 11  # CUgraphNodeType
+
+
+# ── events ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Let an event happen, at the mark that it has since the launch of the graph."""
+
+    event: Event
+    mark: Mark
+
+    def run(self, order: Stream | None) -> None:
+        """The stream is there."""
+        self.mark.reach(time.perf_counter())
+        if order is not None:
+            order.record(self.event.order)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Wait for an event, as it was recorded when the graph was launched."""
+
+    event: Event
+    mark: Mark | None
+
+    def run(self, order: Stream | None) -> None:
+        """Wait."""
+        if self.mark is not None:
+            self.mark.hold()
+        if order is not None:
+            order.wait(self.event.order)
+
+
+@dataclass(eq=False)
+class EventNode(Prepared):
+    """A node that records an event, or waits for one."""
+
+    event: Event
+    records: bool
+
+    def prepared(self) -> Task:
+        """What a launch does: the event counts as recorded from then on."""
+        if not self.records:
+            return Hold(self.event, self.event.mark)
+        self.event.mark, self.event.capture = Mark(), None
+        return Reach(self.event, self.event.mark)
+
+
+def event_at(handle: int) -> Event:
+    """An event by its handle."""
+    return session().handles.object(handle, Event)
+
+
+def event_node(node: Node) -> EventNode:
+    """What a node of an event does; DriverError for another node."""
+    if not isinstance(node.task, EventNode):
+        raise DriverError(Result.INVALID_VALUE, "the node is not one of an event")
+    return node.task
+
+
+@function("cuGraphAddEventRecordNode")
+def add_record(out: int, handle: int, after: int, count: int, event: int) -> None:
+    """A record of an event as a node."""
+    add(out, handle, after, count, EventNode(event_at(event), records=True), RECORD_EVENT)
+
+
+@function("cuGraphAddEventWaitNode")
+def add_wait(out: int, handle: int, after: int, count: int, event: int) -> None:
+    """A wait for an event as a node."""
+    add(out, handle, after, count, EventNode(event_at(event), records=False), WAIT_EVENT)
+
+
+@function("cuGraphEventRecordNodeGetEvent", "cuGraphEventWaitNodeGetEvent")
+def event_of(handle: int, out: int) -> None:
+    """The event of a node."""
+    put_u64(out, session().handles.handle(event_node(node_at(handle)).event))
+
+
+@function("cuGraphEventRecordNodeSetEvent", "cuGraphEventWaitNodeSetEvent")
+def set_event(handle: int, event: int) -> None:
+    """Change the event of a node."""
+    node = node_at(handle)
+    node.task = EventNode(event_at(event), event_node(node).records)
+
+
+@function("cuGraphExecEventRecordNodeSetEvent", "cuGraphExecEventWaitNodeSetEvent")
+def set_executable_event(handle: int, which: int, event: int) -> None:
+    """Change the event of a node of an executable graph."""
+    node = executable_node(handle, which)
+    node.task = EventNode(event_at(event), event_node(node).records)
+
+
+# ── memory ──────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuGraphAddMemAllocNode")
+def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """Memory as a node; it has one address as long as the graph lives, and lives as long."""
+    d, blocks = AllocationNode.from_address(description), session().driver.blocks
+    block = blocks.allocate(d.size)
+    graph_of(handle).memory.append(block)
+    d.address = block.address
+    add(out, handle, after, count, Empty(), ALLOCATE)
+
+
+@function("cuGraphAddMemFreeNode")
+def add_free(out: int, handle: int, after: int, count: int, address: int) -> None:
+    """The end of such memory as a node: the next launch of the graph has it again."""
+    if session().driver.blocks.find(address) is None:
+        raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
+    add(out, handle, after, count, Empty(), FREE)
+
+
+# ── what nodes do ───────────────────────────────────────────────────────────────────────
+
+
+def node_at(handle: int) -> Node:
+    """A node by its handle."""
+    return session().handles.object(handle, Node)
+
+
+@function("cuGraphMemcpyNodeSetParams")
+def set_copy(handle: int, description: int) -> None:
+    """Change the copy of a node."""
+    node_at(handle).task = copy_task(description)
+
+
+@function("cuGraphMemsetNodeSetParams")
+def set_fill(handle: int, description: int) -> None:
+    """Change the fill of a node."""
+    node_at(handle).task = fill_task(description)
+
+
+@function("cuGraphHostNodeSetParams")
+def set_host(handle: int, description: int) -> None:
+    """Change the call of a node."""
+    node_at(handle).task = host_task(description)
+
+
+@function("cuGraphMemcpyNodeGetParams", "cuGraphMemsetNodeGetParams", "cuGraphHostNodeGetParams")
+def description_of(handle: int, out: int) -> None:
+    """The structure that describes what a node does."""
+    task = node_at(handle).task
+    if not isinstance(task, Call) or not task.description:
+        raise DriverError(Result.INVALID_VALUE, "the node does something else, or a capture has made it")
+    ctypes.memmove(out, task.description, len(task.description))
+
+
+@function("cuGraphChildGraphNodeGetGraph")
+def child(handle: int, out: int) -> None:
+    """The graph that a node is."""
+    task = node_at(handle).task
+    if not isinstance(task, Child):
+        raise DriverError(Result.INVALID_VALUE, "the node is no graph")
+    put_u64(out, session().handles.handle(task.graph))
+
+
+@function("cuGraphNodeSetEnabled")
+def enable(handle: int, which: int, enabled: int) -> None:
+    """Let launches skip a node, or no longer."""
+    executable_node(handle, which).enabled = bool(enabled)
+
+
+@function("cuGraphNodeGetEnabled")
+def is_enabled(handle: int, which: int, out: int) -> None:
+    """Do launches run a node?"""
+    put_i32(out, int(executable_node(handle, which).enabled))
+
+
+@function("cuGraphExecGetFlags")
+def flags(handle: int, out: int) -> None:
+    """The flags of an executable graph: none changes what it does here."""
+    session().handles.object(handle, Executable)
+    put_u64(out, 0)
+
+
+# ── dependencies ────────────────────────────────────────────────────────────────────────
+
+
+@function("cuGraphRemoveDependencies")
+def remove_dependencies(handle: int, before: int, after: int, count: int) -> None:
+    """Let nodes not follow others any more."""
+    graph_of(handle)
+    for first, second in zip(nodes_at(before, count), nodes_at(after, count), strict=True):
+        if first not in second.after:
+            raise DriverError(Result.INVALID_VALUE, "the node does not follow the other")
+        second.after.remove(first)
+
+
+@function("cuGraphRemoveDependencies_v2")
+def remove_dependencies_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
+    """The same; no edge has data of its own."""
+    remove_dependencies(handle, before, after, count)
+
+
+@function("cuGraphNodeGetDependencies_v2")
+def dependencies_v2(node: int, out: int, data: int, count: int) -> None:
+    """The nodes that a node follows; no edge has data of its own."""
+    dependencies(node, out, count)
+    put_u64_if(data, 0)
+
+
+@function("cuGraphNodeGetDependentNodes_v2")
+def dependents_v2(node: int, out: int, data: int, count: int) -> None:
+    """The nodes that follow a node; no edge has data of its own."""
+    dependents(node, out, count)
+    put_u64_if(data, 0)

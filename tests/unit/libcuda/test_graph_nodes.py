@@ -1,0 +1,119 @@
+"""Nodes of graphs: events, memory, and what clients read and change (driver API, "Graph Management")."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+import pytest
+from stream_driver import Driver
+
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.structures import AllocationNode, HostNode, KernelNode, MemsetNode
+
+INVALID_VALUE, NOT_READY = 1, 600
+
+
+@pytest.fixture
+def cuda():
+    driver = Driver()
+    yield driver
+    driver.flag.value = 1
+    driver.library.cuDevicePrimaryCtxReset_v2(0)
+    driver.cuMemFree_v2(driver.memory)
+    session().stack.clear()
+
+
+def kernel_node(cuda, graph, name, cell, value, after=()):
+    """A launch of a kernel as a node, behind others."""
+    arguments = [c_uint64(ctypes.addressof(cell)), c_uint(value)]
+    pointers = (c_void_p * 2)(*map(ctypes.addressof, arguments))
+    kernel = cuda.handle("cuModuleGetFunction", cuda.module, name)
+    one = (c_uint * 3)(1, 1, 1)
+    described = KernelNode(kernel.value, one, one, 0, ctypes.addressof(pointers), 0)
+    before = (c_void_p * len(after))(*(each.value for each in after))
+    return cuda.handle("cuGraphAddKernelNode_v2", graph, before, c_size_t(len(after)), byref(described))
+
+
+def test_events_are_nodes(cuda):
+    graph, stream = cuda.handle("cuGraphCreate", 0), cuda.stream()
+    first, second = (cuda.handle("cuEventCreate", c_uint(0)) for _ in range(2))
+    waits = kernel_node(cuda, graph, b"await", cuda.flag, 1)
+    records = cuda.handle("cuGraphAddEventRecordNode", graph, byref(waits), c_size_t(1), first)
+    kernel_node(cuda, graph, b"put", cuda.cell, 4, [records])
+    executable = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    cuda.cuGraphLaunch(executable, stream)
+    assert cuda.library.cuEventQuery(first) == NOT_READY
+    cuda.flag.value = 1
+    cuda.cuEventSynchronize(first)
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.cell.value == 4
+    told = c_void_p()
+    cuda.cuGraphEventRecordNodeGetEvent(records, byref(told))
+    assert told.value == first.value
+    cuda.cuGraphExecEventRecordNodeSetEvent(executable, records, second)
+    cuda.cuGraphLaunch(executable, stream)
+    cuda.cuEventSynchronize(second)
+
+
+def test_a_node_waits_for_an_event_of_another_stream(cuda):
+    graph, other, stream = cuda.handle("cuGraphCreate", 0), cuda.stream(), cuda.stream()
+    event = cuda.handle("cuEventCreate", c_uint(2))
+    cuda.launch(other, b"await", cuda.flag, 1)
+    cuda.launch(other, b"append", cuda.cell, 1)
+    cuda.cuEventRecord(event, other)
+    waits = cuda.handle("cuGraphAddEventWaitNode", graph, None, c_size_t(0), event)
+    kernel_node(cuda, graph, b"append", cuda.cell, 2, [waits])
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.cell.value == 12
+
+
+def test_nodes_are_read_changed_and_skipped(cuda):
+    graph, stream = cuda.handle("cuGraphCreate", 0), cuda.stream()
+    cell = ctypes.addressof(cuda.cell)
+    fill = MemsetNode(cell, 4, 7, 4, 1, 1)
+    clears = cuda.handle("cuGraphAddMemsetNode", graph, None, c_size_t(0), byref(fill), None)
+    appends = kernel_node(cuda, graph, b"append", cuda.cell, 5, [clears])
+    told = MemsetNode()
+    cuda.cuGraphMemsetNodeGetParams(clears, byref(told))
+    assert (told.target, told.value, told.element, told.width) == (cell, 7, 4, 1)
+    fill.value = 3
+    cuda.cuGraphMemsetNodeSetParams(clears, byref(fill))
+    assert cuda.library.cuGraphMemsetNodeGetParams(appends, byref(told)) == INVALID_VALUE
+    executable, enabled = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), c_uint(9)
+    for wanted, runs in ((35, 1), (3, 0)):
+        cuda.cuGraphNodeSetEnabled(executable, appends, c_uint(runs))
+        cuda.cuGraphNodeGetEnabled(executable, appends, byref(enabled))
+        cuda.cuGraphLaunch(executable, stream)
+        cuda.cuStreamSynchronize(stream)
+        assert (cuda.cell.value, enabled.value) == (wanted, runs)
+    count = c_size_t()
+    cuda.cuGraphRemoveDependencies(graph, byref(clears), byref(appends), c_size_t(1))
+    cuda.cuGraphNodeGetDependencies(appends, None, byref(count))
+    assert count.value == 0
+    assert cuda.library.cuGraphRemoveDependencies(graph, byref(clears), byref(appends), c_size_t(1)) == INVALID_VALUE
+
+
+def test_memory_and_calls_are_nodes(cuda):
+    graph, stream, called = cuda.handle("cuGraphCreate", 0), cuda.stream(), []
+    described = AllocationNode(size=64)
+    allocates = cuda.handle("cuGraphAddMemAllocNode", graph, None, c_size_t(0), byref(described))
+    cell = c_int.from_address(described.address)
+    puts = kernel_node(cuda, graph, b"put", cell, 6, [allocates])
+    append = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: called.append(cell.value))
+    call = HostNode(ctypes.cast(append, c_void_p).value, 0)
+    calls = cuda.handle("cuGraphAddHostNode", graph, byref(puts), c_size_t(1), byref(call))
+    cuda.handle("cuGraphAddMemFreeNode", graph, byref(calls), c_size_t(1), c_uint64(described.address))
+    executable = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    for _ in range(2):
+        cuda.cuGraphLaunch(executable, stream)
+    cuda.cuStreamSynchronize(stream)
+    assert called == [6, 6]
+    told = HostNode()
+    cuda.cuGraphHostNodeGetParams(calls, byref(told))
+    assert told.function == call.function
+    cuda.cuGraphExecDestroy(executable)
+    cuda.cuGraphDestroy(graph)
+    assert cuda.library.cuMemFree_v2(c_uint64(described.address)) == INVALID_VALUE  # it is gone with the graph
