@@ -1,9 +1,9 @@
-"""Run four kernels that nvcc compiled, and compare what they compute with NumPy.
+"""Run five kernels that nvcc compiled, and compare what they compute with NumPy.
 
     make run
 
-The kernels are saxpy.cu, matmul.cu, total.cu and dequantize.cu beside this file; `make -C examples` writes their PTX again
-with nvcc.
+The kernels are saxpy.cu, matmul.cu, total.cu, dequantize.cu and row_sums.cu beside this file; `make -C examples` writes their
+PTX again with nvcc.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Example:
     what: str
     grid: tuple[int, ...]
     block: tuple[int, ...]
-    args: list[object]
+    args: list[object]  # and what they point to
     result: Floats  # the array among `args` that the kernel writes
     expected: Floats
 
@@ -46,7 +46,7 @@ class Example:
         """Launch the kernel; the seconds that took, reading the PTX included."""
         start = time.perf_counter()
         kernel = ptxvm.load(HERE / f"{self.kernel}.ptx").kernel(self.kernel)
-        kernel.launch(grid=self.grid, block=self.block, args=self.args)
+        kernel.launch(grid=self.grid, block=self.block, args=self.args[: len(kernel.function.signature.parameters)])
         return time.perf_counter() - start
 
     def difference(self) -> float:
@@ -91,7 +91,17 @@ def dequantize(random: np.random.Generator) -> Example:
     return Example("dequantize", what, (packed.size // 256,), (256,), args, halves, numbers.astype(np.float16))
 
 
-EXAMPLES: list[Callable[[np.random.Generator], Example]] = [saxpy, matmul, total, dequantize]
+def row_sums(random: np.random.Generator) -> Example:
+    """Sums of rows by a cluster of two blocks, to which tensor copies bring the matrix in a ring of buffers."""
+    tiles, columns = 24, 64
+    matrix = ptxvm.DeviceArray.from_host(random.random((16 * tiles, columns), np.float32))
+    box = ptxvm.TensorMap.tiled(ptxvm.TensorType.FLOAT32, matrix, (columns, 8))
+    sums, expected = np.zeros(16 * tiles, np.float32), matrix.array.sum(axis=1)
+    what = f"sums of {16 * tiles} rows, tensor copies to a cluster of two blocks"
+    return Example("row_sums", what, (2,), (160,), [box, sums, tiles, matrix], sums, expected)
+
+
+EXAMPLES: list[Callable[[np.random.Generator], Example]] = [saxpy, matmul, total, dequantize, row_sums]
 TOLERANCE = 1e-5  # the orders of summation differ, so do the last bits
 
 

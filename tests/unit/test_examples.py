@@ -22,7 +22,7 @@ def examples():
     return module
 
 
-@pytest.mark.parametrize("name", ["saxpy", "matmul", "total", "dequantize"])
+@pytest.mark.parametrize("name", ["saxpy", "matmul", "total", "dequantize", pytest.param("row_sums", marks=pytest.mark.long)])
 def test_example_agrees_with_numpy(examples, name):
     example = getattr(examples, name)(np.random.default_rng(1))
     example.run()

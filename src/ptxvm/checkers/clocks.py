@@ -8,6 +8,8 @@ release and acquire, or barriers of some of the threads, make known.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import numpy.typing as npt
 
@@ -113,8 +115,11 @@ class Clocks:
     # ── learning ────────────────────────────────────────────────────────────────────────
 
     def snapshot(self, threads: Threads) -> Knowledge:
-        """The joint knowledge of some threads of one CTA, including their own accesses."""
-        cta = int(self.home(threads[0]))
+        """The joint knowledge of some threads, including their own accesses; usually they are of one CTA."""
+        home = self.home(threads)
+        cta = int(home[0])
+        if (home != cta).any():
+            return reduce(joined, [self.snapshot(threads[home == each]) for each in np.unique(home)])
         within = threads - cta
         row = np.full(self.grids.size(cta), self.cta_known[threads].max())
         if self.warps_used:
@@ -168,11 +173,14 @@ class Clocks:
         return self._last
 
     def row(self, threads: Threads, stamps: Ints) -> Knowledge:
-        """The knowledge of the accesses of some threads of a CTA up to their stamps, and nothing else."""
-        cta = int(self.home(threads[0]))
-        row = np.zeros(self.grids.size(cta), np.int64)
-        np.maximum.at(row, threads - cta, stamps)
-        return {cta: row}
+        """The knowledge of the accesses of some threads up to their stamps, and nothing else."""
+        found: Knowledge = {}
+        home = self.home(threads)
+        for cta in np.unique(home).tolist():
+            mine = home == cta
+            found[cta] = row = np.zeros(self.grids.size(cta), np.int64)
+            np.maximum.at(row, threads[mine] - cta, stamps[mine])
+        return found
 
     def tick(self, threads: Threads | int) -> None:
         """Advance the clocks of threads: later accesses have new stamps."""

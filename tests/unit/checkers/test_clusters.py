@@ -85,3 +85,45 @@ def test_a_buffer_is_not_used_again_while_a_copy_reads_it(waits):
     (found,) = result.findings
     assert (found.kind, found.hazard) == ("race", "WAR")
     assert "cp.async.bulk.wait_group" in found.missing
+
+
+ARRIVALS = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry arrivals(.param .u64 out) .reqnctapercluster 2 {
+    .reg .b64 %out; .reg .b32 %i, %at, %r, %rank; .reg .pred %p;
+    .shared .align 8 .b64 done;
+    .shared .b32 own;
+    ld.param.u64 %out, [out];
+    mov.u32 %rank, %cluster_ctarank;
+    mov.u32 %i, 9;
+    st.shared.b32 [own], %i;
+    mbarrier.init.shared.b64 [done], 2;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mapa.shared::cluster.u32 %at, done, 0;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%at];
+    setp.ne.u32 %p, %rank, 0;
+    @%p bra end;
+again:
+    mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p, [done], 0;
+    @!%p bra again;
+    mapa.shared::cluster.u32 %at, own, 1;
+    ld.shared::cluster.b32 %r, [%at];
+    st.shared::cluster.b32 [%at], 1;
+    st.global.b32 [%out], %r;
+end:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;
+}
+"""
+
+
+def test_ctas_that_arrive_at_one_mbarrier_together_pass_on_what_each_knows():
+    out = np.zeros(1, np.uint32)
+    result = ptxvm.load(ARRIVALS).kernel().launch(2, 1, [out], check=ALL, schedules=4, seed=2)
+    assert result.findings == []
+    assert out[0] == 9
