@@ -160,11 +160,16 @@ class Addressing:
             for n in range(count)
         ]
 
-    def _distances(self, space: str, raw: Raw) -> tuple[str, tuple[str, str]]:
-        """A pointer, and the distances of all lanes from it: a vector and the type of its elements."""
+    def _distances(self, space: str, raw: Raw, more: int) -> tuple[str, tuple[str, str]]:
+        """The places some bytes behind those of all lanes: distances from a pointer, or addresses; and their type."""
         if space == "shared":
-            return "%shared", ("i32", self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn")))
-        return "null", ("i64", self.alg.vector(u64, self.flat(space, raw)))
+            low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
+            start = self.code.emit(f"getelementptr i8, ptr %shared, i64 {more}") if more else "%shared"
+            return start, ("i32", low)
+        flat = self.alg.vector(u64, self.flat(space, raw))
+        if more:
+            flat = self.code.emit(f"add <{self.width} x i64> {flat}, splat (i64 {more})")
+        return "", ("i64", flat)
 
     def affine(self, space: str, raw: Raw) -> Affine | None:
         """The address if it is affine, relative to `%shared` in shared memory."""
@@ -219,8 +224,8 @@ class Addressing:
                 for row in self._elements(found[0], size, count)
             ]
         if lanes is not None and some_lanes.suits(llvm):
-            base, offsets = self._distances(space, raw)
-            return [some_lanes.gather(self.code, llvm, row[0], offsets, lanes) for row in self._elements([base], size, count)]
+            beginnings = [self._distances(space, raw, n * size) for n in range(count)]
+            return [some_lanes.gather(self.code, llvm, base, offsets, lanes) for base, offsets in beginnings]
         places = self.pointers(space, raw)
         return [self.at.gather(llvm, self._element(places, n * size), lanes) for n in range(count)]
 
@@ -416,9 +421,9 @@ class Addressing:
             return
         found = self._progression(space, llvm, affine, lanes) if affine is not None else None
         if found is None and lanes is not None and some_lanes.suits(llvm):
-            base, offsets = self._distances(space, raw)
-            for begin, vector in zip(self._elements([base], size, len(vectors)), vectors, strict=True):
-                some_lanes.scatter(code, llvm, vector, begin[0], offsets, lanes)
+            for n, vector in enumerate(vectors):
+                base, offsets = self._distances(space, raw, n * size)
+                some_lanes.scatter(code, llvm, vector, base, offsets, lanes)
         elif found is None:
             places = self.pointers(space, raw)
             for n, vector in enumerate(vectors):

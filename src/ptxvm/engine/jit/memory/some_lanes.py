@@ -26,23 +26,27 @@ def suits(llvm: str) -> bool:
 
 
 def gather(code: Code, llvm: str, base: str, offsets: Typed, lanes: str) -> str:
-    """Load the elements at distances from a base, a vector; lanes outside the predicate get zero."""
+    """Load the elements at distances from a base, a vector; lanes outside the predicate get zero.
+
+    Without a base, the distances are addresses.
+    """
     name = _function(code, "gather_some", llvm, offsets[0])
     parts = [
-        code.call(
-            f"<{WARP} x {llvm}>", name, ("ptr", base), _warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n)), pure=False
-        )
-        for n in code.warps()
-    ]
+        code.call(f"<{WARP} x {llvm}>", name, *_places(code, base, offsets, lanes, n), pure=False) for n in code.warps()
+    ]  # fmt: skip
     return code.concatenate(llvm, parts, WARP)
 
 
 def scatter(code: Code, llvm: str, value: str, base: str, offsets: Typed, lanes: str) -> None:
-    """Store elements at distances from a base, in the order of the lanes."""
+    """Store elements at distances from a base, or at addresses, in the order of the lanes."""
     name = _function(code, "scatter_some", llvm, offsets[0])
     for n in code.warps():
-        given = _warp(code, llvm, value, n), ("ptr", base), _warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n))
-        _run(code, name, *given)
+        _run(code, name, _warp(code, llvm, value, n), *_places(code, base, offsets, lanes, n))
+
+
+def _places(code: Code, base: str, offsets: Typed, lanes: str, n: int) -> list[Typed]:
+    start = [("ptr", base)] if base else []
+    return [*start, _warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n))]
 
 
 def gather_strided(code: Code, llvm: str, firsts: list[str], stride: str, lanes: str | None) -> str:
@@ -87,6 +91,15 @@ def _one(llvm: str, size: int, n: int) -> list[str]:
     ]
 
 
+def _pointer(offset: str, distance: str, count: int = 0) -> str:
+    """The instruction that makes a pointer, or several, of distances of 32 bits, or of addresses.
+
+    An address is no distance from a null pointer: what LLVM knows to be based on one is not accessed.
+    """
+    kind, pointers = (f"<{count} x {offset}>", f"<{count} x ptr>") if count else (offset, "ptr")
+    return f"getelementptr i8, ptr %base, {kind} {distance}" if offset == "i32" else f"inttoptr {kind} {distance} to {pointers}"
+
+
 def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
     """Load `%offsets` from `%base` for the lanes `%active`: a row for neighbours whose places are one, else a gather."""
     code, held, lanes = Code(unit), f"<{BLOCK} x {llvm}>", f"<{BLOCK} x {offset}>"
@@ -104,11 +117,11 @@ def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
         near, far, onward = code.label(), code.label(), code.label()
         code.branch(code.emit(f"icmp eq i{BLOCK} {wrong}, 0"), near, far)
         code.block(near)
-        begins = code.emit(f"getelementptr i8, ptr %base, {offset} {begin}", pure=False)
+        begins = code.emit(_pointer(offset, begin), pure=False)
         loaded = code.masked_load(BLOCK, llvm, begins, size, active)
         code.jump(onward)
         code.block(far)
-        at = code.emit(f"getelementptr i8, ptr %base, {lanes} {own}", pure=False)
+        at = code.emit(_pointer(offset, own, BLOCK), pure=False)
         given = [(places, at), ("i32", str(size)), (f"<{BLOCK} x i1>", active), (held, "zeroinitializer")]
         gathered = code.call(held, gather, *given, pure=False)
         code.jump(onward)
@@ -135,7 +148,8 @@ def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
             kind, far=FAR, farther=2 * FAR, numbers=vector_literal("i32", tuple(lanes)), each=each,
  name=name, llvm=llvm, short=short(llvm), offset=offset, size=size, double=2 * size, few=FEW,
             upper=size * (WARP - 1), evens=evens, lanes=vector_literal("i64", tuple(lanes)),
-            blocks=_blocks(unit, llvm, offset, size),
+            blocks=_blocks(unit, llvm, offset, size), base="ptr %base, " if offset == "i32" else "",
+            place=_pointer(offset, "%distance"),
             bits=vector_literal("i32", tuple(1 << n for n in lanes)),
         ),
     )  # fmt: skip

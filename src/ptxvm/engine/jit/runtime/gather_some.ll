@@ -1,6 +1,6 @@
 ; Gather elements for the lanes in %mask: a few of them lane by lane, many by masked instructions; other lanes get zero.
 ; Lanes that have parted often access a few rows all the same, so neighbours are tested for one.
-define internal <32 x $llvm> @$name(ptr %base, <32 x $offset> %offsets, i32 %mask) noinline #0 {
+define internal <32 x $llvm> @$name($base<32 x $offset> %offsets, i32 %mask) noinline #0 {
 entry:
   %buffer = alloca <32 x $llvm>, align 64
   %kept = alloca <32 x $offset>, align 64
@@ -29,7 +29,7 @@ body:
   %fewer = and i32 %rest, %less
   %slot = getelementptr $offset, ptr %kept, i32 %lane
   %distance = load $offset, ptr %slot, align 4
-  %place = getelementptr i8, ptr %base, $offset %distance
+  %place = $place
   %element = getelementptr $llvm, ptr %buffer, i32 %lane
   %one = load $llvm, ptr %place, align $size
   store $llvm %one, ptr %element, align $size

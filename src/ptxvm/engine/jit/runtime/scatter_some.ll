@@ -1,5 +1,5 @@
 ; Scatter elements in the order of the lanes in %mask, on a processor without such an instruction.
-define internal void @$name(<32 x $llvm> %values, ptr %base, <32 x $offset> %offsets, i32 %mask) noinline #0 {
+define internal void @$name(<32 x $llvm> %values, $base<32 x $offset> %offsets, i32 %mask) noinline #0 {
 entry:
   %buffer = alloca <32 x $llvm>, align 64
   %kept = alloca <32 x $offset>, align 64
@@ -16,7 +16,7 @@ body:
   %fewer = and i32 %rest, %less
   %slot = getelementptr $offset, ptr %kept, i32 %lane
   %distance = load $offset, ptr %slot, align 4
-  %place = getelementptr i8, ptr %base, $offset %distance
+  %place = $place
   %element = getelementptr $llvm, ptr %buffer, i32 %lane
   %one = load $llvm, ptr %element, align $size
   store $llvm %one, ptr %place, align $size

@@ -185,3 +185,63 @@ def test_strides_of_run_time(stride: int) -> None:
         after[places[n] + 2048] = total[n]
     assert found[0].tolist() == total.tolist()
     assert found[1].tolist() == after.tolist()
+
+
+@pytest.mark.parametrize("tier", ["quick", "best"])
+@pytest.mark.parametrize("threads", [32, 256])
+def test_some_lanes_access_places_without_pattern(threads: int, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes whose data is odd load from places that data names and store to others; the first thread stores at one."""
+    piece = """
+    and.b32 %r6, %r1, 1;
+    setp.eq.u32 %p0, %r6, 0;
+    @%p0 bra ON;
+    mul.wide.u32 %d5, %r1, 8;
+    add.u64 %d6, %d3, %d5;
+    ld.global.u32 %r5, [%d6];
+    st.global.u32 [%d6+4], %r5;
+ON:
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra END;
+    st.global.u32 [%d3+8192], %r1;
+END:
+"""
+    monkeypatch.setenv("PTXVM_TIER", tier)
+    rng = np.random.default_rng(8)
+    data, other = rng.permutation(1000)[:threads].astype(np.uint32), rng.integers(0, 1000, 2100, np.uint32)
+    odd, after = data % 2 == 1, other.copy()
+    expected = np.where(odd, other[2 * data], 0)
+    after[2 * data[odd] + 1] = expected[odd]
+    after[2048] = data[0]
+    found = same(ptxvm.load(HEAD + piece + END).kernel(), [data, other, np.uint32(0)], block=threads)
+    assert found[0].tolist() == expected.tolist()
+    assert found[1].tolist() == after.tolist()
+
+
+@pytest.mark.parametrize("tier", ["quick", "best"])
+def test_one_thread_of_each_cta_stores(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function that stores for some lanes has no other caller: an address must not become one behind a null pointer."""
+    monkeypatch.setenv("PTXVM_TIER", tier)
+    text = """.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 out)
+{
+    .reg .b32 %r<3>; .reg .b64 %d<6>; .reg .pred %p;
+    ld.param.u64 %d0, [data];
+    ld.param.u64 %d1, [out];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, %ctaid.x;
+    mul.wide.u32 %d2, %r0, 4;
+    add.u64 %d3, %d0, %d2;
+    ld.global.u32 %r2, [%d3];
+    setp.ne.u32 %p, %r0, 0;
+    @%p bra END;
+    mul.wide.u32 %d4, %r1, 4;
+    add.u64 %d5, %d1, %d4;
+    st.global.u32 [%d5], %r2;
+END:
+    ret;
+}"""
+    data, out = np.arange(7, 263, dtype=np.uint32), np.zeros(4, np.uint32)
+    ptxvm.load(text).kernel().launch(4, 256, [data, out], engine="jit")
+    assert out.tolist() == [7] * 4
