@@ -56,6 +56,9 @@ class Machine(Protocol):
     def store_word(self, lane: int, address: int, word: int) -> None:
         """Store a word in shared memory."""
 
+    def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
+        """The product by faster code that gives the same bits; None where there is none."""
+
 
 def perform(work: TensorWork, machine: Machine, lanes: LaneNumbers, operands: Operands) -> list[PerLane]:
     """Do the work of some lanes: of whole warps, or of each lane alone."""
@@ -195,12 +198,16 @@ def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str,
     right = right.T.copy()
     if "zeros" in operands:
         right[:, zero_columns(operands["zeros"], idesc.m, idesc.n)] = 0
-    rows, columns = places_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
-    added = accumulators(memory.cells[rows, columns], idesc, operands)
+    blocks = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
+    added = accumulators(np.hstack([memory.cells[rows, columns] for rows, columns in blocks]), idesc, operands)
     further = scales(work, memory, operands, idesc) if work.blocks else []
-    made = by_sixteen(product, left, right, added, further)
+    quick = None if further else machine.multiply(product, left, right, added)
+    made = by_sixteen(product, left, right, added, further) if quick is None else quick
     keep = disabled(operands)
-    memory.cells[rows, columns] = np.where(keep[rows], memory.cells[rows, columns], made.astype(np.uint32))
+    parts = np.split(made.astype(np.uint32), len(blocks), axis=1)
+    for (rows, columns), part in zip(blocks, parts, strict=True):
+        changed = ~keep[rows]
+        memory.cells[rows[changed], columns] = part[changed]
 
 
 def sign(fragment: fragments.Fragment) -> PerLane:
@@ -227,15 +234,18 @@ def lanes_of_rows(work: Multiply, address: int, m: int) -> PerLane:
     return rows + (address >> 16)
 
 
-def places_of_d(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> tuple[PerLane, PerLane]:
-    """The lane and column of each element of D: with .ws, fewer rows have their columns in several parts."""
+def blocks_of_d(
+    work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor
+) -> list[tuple[PerLane, slice]]:
+    """The lanes and columns of D, in one part; with .ws, the columns of fewer rows lie in several parts."""
     parts = LANES // idesc.m if work.weights else 1
-    memory.check(address, idesc.n // parts, "matrix D")
-    part, column = np.divmod(np.arange(idesc.n), idesc.n // parts)
-    rows = lanes_of_rows(work, address, idesc.m)[:, None] + part * idesc.m
-    if rows.max() >= LANES:
+    width, first = idesc.n // parts, address & 0xFFFF
+    memory.check(address, width, "matrix D")
+    rows = lanes_of_rows(work, address, idesc.m)
+    found = [(rows + part * idesc.m, slice(first, first + width)) for part in range(parts)]
+    if found[-1][0].max() >= LANES:
         raise AccessFault("tensor-memory", f"matrix D at {address:#x} goes beyond the lanes of tensor memory", address)
-    return rows, np.broadcast_to(column + (address & 0xFFFF), rows.shape)
+    return found
 
 
 def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> Matrices:

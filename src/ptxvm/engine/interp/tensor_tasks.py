@@ -135,6 +135,9 @@ class TensorUnit:
         words = self.cohort.mem.load(self.doing.read, np.full(len(addresses), lane), None, addresses)
         return np.ascontiguousarray(np.reshape(words, (4, -1)).T)
 
+    def multiply(self, *_: object) -> None:
+        """The interpreter has no faster code."""
+
     def store_word(self, lane: int, address: int, word: int) -> None:
         """Store a word in shared memory."""
         assert self.doing is not None  # noqa: S101 - for mypy; work is done for an instruction

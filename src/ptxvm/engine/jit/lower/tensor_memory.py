@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
+from ptxvm.algebra.types import Type, f32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.abi.host import Host
+from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.port import Port
+from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.tensor_memory import TensorWork
+from ptxvm.isa.tensor_memory import Multiply, TensorWork
 from ptxvm.machine import tensor_unit
 from ptxvm.machine.memory import Array
 from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.tensor_core import Architecture, Matrices
 from ptxvm.machine.tensor_memory import TensorMemory as Cells
+from ptxvm.machine.warp_matrix import matrices, registers_of
 
 WORD = np.dtype(np.uint32)
+TILES = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 2)
+TileFunction: TypeAlias = Callable[[int, int, int, int, int], int]
 
 
 class TensorMemory(Port):
@@ -29,27 +39,70 @@ class TensorMemory(Port):
         if work.lacks:
             raise Unsupported(f"'{work.mnemonic}' with '.{work.lacks}'")
         inputs = [(value.type, value.raw) for value in operands.values()]
-        return self.at.host_call(self.bound, TensorCall(work, tuple(operands)), inputs, list(work.results))
+        functions = self._functions(work)
+        inputs += [(u64, Affine(self.code.emit(f"ptrtoint ptr @{name} to i64"))) for name in functions.values()]
+        call = TensorCall(work, tuple(operands), tuple(functions))
+        return self.at.host_call(self.bound, call, inputs, list(work.results))
+
+    def _functions(self, work: TensorWork) -> dict[Type, str]:
+        """The functions of the module that multiply tiles, by the type of A and B: the host call gets their addresses."""
+        if not isinstance(work, Multiply):
+            return {}
+        from ptxvm.engine.jit.values import mma_tiles  # noqa: PLC0415 - few kernels multiply matrices, and this imports much
+
+        fast = self.at.kernel.fast
+        found = {
+            type: mma_tiles.written(self.code.unit, type, Architecture.BLACKWELL, fast=fast)
+            for type in mma_tiles.KINDS.get(work.kind, ())
+        }
+        return {type: name for type, name in found.items() if name is not None}
 
 
 @dataclass(frozen=True)
 class TensorCall:
-    """Host call: work on tensor memory, and the names of its operands."""
+    """Host call: work on tensor memory, the names of its operands, and the types for which functions multiply tiles."""
 
     work: TensorWork
     names: tuple[str, ...]
+    types: tuple[Type, ...] = ()
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Do it for the active lanes."""
-        machine = Machine(host, host.tensor_memory(bound, int(threads[0])))
-        return tensor_unit.perform(self.work, machine, threads, dict(zip(self.names, values, strict=True)))
+        count = len(self.names)
+        functions = {type: TILES(int(each[0])) for type, each in zip(self.types, values[count:], strict=True)}
+        machine = Machine(host, host.tensor_memory(bound, int(threads[0])), functions)
+        return tensor_unit.perform(self.work, machine, threads, dict(zip(self.names, values[:count], strict=True)))
+
+
+def in_fragments(fragment: Fragment, stack: Matrices) -> Matrices:
+    """Matrices as the registers of their fragments: `(matrices, registers, lanes)`."""
+    parts = [each.reshape(-1, WARP) for each in registers_of(fragment, np.ascontiguousarray(stack))]
+    found: Matrices = np.ascontiguousarray(np.stack(parts, axis=1))
+    return found
 
 
 class Machine:
     """What the work needs, of the CTA that runs."""
 
-    def __init__(self, host: Host, memory: Cells) -> None:
-        self.host, self.memory, self.window = host, memory, host.windows["shared"]
+    def __init__(self, host: Host, memory: Cells, functions: Mapping[Type, TileFunction]) -> None:
+        self.host, self.memory, self.window, self.functions = host, memory, host.windows["shared"], functions
+
+    def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
+        """The product by a function of the module; None where there is none, or it leaves the product to the host."""
+        function = self.functions.get(product.a.type)
+        if function is None or product.a.type is not product.b.type or product.d.type is not f32:
+            return None
+        from ptxvm.engine.jit.values.mma_tiles import tile_product  # noqa: PLC0415 - it imports much
+
+        (rows, depth), columns, tile = left.shape, right.shape[1] // 8, tile_product(product.a.type)
+        a = in_fragments(tile.a, left.reshape(-1, 16, depth))
+        b = in_fragments(tile.b, right.reshape(depth, columns, 8).swapaxes(0, 1))
+        d = in_fragments(tile.d, added.reshape(-1, 16, columns, 8).swapaxes(1, 2).reshape(-1, 16, 8))
+        if not function(a.ctypes.data, b.ctypes.data, d.ctypes.data, rows // 16, columns):
+            return None
+        tiles = matrices(tile.d, [np.ascontiguousarray(d[:, n]).reshape(-1) for n in range(tile.d.registers)])
+        found: Matrices = tiles.reshape(-1, columns, 16, 8).swapaxes(1, 2).reshape(rows, -1)
+        return found
 
     def tensor_memory(self, lane: int) -> Cells:
         """The tensor memory of the CTA."""
