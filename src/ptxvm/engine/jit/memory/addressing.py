@@ -197,7 +197,7 @@ class Addressing:
         affine = self.affine(space, raw)
         cut = pieces(affine, size * count, self.width) if affine is not None else None
         if cut is None or (writing and not all(piece.contiguous for piece in cut)):
-            plan = self._plan(affine, size, count, writing=writing)
+            plan = self.plan(affine, size, count, writing=writing)
             return permuted_rows.kind(plan) if plan is not None else "scatter" if writing else "gather"
         different = {(piece.offset, piece.steps, piece.contiguous) for piece in cut}
         rows = sum(contiguous for _, _, contiguous in different)
@@ -215,7 +215,7 @@ class Addressing:
         cut = pieces(affine, size * count, self.width) if affine is not None else None
         if affine is not None and cut is not None:
             return self._load_pieces(space, llvm, size, affine, cut, count)
-        if affine is not None and (plan := self._plan(affine, size, count, writing=False)) is not None:
+        if affine is not None and (plan := self.plan(affine, size, count, writing=False)) is not None:
             return self._load_permuted(space, llvm, size, affine, plan, count)
         lanes = self.at.active_vector()
         if affine is not None and (found := self._progression(space, llvm, affine, lanes)) is not None:
@@ -229,13 +229,13 @@ class Addressing:
         places = self.pointers(space, raw)
         return [self.at.gather(llvm, self._element(places, n * size), lanes) for n in range(count)]
 
-    def _plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.Plan | None:
+    def plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.Plan | None:
         """How to access rows and permute them, where all lanes are active."""
         if affine is None or self.at.active_vector() is not None:
             return None
         return (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, elements(size, count), self.width)
 
-    def _row_pointers(self, space: str, raw: Affine, plan: permuted_rows.Plan) -> list[str]:
+    def row_pointers(self, space: str, raw: Affine, plan: permuted_rows.Plan) -> list[str]:
         """Where rows begin: those of the same scalars at constant distances."""
         moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
         first: dict[tuple[int, ...], tuple[str, int]] = {}
@@ -256,7 +256,7 @@ class Addressing:
     ) -> list[str]:  # fmt: skip
         code, each = self.code, plan.each
         vectors, scalars = {}, {}
-        for n, (row, pointer) in enumerate(zip(plan.rows, self._row_pointers(space, raw, plan), strict=True)):
+        for n, (row, pointer) in enumerate(zip(plan.rows, self.row_pointers(space, raw, plan), strict=True)):
             if row.count == 1:
                 scalars[n] = code.emit(f"load {llvm}, ptr {pointer}, align {size}", pure=False)
                 continue
@@ -416,7 +416,7 @@ class Addressing:
     def _store_apart(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
         """Store where lanes are not contiguous: by rows, at equal distances, or one by one."""
         code, lanes, affine = self.code, self.at.active_vector(), self.affine(space, raw)
-        if affine is not None and (plan := self._plan(affine, size, len(vectors), writing=True)) is not None:
+        if affine is not None and (plan := self.plan(affine, size, len(vectors), writing=True)) is not None:
             self.store_permuted(space, llvm, size, affine, plan, vectors)
             return
         found = self._progression(space, llvm, affine, lanes) if affine is not None else None
@@ -444,7 +444,7 @@ class Addressing:
             for first in starts
         ]
         permuter = permuted_rows.Permuter(code, llvm, each)
-        for row, pointer, elements in zip(plan.rows, self._row_pointers(space, raw, plan), plan.sources(), strict=True):
+        for row, pointer, elements in zip(plan.rows, self.row_pointers(space, raw, plan), plan.sources(), strict=True):
             if row.count == 1:
                 part, n = elements[0]
                 one = code.emit(f"extractelement <{each} x {llvm}> {parts[part]}, i64 {n}")

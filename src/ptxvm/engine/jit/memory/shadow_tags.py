@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type
-from ptxvm.engine.jit.ir.lane_values import Raw
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
@@ -87,10 +87,10 @@ class ShadowCheck:
         else:
             affine = self.addressing.affine(space, raw)
             cut = pieces(affine, size, self.width) if affine is not None else None
-            if affine is None or cut is None:
-                self._lanes(raw)
-            else:
+            if affine is not None and cut is not None:
                 self._pieces([(piece, self.addressing.piece_pointer(space, affine, piece)) for piece in cut])
+            elif affine is None or not self._shared_rows(space, affine, size, access):
+                self._lanes(raw)
         self._leave()
 
     def _marks(self, raw: Raw, size: int, access: Access) -> None:
@@ -130,6 +130,23 @@ class ShadowCheck:
             self._suspect(1, "true")
             return
         self._tags(count, self._cell(pointer), None, None)
+
+    def _shared_rows(self, space: str, raw: Affine, size: int, access: Access) -> bool:
+        """Check rows of elements each of which several lanes read; is it such an access?"""
+        plan = None
+        if access.verb is Verb.READ:
+            plan = self.addressing.plan(raw, access.element, size // access.element, writing=False)
+        if plan is None:
+            return False
+        readers: dict[tuple[int, int], set[int]] = {}
+        for n, place in enumerate(plan.places):
+            readers.setdefault(place, set()).add(n % self.width)
+        if len(readers) < sum(row.count for row in plan.rows) or any(len(lanes) == 1 for lanes in readers.values()):
+            return False
+        each = max(access.element // self.shadow.grain[self.own], 1)
+        for row, pointer in zip(plan.rows, self.addressing.row_pointers(space, raw, plan), strict=True):
+            self._tags(row.count * each, self._cell(pointer), None, None)
+        return True
 
     def _contiguous(self, piece: Chunk, pointer: str) -> None:
         """Check a chunk in which each lane has its own cells."""

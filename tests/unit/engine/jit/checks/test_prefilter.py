@@ -99,6 +99,9 @@ FINE = {
     "ld.local.u16 %h1, [more+2]; ld.local.u32 %r12, [more+4]; add.u32 %r11, %r11, %r12; st.global.u32 [%rd2], %r11;",
     "local memory of some lanes": "mov.u32 %r11, 0; setp.lt.u32 %p1, %r1, 40; @!%p1 bra L; st.local.u32 [frame+8], %r1; L: "
     "@%p1 ld.local.u32 %r11, [frame+8]; @%p1 st.global.u32 [%rd2], %r11;",
+    "elements that eight lanes each read": "setp.lt.u32 %p1, %r1, 4; mad.lo.u32 %r10, %r1, 264, %r5; "
+    "@%p1 st.shared.b64 [%r10], %rd1; bar.sync 0; and.b32 %r9, %r1, 3; mad.lo.u32 %r9, %r9, 264, %r5; "
+    "ld.shared.b64 %rd6, [%r9];",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
     "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;",
 }
@@ -148,6 +151,12 @@ WRONG = {
     "local memory, half of it written": "st.local.u16 [frame], 1; ld.local.u32 %r11, [frame]; st.global.u32 [%rd2], %r11;",
     "local memory, past what is written": "and.b32 %r9, %r1, 3; shl.b32 %r9, %r9, 2; mov.u32 %r10, frame; "
     "add.u32 %r10, %r10, %r9; st.local.u32 [%r10], %r1; ld.local.u32 %r11, [frame+4]; st.global.u32 [%rd2], %r11;",
+    "elements that eight lanes each read, one written by another": "mul.lo.u32 %r10, %r1, 264; add.u32 %r10, %r10, %r5; "
+    "setp.lt.u32 %p1, %r1, 4; @%p1 st.shared.b64 [%r10], %rd1; bar.sync 0; and.b32 %r9, %r1, 3; "
+    "mad.lo.u32 %r9, %r9, 264, %r5; ld.shared.b64 %rd6, [%r9]; setp.eq.u32 %p1, %r1, 63; @%p1 st.shared.u32 [s+532], 1;",
+    "elements that eight lanes each read, one without a value": "mad.lo.u32 %r10, %r1, 264, %r5; setp.lt.u32 %p1, %r1, 3; "
+    "@%p1 st.shared.b64 [%r10], %rd1; bar.sync 0; and.b32 %r9, %r1, 3; mad.lo.u32 %r9, %r9, 264, %r5; "
+    "ld.shared.b64 %rd6, [%r9]; st.global.u64 [%rd1+1024], %rd6;",
     "read before written": "ld.shared.u32 %r9, [%r6];",
     "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6];",
     "half a warp at a barrier": "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 0; @%p1 ret; bar.sync 0;",
