@@ -143,3 +143,71 @@ def test_four_rows_and_columns_of_images(engine):
     start = pixels.index((0, 1, 2))
     want = np.stack([padded[n, y + 1 + 2, x + 1 + 1, 4:8] for n, y, x in pixels[start : start + 20]])
     assert (found == want).all()
+
+
+# A map is changed in shared memory, copied to global memory, and used there: for a reduction and for a store of four rows.
+CHANGED = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.global .align 128 .b8 fresh[128];
+.visible .entry changed(.param .align 64 .b8 map[128], .param .u64 tensor) {
+    .reg .b64 %map, %tensor, %word, %at; .reg .b32 %i, %s, %v; .reg .pred %first;
+    .shared .align 128 .b8 own[128];
+    .shared .align 128 .b32 tile[32];
+    mov.b64 %map, map;
+    ld.param.b64 %tensor, [tensor];
+    mov.u32 %i, %tid.x;
+    setp.eq.u32 %first, %i, 0;
+    mul.wide.u32 %at, %i, 4;
+    add.u64 %at, %at, %map;
+    ld.param.b32 %v, [%at];
+    mov.u32 %s, own;
+    mad.lo.u32 %s, %i, 4, %s;
+    st.shared.b32 [%s], %v;
+    mov.u32 %s, tile;
+    mad.lo.u32 %s, %i, 4, %s;
+    add.u32 %v, %i, 1;
+    st.shared.b32 [%s], %v;
+    bar.warp.sync -1;
+    @%first tensormap.replace.tile.global_address.shared::cta.b1024.b64 [own], %tensor;
+    @%first tensormap.replace.tile.rank.shared::cta.b1024.b32 [own], 1;
+    @%first tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [own], 0, 7;
+    @%first tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [own], 1, 9;
+    @%first tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [own], 0, 32;
+    @%first tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [own], 0, 8;
+    @%first tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [own], 1, ROWS;
+    @%first tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [own], 1, 1;
+    @%first tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [own], 2;
+    @%first tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [own], 0;
+    bar.warp.sync -1;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [fresh], [own], 128;
+    fence.proxy.tensormap::generic.acquire.gpu [fresh], 128;
+    fence.proxy.async;
+    bar.warp.sync -1;
+    @%first COPY;
+    @%first cp.async.bulk.commit_group;
+    @%first cp.async.bulk.wait_group 0;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_map_that_the_kernel_changes(engine):
+    made = TensorMap.tiled(TensorType.FLOAT16, DeviceArray(64, np.float16), (32,), fill=OobFill.NAN)
+    tile = np.arange(1, 33, dtype=np.uint32).reshape(4, 8)
+    reduces = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [fresh, {-1, 7}], [tile]"
+    array = DeviceArray.from_host(np.full((9, 8), 100, np.uint32))
+    kernel = ptxvm.load(CHANGED.replace("ROWS", "4").replace("COPY", reduces)).kernel()
+    kernel.launch(1, 32, [made, array], engine=engine)
+    want = np.full((9, 8), 100, np.uint32)
+    want[7:9, :7] += tile[:2, 1:]  # column 7 is padding: the tensor has seven
+    assert (array.array == want).all()
+    scatters = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [fresh, {0, 8, 2, 9, 0}], [tile]"
+    array = DeviceArray.from_host(np.zeros((9, 8), np.uint32))
+    kernel = ptxvm.load(CHANGED.replace("ROWS", "1").replace("COPY", scatters)).kernel()
+    kernel.launch(1, 32, [made, array], engine=engine)
+    want = np.zeros((9, 8), np.uint32)
+    want[[8, 2, 0], :7] = tile[[0, 1, 3], :7]
+    assert (array.array == want).all()

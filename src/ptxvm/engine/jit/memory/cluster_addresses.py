@@ -70,7 +70,7 @@ class ClusterAddresses:
         kernel, within = self.at.kernel, address & WITHIN
         if kernel.trusted:
             return
-        beyond = within.compare("gt", within.lift(max(kernel.shared_size - size, 0)))
+        beyond = within.compare("ge", within.lift(max(kernel.shared_size - size + 1, 0)))
         wrong = self.rank(address).compare("ge", address.lift(kernel.cluster_size)) | beyond | (within & (size - 1)).ne(0)
         self.at.refuse(self.bound, wrong, OutsideCluster(size), [(u64, address.raw)])
 
