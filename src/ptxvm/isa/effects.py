@@ -128,12 +128,6 @@ class Summary:
         return bool(self.having(Verb.WRITE, Verb.UPDATE))
 
     @property
-    def needs_cluster(self) -> bool:
-        """Does it do something with the other CTAs of its cluster?"""
-        others = self.collective in (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL) or self.maps_cluster
-        return others or any(access.space == "shared::cluster" for access in self.accesses)
-
-    @property
     def spaces(self) -> frozenset[str]:
         """The spaces of its accesses, without their sub-spaces."""
         return frozenset(access.window for access in self.accesses)

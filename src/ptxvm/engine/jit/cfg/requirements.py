@@ -6,7 +6,7 @@ from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.flow import special_registers
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.targets import called, callees
-from ptxvm.isa.effects import Verb
+from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
@@ -60,7 +60,10 @@ def clusters(image: Image, kernel: Function) -> bool:
 
 
 def _of_cluster(bound: Bound) -> bool:
-    return bound.summary.needs_cluster or any(each.of_cluster for each in special_registers(bound))
+    summary = bound.summary
+    meets = summary.collective in (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL)
+    reaches = summary.maps_cluster or any(access.space == "shared::cluster" for access in summary.accesses)
+    return meets or reaches or any(each.of_cluster for each in special_registers(bound))
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────
