@@ -123,6 +123,10 @@ def explain(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="The value of a register; may be repeated."),
     ] = None,
+    descriptor: Annotated[
+        str | None,
+        typer.Option(metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16."),
+    ] = None,
 ) -> int:
     """Explain a diagnostic code or an instruction.
 
@@ -130,10 +134,15 @@ def explain(
     ptxvm explain P0305
     ptxvm explain 'prmt.b32 %r1, %r2, %r3, 0x5250;' \\
         --set %r2=0x80818283 --set %r3=0x40414243
+    ptxvm explain --descriptor wgmma 0x4000004000010040
 
     A VALUE is a number; bits as 0x8081, 0b101 or PTX's own 0f3F800000; the elements of a packed type, the lowest first,
     as 1.5,2; or true or false.
     """  # noqa: D301
+    if descriptor is not None:
+        from ptxvm.cli.descriptors import explain_descriptor
+
+        return explain_descriptor(descriptor, " ".join(what))
     from ptxvm.cli.explain import explain
 
     return explain(" ".join(what), values or [])

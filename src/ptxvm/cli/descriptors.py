@@ -1,0 +1,72 @@
+"""`ptxvm explain --descriptor`: the fields of a descriptor of `wgmma` or `tcgen05` (PTX 9.7.15.5.1.2.2, 9.7.16.4)."""
+
+from __future__ import annotations
+
+from ptxvm.cli.failures import FINDINGS, WrongCall, say
+from ptxvm.cli.terminal import console, labelled
+from ptxvm.isa.shared_matrix import MatrixDescriptor, warpgroup_descriptor
+from ptxvm.isa.tensor_memory import (
+    TYPES,
+    InstructionDescriptor,
+    InvalidDescriptor,
+    Multiply,
+    instruction_descriptor,
+    shared_descriptor,
+)  # fmt: skip
+
+MATRICES = {"wgmma": warpgroup_descriptor, "tcgen05": shared_descriptor}
+BLOCKS = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}  # kinds whose blocks have scales
+
+Rows = list[tuple[str, ...]]
+
+
+def explain_descriptor(of: str, value: str) -> int:
+    """Print the fields of a descriptor of a matrix, or of the instruction descriptor of a kind."""
+    bits = number(value)
+    try:
+        rows = of_matrix(MATRICES[of](bits)) if of in MATRICES else of_instruction(instruction(of, bits))
+    except InvalidDescriptor as wrong:
+        return say(str(wrong), FINDINGS)
+    console().print(labelled(of, rows))
+    return 0
+
+
+def number(value: str) -> int:
+    """The bits of a descriptor."""
+    try:
+        return int(value, 0)
+    except ValueError:
+        raise WrongCall(
+            f"'{value}' is no number: a descriptor is 64 bits, or 32 for an instruction, as 0x4000004000010040"
+        ) from None
+
+
+def instruction(kind: str, bits: int) -> InstructionDescriptor:
+    """The fields of an instruction descriptor."""
+    if kind not in TYPES:
+        raise WrongCall(f"there is no descriptor of '{kind}': there are {', '.join((*MATRICES, *TYPES))}")
+    return instruction_descriptor(Multiply("", kind=kind, blocks=BLOCKS.get(kind, 0)), bits)
+
+
+def of_matrix(found: MatrixDescriptor) -> Rows:
+    """A matrix in shared memory."""
+    width = found.swizzle.value
+    return [
+        ("start address", f"{found.start:#x}"),
+        ("leading dimension", f"{found.leading} bytes"),
+        ("stride dimension", f"{found.stride} bytes"),
+        ("base offset", str(found.base)),
+        ("swizzle", "none" if width == 1 else f"{16 * width} bytes"),
+    ]
+
+
+def of_instruction(found: InstructionDescriptor) -> Rows:
+    """A product."""
+    rows: Rows = [("shape", f"m{found.m}n{found.n}k{found.k}"), ("D, A and B", f"{found.d}, {found.a}, {found.b}")]
+    for name, pair in (("negated", found.negated), ("transposed", found.transposed)):
+        rows.append((name, " and ".join(matrix for matrix, holds in zip("AB", pair, strict=True) if holds) or "neither"))
+    if found.scales is not None:
+        rows.append(("scales", f"{found.scales}, from byte {found.scale_ids[0]} of A's words and {found.scale_ids[1]} of B's"))
+    if found.saturates:
+        rows.append(("sums", "are limited to the range of .s32"))
+    return rows
