@@ -20,7 +20,7 @@ help: ## show this list
 
 # ── the two commands of the README ──────────────────────────────────────────────────────
 
-run: $(VENV)/run.done ## run four examples that nvcc compiled, and compare the results with NumPy
+run: $(VENV)/run.done ## run five examples that nvcc compiled, and compare the results with NumPy
 	@$(BIN)/python examples/run.py
 
 test: lint types layers unit branches ## everything that continuous integration runs
