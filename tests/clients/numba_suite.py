@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ from xml.etree import ElementTree as ET
 HERE = Path(__file__).parent
 EXPECTED = HERE / "numba_expected.toml"
 TIMEOUT = 300  # seconds of a test
+LONGEST = 1200  # seconds of a file: no signal ends a test while LLVM compiles
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -74,13 +76,27 @@ def run(path: Path, root: Path) -> list[Outcome]:
             *(f"--timeout={TIMEOUT}", f"--junitxml={results}", str(path)),
         ]
         paths = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH", "")])])
-        done = subprocess.run(
-            command, cwd=folder, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False
+        environment = os.environ | {"PYTHONPATH": paths}
+        pytest = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
+        try:
+            _, said = pytest.communicate(timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            os.killpg(pytest.pid, signal.SIGKILL)  # the program too, which `ptxvm exec` has started
+            pytest.communicate()
+            print(f"{name}: ended after {LONGEST} s", flush=True)
+            return [Outcome(name, FAILED, f"ended after {LONGEST} s")]
         found = list(read(results, name)) if results.exists() else []
     nothing_collected = 5
-    if done.returncode > 1 and done.returncode != nothing_collected:
-        found.append(Outcome(name, FAILED, f"pytest ended with {done.returncode}: {done.stderr[-500:]}"))
+    if pytest.returncode > 1 and pytest.returncode != nothing_collected:
+        found.append(Outcome(name, FAILED, f"pytest ended with {pytest.returncode}: {said[-500:]}"))
     counts = Counter(each.outcome for each in found)
     print(f"{name}: {', '.join(f'{count} {outcome}' for outcome, count in sorted(counts.items()))}", flush=True)
     return found
