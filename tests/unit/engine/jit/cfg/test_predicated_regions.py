@@ -7,6 +7,7 @@ import pytest
 from engines import same
 
 import ptxvm
+from ptxvm.engine.jit.run import tiering
 
 HEAD = """.version 8.3
 .target sm_90
@@ -205,7 +206,7 @@ ON:
     st.global.u32 [%d3+8192], %r1;
 END:
 """
-    monkeypatch.setenv("PTXVM_TIER", tier)
+    monkeypatch.setattr(tiering, "policy", lambda: tier)
     rng = np.random.default_rng(8)
     data, other = rng.permutation(1000)[:threads].astype(np.uint32), rng.integers(0, 1000, 2100, np.uint32)
     odd, after = data % 2 == 1, other.copy()
@@ -220,7 +221,7 @@ END:
 @pytest.mark.parametrize("tier", ["quick", "best"])
 def test_one_thread_of_each_cta_stores(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The function that stores for some lanes has no other caller: an address must not become one behind a null pointer."""
-    monkeypatch.setenv("PTXVM_TIER", tier)
+    monkeypatch.setattr(tiering, "policy", lambda: tier)
     text = """.version 8.3
 .target sm_90
 .address_size 64
