@@ -203,6 +203,18 @@ class Code:
             self.memo[f"bitcast <{WARP} x i1> {self.memo[key]} to i32"] = bits
         return self.memo[key]
 
+    def all_lanes(self, bits: str) -> str:
+        """An integer as predicates of all lanes, of one warp or several."""
+        if self.width == WARP:
+            return self.lanes(bits)
+        if cpu.has("avx512f"):
+            return self.emit(f"bitcast i{self.width} {bits} to <{self.width} x i1>")
+        parts = []
+        for n in self.warps():
+            moved = self.emit(f"lshr i{self.width} {bits}, {n * WARP}") if n else bits
+            parts.append(self.lanes(self.emit(f"trunc i{self.width} {moved} to i32")))
+        return self.concatenate("i1", parts, WARP)
+
     def _tested(self, bits: str) -> str:
         """A bit for each lane, tested with vectors: of a bitcast LLVM extracts bit after bit for masked accesses."""
         one = ", ".join(f"i32 {1 << n}" for n in range(WARP))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ptxvm.algebra.types import pred
+from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
@@ -66,6 +66,7 @@ class Conditionals(Operands):
             code.lines += way.lines
             code.memo = way.memo
             names = {k: self._single(v, scalar=k in bases) for k, v in found.items()}
+            names |= {k: code.mask_bits(names[k]) for k in types if self._as_bits(k, types, bases)}
             done = code.label()
             code.jump(done)
             code.block(done)
@@ -73,12 +74,23 @@ class Conditionals(Operands):
             given.append((names, done))
         code.block(merge)
         code.memo, self.current = ways[0].outer, before
+        merged = {}
         for key, type in types.items():
             llvm = scalar_type(type) if key in bases else self.alg.vector_type(type)
-            name = code.emit(f"phi {llvm} {', '.join(f'[ {names[key]}, %{done} ]' for names, done in given)}", pure=False)
+            llvm = f"i{code.width}" if self._as_bits(key, types, bases) else llvm
+            ends = ", ".join(f"[ {names[key]}, %{done} ]" for names, done in given)
+            merged[key] = code.emit(f"phi {llvm} {ends}", pure=False)
+        for key, name in merged.items():
             first = values[0][key].raw
-            raw = Affine(name, first.terms) if isinstance(first, Affine) and key in bases else Varying(name)
-            self.current[key] = Value(self.alg, type, raw)
+            raw: Raw = Affine(name, first.terms) if isinstance(first, Affine) and key in bases else Varying(name)
+            if self._as_bits(key, types, bases):
+                raw = Varying(code.all_lanes(name))
+            self.current[key] = Value(self.alg, types[key], raw)
+
+    @staticmethod
+    def _as_bits(key: Key, types: dict[Key, Type], bases: set[Key]) -> bool:
+        """Does a register merge as an integer?  LLVM takes predicates that cross blocks apart, lane by lane."""
+        return types[key] is pred and key not in bases
 
     def _way(self, label: str, write: Callable[[], None], before: dict[Key, Value]) -> _Way:
         """One way of a conditional, whose lines are taken out of the code."""

@@ -95,9 +95,14 @@ class PredicatedRegion:
         elif isinstance(lanes, Affine):
             self.at.conditional(text("i1", lanes.base), partial(self._run, n, None), kept=self._merged(n))
         elif effects or len(block) > FEW:
-            self.at.conditional(self._some(lanes), partial(self._run, n, lanes), kept=self._merged(n))
+            bits = self.code.mask_bits(lanes.name)
+            self.at.conditional(self._some(lanes), partial(self._run_again, n, bits), kept=self._merged(n))
         else:
             self._run(n, lanes)
+
+    def _run_again(self, n: int, bits: str) -> None:
+        """Write a block for lanes that an integer tells: LLVM takes predicates that cross blocks apart, lane by lane."""
+        self._run(n, Varying(self.code.all_lanes(bits)))
 
     def _merged(self, n: int) -> int:
         return self.at.node.escapes[n]

@@ -179,6 +179,7 @@ def _store(code: Code, llvm: str, size: int) -> str:
     if name in code.unit.helpers:
         return name
     inner, ones, held = Code(code.unit), (1 << BLOCK) - 1, f"<{BLOCK} x {llvm}>"
+    inner.splat("i32", "%mask", BLOCK)
     for first in range(0, WARP, BLOCK):
         part = inner.shuffle(llvm, WARP, "%values", "poison", list(range(first, first + BLOCK)))
         place = inner.emit(f"getelementptr i8, ptr %first, i64 {first * size}") if first else "%first"
@@ -190,7 +191,9 @@ def _store(code: Code, llvm: str, size: int) -> str:
         inner.run(f"store {held} {part}, ptr {place}, align {size}")
         inner.jump(onward)
         inner.block(some)
-        chosen = inner.emit(f"bitcast i{BLOCK} {bits} to <{BLOCK} x i1>", pure=False)
+        own = vector_literal("i32", tuple(1 << n for n in range(first, first + BLOCK)))
+        tested = inner.emit(f"and <{BLOCK} x i32> {inner.splat('i32', '%mask', BLOCK)}, {own}", pure=False)
+        chosen = inner.emit(f"icmp ne <{BLOCK} x i32> {tested}, zeroinitializer", pure=False)
         inner.masked_store(BLOCK, llvm, part, place, size, chosen)
         inner.jump(onward)
         inner.block(onward)
