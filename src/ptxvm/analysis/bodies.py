@@ -26,6 +26,8 @@ from ptxvm.analysis.known_lines import (
     Stretch,
     TooLarge,
     names_in_sight,
+    names_of,
+    of_count,
     others,
     targets,
 )
@@ -41,7 +43,7 @@ from ptxvm.analysis.validate import MOST_TARGETS, check_instruction, recogniser
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST
 from ptxvm.syntax.outline import Outline
-from ptxvm.syntax.statements import BLANKS, LABEL, STATEMENT, parted
+from ptxvm.syntax.statements import BLANKS, FAMILY, LABEL, STATEMENT, parted
 
 OWN_VARIABLES = (1, 4)
 """The first version in which a `.param` variable in a kernel's body is no parameter of the kernel (PTX 7.1.1)."""
@@ -95,7 +97,7 @@ class Bodies:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.inlines = "inlined_at" in outline.plain.text
-        self.declarations: dict[tuple[bool, str], list[tree.Variable]] = {}
+        self.declarations: dict[tuple[bool | str, ...], list[tree.Variable]] = {}
         self.module_names = ModuleNames()
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
@@ -394,17 +396,21 @@ class BodyCheck:
     def piece(self, start: int, end: int) -> None:
         """What is read and bound as in `bind`."""
         text = self.outline.plain.text[start:end].strip(BLANKS)
-        known = self.declarations.get((self.copy.entry, text))
+        family = FAMILY.fullmatch(text)
+        key = (self.copy.entry, *family.group(1, 3)) if family else (self.copy.entry, text)
+        known = self.declarations.get(key)
         if known is not None:
             for each in known:
-                self.binder.declare(each, self.scope_of_declaration(), self.copy.name)
+                self.binder.declare(
+                    of_count(each, int(family[2])) if family else each, self.scope_of_declaration(), self.copy.name
+                )
             self.declared(name for each in known for name in names_of(each))
         else:
-            self.other(text, self.outline.statements(start, end))
+            self.other(key, self.outline.statements(start, end))
         if self.report.diagnostics:
             raise Doubt
 
-    def other(self, text: str, statements: list[tree.Statement] | None) -> None:
+    def other(self, key: tuple[bool | str, ...], statements: list[tree.Statement] | None) -> None:
         """Statements that are read in full; those that declare registers are kept for their next occurrence."""
         if statements is None:
             raise Doubt
@@ -420,7 +426,7 @@ class BodyCheck:
                 raise Doubt
         registers = [each for each in statements if isinstance(each, tree.Variable) and each.space == "reg"]
         if len(registers) == len(statements):
-            self.declarations[self.copy.entry, text] = registers
+            self.declarations[key] = registers
         else:
             self.frames[-1].first = -1
 
@@ -486,11 +492,6 @@ class BodyCheck:
         results = {id(formal) for formal in function.signature.results}
         if local and any(id(each) in results or (id(each) in local and id(each) not in self.returned) for each in self.loaded):
             raise Doubt
-
-
-def names_of(node: tree.Variable | tree.Prototype) -> list[str]:
-    """The names, or their beginnings, that a statement declares."""
-    return [node.label] if isinstance(node, tree.Prototype) else [each.name for each in node.declarators]
 
 
 def line(text: str) -> debugging.Line:

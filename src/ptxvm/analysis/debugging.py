@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
@@ -100,6 +101,7 @@ def features(type: str, rest: str) -> Iterator[str]:
         yield "section difference"
 
 
+@lru_cache(maxsize=1 << 12)  # most lines of a section are single bytes
 def wrong_data(type: str, rest: str) -> tuple[str, str] | None:
     """What is wrong with `.b8 1, 2` or `.b32 label` or `.b64 .debug_abbrev+4`: in our words, and in those of ptxas."""
     bits = WIDTHS.get(type, 0)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, islice
 
 from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, Scope, register_shape
 from ptxvm.analysis.symbols import Label, Register
 from ptxvm.isa.operand_types import Shape
+from ptxvm.syntax import tree
 from ptxvm.syntax.statements import BLANKS
 
 Names = tuple[bool, bool, tuple[tuple[str, Shape], ...], tuple[tuple[str, Shape], ...]]
@@ -35,16 +37,19 @@ MOST_NAMES = 64
 CONSTANTS = {
     mark: (re.compile(pattern, re.ASCII).sub, common)
     for mark, pattern, common in (
-        ("", r"(?<=[ \t+-])(?:0|[1-9]\d{0,8})(?![\w.$])", "0"),
+        ("", r"\d(?<=[ \t+-]\d)(?:(?<!0)\d{1,8})?(?![\w.$])", "0"),
         ("0x", r"0x[0-9a-fA-F]{1,16}(?!\w)", "0x0"),
         ("0f", r"0f[0-9a-fA-F]{8}(?!\w)", "0f00000000"),
         ("0d", r"0d[0-9a-fA-F]{16}(?!\w)", "0d0000000000000000"),
     )
 }
-"""What stands in a text with constants of a kind; how they are found, and what they become."""
+"""What stands in a text with constants of a kind; how they are found, and what they become.
 
-_LABEL = re.compile(r"(?<![\w$%])\$[\w$]*", re.ASCII)
-_TARGET = re.compile(r"(?<![\w$%])\$[\w$]*+(?![ \t]*:)", re.ASCII)
+Expressions here begin with what is rare and look behind it: the other way they take twenty times as long.
+"""
+
+_LABEL = re.compile(r"\$(?<![\w$%]\$)[\w$]*", re.ASCII)
+_TARGET = re.compile(r"\$(?<![\w$%]\$)[\w$]*+(?![ \t]*:)", re.ASCII)
 _OTHER_NAME = re.compile(r"(?<![\w$%.])[$_A-Za-z][\w$]*", re.ASCII)
 
 
@@ -192,3 +197,17 @@ def others(operands: str, *, labels: bool) -> list[str]:
     """The names in operands that mean something in one body only: variables, labels, registers of PTX by hand."""
     found: list[str] = _OTHER_NAME.findall(operands)
     return [name for name in found if not (labels and name.startswith("$"))]
+
+
+# ── declarations ────────────────────────────────────────────────────────────────────────
+
+
+def names_of(node: tree.Variable | tree.Prototype) -> list[str]:
+    """The names, or their beginnings, that a statement declares."""
+    return [node.label] if isinstance(node, tree.Prototype) else [each.name for each in node.declarators]
+
+
+def of_count(node: tree.Variable, count: int) -> tree.Variable:
+    """The declaration of a family with another number of registers."""
+    (family,) = node.declarators
+    return replace(node, declarators=[replace(family, count=tree.Integer(count, start=family.start, end=family.end))])

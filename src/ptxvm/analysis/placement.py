@@ -42,23 +42,21 @@ class Placement:
         self.named[name], self.at[name] = shape, path
 
 
-def place(form: Form, shapes: Sequence[Shape], line: str = "") -> Placement | Problem:
-    """Give each operand its name; optional operands are filled from the left; `line` shows the form in a help."""
-    line = line or f"{form.text};"
+def place(form: Form, shapes: Sequence[Shape], line: Callable[[], str]) -> Placement | Problem:
+    """Give each operand its name; optional operands are filled from the left; `line` makes the form that a help shows."""
     needed, most = form.counts
     if not needed <= len(shapes) <= most:
         said = count_message(form, len(shapes))
         ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
-        return Problem("P0302", said, help=f"the form is `{line}`", ptxas=ptxas)
+        return Problem("P0302", said, help=f"the form is `{line()}`", ptxas=ptxas)
     placement = Placement()
     ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
     for n, (operand, shape) in enumerate(zip(chosen(form.operands, len(shapes)), shapes, strict=True)):
         if operand.address and stands_without_brackets(operand, shape):
             shape = Shape("address", items=(shape,), detail="bare")  # noqa: PLW2901 - the brackets are implied
         if said := misplaced(operand, shape):
-            return Problem(
-                "P0303", said, operand=operand.name, help=brackets_help(form, operand, shape, line), ptxas=ptxas, number=n
-            )
+            help = brackets_help(form, operand, shape, line())
+            return Problem("P0303", said, operand=operand.name, help=help, ptxas=ptxas, number=n)
         placement.take(operand, shape, (n,))
     return placement
 

@@ -7,6 +7,7 @@ asks for them), so it is cached: a module repeats few of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.placement import place
@@ -125,11 +126,11 @@ class Recogniser:
         verdicts = [self.fit(decoded, shapes, values) for decoded in fitting]
         asked = any(v.asks_for_value for v in verdicts)
         best = min(verdicts, key=lambda v: sum(weight(p) for p in v.problems))
-        return replace(best, asks_for_value=asked)
+        return best if best.asks_for_value == asked else replace(best, asks_for_value=asked)
 
     def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """The verdict for one form."""
-        placed = place(decoded.form, shapes, repairs.written(decoded))
+        placed = place(decoded.form, shapes, partial(repairs.written, decoded))
         if isinstance(placed, Problem):
             return Verdict(decoded, problems=(placed,))
         named, at = placed.named, placed.at

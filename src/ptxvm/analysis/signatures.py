@@ -172,18 +172,19 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
 
 def redeclaration(checks: Checks, function: Function, known: Function) -> None:
     """Compare a declaration or definition with an earlier one of the same name."""
-    name, place, line = function.name, name_of(function.node), checks.line(known.node)
+    name, place = function.name, name_of(function.node)
     if function.entry == known.entry and known.defined:
         checks.error(
             codes.DUPLICATE,
             f"'{name}' is defined already",
             place,
-            help=f"the definition is on line {line}; a declaration stands before it",
+            help=f"the definition is on line {checks.line(known.node)}; a declaration stands before it",
             ptxas=f"Duplicate definition of function '{name}'",
         )
     elif contradiction := difference(function, known):
         said, ptxas = contradiction
-        checks.error(codes.CONFLICTING, said, place, help=f"the first declaration is on line {line}", ptxas=ptxas)
+        help = f"the first declaration is on line {checks.line(known.node)}"
+        checks.error(codes.CONFLICTING, said, place, help=help, ptxas=ptxas)
 
 
 def difference(function: Function, known: Function) -> tuple[str, str] | None:

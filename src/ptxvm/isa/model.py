@@ -156,6 +156,16 @@ class Instruction:
         return frozenset(s.name for f in self.forms for s in (*f.slots, *f.marks))
 
     @cached_property
+    def flags(self) -> frozenset[str]:
+        """The names of slots that stand for themselves in all forms: `.sat`."""
+        return self.modifiers - {s.name for f in self.forms for s in (*f.slots, *f.marks) if not s.literal}
+
+    @cached_property
+    def required(self) -> list[tuple[tuple[tuple[str, str], ...], Need]]:
+        """What modifiers need: each as written and without its dot; none for what the whole instruction needs."""
+        return [(tuple((w, w.lstrip(".")) for w in words.split()), parse_need(need)) for words, need in self.needs.items()]
+
+    @cached_property
     def exactness(self) -> tuple[Exactness, ...]:
         """How far its results are exact; nothing is said of what computes nothing."""
         computes = self.sources and not self.effects - {"cc"} and self.executes
@@ -373,10 +383,9 @@ class Decoded:
         of = self.__dict__["of"]
         if name not in of.modifiers:
             raise AttributeError(f"{of.name} has no modifier .{name}")
-        slot = next((s for s in (*self.form.slots, *self.form.marks) if s.name == name), None)
+        slot = self.form.by_name.get(name)
         if slot is None:
-            slots = (s for f in of.forms for s in (*f.slots, *f.marks) if s.name == name)
-            return False if all(s.literal for s in slots) else None
+            return False if name in of.flags else None
         if slot.literal:
             return name in self.bound
         word = self.bound.get(name)
@@ -445,10 +454,10 @@ class Decoded:
         """Each feature that this uses, by name, with what it needs."""
         present = {*self.bound.values(), *self.bound}
         found = []
-        for words, need in self.of.needs.items():
-            hit = [w for w in words.split() if w.lstrip(".") in present]
+        for words, need in self.of.required:
+            hit = [written for written, word in words if word in present]
             if hit or not words:
-                found.append((hit[0] if hit else self.form.opcode, parse_need(need)))
+                found.append((hit[0] if hit else self.form.opcode, need))
         for condition, need in self.of.conditional_needs:
             if condition(self):
                 found.append((condition.__name__.replace("_", " "), parse_need(need)))

@@ -102,6 +102,11 @@ class Form:
     counts: tuple[int, int] = field(default=(0, 0))
     marks: tuple[Slot, ...] = ()  # what operands may bear: selectors and signs
 
+    @cached_property
+    def by_name(self) -> dict[str, Slot]:
+        """The slots and marks."""
+        return {slot.name: slot for slot in (*self.marks, *reversed(self.slots))}
+
     def match(self, words: Sequence[str]) -> Match:
         """Place each word in the first free slot that takes it.
 

@@ -31,6 +31,7 @@ KERNEL_DIRECTIVES = (
 FUNCTION_DIRECTIVES = [".noreturn", ".abi_preserve", ".abi_preserve_control"]
 """The same for a function: in this order."""
 
+_BYTES = frozenset(map(str, range(256)))
 _DWARF_TYPES = frozenset(
     (".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64")
 )
@@ -294,9 +295,16 @@ class Directives(Declarations):
             elif self.take("+"):
                 self._integer("an integer")
             return
+        self._numbers()
+
+    def _numbers(self) -> None:
+        """Integers with commas between; most are bytes, and a node for each would take time."""
         while True:
             self.take("-")
-            self._integer("an integer, a label or a section")
+            if self.texts[self.at] in _BYTES:
+                self.at += 1
+            else:
+                self._integer("an integer, a label or a section")
             if not self.take(","):
                 return
 

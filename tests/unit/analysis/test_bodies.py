@@ -202,6 +202,13 @@ def test_a_name_means_in_each_module_what_it_declares(reports):
     assert reports(few.replace("%r<10>", "%r<2>"))
 
 
+def test_a_family_is_declared_by_each_body_with_its_own_count(reports):
+    assert reports(module("{ .reg .b32 %x<7>; mov.u32 %x6, 1; } { .reg .b32 %x<6>; mov.u32 %x6, 1; }"))
+    assert reports(module("{ .reg .b32 %x<7>; } { .reg .b32 %x<>; }"))
+    assert reports(module("{ .reg .b32 %x<7>; } { .reg .b32 %x<0>; mov.u32 %x6, 1; }"))
+    assert not reports(module("{ .reg .b32 %x<7>; } { .reg .b32 %x<9>; mov.u32 %x8, 1; }"))
+
+
 def test_lines_are_read_once(monkeypatch):
     seen = []
 
