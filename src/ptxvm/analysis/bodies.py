@@ -230,8 +230,7 @@ class BodyCheck:
     def head(self, found: re.Match[str], number: int) -> None:
         """An instruction in the usual spelling; `number` is that of its line, -1 where that may hold more."""
         guard, head, operands = found.group(1, 2, 3)
-        frame = self.frames[-1]
-        forms = frame.forms
+        forms = (frame := self.frames[-1]).forms
         if guard is not None and forms[guard] != self.memo.forms.predicate:
             raise Doubt
         parts = parted(operands) if operands else []

@@ -454,10 +454,10 @@ class Decoded:
         """Each feature that this uses, by name, with what it needs."""
         present = {*self.bound.values(), *self.bound}
         found = []
-        for words, need in self.of.required:
+        for words, wanted in self.of.required:
             hit = [written for written, word in words if word in present]
             if hit or not words:
-                found.append((hit[0] if hit else self.form.opcode, need))
+                found.append((hit[0] if hit else self.form.opcode, wanted))
         for condition, need in self.of.conditional_needs:
             if condition(self):
                 found.append((condition.__name__.replace("_", " "), parse_need(need)))
