@@ -20,7 +20,7 @@ def check_passing(function: Function, report: Report) -> None:
     returned = {id(v) for bound in function.instructions for v in bound.results()}
     for bound in function.instructions:
         if bound.decoded is not None and loads_parameter(bound.decoded):
-            symbol, place = addressed(bound), bound.operands["a"]
+            symbol, place = addressed(bound), bound.operands.get("a", bound.node)
             if id(symbol) in results:
                 read_result(report, symbol.name, place)
             elif id(symbol) in local and id(symbol) not in returned:

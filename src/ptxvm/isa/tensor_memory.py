@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from ptxvm.algebra.types import Type, b32, bf16, e2m1, e2m3, e3m2, e4m3, e5m2, f16, f32, s8, s32, tf32, u8, ue4m3, ue8m0
@@ -23,7 +22,7 @@ class TensorWork:
 
     mnemonic: str
     pairs: bool = False
-    results: Sequence[Type] = field(default=(), kw_only=True)
+    results: tuple[Type, ...] = ()
     asynchronous = False
     collective = True
 

@@ -256,9 +256,9 @@ class Aarch64(Processor):
         """`cbz w0, label`."""
         self.branch(code, 0x34000000, label)
 
-    def branch(self, code: Code, opcode: int, label: str) -> None:
+    def branch(self, code: Code, word: int, label: str) -> None:
         """A conditional branch, of 19 bits."""
-        code.words(opcode | (code.address(label) - code.here >> 2 & 0x7FFFF) << 5)
+        code.words(word | (code.address(label) - code.here >> 2 & 0x7FFFF) << 5)
 
     def go(self, code: Code, label: str) -> None:
         """`b label`."""

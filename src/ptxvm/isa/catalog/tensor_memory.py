@@ -250,7 +250,9 @@ def tcgen05_cp(i, a, b, tmem):
     """Start to copy from shared memory, which a descriptor names, to tensor memory."""
     rows, _, bits = i.tile.removesuffix("b").partition("x")
     firsts = (0, 1, 2, 3) if rows == "4" else ROWS_OF_WARPS[i.warps]
-    tmem.tensor(works.CopyToTensor(i.opcode, pairs(i), int(rows), int(bits) // 8, firsts, i.bound.get("format", "")), a=a, b=b)
+    format = i.bound.get("format", "")
+    work = works.CopyToTensor(i.opcode, pairs(i), rows=int(rows), bytes=int(bits) // 8, warps=firsts, format=format)
+    tmem.tensor(work, a=a, b=b)
 
 
 @tcgen05_cp.rule("P3506")

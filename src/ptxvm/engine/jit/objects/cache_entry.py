@@ -17,6 +17,7 @@ from ptxvm.algebra.types import named_type
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.objects.loader import FlatCode
 from ptxvm.isa.fragments import Core
+from ptxvm.isa.tensor_memory import Tile
 from ptxvm.isa.transfers import Pattern
 
 WORD = 8  # bytes of an address
@@ -185,6 +186,21 @@ FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number)
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
 PATTERN = Form(lambda pattern: line(pattern.name), lambda lines: Pattern[next(lines)])
 TRANSFER = choice({"isa.transfers:Transfer": (PATTERN, word, word, truth, truth, truth, word, optional(type_), truth, word)})
+TILE = Form(lambda tile: line(tile.value), lambda lines: Tile(next(lines)))
+TENSOR_WORK = word, truth, several(type_)  # of all work on tensor memory
+MOVE = *TENSOR_WORK, TILE, number, truth
+TENSOR = choice(
+    {
+        "isa.tensor_memory:Allocate": TENSOR_WORK,
+        "isa.tensor_memory:Free": TENSOR_WORK,
+        "isa.tensor_memory:Relinquish": TENSOR_WORK,
+        "isa.tensor_memory:Commit": TENSOR_WORK,
+        "isa.tensor_memory:Load": (*MOVE, word, type_, truth, truth),
+        "isa.tensor_memory:Store": MOVE,
+        "isa.tensor_memory:CopyToTensor": (*TENSOR_WORK, number, number, several(number), word),
+        "isa.tensor_memory:Multiply": (*TENSOR_WORK, word, truth, truth, number, truth),
+    }
+)
 HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegister": (word,),
@@ -200,6 +216,7 @@ HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.lower.calls:NoFunction": (),
     "engine.jit.lower.textures:TextureQuestion": (LOOK_UP, several(group(word, number))),
     "engine.jit.node.stack:Overflow": (word, number),
+    "engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), several(type_)),
     "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (WARPGROUP_PRODUCT, ARCHITECTURE, several(number)),
     "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, several(number)),
 }

@@ -19,7 +19,9 @@ from ptxvm.engine.jit.lower.async_copies import PartialCopy, TransferCall
 from ptxvm.engine.jit.lower.barriers import NoSuchBarrier
 from ptxvm.engine.jit.lower.calls import LaunchCall, LibraryCall, MissingBody, NoFunction
 from ptxvm.engine.jit.lower.mma_on_host import Multiplication
+from ptxvm.engine.jit.lower.tensor_memory import TensorCall
 from ptxvm.engine.jit.lower.textures import TextureQuestion
+from ptxvm.engine.jit.lower.warpgroup_on_host import WarpgroupMultiplication
 from ptxvm.engine.jit.memory.cluster_addresses import OutsideCluster
 from ptxvm.engine.jit.node.counters import StepLimitExceeded
 from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, SpecialRegister
@@ -28,7 +30,9 @@ from ptxvm.engine.jit.objects import cache_entry
 from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
 from ptxvm.engine.jit.objects.loader import FlatCode
 from ptxvm.isa.fragments import Product, mma_fragment
+from ptxvm.isa.tensor_memory import Allocate, CopyToTensor, Load, Multiply, Tile
 from ptxvm.isa.transfers import Pattern, Transfer
+from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine.tensor_core import Architecture
 from ptxvm.machine.texture_sampling import Fetch
 from ptxvm.machine.texture_unit import LookUp, query
@@ -42,6 +46,13 @@ WORKS: list[Any] = [
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),
     TextureQuestion(LookUp(Fetch("1d", integers=True)), ()),
     Multiplication(Product(*FRAGMENTS, finite=True), Architecture.HOPPER, (4, 2, 4)),
+    WarpgroupMultiplication(
+        WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2)
+    ),
+    TensorCall(Allocate("tcgen05.alloc", True), ("a", "columns")),
+    TensorCall(Load("tcgen05.ld", results=(u32, f32), tile=Tile.LANES_16_64B, registers=2, operation="min"), ("a",)),
+    TensorCall(CopyToTensor("tcgen05.cp", warps=(0, 64), format="b6x16_p32"), ("a", "b")),
+    TensorCall(Multiply("tcgen05.mma", kind="tf32", blocks=2), ("a", "b"), (f32, f16)),
 ]  # fmt: skip
 STANDING = SuspendedLayout(32, 448, 64, 2, 8, 16, {3: (1, True), 5: (2, False)})
 FACTS = Facts(
