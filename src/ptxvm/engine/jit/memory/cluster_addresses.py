@@ -84,4 +84,4 @@ class OutsideCluster:
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Raise the fault."""
         window = host.windows["shared::cluster"]
-        window.resolve(np.dtype(f"V{self.size}"), window.offsets(values[0], threads), 1, threads, writing=False)
+        window.resolve(np.dtype(f"V{self.size}"), window.offsets(values[0], threads), 1, threads, writing=bound.summary.writes)
