@@ -72,11 +72,15 @@ class HostMemory:
         return self.memory.adopt(bytes_at(start, size), f"{size} bytes of the host").allocation
 
     def _unknown(self, arguments: Iterable[bytes]) -> list[int]:
-        """The words of arguments that may be addresses and are in no allocation, nor in one that the driver has freed."""
+        """The words of arguments that may be addresses and are in no allocation, nor in one that the driver has freed.
+
+        What was shared or local memory of a launch is the process's again.
+        """
         words = {word for each in arguments if len(each) >= 8 for (word,) in struct.iter_unpack("<Q", each[: len(each) & -8])}
         table = self.memory.table
         found = [word for word in words if LOWEST <= word < HIGHEST and table.find(word) is None]
-        return [word for word in found if (gone := table.freed(word, 1)) is None or gone.fate == ADOPTED]
+        owners = ((word, table.freed(word, 1)) for word in found)
+        return [word for word, gone in owners if gone is None or gone.fate == ADOPTED or gone.space != "global"]
 
     def _open(self, addresses: Sequence[int]) -> bool:
         """Open the mappings of addresses; are there any?"""

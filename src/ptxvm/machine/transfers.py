@@ -12,6 +12,7 @@ from ptxvm.machine.window import RANK, WITHIN
 
 CHUNK = 16  # bytes: sizes and addresses of bulk copies are multiples of it
 WORD = 8  # bytes: those of fills
+MOST = WITHIN + 1  # bytes: one end of a bulk copy, or of a fill, lies in the shared memory of a CTA, which has fewer
 
 
 def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
@@ -34,14 +35,15 @@ def _bytes(kind: Transfer, operands: Operands) -> Pieces:
     (size,), (a,), (b,) = operands["size"], operands["a"], operands["b"]
     if size % CHUNK:
         raise AccessFault("misaligned", f"a bulk copy is of a multiple of {CHUNK} bytes, not {size}")
+    reached = min(size, MOST)  # a longer copy goes wrong among these
     if kind.pattern is Pattern.BYTES:
-        at = np.arange(0, size, CHUNK, dtype=np.uint64)
+        at = np.arange(0, reached, CHUNK, dtype=np.uint64)
         element = kind.type.name if kind.type is not None else ""
         return Pieces(CHUNK, at + np.uint64(a), at + np.uint64(b), amount=size, element=element)
     for address in (a, b):
         if address % CHUNK:
             raise AccessFault("misaligned", f"the address {address:#x} of a bulk copy is no multiple of {CHUNK}")
-    each = np.arange(size, dtype=np.uint64)
+    each = np.arange(reached, dtype=np.uint64)
     at = each[operands["bytes"][0] >> (each % np.uint64(CHUNK)).astype(np.int64) & 1 == 1]
     return Pieces(1, at + np.uint64(a), at + np.uint64(b), amount=size)
 
@@ -60,7 +62,7 @@ def _zeros(operands: Operands) -> Pieces:
     (size,), (a,) = operands["size"], operands["a"]
     if size % WORD:
         raise AccessFault("misaligned", f"a fill is of a multiple of {WORD} bytes, not {size}")
-    at = np.arange(0, size, WORD, dtype=np.uint64)
+    at = np.arange(0, min(size, MOST), WORD, dtype=np.uint64)
     return Pieces(WORD, at + np.uint64(a), data=np.zeros((len(at), WORD), np.uint8))
 
 

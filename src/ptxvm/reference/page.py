@@ -21,6 +21,7 @@ EFFECTS = {
     "cluster": "takes part in what the CTAs of a cluster do together",
     "flow": "says where control goes next",
     "tasks": "starts or awaits asynchronous work",
+    "tmem": "works on tensor memory",
     "tex": "reads textures or surfaces",
     "clock": "depends on time",
     "waits": "may wait for other threads",
