@@ -167,6 +167,7 @@ REASONS = {
     "analysis.shapes.constant": PARSED,
     "analysis.shapes.names_in": PARSED,
     "cli.run_report.place": "launches by launches that are told (`diagnostics.errors.MOST_LAUNCHES`)",
+    "checkers.clocks.Clocks.snapshot": "one level: the threads of each CTA",
     "engine.interp.schedule.Schedule.arrive_cta": ONCE,
     "engine.interp.schedule.Schedule.exit": "the barriers of a CTA, 16 at most",
     "engine.interp.watched_memory.WatchedMemory.gather": ONCE,

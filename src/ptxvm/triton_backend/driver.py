@@ -65,12 +65,14 @@ class Launcher(nvidia.CudaLauncher):
 
 def describe(argument: Any) -> None:  # noqa: ANN401
     """Tell the driver of the storage of a tensor, or of the tensors of a tuple."""
-    if isinstance(argument, tuple):
-        for each in argument:
-            describe(each)
-    elif (storage_of := getattr(argument, "untyped_storage", None)) is not None:
-        storage = storage_of()
-        host_memory().describe(argument.data_ptr(), storage.data_ptr(), storage.nbytes())
+    left = [argument]
+    while left:
+        each = left.pop()
+        if isinstance(each, tuple):
+            left.extend(each)
+        elif (storage_of := getattr(each, "untyped_storage", None)) is not None:
+            storage = storage_of()
+            host_memory().describe(each.data_ptr(), storage.data_ptr(), storage.nbytes())
 
 
 class Driver(nvidia.CudaDriver):
