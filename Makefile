@@ -61,8 +61,8 @@ coverage: $(VENV)/dev.done ## the tests with coverage, which takes three times a
 # The rooms that need no engine, and the tests that are about them: the conformance files run on the interpreter only.
 PURE := src/ptxvm/algebra/*,src/ptxvm/diagnostics/*,src/ptxvm/isa/*,src/ptxvm/syntax/*
 
-branches: $(VENV)/dev.done ## the branches of the rooms that need no engine: three minutes of a processor
-	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report= -k "not jit and not full_disk" \
+branches: $(VENV)/dev.done ## the branches of the rooms that need no engine, with fixed seeds: three minutes of a processor
+	CI=true $(BIN)/pytest -n auto --dist worksteal --cov --cov-report= -k "not jit and not full_disk" \
 		tests/conformance tests/generated/test_specification.py tests/generated/test_summary.py tests/generated/test_types.py \
 		tests/unit/test_misuse.py $(addprefix tests/unit/,algebra analysis cli diagnostics isa reference syntax)
 	$(BIN)/coverage report --fail-under=100 --include='$(PURE)'

@@ -105,6 +105,11 @@ TENSORS = [  # PTX 9.7.9.27, 9.7.9.28, 9.7.16
     ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r0, _}, [%r1];", {"P3504"}),
     ("tcgen05.cp.cta_group::1.64x128b [%r0], %d0;", {"P3506"}),
     ("tcgen05.cp.cta_group::1.128x256b.warpx4 [%r0], %d0;", {"P3506"}),
+    ("tcgen05.mma.cta_group::1.kind::f16.ashift.collector::a::fill [%r0], [%r1], %d1, %r2, %p0;", {"P3603"}),
+    ("tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::4X [%r0], %d0, %d1, %r1, [%r2], [%r3], %p0;", {"P3604"}),
+    ("mapa.shared::cluster.u32 %r0, s, %r1;", set()),
+    ("mapa.shared::cluster.u32 %r0, g, %r1;", {"P3001"}),
+    ("prefetch.global.L1 g[1];", {"P0304"}),
     ("tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r0], %d0, %d1, %r1, [%r2], [%r3], %p0;", {"P3604"}),
 ]
 
