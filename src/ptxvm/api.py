@@ -249,9 +249,8 @@ class Kernel:
         leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data `race`s; what is found, faults
         included, is then in the result's `findings`, and the kernel goes on where it can.  `allow` has the codes of findings
         that are meant, such as "race-of-equal-values".  `()` is for kernels that are known to be right: on the JIT nothing is
-        checked then, and a wrong access may end the process.  `schedules` runs
-        the grid so often, from the same memory: as usual first, then in random schedules from `seed` on.  Findings do not
-        depend on the engine: what compiled code cannot clear, the interpreter follows.
+        checked then, and a wrong access may end the process.  `schedules` runs the grid so often, from the same memory: as
+        usual first, then in random schedules from `seed` on.  Findings are those of the interpreter, whatever the engine.
         `steps` is how many instructions all threads may execute together (the result counts them as `thread_instructions`),
         `timeout` how many seconds the launch may take; more is a `Fault`.  `threads` of the host run it on the JIT, as many as
         there are processors unless it or `PTXVM_THREADS` says so (one, where `steps` are counted); with 1, CTAs run in

@@ -108,13 +108,17 @@ def library(
     if version:
         sections.append(Section(".gnu.version", VERSYM, 2, *read.piece(".gnu.version"), link=2, alignment=2, entry=2))
         sections.append(Section(".gnu.version_d", VERDEF, 2, *read.piece(".gnu.version_d"), link=3, info=2, alignment=4))
-    segments = [
-        segment(LOAD, READ | EXECUTE, 0, text_at + len(text), PAGE),
-        segment(LOAD, READ | WRITE, dynamic_at, written.end - dynamic_at, PAGE),
-        segment(DYNAMIC_SEGMENT, READ | WRITE, dynamic_at, len(dynamic), 8),
+    return image(cpu, segments(text_at + len(text), dynamic_at, len(dynamic), written.end), sections, written.end)
+
+
+def segments(text_end: int, dynamic_at: int, dynamic_size: int, end: int) -> list[bytes]:
+    """What is loaded: code, then data with the dynamic section first; and the stack, which runs no code."""
+    return [
+        segment(LOAD, READ | EXECUTE, 0, text_end, PAGE),
+        segment(LOAD, READ | WRITE, dynamic_at, end - dynamic_at, PAGE),
+        segment(DYNAMIC_SEGMENT, READ | WRITE, dynamic_at, dynamic_size, 8),
         segment(STACK, READ | WRITE, 0, 0, 16),
     ]
-    return image(cpu, segments, sections, written.end)
 
 
 class Layout:

@@ -100,9 +100,9 @@ class TensorUnit:
             except InvalidDescriptor as wrong:
                 raise AccessFault("invalid-descriptor", str(wrong), lane_index=n) from None
             addresses = np.concatenate(places)
-            who = np.full(len(addresses), lane)
-            self.cohort.mem.reachable(tensor.read, who, addresses, writing=False)
-            self.cohort.product_started(tensor.read, who, addresses)
+            lanes_of = np.full(len(addresses), lane)
+            self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)
+            self.cohort.product_started(tensor.read, lanes_of, addresses)
 
     @contextmanager
     def _placed(self, tensor: Tensor, lanes: LaneNumbers) -> Iterator[None]:
