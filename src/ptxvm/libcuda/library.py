@@ -15,20 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxvm.driver.results import DriverError, Result, result_of
-from ptxvm.libcuda.calls import (
-    context,
-    copies,
-    device,
-    entry,
-    graph,
-    graph_nodes,
-    launch,
-    memory,
-    module,
-    stream,
-    tensor,
-    texture,
-)
+from ptxvm.libcuda.calls import load_functions
 from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
@@ -37,20 +24,6 @@ from ptxvm.libcuda.signatures import KINDS, base_of, signatures
 
 LOG = logging.getLogger("ptxvm.libcuda")
 SONAME = "libcuda.so.1"
-CHAPTERS = (
-    context,
-    copies,
-    device,
-    entry,
-    graph,
-    graph_nodes,
-    launch,
-    memory,
-    module,
-    stream,
-    tensor,
-    texture,
-)  # which enter their functions
 UNFILLED, ENDED = int(Result.NOT_INITIALIZED), int(Result.DEINITIALIZED)
 
 
@@ -58,6 +31,7 @@ class Libraries:
     """The libraries of a process: the driver, and the compiler and the linker of machine code that clients ask before it."""
 
     def __init__(self, folder: Path) -> None:
+        load_functions()
         self.folder = folder
         self.cuda = SharedLibrary(write_driver(folder), {name: callback(name) for name in signatures()})
         session().address_of = self.cuda.address

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,12 +14,11 @@ from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
 from ptxvm.libcuda.shared_library import SharedLibrary, write
 from ptxvm.libcuda.signatures import base_of
-from ptxvm.libcudart.calls import copies, device, error, graph, launch, memory, module, same, stream, texture, volumes
+from ptxvm.libcudart.calls import load_functions
 from ptxvm.libcudart.runtime import FUNCTIONS, Entry, RuntimeApiError, runtime
 from ptxvm.libcudart.signatures import KINDS, MAJORS, signatures
 
 LOG = logging.getLogger("ptxvm.libcudart")
-CHAPTERS = (copies, device, error, graph, launch, memory, module, same, stream, texture, volumes)  # which enter their functions
 UNFILLED, ENDED = 3, 4  # cudaErrorInitializationError, cudaErrorCudartUnloading
 
 
@@ -63,9 +63,13 @@ def write_runtime(folder: Path) -> None:
         write(folder, soname(major), tuple(signatures(major)), UNFILLED, ENDED, version=soname(major))
 
 
+LOCK = threading.Lock()
+
+
 @cache
 def _libraries() -> tuple[Libraries, list[SharedLibrary]]:
     driver = install_driver()
+    load_functions()
     write_runtime(driver.folder)
     filled = [
         SharedLibrary(driver.folder / soname(major), {name: callback(name, major) for name in signatures(major)})
@@ -76,7 +80,8 @@ def _libraries() -> tuple[Libraries, list[SharedLibrary]]:
 
 def install() -> Libraries:
     """Load the libraries, so that whatever of this process asks for the driver or the runtime gets ours; once."""
-    return _libraries()[0]
+    with LOCK:
+        return _libraries()[0]
 
 
 __all__ = ["install", "soname", "write_runtime"]

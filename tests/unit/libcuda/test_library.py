@@ -14,6 +14,7 @@ from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from types import SimpleNamespace
 
 import pytest
+from scale_kernel import scale
 
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
@@ -23,35 +24,14 @@ SUCCESS, INVALID_VALUE, NOT_INITIALIZED, NO_BINARY, INVALID_PTX = 0, 1, 3, 209, 
 INVALID_HANDLE, NOT_FOUND, ILLEGAL_ADDRESS, NOT_SUPPORTED = 400, 500, 700, 801
 N = 1000
 
-KERNELS = """
+HEAD = """
 .version 7.8
 .target sm_80
 .address_size 64
 .global .u32 counter = 5;
-.visible .entry scale(.param .u64 data, .param .u32 n, .param .f32 factor)
-{
-    .reg .pred %p;
-    .reg .b32 %r<4>;
-    .reg .f32 %f<3>;
-    .reg .b64 %rd<3>;
-    ld.param.u64 %rd1, [data];
-    ld.param.u32 %r1, [n];
-    ld.param.f32 %f1, [factor];
-    mov.u32 %r2, %ctaid.x;
-    mov.u32 %r3, %ntid.x;
-    mad.lo.s32 %r2, %r2, %r3, 0;
-    mov.u32 %r3, %tid.x;
-    add.s32 %r2, %r2, %r3;
-    setp.ge.u32 %p, %r2, %r1;
-    @%p ret;
-    mad.wide.u32 %rd2, %r2, 4, %rd1;
-    ld.global.f32 %f2, [%rd2];
-    mul.f32 %f2, %f2, %f1;
-    st.global.f32 [%rd2], %f2;
-    ret;
-}
 .visible .entry wild() { .reg .b64 %rd; mov.u64 %rd, 64; st.global.u32 [%rd], 1; ret; }
 """
+KERNELS = HEAD + scale("ld.param.f32 %f1, [factor];", ".param .f32 factor")
 
 
 class CallError(Exception):

@@ -6,13 +6,14 @@ import inspect
 
 import pytest
 
-from ptxvm.libcuda import session, signatures as driver
-from ptxvm.libcudart import library
+from ptxvm.libcuda import calls as driver_calls, session, signatures as driver
+from ptxvm.libcudart import calls
 from ptxvm.libcudart.calls.same import ANY_STATE, SAME, STATELESS
 from ptxvm.libcudart.runtime import FUNCTIONS
 from ptxvm.libcudart.signatures import MAJORS, signatures
 
-assert library.CHAPTERS  # which have entered their functions
+driver_calls.load_functions()
+calls.load_functions()
 
 
 @pytest.mark.parametrize("major", MAJORS)

@@ -7,6 +7,7 @@ from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_void_p
 from struct import pack
 
 import pytest
+from scale_kernel import scale
 
 from ptxvm.driver.images import FATBIN, WRAPPER
 from ptxvm.libcuda.session import session
@@ -16,35 +17,14 @@ from ptxvm.libcudart.structures import Channels, ThreeSizes
 INVALID_CONFIGURATION, INVALID_SYMBOL, BAD_DIRECTION, BAD_FUNCTION, NO_DEVICE_101 = 9, 13, 21, 98, 101
 TO_DEVICE, TO_HOST = 1, 2
 N = 1000
-PTX = b"""
+HEAD = """
 .version 7.8
 .target sm_80
 .address_size 64
 .const .f32 factor = 0f40000000;
 .global .u32 counter = 5;
-.visible .entry scale(.param .u64 data, .param .u32 n)
-{
-    .reg .pred %p;
-    .reg .b32 %r<4>;
-    .reg .f32 %f<3>;
-    .reg .b64 %rd<3>;
-    ld.param.u64 %rd1, [data];
-    ld.param.u32 %r1, [n];
-    ld.const.f32 %f1, [factor];
-    mov.u32 %r2, %ctaid.x;
-    mov.u32 %r3, %ntid.x;
-    mul.lo.s32 %r2, %r2, %r3;
-    mov.u32 %r3, %tid.x;
-    add.s32 %r2, %r2, %r3;
-    setp.ge.u32 %p, %r2, %r1;
-    @%p ret;
-    mad.wide.u32 %rd2, %r2, 4, %rd1;
-    ld.global.f32 %f2, [%rd2];
-    mul.f32 %f2, %f2, %f1;
-    st.global.f32 [%rd2], %f2;
-    ret;
-}
 """
+PTX = (HEAD + scale("ld.const.f32 %f1, [factor];")).encode()
 
 
 def fatbin(ptx: bytes, architecture: int = 80) -> bytes:

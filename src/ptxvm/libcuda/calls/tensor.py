@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import TypedDict
 
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.tensor_map import FIELDS, MARK, SIZE
@@ -34,19 +35,41 @@ def check_rank(rank: int) -> None:
         raise DriverError(Result.INVALID_VALUE, f"a tensor has 1 to 5 dimensions, not {rank}")
 
 
+class Described(TypedDict):
+    """What all maps say of their tensor and of the copies."""
+
+    sizes: list[int]
+    strides: list[int]
+    element_strides: list[int]
+    interleave: Interleave
+    swizzle: Swizzle
+    l2_promotion: L2Promotion
+    fill: OobFill
+
+
+def described(rank: int, sizes: int, strides: int, steps: int, *modes: int) -> Described:
+    """The arguments that all encoders have: lists by their addresses, then interleave, swizzle, promotion and fill."""
+    check_rank(rank)
+    interleave, swizzle, promotion, fill = modes
+    return {
+        "sizes": u64s(sizes, rank),
+        "strides": u64s(strides, rank - 1),
+        "element_strides": numbers(steps, rank),
+        "interleave": Interleave(interleave),
+        "swizzle": Swizzle(swizzle),
+        "l2_promotion": L2Promotion(promotion),
+        "fill": OobFill(fill),
+    }
+
+
 @function("cuTensorMapEncodeTiled")
 def tiled(
     out: int, type: int, rank: int, address: int, sizes: int, strides: int, box: int, steps: int,
     interleave: int, swizzle: int, promotion: int, fill: int,
 ) -> None:  # fmt: skip
     """A map for boxes of a tensor."""
-    check_rank(rank)
-    made = TensorMap.tiled(
-        TensorType(type), address, numbers(box, rank), sizes=u64s(sizes, rank), strides=u64s(strides, rank - 1),
-        element_strides=numbers(steps, rank), interleave=Interleave(interleave), swizzle=Swizzle(swizzle),
-        l2_promotion=L2Promotion(promotion), fill=OobFill(fill),
-    )  # fmt: skip
-    put(out, made)
+    how = described(rank, sizes, strides, steps, interleave, swizzle, promotion, fill)
+    put(out, TensorMap.tiled(TensorType(type), address, numbers(box, rank), **how))
 
 
 @function("cuTensorMapEncodeIm2col")
@@ -55,14 +78,9 @@ def im2col(
     steps: int, interleave: int, swizzle: int, promotion: int, fill: int,
 ) -> None:  # fmt: skip
     """A map for the columns of images."""
-    check_rank(rank)
+    how = described(rank, sizes, strides, steps, interleave, swizzle, promotion, fill)
     first, last = (numbers(each, max(rank - 2, 0), ctypes.c_int32) for each in (lower, upper))
-    made = TensorMap.im2col(
-        TensorType(type), address, first, last, channels, pixels, sizes=u64s(sizes, rank), strides=u64s(strides, rank - 1),
-        element_strides=numbers(steps, rank), interleave=Interleave(interleave), swizzle=Swizzle(swizzle),
-        l2_promotion=L2Promotion(promotion), fill=OobFill(fill),
-    )  # fmt: skip
-    put(out, made)
+    put(out, TensorMap.im2col(TensorType(type), address, first, last, channels, pixels, **how))
 
 
 @function("cuTensorMapEncodeIm2colWide")
@@ -71,13 +89,9 @@ def im2col_wide(
     steps: int, interleave: int, mode: int, swizzle: int, promotion: int, fill: int,
 ) -> None:  # fmt: skip
     """A map for rows of images along W."""
-    check_rank(rank)
-    made = TensorMap.im2col_wide(
-        TensorType(type), address, lower, upper, channels, pixels, wide_128=mode == WIDE_128, sizes=u64s(sizes, rank),
-        strides=u64s(strides, rank - 1), element_strides=numbers(steps, rank), interleave=Interleave(interleave),
-        swizzle=Swizzle(swizzle), l2_promotion=L2Promotion(promotion), fill=OobFill(fill),
-    )  # fmt: skip
-    put(out, made)
+    how = described(rank, sizes, strides, steps, interleave, swizzle, promotion, fill)
+    wide = mode == WIDE_128
+    put(out, TensorMap.im2col_wide(TensorType(type), address, lower, upper, channels, pixels, wide_128=wide, **how))
 
 
 @function("cuTensorMapReplaceAddress")
