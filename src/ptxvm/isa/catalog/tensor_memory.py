@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any
 
-from ptxvm.algebra.types import b32
+from ptxvm.algebra.ports import Peers, Request, TensorMemory, Warp
+from ptxvm.algebra.types import Type, b32
+from ptxvm.algebra.value import Value
 from ptxvm.isa import tensor_memory as works
 from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import arrived
-from ptxvm.isa.model import Declaration, Problem, checked, instruction
+from ptxvm.isa.model import Declaration, Decoded, Problem, checked, instruction
 from ptxvm.isa.tensor_memory import Tile
 
 NEEDS = {"": "PTX 8.6, sm_100f sm_110f"}
 GROUP = ".group = { .cta_group::1, .cta_group::2 };"
 
 
-def address_of_tensor_memory(i):
+def address_of_tensor_memory(i: Decoded) -> Problem | None:
     """An address of tensor memory has 32 bits, and is in a register."""
     base = base_of(i.shape("a"))
     if base.kind == "register" and base.type is not None and base.type.bits == 32:
@@ -30,7 +32,7 @@ def address_of_tensor_memory(i):
 TENSOR_ADDRESS = Trait(rules=[("P3501", address_of_tensor_memory)])
 
 
-def pairs(i: Any) -> bool:
+def pairs(i: Decoded) -> bool:
     """Does it work on two CTAs?"""
     return bool(i.group == "cta_group::2")
 
@@ -38,7 +40,7 @@ def pairs(i: Any) -> bool:
 # ── allocation ──────────────────────────────────────────────────────────────────────────
 
 
-def number_of_columns(i):
+def number_of_columns(i: Decoded) -> str | None:
     """Columns are allocated by 32, up to 512."""
     n = i.value("columns")
     if n is None or (n % 32 == 0 and 32 <= n % (1 << 32) <= 512):
@@ -92,7 +94,7 @@ NUMBERS = ".num = { .x1, .x2, .x4, .x8, .x16, .x32, .x64, .x128 };"
 MOST = 128
 
 
-def number_of_registers(i, operand):
+def number_of_registers(i: Decoded, operand: str) -> Problem | None:
     """The vector has the registers of the shape, times .num: at most 128."""
     shape, wanted = i.shape(operand), REGISTERS[i.tile] * int(i.num[1:])
     if wanted > MOST:
@@ -104,17 +106,17 @@ def number_of_registers(i, operand):
                    ptxas=f"instruction '{i.opcode}': Argument vector size mismatch")  # fmt: skip
 
 
-def result_registers(i):
+def result_registers(i: Decoded) -> Problem | None:
     """The vector has the registers of the shape, times .num: at most 128."""
     return number_of_registers(i, "d")
 
 
-def source_registers(i):
+def source_registers(i: Decoded) -> Problem | None:
     """The vector has the registers of the shape, times .num: at most 128."""
     return number_of_registers(i, "b")
 
 
-def result_thrown_away(i):
+def result_thrown_away(i: Decoded) -> str | None:
     """Each element of the result is a register, and not `_`."""
     if any(item.kind == "sink" for item in i.shape("d").items):
         return "Result discard mode is not allowed for instruction 'ld'"
@@ -132,7 +134,9 @@ loading = partial(declared, section="9.7.16.8.1", types="d: b32, a: u32, split: 
 storing = partial(declared, section="9.7.16.8.2", types="a: u32, b: b32, split: u32 imm", fixed="st")
 
 
-def loaded(i: Any, warp: Any, tmem: Any, *, operation: str = "", type: Any = b32, **operands: Any) -> Any:
+def loaded(
+    i: Decoded, warp: Warp, tmem: TensorMemory, *, operation: str = "", type: Type = b32, **operands: Value
+) -> Generator[Request, Peers, list[Value]]:
     """The registers of a warp from tensor memory, and what a reduction finds in each lane."""
     yield warp.converge(all_lanes(warp))
     count = REGISTERS[i.tile] * int(i.num[1:])
@@ -144,7 +148,9 @@ def loaded(i: Any, warp: Any, tmem: Any, *, operation: str = "", type: Any = b32
     return tmem.tensor(work, **operands)
 
 
-def stored(i: Any, b: Any, warp: Any, tmem: Any, **operands: Any) -> Any:
+def stored(
+    i: Decoded, b: Sequence[Value], warp: Warp, tmem: TensorMemory, **operands: Value
+) -> Generator[Request, Peers, None]:
     """Registers of a warp go to tensor memory."""
     yield warp.converge(all_lanes(warp))
     unpacks = "unpack::16b" in i.bound.values()
@@ -210,7 +216,7 @@ def tcgen05_ld_red_split(i, a, split, warp, tmem):
 
 @tcgen05_ld_red.rule("P3505")
 @tcgen05_ld_red_split.rule("P3505")
-def modifiers_of_floats(i):
+def modifiers_of_floats(i: Decoded) -> str | None:
     """.abs and .NaN are for .f32."""
     word = "abs" if i.abs else "NaN" if i.NaN else ""
     return f"Illegal modifier '.{word}' for instruction '{i.opcode}' with type '{i.type}'" if word and i.type.is_int else None
@@ -256,7 +262,7 @@ def tcgen05_cp(i, a, b, tmem):
 
 
 @tcgen05_cp.rule("P3506")
-def warps_of_a_shape(i):
+def warps_of_a_shape(i: Decoded) -> str | None:
     """.64x128b goes to two pairs of warps, .32x128b to four warps, the other shapes to all."""
     allowed = WARPS.get(i.tile, (None,))
     if i.warps in allowed:

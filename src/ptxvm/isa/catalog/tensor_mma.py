@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
+from ptxvm.algebra.ports import TensorMemory
+from ptxvm.algebra.value import Value
 from ptxvm.isa.access import Trait, base_of, elements, has
 from ptxvm.isa.exactness import SUMS
-from ptxvm.isa.model import Problem, checked, instruction
+from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.tensor_memory import Multiply
 
 CHIPS = "PTX 8.6, sm_100a sm_103a sm_107a sm_110a"
@@ -26,7 +28,7 @@ TYPES = """
 IN_TENSOR_MEMORY = ("d", "a", "meta", "scale_a", "scale_b")
 
 
-def addresses_of_tensor_memory(i):
+def addresses_of_tensor_memory(i: Decoded) -> Problem | None:
     """An address of tensor memory has 32 bits, and is in a register."""
     for operand in IN_TENSOR_MEMORY:
         shape = i.shape(operand)
@@ -37,7 +39,7 @@ def addresses_of_tensor_memory(i):
     return None
 
 
-def masks_of_lanes(i):
+def masks_of_lanes(i: Decoded) -> Problem | None:
     """There are four masks of lanes that are not written for .cta_group::1, and eight for .cta_group::2."""
     shape, wanted = i.shape("disabled"), 4 * int(i.group[-1])
     if shape is None or (shape.kind == "vector" and elements(shape) == wanted):
@@ -46,7 +48,7 @@ def masks_of_lanes(i):
                    ptxas=f"Argument vector size mismatch for instruction '{i.opcode}'")  # fmt: skip
 
 
-def scale_of_the_sum(i):
+def scale_of_the_sum(i: Decoded) -> str | None:
     """D is scaled by 2 to the power of -0 to -15, and not in .kind::f8f6f4."""
     scale = i.value("scale")
     if i.shape("scale") is None:
@@ -58,7 +60,7 @@ def scale_of_the_sum(i):
     return None
 
 
-def collector_of_a_shifted_matrix(i):
+def collector_of_a_shifted_matrix(i: Decoded) -> str | None:
     """A matrix that is shifted is discarded or used for the last time."""
     if i.ashift and i.collector not in (None, "collector::a::lastuse", "collector::a::discard"):
         return f"Modifier '.{i.collector}' cannot be combined with modifier '.ashift'"
@@ -72,7 +74,7 @@ SCALES = {
 }
 
 
-def size_of_blocks(i):
+def size_of_blocks(i: Decoded) -> str | None:
     """The size of the blocks that share a scale is one that the kind has; .kind::mxf4nvf4 has to name it."""
     allowed = SCALES[i.kind]
     if i.size in allowed:
@@ -82,12 +84,12 @@ def size_of_blocks(i):
     return f"Modifier '.{i.kind}' cannot be combined with modifier '.{i.size}'"
 
 
-def scaled_floats_or_halves(i):
+def scaled_floats_or_halves(i: Decoded) -> bool:
     """Is D scaled in a product of floats?"""
     return i.shape("scale") is not None and i.kind in ("kind::f16", "kind::tf32")
 
 
-def sparse_floats_of_four_bits(i):
+def sparse_floats_of_four_bits(i: Decoded) -> bool:
     """Is it a sparse product of floats of four bits?"""
     return i.kind in ("kind::mxf4", "kind::mxf4nvf4")
 
@@ -111,13 +113,13 @@ SCALED_KINDS = f".kind = {{ {', '.join(f'.{kind}' for kind in SCALES)} }};"
 SIZES = f".size = {{ {SCALE_WORDS.replace(' ', ', ')}, .block16, .block32 }};"
 
 
-def collectors(*buffers):
+def collectors(*buffers: str) -> str:
     """The choices of `.collector`: what is done with buffers."""
     words = (f".collector::{buffer}::{use}" for buffer in buffers for use in ("fill", "use", "lastuse", "discard"))
     return f".collector = {{ {', '.join(words)} }};"
 
 
-def lines(head, meta, tails, shifted=""):
+def lines(head: str, meta: str, tails: Iterable[str], shifted: str = "") -> str:
     """The syntax lines: A is a descriptor or lies in tensor memory, where it may be shifted; then one of the tails."""
     of_descriptors = (f"{head}{{.collector}}  [d], adesc, bdesc, {meta}idesc, {tail};" for tail in tails)
     in_memory = (f"{head}{shifted}{{.collector}}  [d], [a], bdesc, {meta}idesc, {tail};" for tail in tails)
@@ -132,7 +134,10 @@ unsupported = partial(checked, types=TYPES, needs=NEEDS, fixed="mma ws")
 BLOCKS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "scale_vec::4X": 4, "block16": 4}
 
 
-def started(i: Any, tmem: Any, a: Any, adesc: Any, disabled: Any = None, **operands: Any) -> None:
+def started(
+    i: Decoded, tmem: TensorMemory, a: Value | None, adesc: Value, disabled: Sequence[Value] | None = None,
+    **operands: Value | None,
+) -> None:  # fmt: skip
     """Start a product; A lies in tensor memory, or a descriptor names it."""
     scaled = "scale_a" in operands
     blocks = BLOCKS.get(i.size) or BLOCKS.get(i.kind) or 2 if scaled else 0

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 from functools import partial
-from typing import Any
 
+from ptxvm.algebra.ports import Peers, Request, Tasks, Warp
 from ptxvm.algebra.types import b32, f16, f32, s8, u8
 from ptxvm.algebra.value import Value
 from ptxvm.isa import warpgroup
 from ptxvm.isa.access import Trait, elements, has
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.matrix import all_lanes, selected, wrong_sort
-from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
 
 NEEDS = {"": "PTX 8.0, sm_90a"}
@@ -29,7 +29,7 @@ def shapes(columns: Iterable[int], depth: int) -> str:
 # ── products ────────────────────────────────────────────────────────────────────────────
 
 
-def registers_of_the_sum(i):
+def registers_of_the_sum(i: Decoded) -> Problem | None:
     """D is a vector of N / 2 registers, or of N / 4 where each holds two sums of f16."""
     d, columns = i.shape("d"), int(i.mnk[len("m64n") :].partition("k")[0])
     wanted = columns // 4 if i.dtype is f16 else columns // 2
@@ -39,12 +39,12 @@ def registers_of_the_sum(i):
                    ptxas=f"Arguments mismatch for instruction '{i.opcode}'")  # fmt: skip
 
 
-def sort_of_the_sum(i):
+def sort_of_the_sum(i: Decoded) -> Problem | None:
     """The registers of D hold f32 where the sums are of that type, and 32 bits of any other."""
     return wrong_sort(i, "d", f32 if i.dtype is f32 else b32)
 
 
-def registers_of_a(i):
+def registers_of_a(i: Decoded) -> Problem | None:
     """A is a vector of four registers, or a descriptor."""
     a = i.shape("a")
     if a is None:
@@ -55,7 +55,7 @@ def registers_of_a(i):
     return wrong_sort(i, "a", b32)
 
 
-def constants(i):
+def constants(i: Decoded) -> Problem | None:
     """imm-scale is 1 or -1; imm-trans, and scale-d where it is a constant, are 0 or 1."""
     for name, allowed in (
         ("scale_d", (0, 1)),
@@ -71,7 +71,7 @@ def constants(i):
     return None
 
 
-def selector(i):
+def selector(i: Decoded) -> Problem | None:
     """The selector of sparse metadata is 0 or 1; of 8-bit elements, where all threads give metadata, 0."""
     value, most = i.value("selector"), 0 if i.atype.bits == 8 else 1
     if value is None or 0 <= value <= most:
@@ -112,7 +112,10 @@ def deeper(slots: str) -> str:
     return re.sub(r"k(\d+)", lambda m: f"k{2 * int(m[1])}", slots)
 
 
-def started(i: Any, d: Any, a: Any, adesc: Any, bdesc: Value, scale_d: Value, warp: Any, tasks: Any, *metadata: Value) -> Any:
+def started(
+    i: Decoded, d: Sequence[Value], a: Sequence[Value] | None, adesc: Value, bdesc: Value, scale_d: Value,
+    warp: Warp, tasks: Tasks, *metadata: Value,
+) -> Generator[Request, Peers, list[Value]]:  # fmt: skip
     """Start the product of the warp; of a sparse one, lanes of a group of four have its metadata, and a number selects them."""
     peers = yield warp.converge(all_lanes(warp), *metadata[:1])
     product = warpgroup.product(
@@ -121,19 +124,20 @@ def started(i: Any, d: Any, a: Any, adesc: Any, bdesc: Value, scale_d: Value, wa
         i.atype,
         i.btype,
         sparse=bool(metadata),
-        finite=bool(flag(i, "satfinite")),
-        operation=flag(i, "op") or "mul",
+        finite=word(i, "satfinite") is not None,
+        operation=word(i, "op") or "mul",
     )
-    work = WarpgroupProduct(product, a is not None, *(
-        tuple(i.value(f"{name}_{matrix}") == wrong for matrix in "ab") for name, wrong in (("trans", 1), ("scale", -1))
-    ))  # fmt: skip
+    transposed, negated = (
+        (i.value(f"{name}_a") == wrong, i.value(f"{name}_b") == wrong) for name, wrong in (("trans", 1), ("scale", -1))
+    )
+    work = WarpgroupProduct(product, a is not None, transposed, negated)
     words = [] if product.sparsity is None else [[selected(peers, 0, warp.lane, metadata[1], product.sparsity.threads)]]
     return tasks.multiply(work, d, [adesc] if a is None else a, bdesc, scale_d, words)
 
 
-def flag(i: Any, name: str) -> Any:
-    """A modifier that only some of the declarations have."""
-    return getattr(i, name) if name in i.of.modifiers else None
+def word(i: Decoded, name: str) -> str | None:
+    """The word of a modifier that only some of the declarations have."""
+    return i.bound.get(name)
 
 
 @has(PRODUCT)
@@ -226,7 +230,7 @@ def wgmma_mma_async_sp_integer(i, d, a, adesc, bdesc, metadata, selector, scale_
 
 @wgmma_mma_async.rule("P3306")
 @wgmma_mma_async_sp.rule("P3306")
-def types_of_halves(i):
+def types_of_halves(i: Decoded) -> str | None:
     """A and B are of one type; sums in f16 are of products of f16."""
     if i.atype is i.btype and (i.dtype is f32 or i.atype is f16):
         return None
@@ -235,7 +239,7 @@ def types_of_halves(i):
 
 @wgmma_mma_async_integer.needs_when("PTX 8.4")
 @wgmma_mma_async_sp_integer.needs_when("PTX 8.4")
-def signed_and_unsigned(i):
+def signed_and_unsigned(i: Decoded) -> bool:
     return {i.atype, i.btype} == {s8, u8}
 
 
