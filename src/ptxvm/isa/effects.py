@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Unpack
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import Type
 
 
@@ -59,6 +61,23 @@ class Access:
     proxy: str | None = None
     mbarrier: str | None = None
     asynchronous: bool = False
+
+    @classmethod
+    def of(cls, verb: Verb, space: str, type: Type | None, count: int = 1, **attributes: Unpack[AccessAttributes]) -> Access:
+        """The access that a port is asked for."""
+        order, operation = attributes.get("order") or Order.WEAK, attributes.get("operation")
+        own = attributes.get("proxy"), attributes.get("mbarrier"), attributes.get("asynchronous", False)
+        return cls(verb, space, type, count, order, attributes.get("scope"), operation, *own)
+
+    @property
+    def element(self) -> int:
+        """The size of an element in bytes; 1 where there is no type."""
+        return 1 if self.type is None else self.type.bytes
+
+    @property
+    def coherent(self) -> bool:
+        """Does it see what other threads write; is it not by the texture proxy?"""
+        return self.proxy != "texture"
 
     @property
     def window(self) -> str:

@@ -25,10 +25,8 @@ class Record:
     fences: list[Fence] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
 
-    def _access(self, verb: Verb, space: str, type: Type | None, count: int = 1, **more: Symbol) -> None:
-        order, operation = more.get("order") or Order.WEAK, more.get("operation")
-        own = more.get("proxy"), more.get("mbarrier"), more.get("asynchronous", False)
-        self.accesses.append(Access(verb, space, type, count, order, more.get("scope"), operation, *own))
+    def _access(self, verb: Verb, space: str, type: Type | None, count: int = 1, **attributes: Symbol) -> None:
+        self.accesses.append(Access.of(verb, space, type, count, **attributes))
 
     # `cc`
 

@@ -200,7 +200,7 @@ def _writes_shared(bound: Bound) -> bool:
 
 def _shared(access: Access) -> bool:
     """May other threads write there while the grid runs?"""
-    return access.window not in PRIVATE and access.proxy != "texture"
+    return access.window not in PRIVATE and access.coherent
 
 
 def _relaunches(bound: Bound, stored: list[tree.Operand | None]) -> bool:
@@ -210,7 +210,7 @@ def _relaunches(bound: Bound, stored: list[tree.Operand | None]) -> bool:
     reads = bound.summary.having(Verb.READ, Verb.UPDATE)
     if any(access.verb is Verb.UPDATE for access in reads):
         return False
-    moving = [access for access in reads if access.window not in STEADY and access.proxy != "texture"]
+    moving = [access for access in reads if access.window not in STEADY and access.coherent]
     return not moving or (not stored and all(access.window == "local" for access in moving))
 
 

@@ -23,12 +23,12 @@ from ptxvm.engine.jit.memory import (
 )
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
-from ptxvm.engine.jit.memory.shadow_tags import Access, ShadowCheck
+from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.host_queries import IsInSpace
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
-from ptxvm.isa.effects import Verb
+from ptxvm.isa.effects import Access, Verb
 
 WINDOWS = ("shared", "local")
 ORDERS: dict[FenceKind, str] = {
@@ -46,13 +46,13 @@ class Memory(Port):
         super().__init__(at, bound)
         self.addressing = addressing.Addressing(at)
         self.cluster = ClusterAddresses(at, bound)
-        self.access = Access(Verb.READ, 1)
+        self.access = Access(Verb.READ, "generic")
 
     def load(
         self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
         """A scalar load with a broadcast, a contiguous load, chunks of these, or a gather."""
-        self.access = Access.of(Verb.READ, type, attributes)
+        self.access = Access.of(Verb.READ, space, type, count, **attributes)
         loaded = self._load(space, type, address, count)
         if attributes.get("order") is Order.ACQUIRE:
             self.fence(Order.ACQUIRE, attributes.get("scope") or Scope.GPU)
@@ -88,7 +88,7 @@ class Memory(Port):
         size = type.bytes * count
         space, raw = self._where(space, address, size)
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
-        self.access = Access.of(Verb.WRITE, type, attributes)
+        self.access = Access.of(Verb.WRITE, space, type, count, **attributes)
         bound = self.bound if weak and space == "global" else None
         waits = self.at.stores.waits(space, type.bytes, raw, count, bound) if weak else None
         pointer = self._checked(space, raw, size, writing=True)
@@ -350,7 +350,7 @@ class Memory(Port):
     ) -> Value:  # fmt: skip
         """Update for one lane after the other, in order."""
         space, raw = self._where(space, address, type.bytes)
-        self.access = Access.of(Verb.UPDATE, type, attributes)
+        self.access = Access.of(Verb.UPDATE, space, type, **attributes)
         self.at.note("lane by lane")
         self._checked(space, raw, type.bytes, writing=True)
         self.at.dirty = True

@@ -15,17 +15,14 @@ Strong accesses and atomics of one size leave a tag of their own kind, which oth
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from ptxvm.algebra.memory_order import Order, Scope
-from ptxvm.algebra.ports import AccessAttributes
-from ptxvm.algebra.types import Type
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.isa.effects import Verb
+from ptxvm.isa.effects import Access, Verb
 from ptxvm.isa.special_registers import WARP
 
 EPOCH = 1 << 11  # the step of a tag from epoch to epoch
@@ -35,28 +32,6 @@ NEVER = 0x01010101  # the tag of bytes without a value, whose four bytes are ali
 BEFORE = (NEVER // EPOCH + 1) * EPOCH  # the epoch of all earlier CTAs, when epochs have been renumbered
 FIRST = BEFORE + EPOCH  # the first epoch; tags below are of other CTAs
 WIDE = (Scope.GPU, Scope.SYS)
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What an instruction does to memory, to elements of so many bytes."""
-
-    verb: Verb
-    element: int
-    order: Order = Order.WEAK
-    scope: Scope = Scope.SYS
-    coherent: bool = True
-
-    @classmethod
-    def of(cls, verb: Verb, type: Type, attributes: AccessAttributes) -> Access:
-        """The access that a method of the port `mem` is asked for."""
-        order, scope = attributes.get("order") or Order.WEAK, attributes.get("scope") or Scope.SYS
-        return cls(verb, type.bytes, order, scope, attributes.get("proxy") != "texture")
-
-    @property
-    def strong(self) -> bool:
-        """Is it strong (PTX 8.5)?"""
-        return self.verb is Verb.UPDATE or self.order.strong
 
 
 class ShadowCheck:
@@ -237,8 +212,9 @@ class ShadowCheck:
     def _strong_lanes(self, raw: Raw, access: Access) -> None:
         """Check strong accesses, which do not suspect others of their kind."""
         self.shadow.scheduled = True
-        if not self.own and access.scope not in WIDE:
-            self.shadow.doubts.add(f"strong accesses of scope .{access.scope or 'sys'} outside shared memory")
+        scope = access.scope or Scope.SYS
+        if not self.own and scope not in WIDE:
+            self.shadow.doubts.add(f"strong accesses of scope .{scope} outside shared memory")
         code, mask, count = self.code, self.at.active_vector(), self.width
         llvm, kind = f"<{count} x i32>", STRONG + access.element.bit_length()
         mine = self._mine(range(count))
