@@ -53,6 +53,11 @@ class Bound:
         return self.decoded
 
     @property
+    def program(self) -> Program | None:
+        """The program of its function."""
+        return self.function.program if self.function is not None else None
+
+    @property
     def summary(self) -> Summary:
         """The effects of the instruction besides computing its results; empty for an unrecognised one."""
         return COMPUTES if self.decoded is None else summary(self.decoded)

@@ -11,7 +11,7 @@ ALLOW = re.compile(r"//\s*ptxvm:\s*allow\s+([\w-]+(?:\s*,\s*[\w-]+)*)")
 
 def allowed_at(bound: Bound) -> frozenset[str]:
     """The codes that a comment `// ptxvm: allow CODE` names, on a line of the instruction or alone on the line above."""
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     if program is None:
         return frozenset()
     source = program.source

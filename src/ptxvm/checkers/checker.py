@@ -494,5 +494,5 @@ def span(bound: Bound) -> Span:
 
 def column(bound: Bound) -> int:
     """The column at which an instruction begins."""
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     return program.source.location(bound.node.start)[1] if program is not None else 1

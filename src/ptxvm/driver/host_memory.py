@@ -56,9 +56,7 @@ class HostMemory:
             yield
             return
         described = {self._described[address] for address in unknown if address in self._described}
-        adopted = [
-            self.memory.adopt(bytes_at(start, size), f"{size} bytes of the host").allocation for start, size in described
-        ]
+        adopted = [self._adopt(start, size) for start, size in described]
         mapped = self._open([address for address in unknown if address not in self._described])
         try:
             yield

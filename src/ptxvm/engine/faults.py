@@ -35,7 +35,7 @@ def place(kernel: str, bound: Bound, cta: Extent, thread: Extent) -> Place:
 
 def locate(bound: Bound) -> tuple[str, int, str]:
     """The file, line and text of an instruction."""
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     if program is None:
         return "", 0, bound.node.head
     line, _ = program.source.location(bound.node.start)

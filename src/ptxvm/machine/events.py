@@ -243,7 +243,7 @@ class Scene:
     def place(self, bound: Bound, thread: int) -> Place:
         """The place of an instruction, and the thread that ran it."""
         cta, within = divmod(thread - self.first, self.shape.threads)
-        program = bound.function.program if bound.function is not None else None
+        program = bound.program
         name = bound.function.name if bound.function is not None else ""
         at = self.shape.ctaid(cta), unfold(within, self.shape.block)
         if program is None:

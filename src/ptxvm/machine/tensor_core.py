@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.types import Type, f16, f32, f64, s32
+from ptxvm.analysis.program import Bound
 from ptxvm.isa.fragments import Core, Product, Scaling, Sparsity
 
 Matrices: TypeAlias = npt.NDArray[Any]
@@ -47,6 +48,12 @@ class Architecture(IntEnum):
 def architecture_of(target: int) -> Architecture:
     """The architecture of `sm_N`; the first that has tensor cores where it is older."""
     return max((a for a in Architecture if a <= target), default=Architecture.VOLTA)
+
+
+def architecture_for(bound: Bound) -> Architecture:
+    """The tensor cores of the target of an instruction's module."""
+    program = bound.program
+    return architecture_of(program.target.number if program is not None else 0)
 
 
 class Unit(NamedTuple):
@@ -364,4 +371,4 @@ def number(type: Type, bits: Matrices) -> Matrices:
     return np.where(value < 1 << type.bits - 1, value, value - (1 << type.bits)) if type.is_signed else value
 
 
-__all__ = ["UNITS", "Architecture", "Unit", "architecture_of", "multiply"]
+__all__ = ["UNITS", "Architecture", "Unit", "architecture_for", "architecture_of", "multiply"]

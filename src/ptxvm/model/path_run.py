@@ -416,7 +416,7 @@ def _replaces(bound: Bound) -> bool:
 
 def text_of(bound: Bound) -> str:
     """An instruction as its source writes it."""
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     text = program.source.text[bound.node.start : bound.node.end] if program is not None else bound.node.head
     return " ".join(text.split()).rstrip(";").split("}")[-1].strip()
 
@@ -427,7 +427,7 @@ def describe(bound: Bound, location: Location | None) -> str:
     addressed = {id(node): str(location) for node in operands if isinstance(node, tree.Address)}
     if location is None or len(addressed) > 1:  # the machine does not say which of several addresses this is
         return text_of(bound)
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     if program is None:
         return f"{bound.node.head} {location}"
     words = [

@@ -86,38 +86,31 @@ def test_products_of_one_accumulator_follow_each_other_and_end_late():
     assert (out == 0).all()
 
 
+def product(size: int, address: str, b: str) -> ptxvm.Kernel:
+    """A product in a tile of so many bytes; `address` makes %a, the descriptor of A, from the thread in %t."""
+    return ptxvm.load(f"""
+        .version 8.0
+        .target sm_90a
+        .address_size 64
+        .visible .entry k()
+        {{
+        .reg .b64 %a; .reg .b32 %t; .reg .f32 %d<4>;
+        .shared .align 128 .b8 tile[{size}];
+        mov.u32 %t, %tid.x; {address} add.u64 %a, %a, {NO_SWIZZLE};
+        mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, {b}, 1, 1, 1, 0, 0;
+        ret;
+        }}""").kernel("k")
+
+
 def test_a_matrix_outside_of_shared_memory_is_a_fault():
     with pytest.raises(ptxvm.Fault) as fault:
-        ptxvm.load(f"""
-            .version 8.0
-            .target sm_90a
-            .address_size 64
-            .visible .entry k()
-            {{
-            .reg .b64 %a; .reg .b32 %t; .reg .f32 %d<4>;
-            .shared .align 128 .b8 tile[2304];
-            mov.u32 %t, %tid.x; shr.u32 %t, %t, 5; cvt.u64.u32 %a, %t; add.u64 %a, %a, {NO_SWIZZLE};
-            mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
-            wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, 512, 1, 1, 1, 0, 0;
-            ret;
-            }}""").kernel("k").launch(grid=1, block=128)
+        product(2304, "shr.u32 %t, %t, 5; cvt.u64.u32 %a, %t;", "512").launch(grid=1, block=128)
     assert fault.value.kind == "out-of-bounds"
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 def test_lanes_of_a_warp_share_a_descriptor(engine):
     with pytest.raises(ptxvm.Fault) as fault:
-        ptxvm.load(f"""
-            .version 8.0
-            .target sm_90a
-            .address_size 64
-            .visible .entry k()
-            {{
-            .reg .b64 %a; .reg .b32 %t; .reg .f32 %d<4>;
-            .shared .align 128 .b8 tile[4096];
-            mov.u32 %t, %tid.x; cvt.u64.u32 %a, %t; add.u64 %a, %a, {NO_SWIZZLE};
-            mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
-            wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %a, 1, 1, 1, 0, 0;
-            ret;
-            }}""").kernel("k").launch(grid=1, block=128, engine=engine)
+        product(4096, "cvt.u64.u32 %a, %t;", "%a").launch(grid=1, block=128, engine=engine)
     assert fault.value.kind == "invalid-descriptor"

@@ -9,11 +9,11 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update
-from ptxvm.engine.interp.async_products import Product
-from ptxvm.engine.interp.lane_memory import LaneMemory, located
-from ptxvm.engine.interp.lanes import Layout, spread
+from ptxvm.engine.interp.async_products import Product, ProductCohort
+from ptxvm.engine.interp.lane_memory import located
+from ptxvm.engine.interp.lanes import spread
 from ptxvm.engine.interp.ports import Multiplying
-from ptxvm.engine.interp.tensor_tasks import TensorTask
+from ptxvm.engine.interp.tensor_tasks import TensorCohort, TensorTask
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.transfers import Pattern
@@ -69,19 +69,8 @@ class Arrival:
         return Arrival(self.access, self.update, self.lanes[positions], self.address[positions])
 
 
-class Cohort(Protocol):
+class CopyCohort(ProductCohort, TensorCohort, Protocol):
     """The part of a cohort that its copies use."""
-
-    size: int
-    layout: Layout
-    own: RegisterFile
-
-    @property
-    def mem(self) -> LaneMemory:
-        """The memory of the lanes."""
-
-    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
-        """Lanes have started products that read shared memory."""
 
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started copies."""
@@ -102,7 +91,7 @@ class Cohort(Protocol):
 class Copies:
     """The asynchronous copies of a cohort, in the order in which they began."""
 
-    def __init__(self, cohort: Cohort) -> None:
+    def __init__(self, cohort: CopyCohort) -> None:
         self.cohort = cohort
         self.under_way: list[Asynchronous] = []
         self.unwaited: list[Product] = []  # whose registers no instruction may use, done or not

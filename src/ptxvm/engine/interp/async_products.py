@@ -9,8 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ptxvm.engine.interp.lane_memory import LaneMemory, located
-from ptxvm.engine.interp.lanes import Layout
+from ptxvm.engine.interp.lane_memory import CohortLanes, located
 from ptxvm.engine.interp.ports import Multiplying
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import GROUPS
@@ -19,16 +18,11 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import LaneNumbers, PerLane, RegisterFile
 
 
-class Cohort(Protocol):
+class ProductCohort(CohortLanes, Protocol):
     """The part of a cohort that its products use."""
 
     size: int
-    layout: Layout
     own: RegisterFile
-
-    @property
-    def mem(self) -> LaneMemory:
-        """The memory of the lanes."""
 
 
 @dataclass
@@ -62,7 +56,7 @@ class Product:
         found: PerLane = np.repeat(due[::WARP], WARP)
         return found
 
-    def reads(self, cohort: Cohort) -> tuple[LaneNumbers, PerLane]:
+    def reads(self, cohort: ProductCohort) -> tuple[LaneNumbers, PerLane]:
         """The pieces of shared memory that the first lane of each warp will read: lanes and addresses."""
         lanes, places = [], []
         with self._placed():
@@ -74,7 +68,7 @@ class Product:
                 places.append(addresses)
         return np.concatenate(lanes), np.concatenate(places)
 
-    def finish(self, cohort: Cohort) -> None:
+    def finish(self, cohort: ProductCohort) -> None:
         """Read shared memory and the registers of D, and write them."""
         d = [np.broadcast_to(self._register(cohort, slot), cohort.size)[self.lanes] for slot in self.slots]
 
@@ -91,14 +85,14 @@ class Product:
         for slot, old, value in zip(self.slots, d, made, strict=True):
             self._put(cohort, slot, value.view(old.dtype))
 
-    def _warps(self, cohort: Cohort) -> LaneNumbers:
+    def _warps(self, cohort: ProductCohort) -> LaneNumbers:
         found: LaneNumbers = cohort.layout.thread[self.lanes[::WARP]] // WARP
         return found
 
-    def _register(self, cohort: Cohort, slot: int) -> PerLane:
+    def _register(self, cohort: ProductCohort, slot: int) -> PerLane:
         return self.file[slot] if slot >= 0 else cohort.own[~slot]
 
-    def _put(self, cohort: Cohort, slot: int, value: PerLane) -> None:
+    def _put(self, cohort: ProductCohort, slot: int, value: PerLane) -> None:
         """Rebind a register: its old array may be that of others."""
         whole = np.array(np.broadcast_to(self._register(cohort, slot), cohort.size))
         whole[self.lanes] = value

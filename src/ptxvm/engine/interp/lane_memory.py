@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -263,6 +264,16 @@ class LaneMemory:
     def threads_of(self, lanes: Lanes) -> LaneNumbers:
         """The numbers of the threads of some lanes in the whole grid."""
         return self.threads if lanes is None else self.threads[lanes]
+
+
+class CohortLanes(Protocol):
+    """The part of a cohort that all asynchronous work uses: its lanes and their memory."""
+
+    layout: Layout
+
+    @property
+    def mem(self) -> LaneMemory:
+        """The memory of the lanes."""
 
 
 def located(fault: AccessFault, access: Access, lanes: Lanes) -> PlacedFault:

@@ -30,7 +30,7 @@ from ptxvm.isa.tensor_memory import TensorWork
 from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
 from ptxvm.machine import texture_unit
-from ptxvm.machine.tensor_core import Architecture, architecture_of
+from ptxvm.machine.tensor_core import Architecture, architecture_for
 
 
 @dataclass(eq=False, slots=True)
@@ -40,12 +40,6 @@ class Multiplication:
     bound: Bound
     product: Product
     architecture: Architecture
-
-
-def architecture_of_target(bound: Bound) -> Architecture:
-    """The tensor cores of the target of the instruction's module."""
-    program = bound.function.program if bound.function is not None else None
-    return architecture_of(program.target.number if program is not None else 0)
 
 
 @dataclass(eq=False)
@@ -223,7 +217,7 @@ class Peers(Port):
         self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *further: Sequence[Value]
     ) -> list[Value]:
         """A product of matrices, by the tensor cores of the module's target."""
-        work = self.code.refer(Multiplication(self.bound, product, architecture_of_target(self.bound)))
+        work = self.code.refer(Multiplication(self.bound, product, architecture_for(self.bound)))
         fragments = ", ".join("(" + "".join(f"{v.raw}, " for v in part) + ")" for part in (a, b, c, *further))
         whole = self.code.emit(f"C.multiply({work}, L, {fragments})", pure=False)
         type = b64 if product.d.register == b64.bits else b32
@@ -363,7 +357,7 @@ class Tasks(Port):
         further: Sequence[Sequence[Value]] = (),
     ) -> list[Value]:  # fmt: skip
         """Start a product, which writes the registers of D in the file when it ends."""
-        work = self.code.refer(Multiplying(self.bound, product, architecture_of_target(self.bound)))
+        work = self.code.refer(Multiplying(self.bound, product, architecture_for(self.bound)))
         parts = "".join(f"{v.raw}, " for v in a)
         words = "".join("(" + "".join(f"{v.raw}, " for v in part) + "), " for part in further)
         at = f"{tuple(self.updated)}, ({parts}), {b.raw}, {enabled.raw}, ({words})"

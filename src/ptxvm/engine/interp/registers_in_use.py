@@ -54,5 +54,5 @@ def slots(bound: Bound, operand: str, places: Slots) -> dict[int, str]:
 
 def line_of(bound: Bound) -> str:
     """Where an instruction stands, for a message."""
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     return "" if program is None else f" of line {program.source.location(bound.node.start)[0]}"

@@ -11,8 +11,8 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.accesses import Access
-from ptxvm.engine.interp.lane_memory import LaneMemory, located
-from ptxvm.engine.interp.lanes import Layout, spread
+from ptxvm.engine.interp.lane_memory import CohortLanes, located
+from ptxvm.engine.interp.lanes import spread
 from ptxvm.engine.interp.ports import Tensor
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import Allocate, CopyToTensor, InvalidDescriptor, Multiply
@@ -22,14 +22,8 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 from ptxvm.machine.tensor_memory import TensorMemory
 
 
-class Cohort(Protocol):
+class TensorCohort(CohortLanes, Protocol):
     """The part of a cohort that its tensor memory uses."""
-
-    layout: Layout
-
-    @property
-    def mem(self) -> LaneMemory:
-        """The memory of the lanes."""
 
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started work that reads shared memory."""
@@ -59,7 +53,7 @@ class TensorTask:
 class TensorUnit:
     """The tensor memory of the CTAs of a cohort."""
 
-    def __init__(self, cohort: Cohort, start: Callable[[TensorTask], None]) -> None:
+    def __init__(self, cohort: TensorCohort, start: Callable[[TensorTask], None]) -> None:
         self.cohort, self.start = cohort, start
         self.memories: dict[int, TensorMemory] = {}
         self.doing: Tensor | None = None

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptxvm.engine.interp.accesses import Access, Transferring
-from ptxvm.engine.interp.lane_memory import LaneMemory
+from ptxvm.engine.interp.lane_memory import CohortLanes, LaneMemory
 from ptxvm.machine.per_lane import Addresses, LaneNumbers, PerLane
 from ptxvm.machine.transfer_pieces import Pieces
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-
-class Cohort(Protocol):
-    """The part of a cohort that its transfers use."""
-
-    @property
-    def mem(self) -> LaneMemory:
-        """The memory of the lanes."""
 
 
 @dataclass(slots=True)
@@ -54,7 +46,7 @@ class UnderWay:
         """The lane, once for each address."""
         return np.full(len(addresses), self.lanes[0])
 
-    def reachable(self, cohort: Cohort) -> bool:
+    def reachable(self, cohort: CohortLanes) -> bool:
         """Are all its addresses in bounds?  A watched cohort reports the others; any other raises the fault."""
         kind, unit = self.copying.transfer, self.pieces.unit
         read, _ = self.pieces.read()
@@ -66,7 +58,7 @@ class UnderWay:
                     return False
         return True
 
-    def end(self, cohort: Cohort) -> None:
+    def end(self, cohort: CohortLanes) -> None:
         """Move the bytes, then tell the mbarriers."""
         from ptxvm.machine import reductions  # noqa: PLC0415 - few kernels have transfers
 
@@ -87,7 +79,7 @@ class UnderWay:
             where, amount = np.array([barrier], np.uint64), np.array([pieces.amount], np.uint64)
             mem.atomic(self.copying.barrier, self.lanes, None, where, self.copying.update, [amount])
 
-    def _load(self, cohort: Cohort, space: str, addresses: Addresses) -> npt.NDArray[np.uint8]:
+    def _load(self, cohort: CohortLanes, space: str, addresses: Addresses) -> npt.NDArray[np.uint8]:
         access = self.copying.access(space, self.pieces.unit)
         if not len(addresses):
             return np.empty((0, self.pieces.unit), np.uint8)

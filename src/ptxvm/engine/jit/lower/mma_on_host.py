@@ -15,7 +15,7 @@ from ptxvm.machine import warp_matrix
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
 from ptxvm.machine.per_lane import LaneNumbers
-from ptxvm.machine.tensor_core import Architecture, architecture_of
+from ptxvm.machine.tensor_core import Architecture, architecture_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,7 @@ class Multiplication:
     @classmethod
     def of(cls, bound: Bound, product: Product, counts: tuple[int, ...]) -> Multiplication:
         """The product of an instruction."""
-        program = bound.function.program if bound.function is not None else None
-        return cls(product, architecture_of(program.target.number if program is not None else 0), counts)
+        return cls(product, architecture_for(bound), counts)
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """D = A * B + C."""

@@ -15,7 +15,7 @@ from ptxvm.machine import warpgroup_matrix
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
 from ptxvm.machine.per_lane import LaneNumbers
-from ptxvm.machine.tensor_core import Architecture, architecture_of
+from ptxvm.machine.tensor_core import Architecture, architecture_for
 
 WORD = np.dtype(np.uint32)
 
@@ -31,8 +31,7 @@ class WarpgroupMultiplication:
     @classmethod
     def of(cls, bound: Bound, spec: WarpgroupProduct, counts: tuple[int, ...]) -> WarpgroupMultiplication:
         """The product of an instruction."""
-        program = bound.function.program if bound.function is not None else None
-        return cls(spec, architecture_of(program.target.number if program is not None else 0), counts)
+        return cls(spec, architecture_for(bound), counts)
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """D = A * B + D."""

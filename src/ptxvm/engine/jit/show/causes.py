@@ -106,7 +106,7 @@ def lines_of(bounds: Iterable[Bound]) -> list[int]:
 
 def line(bound: Bound) -> int:
     """The line of an instruction in the source."""
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     return program.source.location(bound.node.start)[0] if program is not None else 0
 
 

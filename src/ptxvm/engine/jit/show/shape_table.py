@@ -90,7 +90,7 @@ def _noted(kernel: KernelContext) -> Iterator[tuple[Bound, str, str]]:
 
 
 def _place(bound: Bound) -> tuple[int, str]:
-    program = bound.function.program if bound.function is not None else None
+    program = bound.program
     if program is None:
         return 0, bound.node.head
     line, _ = program.source.location(bound.node.start)

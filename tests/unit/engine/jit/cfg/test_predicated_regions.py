@@ -9,9 +9,8 @@ from engines import same
 import ptxvm
 from ptxvm.engine.jit.run import tiering
 
-HEAD = """.version 8.3
-.target sm_90
-.address_size 64
+MODULE = ".version 8.3\n.target sm_90\n.address_size 64\n"
+HEAD = """
 .visible .entry k(.param .u64 data, .param .u64 other, .param .u32 d)
 {
     .reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<6>;
@@ -78,14 +77,14 @@ def test_nested_branches(threads: int, kind: int | None) -> None:
     if kind is not None:
         data = (data & ~np.uint32(3)) + np.uint32(kind)  # all lanes go one way
     other = rng.integers(0, 1000, threads, np.uint32)
-    kernel = ptxvm.load(HEAD + NESTED + END).kernel()
+    kernel = ptxvm.load(MODULE + HEAD + NESTED + END).kernel()
     found = same(kernel, [data, other, np.uint32(0)], block=threads)
     for got, expected in zip(found, nested(data, other), strict=True):
         assert got.tolist() == expected.tolist()
 
 
 def test_lanes_stay_together_and_count() -> None:
-    kernel = ptxvm.load(HEAD + NESTED + END).kernel()
+    kernel = ptxvm.load(MODULE + HEAD + NESTED + END).kernel()
     title, *rows = kernel.dump("shapes", 256).splitlines()
     assert "whole warps" in title
     assert any("bra OTHER" in row and row.endswith("14 predicated") for row in rows)
@@ -125,7 +124,7 @@ ON:
 @pytest.mark.parametrize("threads", [32, 64, 128, 512])
 def test_a_tree_of_sums(threads: int) -> None:
     data = np.random.default_rng(4).integers(0, 2**32, threads, np.uint32)
-    kernel = ptxvm.load(HEAD + "    mov.u32 %r12, 1;\n" + PREFIX + END).kernel()
+    kernel = ptxvm.load(MODULE + HEAD + "    mov.u32 %r12, 1;\n" + PREFIX + END).kernel()
     assert "whole warps" in kernel.dump("shapes", threads)
     (found, _) = same(kernel, [data, data, np.uint32(threads // 2)], block=threads)
     expected, stride = data.copy(), 1
@@ -146,7 +145,7 @@ def test_lanes_beyond_an_array_are_none(threads: int, room: int) -> None:
     st.global.u32 [%d4], %r5;
 ON:
 """
-    kernel = ptxvm.load(HEAD + piece + END).kernel()
+    kernel = ptxvm.load(MODULE + HEAD + piece + END).kernel()
     data, other = np.arange(threads, dtype=np.uint32), np.full(room, 1000, np.uint32)
     found = same(kernel, [data, other, np.uint32(room)], block=threads)
     expected = np.where(data < room, data + 1000, 0)
@@ -175,7 +174,7 @@ def test_strides_of_run_time(stride: int) -> None:
 """
     threads, rng = 128, np.random.default_rng(6)
     data, other = rng.integers(0, 100, threads, np.uint32), rng.integers(0, 1000, 4096, np.uint32)
-    found = same(ptxvm.load(HEAD + piece + END).kernel(), [data, other, np.uint32(stride)], block=threads)
+    found = same(ptxvm.load(MODULE + HEAD + piece + END).kernel(), [data, other, np.uint32(stride)], block=threads)
     places = np.arange(threads) * stride
     sums, after = other[places] + data, other.copy()
     chosen = data > 50
@@ -213,7 +212,7 @@ END:
     expected = np.where(odd, other[2 * data], 0)
     after[2 * data[odd] + 1] = expected[odd]
     after[2048] = data[0]
-    found = same(ptxvm.load(HEAD + piece + END).kernel(), [data, other, np.uint32(0)], block=threads)
+    found = same(ptxvm.load(MODULE + HEAD + piece + END).kernel(), [data, other, np.uint32(0)], block=threads)
     assert found[0].tolist() == expected.tolist()
     assert found[1].tolist() == after.tolist()
 
@@ -222,9 +221,7 @@ END:
 def test_one_thread_of_each_cta_stores(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The function that stores for some lanes has no other caller: an address must not become one behind a null pointer."""
     monkeypatch.setattr(tiering, "policy", lambda: tier)
-    text = """.version 8.3
-.target sm_90
-.address_size 64
+    text = """
 .visible .entry k(.param .u64 data, .param .u64 out)
 {
     .reg .b32 %r<3>; .reg .b64 %d<6>; .reg .pred %p;
@@ -244,5 +241,5 @@ END:
     ret;
 }"""
     data, out = np.arange(7, 263, dtype=np.uint32), np.zeros(4, np.uint32)
-    ptxvm.load(text).kernel().launch(4, 256, [data, out], engine="jit")
+    ptxvm.load(MODULE + text).kernel().launch(4, 256, [data, out], engine="jit")
     assert out.tolist() == [7] * 4
