@@ -340,7 +340,8 @@ class Addressing:
         stride = code.emit(f"sub i64 {now}, {last}")
         later = code.emit(f"add i64 {now}, {code.emit(f'mul i64 {stride}, {ITERATIONS_AHEAD}')}")
         code.unit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)"
-        for first in range(0, length, LINE):
+        # The last byte too: an array need not begin at a line.
+        for first in (*range(0, length, LINE), length - 1):
             place = code.emit(f"inttoptr i64 {code.emit(f'add i64 {later}, {first}')} to ptr")
             code.run(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 

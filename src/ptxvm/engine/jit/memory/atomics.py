@@ -101,9 +101,28 @@ class Updates:
         if not self.packed:
             code.run(f"store {vector} {lanes}, ptr {buffer}, align 64")
             return
-        name = f"llvm.masked.compressstore.v{self.width}{_named(llvm)}"
-        code.unit.declare(name, "void", vector, "ptr", f"<{self.width} x i1>")
-        code.run(f"call void @{name}({vector} {lanes}, ptr {buffer}, <{self.width} x i1> {self.active})")
+        if llvm == "ptr":
+            lanes, llvm = code.emit(f"ptrtoint {vector} {lanes} to <{self.width} x i64>"), "i64"
+        # A register at a time, and compressed there: instructions that compress into memory take some processors 100 cycles.
+        each = 64 // (8 if llvm in ("i64", "double") else 4)
+        part, mask, name = f"<{each} x {llvm}>", f"<{each} x i1>", f"llvm.experimental.vector.compress.v{each}{short(llvm)}"
+        for first, place in zip(range(0, self.width, each), self._packed_places(llvm, each, buffer), strict=True):
+            order = list(range(first, first + each))
+            own = code.shuffle(llvm, self.width, lanes, "poison", order)
+            active = code.shuffle("i1", self.width, self.active or "", "poison", order)
+            packed = code.intrinsic(part, name, (part, own), (mask, active), (part, "poison"))
+            code.run(f"store {part} {packed}, ptr {place}, align 4")
+
+    def _packed_places(self, llvm: str, each: int, buffer: str) -> Iterator[str]:
+        """Where the active lanes of each part of the warp begin in a buffer: behind those of the parts before."""
+        code, word, before = self.code, f"i{self.width}", ""
+        bits = code.mask_bits(self.active or "")
+        for first in range(0, self.width, each):
+            if first:
+                own = code.emit(f"and {word} {bits}, {(1 << first) - 1}")
+                before = code.intrinsic(word, f"llvm.ctpop.{word}", (word, own))
+                before = code.emit(f"trunc {word} {before} to i32") if self.width != WARP else before
+            yield code.emit(f"getelementptr {llvm}, ptr {buffer}, i32 {before}") if first else buffer
 
     def _spread(self, vector: str, results: str) -> str:
         """Load the results, expanded to their lanes."""
