@@ -28,10 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 130
 
 
-def perform(words: list[str]) -> int:
+def perform(words: Sequence[str]) -> int:
     """Run one command, which raises what goes wrong."""
-    from ptxvm.cli.app import command
+    from ptxvm.cli.app import called
 
-    result = command().main(words, prog_name="ptxvm", standalone_mode=False)
+    code = called(words)
     sys.stdout.flush()
-    return result if isinstance(result, int) else 0
+    return code

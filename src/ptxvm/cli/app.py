@@ -1,57 +1,39 @@
-"""The commands and their options, as typer has them.
+"""The commands and their options.
 
 A command's module is imported when the command runs; what stands here is what `--help` needs.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from collections.abc import Sequence
+from typing import Annotated
 
 from ptxvm.cli import run_options
+from ptxvm.cli.command_line import Argument, Commands, Option
 from ptxvm.cli.failures import TRACEBACK
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+VERSION = "--version"
+
+app = Commands(
+    "ptxvm",
+    "The PTX virtual machine: checks PTX modules, explains PTX, and runs kernels on a CPU.",
+    {VERSION: "Show the version.", TRACEBACK: "Show where an error of ptxvm itself came from."},
 )
-NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
 
 
-def command() -> Any:  # noqa: ANN401 - a command of click, which typer has inside and does not export
-    """The whole command line, ready to be called."""
-    return typer.main.get_command(app)
-
-
-def show_version(wanted: bool) -> None:
-    """Print the version and end."""
-    if wanted:
+def called(words: Sequence[str]) -> int:
+    """Do what a command line says; the exit code."""
+    done = app.run(words)
+    if done == VERSION:
         from ptxvm import __version__
 
         print(f"ptxvm {__version__}")
-        raise typer.Exit
+    return done if isinstance(done, int) else 0
 
 
-@app.callback(invoke_without_command=True)
-def ptxvm(
-    context: typer.Context,
-    *,
-    _version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
-    ] = False,
-    _traceback: Annotated[bool, typer.Option(TRACEBACK, help="Show where an error of ptxvm itself came from.")] = False,
-) -> None:
-    """The PTX virtual machine: checks PTX modules, explains PTX, and runs kernels on a CPU."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-
-
-Files = Annotated[list[str], typer.Argument(metavar="FILE", hidden=True)]
-Target = Annotated[str | None, typer.Option(metavar="sm_NN", help="Check for this target instead of the module's own.")]
-Format = Annotated[str, typer.Option("--format", metavar="text|ptxas|json|sarif", help="How findings are printed.")]
+Files = Annotated[list[str], Argument("FILE")]
+Target = Annotated[str | None, Option(metavar="sm_NN", help="Check for this target instead of the module's own.")]
+Format = Annotated[str, Option("--format", metavar="text|ptxas|json|sarif", help="How findings are printed.")]
 
 
 @app.command()
@@ -65,7 +47,7 @@ def check(files: Files, target: Target = None, form: Format = "text") -> int:
     return check(files, target, form)
 
 
-@app.command(context_settings=NUMBERS)
+@app.command(passes_unknown=True)  # so that `-3` is an argument, and no option
 def run(
     file: run_options.File,
     *,
@@ -105,7 +87,7 @@ def run(
     \b
     ptxvm run saxpy.ptx --grid 4 --block 256 \\
         1000 2.5 'f32[1000]=arange' 'f32[1000]=ones'
-    """  # noqa: D301 - \b keeps typer from filling the lines of a list
+    """  # noqa: D301 - \b keeps the lines of a list from being filled
     from ptxvm.cli.run import Request, run
 
     request = Request(
@@ -118,14 +100,14 @@ def run(
 
 @app.command()
 def explain(
-    what: Annotated[list[str], typer.Argument(metavar="CODE-or-INSTRUCTION", hidden=True)],
+    what: Annotated[list[str], Argument("CODE-or-INSTRUCTION")],
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="The value of a register; may be repeated."),
+        Option("--set", metavar="NAME=VALUE", help="The value of a register; may be repeated."),
     ] = None,
     descriptor: Annotated[
         str | None,
-        typer.Option(metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16."),
+        Option(metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16."),
     ] = None,
 ) -> int:
     """Explain a diagnostic code or an instruction.
@@ -149,7 +131,7 @@ def explain(
 
 
 @app.command()
-def isa(opcode: Annotated[str | None, typer.Argument(metavar="OPCODE", hidden=True)] = None) -> int:
+def isa(opcode: Annotated[str | None, Argument("OPCODE")] = None) -> int:
     """List the instructions, or show the page of one.
 
     OPCODE may have modifiers: mul, mul.wide, ld.global.nc.
@@ -159,16 +141,14 @@ def isa(opcode: Annotated[str | None, typer.Argument(metavar="OPCODE", hidden=Tr
     return isa(opcode)
 
 
-@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command("exec", passes_unknown=True, ends_at_argument=True)
 def execute(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND", hidden=True)],
+    command: Annotated[list[str], Argument("COMMAND")],
     *,
-    device: Annotated[str | None, typer.Option(metavar="sm_NN", help="The card whose limits the device has.")] = None,
-    devices: Annotated[int | None, typer.Option(metavar="N", min=0, help="How many devices there are.")] = None,
-    checks: Annotated[
-        str, typer.Option("--check", metavar="memory,init,sync,race", help="What to look for in every kernel.")
-    ] = "",
-    summary: Annotated[bool, typer.Option("--summary", help="End with a table: kernels, launches, time, findings.")] = False,
+    device: Annotated[str | None, Option(metavar="sm_NN", help="The card whose limits the device has.")] = None,
+    devices: Annotated[int | None, Option(metavar="N", least=0, help="How many devices there are.")] = None,
+    checks: Annotated[str, Option("--check", metavar="memory,init,sync,race", help="What to look for in every kernel.")] = "",
+    summary: Annotated[bool, Option("--summary", help="End with a table: kernels, launches, time, findings.")] = False,
 ) -> int:
     """Run a program with ptxvm as its CUDA driver.
 
@@ -177,7 +157,7 @@ def execute(
     ptxvm exec --device sm_80 -- pytest tests
 
     Exits with the status of the program, or with 1 where a check found an error and the program none.
-    """  # noqa: D301 - click reads the backspace
+    """  # noqa: D301 - the help reads the backspace
     from ptxvm.cli.exec import execute
 
     return execute(command, device, devices, checks, summary=summary)
@@ -187,19 +167,15 @@ def execute(
 def litmus(
     files: Files,
     *,
-    model: Annotated[str, typer.Option(metavar="6.4|9.1", help="The version of chapter 8.")] = "9.1",
-    form: Annotated[str, typer.Option("--format", metavar="text|json", help="How judgements are printed.")] = "text",
-    drawings: Annotated[
-        str | None, typer.Option("--svg", metavar="FOLDER", help="Draw an execution for each outcome there.")
-    ] = None,
+    model: Annotated[str, Option(metavar="6.4|9.1", help="The version of chapter 8.")] = "9.1",
+    form: Annotated[str, Option("--format", metavar="text|json", help="How judgements are printed.")] = "text",
+    drawings: Annotated[str | None, Option("--svg", metavar="FOLDER", help="Draw an execution for each outcome there.")] = None,
     witnesses: Annotated[
-        bool, typer.Option("--witnesses", help="Show an execution for each outcome, and why others are none.")
+        bool, Option("--witnesses", help="Show an execution for each outcome, and why others are none.")
     ] = False,
-    solver: Annotated[
-        str, typer.Option(metavar="auto|search|z3", help="How executions are found; z3 is for many choices.")
-    ] = "auto",
-    runs: Annotated[int, typer.Option(metavar="N", min=0, help="Run each as a kernel so often, in random schedules.")] = 0,
-    limit: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long the answer to a test may take.")] = 60,
+    solver: Annotated[str, Option(metavar="auto|search|z3", help="How executions are found; z3 is for many choices.")] = "auto",
+    runs: Annotated[int, Option(metavar="N", least=0, help="Run each as a kernel so often, in random schedules.")] = 0,
+    limit: Annotated[float, Option(metavar="SECONDS", least=0, help="How long the answer to a test may take.")] = 60,
 ) -> int:
     """Say what the memory consistency model allows.
 
@@ -213,10 +189,10 @@ def litmus(
 
 @app.command()
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", hidden=True)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, help="How often each is run; medians are shown.")] = 5,
-    shared: Annotated[str | None, typer.Option(metavar="DIR", help="Where corpus/ and kernels/ are.")] = None,
+    names: Annotated[list[str] | None, Argument("NAME")] = None,
+    json: Annotated[bool, Option("--json", help="Print the numbers as JSON.")] = False,
+    repeat: Annotated[int, Option(metavar="N", least=1, help="How often each is run; medians are shown.")] = 5,
+    shared: Annotated[str | None, Option(metavar="DIR", help="Where corpus/ and kernels/ are.")] = None,
 ) -> int:
     """Measure how fast ptxvm is on this machine.
 

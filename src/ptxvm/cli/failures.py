@@ -16,7 +16,12 @@ TRACEBACK = "--traceback"
 
 
 class WrongCall(Exception):  # noqa: N818 - it says what happened
-    """The command was called in a way that it does not understand; the message is one line."""
+    """The command was called in a way that it does not understand; the message is one line.
+
+    `command` is that which was called, where the words do not tell.
+    """
+
+    command = ""
 
 
 class InFile(Exception):  # noqa: N818
@@ -31,10 +36,7 @@ def report(wrong: Exception, words: Sequence[str], *, traceback: bool = False) -
     """Print the failure of a command that was called with these words; the exit code."""
     command = next((f"ptxvm {word}" for word in words if not word.startswith("-")), "ptxvm")
     if isinstance(wrong, WrongCall):
-        return say(f"{command}: {one_line(str(wrong))}", WRONG_CALL)
-    if format_message := getattr(wrong, "format_message", None):  # the command line library's
-        known = command if type(wrong).__name__ != "UsageError" else "ptxvm"
-        return say(f"{known}: {normalised(format_message())}; see '{known} --help'", WRONG_CALL)
+        return say(f"{wrong.command or command}: {one_line(str(wrong))}", WRONG_CALL)
     if isinstance(wrong, OutputLost):
         return FINDINGS if wrong.quiet else say(f"{command}: {wrong}", WRONG_CALL)
     if isinstance(wrong, InFile):
@@ -63,12 +65,6 @@ def say(line: str, code: int) -> int:
 def one_line(text: str) -> str:
     """The text without line breaks."""
     return " ".join(text.split())
-
-
-def normalised(message: str) -> str:
-    """A message of the command line library in our way: no full stop, no capital."""
-    message = one_line(message).removesuffix(".")
-    return message[:1].lower() + message[1:]
 
 
 # ── modules and kernels that are wrong ──────────────────────────────────────────────────
