@@ -71,14 +71,14 @@ def loads(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
     """A plan for loads at some offsets in bytes from the address of each lane; None where a gather is as good."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
-    return _loads(*_elements(raw, offsets, width), size, len(offsets), width, register(size))
+    return _loads(*_elements(raw, offsets, width), size, len(offsets), width, min(register(size), width))
 
 
 def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
     """A plan for stores; None where a scatter is as good, or where the order of lanes matters."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
-    return _stores(*_elements(raw, offsets, width), size, len(offsets), width, register(size))
+    return _stores(*_elements(raw, offsets, width), size, len(offsets), width, min(register(size), width))
 
 
 def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern, ...], Pattern]:

@@ -13,6 +13,7 @@ from engines import same, same_fault
 
 import ptxvm
 from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.memory import permuted_rows
 
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
@@ -99,3 +100,13 @@ def test_what_becomes_of_an_access_is_shown() -> None:
     shown = kernel(ORDERS["a stride of 2"][0], "u32", 1, stores=False).dump("shapes", BLOCK)
     rows = -(-BLOCK * 2 // permuted_rows.register(4))
     assert f"{rows} rows, permuted" in shown
+
+
+def test_a_register_has_no_more_elements_than_the_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor that permutes 64 bytes at a time, and a vector of 32 lanes of bytes."""
+    monkeypatch.setattr(cpu, "has", lambda _: True)
+    address = Affine("%a", ((tuple(range(0, 128, 4)), 1),))
+    plan = permuted_rows.stores(address, 1, (0, 1, 2, 3), 32)
+    assert plan is not None
+    assert plan.each == 32
+    assert plan.sources()[0][:5] == [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1)]  # byte after byte: a lane's four, then the next's
