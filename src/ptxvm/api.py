@@ -286,6 +286,10 @@ class Kernel:
             DEVICE.waited()
         return done
 
+    def is_short(self, asking: LaunchOptions) -> bool:
+        """Would a launch be a `relaunch` that takes well under a millisecond, whatever the host does meanwhile?"""
+        return self.module.jit.is_short(self.function, asking)
+
     def _run(self, engine: str, asking: LaunchOptions, args: Sequence[Any], watch: Watch | None) -> LaunchResult:
         """Run the kernel: a watched one is interpreted."""
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch

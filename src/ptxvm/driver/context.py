@@ -1,10 +1,10 @@
 """Contexts with their streams and events: work in order, points of it with their times, and the error of a kernel.
 
 Streams run at once, each in its order (CUDA C++ Programming Guide, "Streams", "Default Stream"): work of the legacy default
-stream follows all earlier work of blocking streams, and comes before all later work of theirs.  The default stream runs on the
-thread that launches as long as nothing else goes on, which is quickest.  While checks are asked for, all work runs when it is
-put on a stream; what nothing orders is then found by the check `race`.  While a stream is captured, its work becomes nodes of
-a graph instead.
+stream follows all earlier work of blocking streams, and comes before all later work of theirs.  Work of the default stream that
+is known to be short, and that cannot wait for the host, runs on the thread that launches it as long as nothing else goes on:
+no other way is as quick, and the program cannot tell.  While checks are asked for, all work runs when it is put on a stream;
+what nothing orders is then found by the check `race`.  While a stream is captured, its work becomes nodes of a graph instead.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Stream:
         elif wanted() is not None:
             self.follow()
             task.run(self.order if len(self.context.streams) > 1 else None)
-        elif not self.is_default or not self.run_here(task):
+        elif not (self.is_default and task.is_short and self.run_here(task)):
             for mark in self.before():
                 self.queue.put(mark.hold)
             self.queue.put(partial(self.perform, task))

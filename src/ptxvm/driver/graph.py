@@ -15,12 +15,21 @@ from ptxvm.machine.streams import Stream
 class Task(Protocol):
     """What a node does."""
 
+    @property
+    def is_short(self) -> bool:
+        """Does it end soon, whatever the host does meanwhile?"""
+
     def run(self, order: Stream | None) -> None:
         """Do it; `order` is the stream for the check of races."""
 
 
 class Prepared(Task):
     """A task that each launch of a graph makes anew."""
+
+    @property
+    def is_short(self) -> bool:
+        """It may wait."""
+        return False
 
     def prepared(self) -> Task:
         """The task of one launch."""
@@ -34,6 +43,8 @@ class Prepared(Task):
 @dataclass(frozen=True)
 class Empty:
     """Nothing: a node that only joins others."""
+
+    is_short = True
 
     def run(self, order: Stream | None) -> None:
         """Do nothing."""
@@ -185,6 +196,11 @@ class Child:
     """A whole graph as one node."""
 
     graph: Graph
+
+    @property
+    def is_short(self) -> bool:
+        """Are all its nodes?"""
+        return all(node.task.is_short for node in self.graph.nodes)
 
     def run(self, order: Stream | None) -> None:
         """Run its nodes."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.checks import FINDINGS, wanted
 from ptxvm.driver.context import Context
 from ptxvm.driver.graph import Task
@@ -14,8 +15,11 @@ from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.launch import check_shared, launch_shape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.streams import Stream
+
+MOST_FITTING = 1024  # options of launches that a kernel remembers as right
 
 
 class Launch(NamedTuple):
@@ -29,14 +33,39 @@ class Launch(NamedTuple):
     arguments: tuple[bytes, ...]
     cluster: tuple[int, int, int] | None = None
 
+    @property
+    def options(self) -> LaunchOptions:
+        """What the engine is asked for."""
+        return LaunchOptions(self.grid, self.block, self.shared, cluster=self.cluster)
+
+    @property
+    def is_short(self) -> bool:
+        """Was a launch like it short, and can the kernel not wait for what the host writes?"""
+        return self.kernel.kernel.is_short(self.options)
+
+    def check(self) -> None:
+        """DriverError for what no launch of the kernel may ask for."""
+        asked, fitting = self.options, self.kernel.fitting
+        if asked in fitting:
+            return
+        try:
+            launch_shape(self.grid, self.block, self.cluster).for_kernel(self.kernel.function)
+            check_shared(self.kernel.function, self.kernel.shared, self.shared)
+        except InvalidPTX as wrong:
+            raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
+        except ValueError as wrong:
+            raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
+        if len(fitting) >= MOST_FITTING:
+            fitting.clear()
+        fitting.add(asked)
+
     def run(self, order: Stream | None) -> None:
         """Run it; what goes wrong in the kernel is the context's failure; DriverError for what it asks in vain."""
         begun, kernel, checks, done = time.perf_counter(), self.kernel.kernel, wanted(), None
         try:
             with host_memory().given(self.arguments):
                 if checks is None and order is None:
-                    asked = LaunchOptions(self.grid, self.block, self.shared, cluster=self.cluster)
-                    done = kernel.relaunch(asked, self.arguments)
+                    done = kernel.relaunch(self.options, self.arguments)
                 if done is None:
                     done = kernel.launch(
                         self.grid,
@@ -64,6 +93,11 @@ class GraphLaunch:
 
     tasks: tuple[Task, ...]
 
+    @property
+    def is_short(self) -> bool:
+        """Are all its nodes?"""
+        return all(task.is_short for task in self.tasks)
+
     def run(self, order: Stream | None) -> None:
         """Run every node."""
         for task in self.tasks:
@@ -72,10 +106,14 @@ class GraphLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Work that is a call of a Python function; `description` is how a client described it, as a node of a graph."""
+    """Work that is a call of a Python function; `description` is how a client described it, as a node of a graph.
+
+    A call `is_short` unless it runs code of the client, which may wait.
+    """
 
     function: Callable[[], None]
     description: bytes = b""
+    is_short: bool = True
 
     def run(self, order: Stream | None) -> None:
         """Call it."""

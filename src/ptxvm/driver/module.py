@@ -14,6 +14,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.targets import Target
 from ptxvm.machine.arguments import Bank
 from ptxvm.machine.launch import most_threads
+from ptxvm.machine.launch_options import LaunchOptions
 
 REGISTERS = 32  # of a thread; PTX does not say how many a kernel takes
 
@@ -67,6 +68,7 @@ class Kernel:
         self.module, self.kernel = module, kernel
         self.most_dynamic_shared = 48 * 1024
         self.carveout = -1
+        self.fitting: set[LaunchOptions] = set()  # of launches that may be
 
     @property
     def function(self) -> Function:

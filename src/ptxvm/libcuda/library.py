@@ -21,6 +21,7 @@ from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
 from ptxvm.libcuda.shared_library import SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS, base_of, signatures
+from ptxvm.libcuda.threads import raise_later
 
 LOG = logging.getLogger("ptxvm.libcuda")
 SONAME = "libcuda.so.1"
@@ -62,6 +63,9 @@ def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
         except Exception as wrong:
             LOG.exception("%s failed", name)
             return result_of(wrong)
+        except BaseException as wrong:  # noqa: BLE001 - C would lose it
+            raise_later(type(wrong))
+            return Result.UNKNOWN
         return Result.SUCCESS
 
     return call

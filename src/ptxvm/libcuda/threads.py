@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import signal
 import sys
 import threading
 from functools import cache
 
 PACKAGES = ("ptxvm.libcuda.", "ptxvm.libcudart.")  # whose functions C calls
+SOON = 0.01  # seconds, in which a callback returns to C
 DESTRUCTOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 STATE_OF_THREAD = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))
 
@@ -24,6 +26,16 @@ class PerThread(threading.local):
         if called_by_c():
             ctypes.pythonapi.PyGILState_Ensure()
             ctypes.CDLL(None).pthread_setspecific(key(), ctypes.c_void_p(STATE_OF_THREAD()))
+
+
+def raise_later(wrong: type[BaseException]) -> None:
+    """Raise what the handler of a signal raised (Ctrl-C) in this thread again, when the call of C has returned."""
+    thread = threading.get_ident()
+    if wrong is KeyboardInterrupt:  # a signal ends what blocks; an exception for another thread does not
+        threading.Timer(SOON, signal.pthread_kill, (thread, signal.SIGINT)).start()
+        return
+    wanted = ctypes.py_object(wrong)
+    threading.Timer(SOON, lambda: ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), wanted)).start()
 
 
 def called_by_c() -> bool:
@@ -52,4 +64,4 @@ def ended(state: int) -> None:
 
 ENDED = DESTRUCTOR(ended)
 
-__all__ = ["PerThread"]
+__all__ = ["PerThread", "raise_later"]

@@ -11,6 +11,7 @@ from triton.backends.nvidia import driver as nvidia
 from ptxvm.driver.host_memory import host_memory
 
 LIBCUDA = ctypes.CDLL("libcuda.so.1")
+STREAM = 3  # the place of the stream among the arguments of a launch, behind the extents of the grid
 
 
 class Event:
@@ -54,13 +55,17 @@ class DeviceInterface:
 
 
 class Launcher(nvidia.CudaLauncher):
-    """Launches a kernel, after it has told the driver how many bytes the tensors of the host have."""
+    """Launches a kernel, after it has told the driver how many bytes the tensors of the host have.
+
+    A program reads tensors of the host with no call of the driver, so the launch has ended when this returns.
+    """
 
     def __call__(self, *arguments: Any) -> None:  # noqa: ANN401 - as Triton's
-        """Launch; the arguments of the kernel come last."""
+        """Launch: the extents of the grid and the stream come first, the arguments of the kernel last."""
         for each in arguments:
             describe(each)
         super().__call__(*arguments)
+        LIBCUDA.cuStreamSynchronize(ctypes.c_void_p(arguments[STREAM]))  # its error is that of the next call too
 
 
 def describe(argument: Any) -> None:  # noqa: ANN401

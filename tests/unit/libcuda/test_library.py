@@ -204,6 +204,7 @@ def test_modules_are_linked(cuda):
     cuda.function("cuModuleGetFunction")(byref(function), module, b"k")
     cuda.function("cuMemAllocManaged")(byref(address), c_size_t(4), 1)
     launch(cuda, function, address)
+    cuda.function("cuCtxSynchronize")()
     assert c_uint.from_address(address.value).value == 42
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import signal
 import subprocess
 import sys
+import threading
 from ctypes import byref, c_float, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from ptxvm.driver import context, launch
 from ptxvm.driver.checks import FINDINGS
 from ptxvm.libcuda.session import session
 
-NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED = 600, 700, 800
+NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, UNKNOWN = 600, 700, 800, 999
 NON_BLOCKING = 1
 
 
@@ -40,6 +42,41 @@ def test_a_kernel_waits_for_the_host(cuda):
     cuda.cuStreamSynchronize(stream)
     assert cuda.cell.value == 7
     assert cuda.library.cuStreamQuery(stream) == 0
+
+
+def test_the_host_goes_on_while_the_default_stream_waits_for_it(cuda):
+    for _ in range(4):  # often enough for the quick way of short launches
+        cuda.launch(None, b"await", cuda.flag, 0)
+        cuda.cuCtxSynchronize()
+    cuda.launch(None, b"await", cuda.flag, 1)
+    cuda.launch(None, b"put", cuda.cell, 7)
+    assert cuda.library.cuStreamQuery(None) == NOT_READY
+    assert cuda.cell.value == 0
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(None)
+    assert cuda.cell.value == 7
+
+
+def test_a_function_of_the_host_on_the_default_stream_has_a_thread_of_its_own(cuda):
+    go, threads = threading.Event(), []
+
+    def from_stream(_):
+        go.wait(60)
+        threads.append(threading.get_ident())
+
+    host = ctypes.CFUNCTYPE(None, c_void_p)(from_stream)
+    cuda.cuLaunchHostFunc(None, host, None)
+    go.set()
+    cuda.cuCtxSynchronize()
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
+
+
+def test_what_a_launch_asks_in_vain_is_said_at_once_and_harms_nothing(cuda):
+    kernel = cuda.handle("cuModuleGetFunction", cuda.module, b"wild")
+    for stream in (None, cuda.stream()):
+        assert cuda.library.cuLaunchKernel(kernel, 1, 65536, 1, 1, 1, 1, 0, stream, None, None) == 1  # 65535 are the most
+    cuda.cuCtxSynchronize()
 
 
 def test_a_kernel_waits_for_another_stream(cuda):
@@ -159,3 +196,11 @@ print("ends")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
+
+
+def test_an_interrupt_ends_the_wait_for_a_kernel(cuda):
+    cuda.launch(None, b"await", cuda.flag, 1)
+    threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    assert cuda.library.cuCtxSynchronize() == UNKNOWN
+    with pytest.raises(KeyboardInterrupt):
+        threading.Event().wait(60)

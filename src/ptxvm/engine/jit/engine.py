@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ptxvm.analysis.program import Function
 from ptxvm.engine.jit.abi.launch_record import Record
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.cfg import spin_loops
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run import cta_distribution, tiering
@@ -118,6 +119,11 @@ class Jit:
         if tiering.pays(found.compiled):
             tiering.improve(found.compiled, partial(self.code_cache.get, found.wanted, background=True))
         return result
+
+    def is_short(self, kernel: Function, options: LaunchOptions) -> bool:
+        """Is a relaunch prepared, and can the kernel not wait for what another thread writes, which may be one of the host?"""
+        found = self._relaunches.get((kernel, options))
+        return found is not None and found.valid and not spin_loops.spins(self.image, kernel)
 
     def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
         """Prepare relaunches like a launch that has ended, if it was short; `repeat` finds them by kernel and options."""

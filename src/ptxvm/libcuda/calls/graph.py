@@ -284,7 +284,7 @@ def fill_task(description: int) -> Call:
 def host_task(description: int) -> Call:
     """The call of a function of the client that a structure describes."""
     d = HostNode.from_address(description)
-    return Call(partial(HOST_FUNCTION(d.function), d.argument), bytes(d))
+    return Call(partial(HOST_FUNCTION(d.function), d.argument), bytes(d), is_short=False)
 
 
 @function("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")

@@ -39,6 +39,7 @@ class Reach:
 
     event: Event
     mark: Mark
+    is_short = True
 
     def run(self, order: Stream | None) -> None:
         """The stream is there."""
@@ -53,6 +54,11 @@ class Hold:
 
     event: Event
     mark: Mark | None
+
+    @property
+    def is_short(self) -> bool:
+        """Has the event happened?"""
+        return self.mark is None or self.mark.is_reached
 
     def run(self, order: Stream | None) -> None:
         """Wait."""

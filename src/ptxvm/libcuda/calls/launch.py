@@ -64,7 +64,9 @@ def launch(
         said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
         raise DriverError(Result.INVALID_VALUE, said)
     given = arguments(kernel, parameters, extra)
-    return Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, given, cluster)
+    made = Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, given, cluster)
+    made.check()
+    return made
 
 
 @function("cuLaunchKernel")

@@ -106,14 +106,14 @@ def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
     called = CALLBACK(callback)
     if stream.capture is not None:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a callback cannot be captured")
-    stream.put(Call(lambda: called(handle, int(stream.context.failure), data)), HOST_NODE)
+    stream.put(Call(lambda: called(handle, int(stream.context.failure), data), is_short=False), HOST_NODE)
 
 
 @function("cuLaunchHostFunc")
 def launch_host(handle: int, callback: int, data: int) -> None:
     """Call a function of the client when a stream gets there."""
     called = HOST_FUNCTION(callback)
-    session().stream(handle).put(Call(lambda: called(data)), HOST_NODE)
+    session().stream(handle).put(Call(lambda: called(data), is_short=False), HOST_NODE)
 
 
 # ── events ──────────────────────────────────────────────────────────────────────────────
