@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 from ptxvm.libcuda.library import install
 
 CALLS, LAUNCHES = 5000, 500
+NATIVE, THROUGH_PYTHON = 0.1e-6, 2e-6  # seconds that a call may take
 LOOP = """
 define void @loop(ptr %function, i64 %count, ptr %words) {{
 begin:
@@ -78,9 +79,15 @@ def costs() -> Iterator[Cost]:
     library.cuInit(0)
     library.cuDevicePrimaryCtxRetain(ctypes.byref(out), 0)
     library.cuCtxSetCurrent(out)
-    for name, words in (("cuCtxGetCurrent", [at]), ("cuStreamIsCapturing", [0, at]), ("cuDeviceGetAttribute", [at, 16, 0])):
+    calls: tuple[tuple[str, list[int], float], ...] = (
+        ("cuCtxGetCurrent", [at], NATIVE),
+        ("cuStreamQuery", [0], NATIVE),
+        ("cuDeviceGetAttribute", [at, 16, 0], NATIVE),
+        ("cuCtxGetFlags", [at], THROUGH_PYTHON),
+    )
+    for name, words, goal in calls:
         caller = Caller(cuda.address(name), words)
-        yield name, "a call from C", 2e-6, partial(caller.seconds, CALLS)
+        yield name, f"a call from C, {'native' if goal == NATIVE else 'through Python'}", goal, partial(caller.seconds, CALLS)
     library.cuModuleLoadData(ctypes.byref(module), KERNEL)
     library.cuModuleGetFunction(ctypes.byref(kernel), module, b"next")
     library.cuMemAlloc_v2(ctypes.byref(data), ctypes.c_size_t(256))

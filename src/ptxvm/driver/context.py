@@ -17,6 +17,7 @@ from itertools import count
 from weakref import WeakSet
 
 from ptxvm.diagnostics.errors import PTXVMError
+from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.checks import wanted
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph import Capture, Graph, Task
@@ -36,16 +37,24 @@ LOG = logging.getLogger("ptxvm.driver")
 
 @dataclass(eq=False)
 class Context:
-    """The state of a device for a client; `failure` is the error of a kernel, which every later call returns."""
+    """The state of a device for a client; the error of a kernel is what every later call returns."""
 
     device: Device
     flags: int = 0
-    failure: Result = Result.SUCCESS
     users: int = 0
     limits: dict[int, int] = field(default_factory=LIMITS.copy)
     cache: int = 0
     peers: list[Context] = field(default_factory=list)
     streams: WeakSet[Stream] = field(default_factory=WeakSet)
+    cells: Cells = field(default_factory=lambda: cells(A_CONTEXT))
+
+    def __post_init__(self) -> None:
+        self.cells[ORDINAL] = self.device.ordinal
+
+    @property
+    def failure(self) -> Result:
+        """The error of a kernel."""
+        return Result(failure) if (failure := self.cells[FAILURE]) else Result.SUCCESS
 
     @cached_property
     def default_stream(self) -> Stream:
@@ -57,7 +66,7 @@ class Context:
         known = isinstance(error, PTXVMError)
         LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
-            self.failure = result_of(error)
+            self.cells[FAILURE] = result_of(error)
 
     def busy(self) -> list[Stream]:
         """The streams that have something to do."""
@@ -84,7 +93,7 @@ class Context:
     def reset(self) -> None:
         """Begin anew."""
         self.finish()
-        self.failure = Result.SUCCESS
+        self.cells[FAILURE] = Result.SUCCESS
         self.limits = LIMITS.copy()
 
 
@@ -97,12 +106,25 @@ class Event:
     mark: Mark | None = None
     capture: Capture | None = None  # the capture that has it
     order: machine.Event = field(default_factory=machine.Event)
+    cells: Cells = field(default_factory=lambda: cells(AN_EVENT))
+
+    @property
+    def is_pending(self) -> bool:
+        """May it have to happen yet, or is it of a capture?"""
+        return self.capture is not None or (self.mark is not None and not self.mark.is_reached)
+
+    def settle(self) -> None:
+        """Let the cells say whether it is pending; another thread may record it meanwhile."""
+        self.cells[PENDING] = pending = self.is_pending
+        while pending != (pending := self.is_pending):
+            self.cells[PENDING] = pending
 
     def sync(self) -> None:
         """Wait for the event; one that was not recorded counts as happened."""
         self.refuse_capture()
         if self.mark is not None:
             self.mark.wait()
+        self.settle()
         self.order.sync()
         self.context.raise_failure()
 
@@ -111,6 +133,7 @@ class Event:
         self.refuse_capture()
         if self.mark is not None and not self.mark.is_reached:
             raise DriverError(Result.NOT_READY, "the stream is not there yet")
+        self.settle()
 
     def refuse_capture(self) -> None:
         """DriverError for an event of a capture."""
@@ -125,14 +148,24 @@ class Stream:
     context: Context
     flags: int = 0
     priority: int = 0
-    capture: Capture | None = None
     is_default: bool = False
     queue: Queue = field(default_factory=Queue)
     order: machine.Stream = field(default_factory=machine.Stream)
 
     def __post_init__(self) -> None:
+        self._capture: Capture | None = None
         self.context.streams.add(self)
         STREAMS.add(self)
+
+    @property
+    def capture(self) -> Capture | None:
+        """The capture that turns the work of the stream into nodes of a graph."""
+        return self._capture
+
+    @capture.setter
+    def capture(self, capture: Capture | None) -> None:
+        self._capture = capture
+        self.queue.cells[CAPTURED] = capture is not None
 
     @property
     def blocking(self) -> bool:
@@ -199,18 +232,20 @@ class Stream:
         event.capture = self.capture
         if self.capture is not None:
             self.capture.record(self, event)
+            event.settle()
             return
         if self.is_default:
             for mark in self.before():
                 self.queue.put(mark.hold)
         event.mark = self.mark()
+        event.settle()
         self.order.record(event.order)
 
     def wait(self, event: Event) -> None:
         """Let later work of the stream wait for an event; one of a capture captures the stream too."""
         if event.capture is not None:
             self.capture = event.capture
-            self.capture.wait(self, event)
+            event.capture.wait(self, event)
             return
         if event.mark is not None and not event.mark.is_reached:
             self.queue.put(event.mark.hold)

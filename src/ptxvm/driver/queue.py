@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from ptxvm.driver.cells import A_STREAM, BUSY, Cells, bound, cells
 from ptxvm.driver.results import DriverError, Result
 
 Work = Callable[[], None]
@@ -66,32 +67,37 @@ class Queue:
     def __init__(self) -> None:
         self._tasks: deque[Work] = deque()
         self._changed = threading.Condition(threading.Lock())
-        self._busy = False
+        self.cells = cells(A_STREAM)
 
     @property
     def is_idle(self) -> bool:
         """Is there nothing to do?"""
-        return not self._busy
+        return not self.cells[BUSY]
+
+    def bind(self, shared: Cells) -> None:
+        """Keep the cells elsewhere from now on."""
+        with self._changed:
+            self.cells = bound(self.cells, shared)
 
     def put(self, work: Work) -> None:
         """Let a thread run a task behind all the others."""
         with self._changed:
             self._tasks.append(work)
-            begins, self._busy = not self._busy, True
+            begins, self.cells[BUSY] = not self.cells[BUSY], True
         if begins:
             self._hand_over()
 
     def run(self, work: Work) -> bool:
         """Run a task here if there is nothing to do; else False."""
         with self._changed:
-            if self._busy:
+            if self.cells[BUSY]:
                 return False
-            self._busy = True
+            self.cells[BUSY] = True
         try:
             work()
         finally:
             with self._changed:
-                self._busy = more = bool(self._tasks)
+                self.cells[BUSY] = more = bool(self._tasks)
                 self._changed.notify_all()
             if more:
                 self._hand_over()
@@ -103,7 +109,7 @@ class Queue:
             return
         refuse_in_queue()
         with self._changed:
-            while self._busy:
+            while self.cells[BUSY]:
                 self._changed.wait()
 
     def drain(self) -> None:
@@ -111,7 +117,7 @@ class Queue:
         while True:
             with self._changed:
                 if not self._tasks:
-                    self._busy = False
+                    self.cells[BUSY] = False
                     self._changed.notify_all()
                     return
                 work = self._tasks.popleft()

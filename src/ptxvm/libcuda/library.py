@@ -17,6 +17,7 @@ from typing import Any
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.calls import load_functions
 from ptxvm.libcuda.jitlink import JitLink
+from ptxvm.libcuda.native import Native, native
 from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
 from ptxvm.libcuda.shared_library import SharedLibrary, write
@@ -36,8 +37,18 @@ class Libraries:
         self.folder = folder
         self.cuda = SharedLibrary(write_driver(folder), {name: callback(name) for name in signatures()})
         session().address_of = self.cuda.address
+        self.native: Native | None = None
+        session().listeners.append(self.set_ready)
         self.linkers = [JitLink(folder, version) for version in ("12", "13")]
         self.compilers = compilers(folder)
+
+    def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it is all that is said
+        """Let native code answer what it can while the driver is initialised."""
+        if ready and self.native is None:
+            self.native = native(session(), self.cuda.filled())
+            self.cuda.fill(self.native.addresses() if self.native is not None else {})
+        if self.native is not None:
+            self.native.set_ready(ready)
 
 
 def callback(name: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here

@@ -9,11 +9,12 @@ from functools import cache
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
+from ptxvm.driver.cells import CONTEXT, DEFAULT, FAILURE
 from ptxvm.driver.context import Context, Stream
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.system import Driver
 from ptxvm.libcuda import embedded
-from ptxvm.libcuda.threads import PerThread
+from ptxvm.libcuda.records import Records, Stack
 from ptxvm.machine.opaque import Opaque
 
 Implementation = Callable[..., None]
@@ -52,9 +53,10 @@ class OpaqueObject(NamedTuple):
 
 
 class Handles:
-    """The objects that clients hold, by number; the numbers look like addresses of nothing."""
+    """The objects that clients hold, by number; but for those of `Records`, the numbers look like addresses of nothing."""
 
     def __init__(self) -> None:
+        self.records = Records()
         self.objects: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}  # by the id of the object, which lives as long as its handle
         self._next = count(0x1000_0000, 0x40)
@@ -63,8 +65,12 @@ class Handles:
         """The handle of an object, a new one if it has none."""
         if (known := self.numbers.get(id(object))) is not None:
             return known
-        number = next(self._next)
+        number = self.records.number(object) or next(self._next)
         self.objects[number], self.numbers[id(object)] = object, number
+        if isinstance(object, Context):
+            object.cells[DEFAULT] = self.handle(object.default_stream)
+        elif isinstance(object, Stream):
+            object.queue.cells[CONTEXT] = self.handle(object.context)
         return number
 
     def object(self, handle: int, type: type[T]) -> T:
@@ -78,6 +84,9 @@ class Handles:
         """Forget a handle."""
         found = self.objects.pop(handle)
         del self.numbers[id(found)]
+        if isinstance(found, Context) and found.cells[DEFAULT]:
+            self.drop(found.cells[DEFAULT])
+        self.records.drop(found, handle)
 
 
 class Session:
@@ -90,10 +99,12 @@ class Session:
         self.initialised = False
         self.forked = False  # from a process that had initialised it
         os.register_at_fork(after_in_child=self.leave)
-        self._local = PerThread()
+        self.stack = Stack(self.handles.objects, self.handles.handle)
+        """The contexts of the thread that asks."""
         self.capture_mode = 0
         self.kept: dict[str, ctypes.Array[ctypes.c_char]] = {}  # strings that clients were given
         self.lent: dict[int, tuple[object, object]] = {}
+        self.listeners: list[Callable[[bool], None]] = []  # to which it matters whether the driver is initialised
         self.address_of: Callable[[str], int] = _not_loaded  # the address of an exported function
 
     def initialise(self) -> None:
@@ -103,12 +114,16 @@ class Session:
         if not self.driver.devices:
             raise DriverError(Result.NO_DEVICE)
         self.initialised = True
+        for listener in self.listeners:
+            listener(True)  # noqa: FBT003 - that is all there is to say
         embedded.initialised()
 
     def leave(self) -> None:
         """Be of no use in a child process, as CUDA is (driver API, `cuInit`)."""
         self.forked |= self.initialised
         self.initialised = False
+        for listener in self.listeners:
+            listener(False)  # noqa: FBT003
 
     def text(self, value: str) -> int:
         """The address of a string that lives as long as the process."""
@@ -122,20 +137,11 @@ class Session:
         return what
 
     @property
-    def stack(self) -> list[Context]:
-        """The contexts of this thread; the last one is current."""
-        try:
-            stack: list[Context] = self._local.stack
-        except AttributeError:
-            stack = self._local.stack = []
-        return stack
-
-    @property
     def context(self) -> Context:
         """The current context; DriverError where there is none."""
-        if not self.stack:
+        if (context := self.stack.current) is None:
             raise DriverError(Result.INVALID_CONTEXT, "the thread has no current context")
-        return self.stack[-1]
+        return context
 
     def stream(self, handle: int) -> Stream:
         """A stream by its handle; 0 is the default one of the current context."""
@@ -158,8 +164,9 @@ class Session:
         """DriverError where the driver was not initialised, or a kernel of the context has failed."""
         if not self.initialised:
             self.check_initialised()
-        if (stack := self.stack) and (failure := stack[-1].failure) is not Result.SUCCESS:
-            raise DriverError(failure, "a kernel of this context has failed")
+        context = self.stack.current
+        if context is not None and context.cells[FAILURE]:
+            raise DriverError(context.failure, "a kernel of this context has failed")
 
 
 def _not_loaded(name: str) -> int:

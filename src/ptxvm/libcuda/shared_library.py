@@ -35,6 +35,16 @@ class SharedLibrary:
         atexit.register(self.end)
         guest(self.end, self.address(LEAVE), self.address(FORKED))
 
+    def fill(self, addresses: Mapping[str, int]) -> None:
+        """Let functions lead to other addresses."""
+        for number, name in enumerate(self.functions):
+            if name in addresses:
+                self.slots[number] = addresses[name]
+
+    def filled(self) -> dict[str, int]:
+        """The addresses that functions lead to."""
+        return {name: self.slots[number] or 0 for number, name in enumerate(self.functions)}
+
     def end(self) -> None:
         """Run no more Python: destructors of C++ call functions after the interpreter has ended.
 

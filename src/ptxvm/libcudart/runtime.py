@@ -144,7 +144,7 @@ class Runtime:
         current = session()
         if not current.initialised:
             current.initialise()
-        if not current.stack:
+        if current.stack.current is None:
             self.choose(self.thread.device)
         current.check(any_state=any_state)
 

@@ -92,8 +92,8 @@ def destroy(handle: int) -> None:
 @function("cuCtxGetCurrent", any_state=True)
 def current(out: int) -> None:
     """The current context of the thread, or null."""
-    stack = session().stack
-    put_u64(out, session().handles.handle(stack[-1]) if stack else 0)
+    context = session().stack.current
+    put_u64(out, session().handles.handle(context) if context is not None else 0)
 
 
 @function("cuCtxSetCurrent", any_state=True)

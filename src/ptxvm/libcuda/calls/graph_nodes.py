@@ -80,6 +80,7 @@ class EventNode(Prepared):
         if not self.records:
             return Hold(self.event, self.event.mark)
         self.event.mark, self.event.capture = Mark(), None
+        self.event.settle()
         return Reach(self.event, self.event.mark)
 
 

@@ -43,8 +43,8 @@ def last_error() -> int:
 @function("cudaPeekAtLastError", any_state=True)
 def peek() -> int:
     """The last error of the thread."""
-    stack = session().stack
-    failure = stack[-1].failure if stack else Result.SUCCESS
+    context = session().stack.current
+    failure = context.failure if context is not None else Result.SUCCESS
     return runtime().thread.error or int(failure)
 
 

@@ -10,6 +10,8 @@ import ctypes
 import functools
 import mmap
 import struct
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -30,16 +32,16 @@ class FlatCode(NamedTuple):
 
 
 class Loaded:
-    """A block in executable memory, for as long as this object lives."""
+    """A block in executable memory, for as long as this object lives; `known` are addresses that the C library has not."""
 
-    def __init__(self, flat: FlatCode) -> None:
+    def __init__(self, flat: FlatCode, known: Mapping[str, int] = MappingProxyType({})) -> None:
         self._pages = mmap.mmap(-1, max(len(flat.code), 1))
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._pages[: len(flat.code)] = flat.code
         for place, target in flat.inner.items():
             struct.pack_into("<Q", self._pages, place, start + target)
         for place, name in flat.outer.items():
-            struct.pack_into("<Q", self._pages, place, _address_of(name))
+            struct.pack_into("<Q", self._pages, place, known[name] if name in known else _address_of(name))
         libc = _libc()
         if libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(len(self._pages)), mmap.PROT_READ | mmap.PROT_EXEC):
             raise OSError(ctypes.get_errno(), "the system forbids executable memory; engine='interp' needs none")

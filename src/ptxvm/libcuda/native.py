@@ -1,0 +1,130 @@
+"""The calls of the driver that native code answers: `native.ll`, compiled once for a processor and kept on disk.
+
+Python tells it where things are by the words of a state.  On a processor whose object files the loader does not know, all
+calls go through Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from ptxvm.driver.attributes import Attribute
+from ptxvm.driver.results import Result
+from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.digest import Digest
+from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.engine.jit.objects.cache_entry import fits
+from ptxvm.engine.jit.objects.code_cache import object_code, ourselves
+from ptxvm.engine.jit.objects.loader import FlatCode, Loaded, NotFlatError
+from ptxvm.libcuda.session import Session
+
+READY, KEY, RECORDS, EXTENT, ATTRIBUTES, COLUMNS, DEVICES, TEXTS, NAMES, CODES = range(10)
+"""The words of the state: is the driver initialised; the key of stacks; where records are, and their bytes; the table of
+attributes, its columns and rows; the tables of texts and names of results, and their length."""
+PYTHON = 16  # the word of the first function of Python
+FUNCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "cuCtxGetCurrent": ("cuCtxGetCurrent",),
+    "cuCtxSetCurrent": ("cuCtxSetCurrent",),
+    "cuCtxPushCurrent": ("cuCtxPushCurrent_v2", "cuCtxPushCurrent"),
+    "cuCtxPopCurrent": ("cuCtxPopCurrent_v2", "cuCtxPopCurrent"),
+    "cuCtxGetDevice": ("cuCtxGetDevice",),
+    "cuCtxGetDevice_v2": ("cuCtxGetDevice_v2",),
+    "cuStreamQuery": ("cuStreamQuery", "cuStreamQuery_ptsz"),
+    "cuStreamIsCapturing": ("cuStreamIsCapturing", "cuStreamIsCapturing_ptsz"),
+    "cuEventQuery": ("cuEventQuery",),
+    "cuPointerGetAttribute": ("cuPointerGetAttribute",),
+    "cuDeviceGetAttribute": ("cuDeviceGetAttribute",),
+    "cuDeviceGet": ("cuDeviceGet",),
+    "cuGetErrorString": ("cuGetErrorString",),
+    "cuGetErrorName": ("cuGetErrorName",),
+})  # fmt: skip
+"""The functions of the file, in the order of their words, and the symbols that they stand for."""
+NO_ATTRIBUTE = -(1 << 31)
+LOG = logging.getLogger("ptxvm.libcuda")
+
+
+class Native:
+    """The native functions of a session; `python` are the addresses of the functions of Python, by symbol."""
+
+    def __init__(self, session: Session, python: Mapping[str, int]) -> None:
+        self.session = session
+        self.words = (ctypes.c_uint64 * 64)()
+        self.code = Loaded(flat_code(), {"state": ctypes.addressof(self.words)})
+        records = session.handles.records
+        attributes = [[each.attributes.get(n, 0) if n in NUMBERS else NO_ATTRIBUTE for n in range(max(NUMBERS) + 1)]
+                      for each in session.driver.devices]  # fmt: skip
+        flat = [value for row in attributes for value in row]
+        codes = max(Result) + 1
+        known = {int(each): each for each in Result}
+        self.tables = (
+            (ctypes.c_int32 * len(flat))(*flat),
+            (ctypes.c_uint64 * codes)(*(session.text(known[n].text) if n in known else 0 for n in range(codes))),
+            (ctypes.c_uint64 * codes)(*(session.text(known[n].symbol) if n in known else 0 for n in range(codes))),
+        )
+        table, texts, names = (ctypes.addressof(each) for each in self.tables)
+        self.words[READY : CODES + 1] = [
+            0, session.stack.key, records.start, records.end - records.start,
+            table, max(NUMBERS) + 1, len(attributes), texts, names, codes,
+        ]  # fmt: skip
+        for n, symbols in enumerate(FUNCTIONS.values()):
+            self.words[PYTHON + n] = python[symbols[0]]
+
+    def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it is all that is said
+        """Answer from now on, or leave all to Python."""
+        self.words[READY] = ready
+
+    def addresses(self) -> dict[str, int]:
+        """The addresses of the native functions, by the symbols that they stand for."""
+        return {symbol: self.code.address(name) for name, symbols in FUNCTIONS.items() for symbol in symbols}
+
+
+NUMBERS = frozenset(map(int, Attribute))
+
+
+def native(session: Session, python: Mapping[str, int]) -> Native | None:
+    """The native functions of a session; None on a processor that has none."""
+    try:
+        return Native(session, python)
+    except NotFlatError as wrong:
+        LOG.debug("all calls go through Python: %s", wrong)
+        return None
+
+
+def flat_code() -> FlatCode:
+    """The code, from the disk if it was compiled before."""
+    store, key = disk_cache.from_environment(), Digest().add(f"native {cpu.identity()} {ourselves()}").text
+    if store is not None and (kept := store.get(key)) is not None and (found := unpacked(kept)) is not None:
+        return found
+    from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415 - code that is ready needs no LLVM
+
+    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
+    made = flatten(object_code(text, Tier.BEST, background=False))
+    if store is not None:
+        store.put(key, packed(made))
+    return made
+
+
+def packed(flat: FlatCode) -> bytes:
+    """Code as bytes: a line of JSON, and the code."""
+    places = {"functions": flat.functions, "inner": list(flat.inner.items()), "outer": list(flat.outer.items())}
+    return json.dumps(places).encode() + b"\n" + flat.code
+
+
+def unpacked(data: bytes) -> FlatCode | None:
+    """The code of such bytes; None for others."""
+    first, _, code = data.partition(b"\n")
+    try:
+        places = json.loads(first)
+        found = FlatCode(code, dict(places["functions"]), dict(places["inner"]), dict(places["outer"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if fits(found) else None
+
+
+__all__ = ["FUNCTIONS", "Native", "native"]

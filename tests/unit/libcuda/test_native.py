@@ -1,0 +1,204 @@
+"""The calls that native code answers: that it does, that it leaves the rest to Python, and that both say the same."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+import pytest
+from stream_driver import Driver
+
+from ptxvm.driver.context import Event
+from ptxvm.driver.results import Result
+from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.libcuda import native as module
+from ptxvm.libcuda.library import install
+from ptxvm.libcuda.native import FUNCTIONS, PYTHON, flat_code, packed, unpacked
+from ptxvm.libcuda.records import SOONEST
+from ptxvm.libcuda.session import session
+
+OTHERWISE = 4321  # what stands for Python's answer
+INVALID_HANDLE, ILLEGAL_ADDRESS, NOT_READY, NOT_INITIALIZED = 400, 700, 600, 3
+
+
+@pytest.fixture
+def cuda():
+    driver = Driver()
+    yield driver
+    driver.flag.value = 1  # nothing waits any more
+    driver.library.cuDevicePrimaryCtxReset_v2(0)
+    driver.cuMemFree_v2(driver.memory)
+    session().stack.clear()
+
+
+@pytest.fixture
+def native():
+    found = install().native
+    if found is None:
+        pytest.skip("no native calls on this processor")
+    return found
+
+
+@pytest.fixture
+def alone(cuda, native):
+    """The driver with native code that has no Python to go on to."""
+    instead = ctypes.CFUNCTYPE(c_int)(lambda: OTHERWISE)
+    before = list(native.words)
+    for n in range(len(FUNCTIONS)):
+        native.words[PYTHON + n] = ctypes.cast(instead, c_void_p).value
+    yield cuda
+    native.words[:] = before
+
+
+def test_native_code_answers_what_is_common(alone):
+    out, number, text = c_uint64(), c_int(-1), c_char_p()
+    context = session().handles.handle(session().context)
+    alone.cuCtxGetCurrent(byref(out))
+    assert out.value == context
+    alone.cuCtxPushCurrent_v2(c_uint64(context))
+    assert len(session().stack) == 2
+    alone.cuCtxPopCurrent_v2(None)
+    alone.cuCtxSetCurrent(c_uint64(0))
+    assert len(session().stack) == 0
+    alone.cuCtxGetCurrent(byref(out))
+    assert out.value == 0
+    alone.cuCtxSetCurrent(c_uint64(context))
+    assert list(session().stack) == [session().context]
+    alone.cuCtxGetDevice(byref(number))
+    assert number.value == 0
+    for name in ("cuStreamQuery", "cuStreamQuery_ptsz"):
+        assert alone.library[name](None) == 0
+    alone.cuStreamIsCapturing(None, byref(number))
+    assert number.value == 0
+    alone.cuPointerGetAttribute(byref(out), 3, c_uint64(0x1234567890))
+    assert out.value == 0x1234567890
+    alone.cuGetErrorString(700, byref(text))
+    assert text.value == Result.ILLEGAL_ADDRESS.text.encode()
+    alone.cuGetErrorName(c_uint(0), byref(text))
+    assert text.value == b"CUDA_SUCCESS"
+
+
+def test_what_is_wrong_or_rare_is_left_to_python(alone):
+    call, out = alone.library, c_uint64()
+    context = session().handles.handle(session().context)
+    assert call.cuCtxSetCurrent(c_uint64(context + 8)) == OTHERWISE
+    assert call.cuCtxPushCurrent_v2(c_uint64(77)) == OTHERWISE
+    assert call.cuCtxGetCurrent(None) == OTHERWISE
+    assert call.cuStreamQuery(c_uint64(context)) == OTHERWISE  # a context is no stream
+    assert call.cuEventQuery(c_uint64(context)) == OTHERWISE
+    assert call.cuPointerGetAttribute(byref(out), 2, c_uint64(64)) == OTHERWISE
+    assert call.cuDeviceGetAttribute(byref(out), 100_000, 0) == OTHERWISE
+    assert call.cuDeviceGet(byref(out), 99) == OTHERWISE
+    assert call.cuGetErrorName(123_456, byref(out)) == OTHERWISE
+    assert call.cuGetErrorName(5432, byref(out)) == OTHERWISE
+    session().stack.clear()
+    assert call.cuCtxPopCurrent_v2(byref(out)) == OTHERWISE
+    assert call.cuCtxGetDevice(byref(out)) == OTHERWISE
+
+
+def test_attributes_are_those_that_python_says(alone):
+    value = c_int()
+    device = session().driver.device(0)
+    for number in range(1, 150):
+        result = alone.library.cuDeviceGetAttribute(byref(value), number, 0)
+        if result != OTHERWISE:
+            assert (result, value.value) == (0, device.attribute(number))
+
+
+def test_streams_and_events_are_ready_when_their_work_is_done(cuda):
+    stream, event = cuda.stream(), cuda.handle("cuEventCreate", c_uint(0))
+    assert cuda.library.cuEventQuery(event) == 0
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.cuEventRecord(event, stream)
+    assert (cuda.library.cuStreamQuery(stream), cuda.library.cuEventQuery(event)) == (NOT_READY, NOT_READY)
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(stream)
+    assert [cuda.library.cuEventQuery(event) for _ in range(2)] == [0, 0]
+    assert cuda.library.cuStreamQuery(stream) == 0
+    status = c_int(-1)
+    cuda.cuStreamBeginCapture_v2(stream, 0)
+    cuda.cuStreamIsCapturing(stream, byref(status))
+    assert status.value == 1
+    cuda.cuStreamEndCapture(stream, byref(c_uint64()))
+    cuda.cuStreamIsCapturing(stream, byref(status))
+    assert status.value == 0
+
+
+def test_a_failed_kernel_is_the_answer_of_native_calls_too(cuda):
+    out = c_uint64()
+    cuda.launch(None, b"wild")
+    assert cuda.library.cuCtxSynchronize() == ILLEGAL_ADDRESS
+    assert cuda.library.cuStreamQuery(None) == ILLEGAL_ADDRESS
+    assert cuda.library.cuPointerGetAttribute(byref(out), 3, c_uint64(64)) == ILLEGAL_ADDRESS
+    assert cuda.library.cuDeviceGetAttribute(byref(out), 1, 0) == ILLEGAL_ADDRESS
+    assert cuda.library.cuCtxGetCurrent(byref(out)) == 0  # of any state
+
+
+def test_a_stack_may_be_deep(cuda):
+    context, out = session().handles.handle(session().context), c_uint64()
+    for _ in range(300):
+        cuda.cuCtxPushCurrent_v2(c_uint64(context))
+    assert len(session().stack) == 301
+    for _ in range(300):
+        cuda.cuCtxPopCurrent_v2(byref(out))
+        assert out.value == context
+    assert len(session().stack) == 1
+
+
+def test_each_thread_has_its_own_stack(cuda):
+    found = []
+
+    def in_another():
+        out = c_uint64(5)
+        found.append((cuda.library.cuCtxGetCurrent(byref(out)), out.value))
+        cuda.cuCtxSetCurrent(c_uint64(session().handles.handle(session().driver.primary_context(0))))
+        found.append(len(session().stack))
+
+    thread = threading.Thread(target=in_another)
+    thread.start()
+    thread.join()
+    assert found == [(0, 0), 1]
+
+
+def test_handles_that_were_given_up_are_none(cuda):
+    event, stream = cuda.handle("cuEventCreate", c_uint(0)), cuda.stream()
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.cuEventDestroy_v2(event)
+    cuda.cuStreamDestroy_v2(stream)  # its work goes on
+    assert cuda.library.cuEventQuery(event) == INVALID_HANDLE
+    assert cuda.library.cuStreamQuery(stream) == INVALID_HANDLE
+    records, mark = session().handles.records, Event(session().context)
+    numbers = []
+    for _ in range(SOONEST - 10):  # a handle is not used again soon
+        numbers.append(records.number(mark))
+        records.drop(mark, numbers[-1])
+    assert event.value not in numbers
+    cuda.flag.value = 1
+    cuda.cuCtxSynchronize()
+
+
+def test_a_forked_child_is_told_that_the_driver_is_not_initialised(cuda):
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        result = cuda.library.cuCtxGetCurrent(byref(c_uint64()))
+        os.write(write, bytes([result]))
+        os._exit(0)
+    os.close(write)
+    assert os.read(read, 1) == bytes([NOT_INITIALIZED])
+    os.waitpid(child, 0)
+    os.close(read)
+
+
+def test_the_code_is_kept_on_disk(tmp_path, monkeypatch, native):
+    store = disk_cache.DiskCache(tmp_path / "kept")
+    monkeypatch.setattr(module.disk_cache, "from_environment", lambda: store)
+    first = flat_code()
+    monkeypatch.setattr(module, "object_code", None)  # nothing is compiled
+    assert flat_code() == first
+    assert unpacked(packed(first)) == first
+    assert unpacked(b"{}\n") is None
+    assert unpacked(b"no json") is None
+    assert unpacked(packed(first._replace(inner={1 << 40: 0}))) is None
+    assert c_size_t(native.code.address("cuCtxGetCurrent")).value
