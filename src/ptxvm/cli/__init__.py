@@ -28,10 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 130
 
 
-def perform(words: Sequence[str]) -> int:
+def perform(words: list[str]) -> int:
     """Run one command, which raises what goes wrong."""
-    from ptxvm.cli.app import called
+    from ptxvm.cli.app import app
 
-    code = called(words)
+    result = app.main(words, prog_name="ptxvm", standalone_mode=False)
     sys.stdout.flush()
-    return code
+    return result if isinstance(result, int) else 0

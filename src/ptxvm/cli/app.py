@@ -6,38 +6,45 @@ A command's module is imported when the command runs; what stands here is what `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Any
 
-from ptxvm.cli import run_options
-from ptxvm.cli.command_line import Argument, Commands, Option
+import click
+
 from ptxvm.cli.failures import TRACEBACK
+from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, run_options
 
-VERSION = "--version"
+NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
+files = click.argument("files", metavar="FILE...", nargs=-1, required=True)
 
-app = Commands(
-    "ptxvm",
-    "The PTX virtual machine: checks PTX modules, explains PTX, and runs kernels on a CPU.",
-    {VERSION: "Show the version.", TRACEBACK: "Show where an error of ptxvm itself came from."},
+
+class InOrder(click.Group):
+    """Commands that the help lists as they stand here."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        del ctx
+        return list(self.commands)
+
+
+@click.group(
+    cls=InOrder,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
 )
-
-
-def called(words: Sequence[str]) -> int:
-    """Do what a command line says; the exit code."""
-    done = app.run(words)
-    if done == VERSION:
-        from ptxvm import __version__
-
-        print(f"ptxvm {__version__}")
-    return done if isinstance(done, int) else 0
-
-
-Files = Annotated[list[str], Argument("FILE")]
-Target = Annotated[str | None, Option(metavar="sm_NN", help="Check for this target instead of the module's own.")]
-Format = Annotated[str, Option("--format", metavar="text|ptxas|json|sarif", help="How findings are printed.")]
+@click.version_option(package_name="ptxvm", message="%(prog)s %(version)s", help="Show the version.")
+@click.option(TRACEBACK, is_flag=True, expose_value=False, help="Show where an error of ptxvm itself came from.")
+@click.pass_context
+def app(context: click.Context) -> None:
+    """The PTX virtual machine: checks PTX modules, explains PTX, and runs kernels on a CPU."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @app.command()
-def check(files: Files, target: Target = None, form: Format = "text") -> int:
+@files
+@click.option("--target", metavar="sm_NN", help="Check for this target instead of the module's own.")
+@click.option("--format", "form", metavar="text|ptxas|json|sarif", default="text", help="How findings are printed.")
+def check(files: Sequence[str], target: str | None, form: str) -> int:
     """Say what is wrong with PTX modules.
 
     FILE - is the standard input.  Exits with 0 where there are no errors, with 1 where there are some.
@@ -47,31 +54,11 @@ def check(files: Files, target: Target = None, form: Format = "text") -> int:
     return check(files, target, form)
 
 
-@app.command(passes_unknown=True)  # so that `-3` is an argument, and no option
-def run(
-    file: run_options.File,
-    *,
-    arguments: run_options.Arguments = None,
-    grid: run_options.Grid = None,
-    block: run_options.Block = None,
-    entry: run_options.Entry = None,
-    shared: run_options.Shared = 0,
-    cluster: run_options.Cluster = None,
-    target: run_options.Target = None,
-    save: run_options.Save = None,
-    seed: run_options.Seed = None,
-    engine: run_options.Engine = "auto",
-    checks: run_options.Checks = "",
-    allow: run_options.Allow = "",
-    schedules: run_options.Schedules = 1,
-    form: run_options.Format = "text",
-    steps: run_options.Steps = None,
-    timeout: run_options.Timeout = None,
-    time: run_options.Time = False,
-    threads: run_options.Threads = None,
-    numerics: run_options.Numerics = "exact",
-    dump: run_options.Dump = None,
-) -> int:
+@app.command(context_settings=NUMBERS)
+@click.argument("file", metavar="FILE")
+@click.argument("arguments", metavar="[ARG]...", nargs=-1)
+@run_options
+def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which click has converted
     """Run a kernel on arrays, and print them.
 
     FILE - is the standard input.  Each ARG is an argument of the kernel, in its order:
@@ -87,29 +74,17 @@ def run(
     \b
     ptxvm run saxpy.ptx --grid 4 --block 256 \\
         1000 2.5 'f32[1000]=arange' 'f32[1000]=ones'
-    """  # noqa: D301 - \b keeps the lines of a list from being filled
+    """  # noqa: D301 - \b keeps click from filling the lines of a list
     from ptxvm.cli.run import Request, run
 
-    request = Request(
-        file, arguments or [], grid, block, entry=entry, shared=shared, cluster=cluster, target=target, save=save or [],
-        seed=seed, engine=engine, checks=checks, allow=allow, schedules=schedules, form=form, steps=steps, timeout=timeout,
-        time=time, threads=threads, numerics=numerics, dump=dump,
-    )  # fmt: skip
-    return run(request)
+    return run(Request(**options))
 
 
 @app.command()
-def explain(
-    what: Annotated[list[str], Argument("CODE-or-INSTRUCTION")],
-    values: Annotated[
-        list[str] | None,
-        Option("--set", metavar="NAME=VALUE", help="The value of a register; may be repeated."),
-    ] = None,
-    descriptor: Annotated[
-        str | None,
-        Option(metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16."),
-    ] = None,
-) -> int:
+@click.argument("what", metavar="CODE-or-INSTRUCTION...", nargs=-1, required=True)
+@click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")
+@click.option("--descriptor", metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16.")
+def explain(what: Sequence[str], values: Sequence[str], descriptor: str | None) -> int:
     """Explain a diagnostic code or an instruction.
 
     \b
@@ -127,11 +102,12 @@ def explain(
         return explain_descriptor(descriptor, " ".join(what))
     from ptxvm.cli.explain import explain
 
-    return explain(" ".join(what), values or [])
+    return explain(" ".join(what), values)
 
 
 @app.command()
-def isa(opcode: Annotated[str | None, Argument("OPCODE")] = None) -> int:
+@click.argument("opcode", metavar="[OPCODE]", required=False)
+def isa(opcode: str | None) -> int:
     """List the instructions, or show the page of one.
 
     OPCODE may have modifiers: mul, mul.wide, ld.global.nc.
@@ -141,15 +117,16 @@ def isa(opcode: Annotated[str | None, Argument("OPCODE")] = None) -> int:
     return isa(opcode)
 
 
-@app.command("exec", passes_unknown=True, ends_at_argument=True)
-def execute(
-    command: Annotated[list[str], Argument("COMMAND")],
-    *,
-    device: Annotated[str | None, Option(metavar="sm_NN", help="The card whose limits the device has.")] = None,
-    devices: Annotated[int | None, Option(metavar="N", least=0, help="How many devices there are.")] = None,
-    checks: Annotated[str, Option("--check", metavar="memory,init,sync,race", help="What to look for in every kernel.")] = "",
-    summary: Annotated[bool, Option("--summary", help="End with a table: kernels, launches, time, findings.")] = False,
-) -> int:
+@app.command("exec", context_settings=NUMBERS | {"allow_interspersed_args": False})
+@click.argument("command", metavar="COMMAND...", nargs=-1, required=True)
+@click.option("--device", metavar="sm_NN", help="The card whose limits the device has.")
+@click.option("--devices", metavar="N", type=AT_LEAST_0, help="How many devices there are.")
+@click.option(
+    "--check", "checks", metavar="memory,init,sync,race", default="", show_default=False,
+    help="What to look for in every kernel.",
+)  # fmt: skip
+@click.option("--summary", is_flag=True, help="End with a table: kernels, launches, time, findings.")
+def execute(command: Sequence[str], device: str | None, devices: int | None, checks: str, *, summary: bool) -> int:
     """Run a program with ptxvm as its CUDA driver.
 
     \b
@@ -157,25 +134,25 @@ def execute(
     ptxvm exec --device sm_80 -- pytest tests
 
     Exits with the status of the program, or with 1 where a check found an error and the program none.
-    """  # noqa: D301 - the help reads the backspace
+    """  # noqa: D301
     from ptxvm.cli.exec import execute
 
     return execute(command, device, devices, checks, summary=summary)
 
 
 @app.command()
+@files
+@click.option("--model", metavar="6.4|9.1", default="9.1", help="The version of chapter 8.")
+@click.option("--format", "form", metavar="text|json", default="text", help="How judgements are printed.")
+@click.option("--svg", "drawings", metavar="FOLDER", help="Draw an execution for each outcome there.")
+@click.option("--witnesses", is_flag=True, help="Show an execution for each outcome, and why others are none.")
+@click.option("--solver", metavar="auto|search|z3", default="auto", help="How executions are found; z3 is for many choices.")
+@click.option("--runs", metavar="N", type=AT_LEAST_0, default=0, help="Run each as a kernel so often, in random schedules.")
+@click.option(
+    "--limit", metavar="SECONDS", type=click.FloatRange(0), default=60, help="How long the answer to a test may take."
+)
 def litmus(
-    files: Files,
-    *,
-    model: Annotated[str, Option(metavar="6.4|9.1", help="The version of chapter 8.")] = "9.1",
-    form: Annotated[str, Option("--format", metavar="text|json", help="How judgements are printed.")] = "text",
-    drawings: Annotated[str | None, Option("--svg", metavar="FOLDER", help="Draw an execution for each outcome there.")] = None,
-    witnesses: Annotated[
-        bool, Option("--witnesses", help="Show an execution for each outcome, and why others are none.")
-    ] = False,
-    solver: Annotated[str, Option(metavar="auto|search|z3", help="How executions are found; z3 is for many choices.")] = "auto",
-    runs: Annotated[int, Option(metavar="N", least=0, help="Run each as a kernel so often, in random schedules.")] = 0,
-    limit: Annotated[float, Option(metavar="SECONDS", least=0, help="How long the answer to a test may take.")] = 60,
+    files: Sequence[str], model: str, form: str, drawings: str | None, *, witnesses: bool, solver: str, runs: int, limit: float
 ) -> int:
     """Say what the memory consistency model allows.
 
@@ -188,12 +165,11 @@ def litmus(
 
 
 @app.command()
-def bench(
-    names: Annotated[list[str] | None, Argument("NAME")] = None,
-    json: Annotated[bool, Option("--json", help="Print the numbers as JSON.")] = False,
-    repeat: Annotated[int, Option(metavar="N", least=1, help="How often each is run; medians are shown.")] = 5,
-    shared: Annotated[str | None, Option(metavar="DIR", help="Where corpus/ and kernels/ are.")] = None,
-) -> int:
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--json", is_flag=True, help="Print the numbers as JSON.")
+@click.option("--repeat", metavar="N", type=AT_LEAST_1, default=5, help="How often each is run; medians are shown.")
+@click.option("--shared", metavar="DIR", help="Where corpus/ and kernels/ are.")
+def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None) -> int:
     """Measure how fast ptxvm is on this machine.
 
     Each NAME is a benchmark: import, check, matmul, checkers, collatz, kernels, wild, start, compile, litmus or driver.
@@ -201,4 +177,4 @@ def bench(
     """
     from ptxvm.cli.bench import bench
 
-    return bench(names or [], repeat, shared, json=json)
+    return bench(names, repeat, shared, json=json)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from click import UsageError
+
 from ptxvm.cli.standard_streams import OutputLost, write_error
 from ptxvm.diagnostics import Diagnostic, Severity, Span, render, summary
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, Unsupported
@@ -16,12 +18,7 @@ TRACEBACK = "--traceback"
 
 
 class WrongCall(Exception):  # noqa: N818 - it says what happened
-    """The command was called in a way that it does not understand; the message is one line.
-
-    `command` is that which was called, where the words do not tell.
-    """
-
-    command = ""
+    """The command was called in a way that it does not understand; the message is one line."""
 
 
 class InFile(Exception):  # noqa: N818
@@ -36,7 +33,10 @@ def report(wrong: Exception, words: Sequence[str], *, traceback: bool = False) -
     """Print the failure of a command that was called with these words; the exit code."""
     command = next((f"ptxvm {word}" for word in words if not word.startswith("-")), "ptxvm")
     if isinstance(wrong, WrongCall):
-        return say(f"{wrong.command or command}: {one_line(str(wrong))}", WRONG_CALL)
+        return say(f"{command}: {one_line(str(wrong))}", WRONG_CALL)
+    if isinstance(wrong, UsageError):
+        known = wrong.ctx.command_path if wrong.ctx else command
+        return say(f"{known}: {normalised(wrong.format_message())}; see '{known} --help'", WRONG_CALL)
     if isinstance(wrong, OutputLost):
         return FINDINGS if wrong.quiet else say(f"{command}: {wrong}", WRONG_CALL)
     if isinstance(wrong, InFile):
@@ -65,6 +65,12 @@ def say(line: str, code: int) -> int:
 def one_line(text: str) -> str:
     """The text without line breaks."""
     return " ".join(text.split())
+
+
+def normalised(message: str) -> str:
+    """A message of click in our way: no full stop, no capital."""
+    message = one_line(message).removesuffix(".")
+    return message[:1].lower() + message[1:]
 
 
 # ── modules and kernels that are wrong ──────────────────────────────────────────────────

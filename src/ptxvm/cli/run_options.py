@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Any
 
-from ptxvm.cli.command_line import Argument, Option
+import click
 
-File = Annotated[str, Argument("FILE")]
-Arguments = Annotated[list[str] | None, Argument("ARG")]
-Grid = Annotated[str | None, Option(metavar="X[,Y,Z]", help="CTAs of the grid.")]
-Block = Annotated[str | None, Option(metavar="X[,Y,Z]", help="Threads of a CTA.")]
-Entry = Annotated[str | None, Option(metavar="NAME", help="The kernel, where the module has several.")]
-Shared = Annotated[int, Option(metavar="BYTES", least=0, help="Dynamic shared memory.")]
-Cluster = Annotated[str | None, Option(metavar="X[,Y,Z]", help="CTAs of a cluster.")]
-Target = Annotated[str | None, Option(metavar="sm_NN", help="Run as this target.")]
-Save = Annotated[list[str] | None, Option(metavar="I=FILE.npy", help="Keep argument I (from 0, or a name) in a file.")]
-Seed = Annotated[int | None, Option(metavar="N", least=0, help="For arrays of random numbers, and for the schedule.")]
-Engine = Annotated[str, Option(metavar="auto|interp|jit", help="What runs the kernel.")]
-Checks = Annotated[
-    str,
-    Option("--check", metavar="NAME,...", help="What to look for: memory init sync race; none trusts every access."),
-]
-Allow = Annotated[str, Option(metavar="CODE,...", help="Findings that are meant, such as race-of-equal-values.")]
-Schedules = Annotated[int, Option(metavar="N", least=1, help="Check it so often: as usual, then in random schedules.")]
-Format = Annotated[
-    str, Option("--format", metavar="text|json|sarif", help="How all of it is printed; sarif has findings only.")
-]
-Steps = Annotated[
-    int | None, Option(metavar="N", least=1, help="Stop where the threads have executed more than N instructions.")
-]
-Timeout = Annotated[float | None, Option(metavar="SECONDS", help="Stop a kernel that runs longer.")]
-Time = Annotated[bool, Option("--time", help="Print how long it took.")]
-Threads = Annotated[
-    int | None, Option(metavar="N", least=1, help="Threads of the host on the JIT; 1 runs CTAs in their order.")
-]
-Numerics = Annotated[str, Option(metavar="exact|fast", help="How approximations are computed.")]
-Dump = Annotated[str | None, Option(metavar="shapes|llvm|asm", help="Show what the JIT makes of it, and run nothing.")]
+AT_LEAST_0, AT_LEAST_1 = click.IntRange(0), click.IntRange(1)
+
+OPTIONS = (
+    click.option("--grid", metavar="X[,Y,Z]", help="CTAs of the grid."),
+    click.option("--block", metavar="X[,Y,Z]", help="Threads of a CTA."),
+    click.option("--entry", metavar="NAME", help="The kernel, where the module has several."),
+    click.option("--shared", metavar="BYTES", type=AT_LEAST_0, default=0, help="Dynamic shared memory."),
+    click.option("--cluster", metavar="X[,Y,Z]", help="CTAs of a cluster."),
+    click.option("--target", metavar="sm_NN", help="Run as this target."),
+    click.option("--save", metavar="I=FILE.npy", multiple=True, help="Keep argument I (from 0, or a name) in a file."),
+    click.option("--seed", metavar="N", type=AT_LEAST_0, help="For arrays of random numbers, and for the schedule."),
+    click.option("--engine", metavar="auto|interp|jit", default="auto", help="What runs the kernel."),
+    click.option(
+        "--check", "checks", metavar="NAME,...", default="", show_default=False,
+        help="What to look for: memory init sync race; none trusts every access.",
+    ),
+    click.option(
+        "--allow", metavar="CODE,...", default="", show_default=False,
+        help="Findings that are meant, such as race-of-equal-values.",
+    ),
+    click.option(
+        "--schedules", metavar="N", type=AT_LEAST_1, default=1, help="Check it so often: as usual, then in random schedules."
+    ),
+    click.option(
+        "--format", "form", metavar="text|json|sarif", default="text",
+        help="How all of it is printed; sarif has findings only.",
+    ),
+    click.option(
+        "--steps", metavar="N", type=AT_LEAST_1, help="Stop where the threads have executed more than N instructions."
+    ),
+    click.option("--timeout", metavar="SECONDS", type=float, help="Stop a kernel that runs longer."),
+    click.option("--time", is_flag=True, help="Print how long it took."),
+    click.option(
+        "--threads", metavar="N", type=AT_LEAST_1, help="Threads of the host on the JIT; 1 runs CTAs in their order."
+    ),
+    click.option("--numerics", metavar="exact|fast", default="exact", help="How approximations are computed."),
+    click.option("--dump", metavar="shapes|llvm|asm", help="Show what the JIT makes of it, and run nothing."),
+)  # fmt: skip
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of `ptxvm run`, in this order."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command

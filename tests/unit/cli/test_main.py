@@ -71,7 +71,7 @@ def test_version(ptxvm):
     ("words", "line"),
     [
         (["chek"], "ptxvm: no such command 'chek'. Did you mean 'check'?; see 'ptxvm --help'"),
-        (["--versoin"], "ptxvm: no such option: --versoin (Possible options: --version); see 'ptxvm --help'"),
+        (["--versoin"], "ptxvm: no such option '--versoin'. Did you mean '--version'?; see 'ptxvm --help'"),
         (["check"], "ptxvm check: missing argument 'FILE"),
         (["run", "--shared", "x", "f"], "ptxvm run: invalid value for '--shared': "),
         (["check", "--format"], "ptxvm check: option '--format' requires an argument; see 'ptxvm check --help'"),
