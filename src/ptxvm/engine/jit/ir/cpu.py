@@ -52,6 +52,12 @@ def has(feature: str) -> bool:
 
 
 @functools.cache
+def gathers_slowly() -> bool:
+    """Does a gather take longer than loads one by one?  AMD's processors make it of three times as many operations."""
+    return name().startswith("znver")
+
+
+@functools.cache
 def identity() -> str:
     """A text that differs between processors that cannot run each other's code; found without LLVM."""
     try:

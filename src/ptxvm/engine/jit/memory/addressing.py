@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, sums, text
-from ptxvm.engine.jit.memory import lane_ends, permuted_rows, some_lanes, streaming_stores
+from ptxvm.engine.jit.memory import lane_ends, permuted_rows, some_lanes, streaming_stores, words
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a chunk
@@ -135,13 +136,16 @@ class Addressing:
         flat = self.alg.vector(u64, self.flat(space, raw))
         return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
 
-    def _progression(self, space: str, llvm: str, raw: Affine, lanes: str | None) -> tuple[list[str], str] | None:
+    def _progression(
+        self, space: str, llvm: str, raw: Affine, lanes: str | None, *, writing: bool
+    ) -> tuple[list[str], str] | None:  # fmt: skip
         """The pointers of the first lanes of all warps and the distance of the others, where these are called for.
 
-        Constant distances of all lanes are those of rows that are not worth to be permuted.
+        Loads of all lanes at constant distances are those of rows that are not worth to be permuted.
         """
+        called_for = writing or lanes is not None or cpu.gathers_slowly()
         moves = any(not isinstance(u, int) for _, u in raw.terms)
-        if not some_lanes.suits(llvm) or not raw.terms or (lanes is None and not moves):
+        if not some_lanes.strides(llvm) or not raw.terms or not (called_for or moves):
             return None
         word = "i32" if space == "shared" else "i64"
         found = lane_ends.Progression.of(self.alg, raw, int(word[1:]), throughout=False)
@@ -217,8 +221,11 @@ class Addressing:
             return self._load_pieces(space, llvm, size, affine, cut, count)
         if affine is not None and (plan := self.plan(affine, size, count, writing=False)) is not None:
             return self._load_permuted(space, llvm, size, affine, plan, count)
+        if (word := words.of(size, count)) is not None:
+            loaded = self.load(space, word.llvm, word.size, raw, count // word.parts)
+            return [part for whole in loaded for part in words.split(self.code, llvm, word, whole)]
         lanes = self.at.active_vector()
-        if affine is not None and (found := self._progression(space, llvm, affine, lanes)) is not None:
+        if affine is not None and (found := self._progression(space, llvm, affine, lanes, writing=False)) is not None:
             return [
                 some_lanes.gather_strided(self.code, llvm, row, found[1], lanes)
                 for row in self._elements(found[0], size, count)
@@ -420,7 +427,10 @@ class Addressing:
         if affine is not None and (plan := self.plan(affine, size, len(vectors), writing=True)) is not None:
             self.store_permuted(space, llvm, size, affine, plan, vectors)
             return
-        found = self._progression(space, llvm, affine, lanes) if affine is not None else None
+        if (word := words.of(size, len(vectors))) is not None:
+            self._store_apart(space, word.llvm, word.size, raw, words.joined(code, llvm, word, vectors))
+            return
+        found = self._progression(space, llvm, affine, lanes, writing=True) if affine is not None else None
         if found is None and lanes is not None and some_lanes.suits(llvm):
             for n, vector in enumerate(vectors):
                 base, offsets = self._distances(space, raw, n * size)

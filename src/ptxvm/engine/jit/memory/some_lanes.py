@@ -25,6 +25,17 @@ def suits(llvm: str) -> bool:
     return llvm in NATIVE and not cpu.has("avx512f")
 
 
+def strides(llvm: str) -> bool:
+    """Are accesses at run-time strides to elements of a type written by this module?"""
+    return llvm in NATIVE
+
+
+def _steps(size: int) -> list[int]:
+    """Strides in elements whose rows are loaded and permuted, and on AVX-512 stored under a mask."""
+    farthest = 32 if cpu.has("avx512f") else 16  # bytes
+    return [step for step in (2, 4, 8) if step * size <= farthest]
+
+
 def gather(code: Code, llvm: str, base: str, offsets: Typed, lanes: str) -> str:
     """Load the elements at distances from a base, a vector; lanes outside the predicate get zero.
 
@@ -81,14 +92,78 @@ def _warp(code: Code, llvm: str, vector: str, n: int) -> Typed:
     return f"<{WARP} x {llvm}>", vector
 
 
-def _one(llvm: str, size: int, n: int) -> list[str]:
-    """The lines that store an element, at a place after that of the element before."""
-    before = f"%place.{n - 1}" if n > 1 else "%first"
-    return [
-        *([f"  %place.{n} = getelementptr i8, ptr {before}, i64 %stride"] if n else []),
-        f"  %value.{n} = extractelement <{WARP} x {llvm}> %values, i64 {n}",
-        f"  store {llvm} %value.{n}, ptr {f'%place.{n}' if n else '%first'}, align {size}",
-    ]
+def _each_stored(llvm: str, size: int) -> str:
+    """The lines that store element after element, each at a place after that of the one before."""
+    lines = []
+    for n in range(WARP):
+        lines += [f"  %value.{n} = extractelement <{WARP} x {llvm}> %values, i64 {n}"]
+        lines += [*_next_place(n), f"  store {llvm} %value.{n}, ptr {_place(n)}, align {size}"]
+    return "\n".join(lines)
+
+
+def _each_loaded(llvm: str, size: int) -> str:
+    """The lines that load element after element: processors with slow gathers insert them faster."""
+    lines, before = [], "poison"
+    for n in range(WARP):
+        lines += [*_next_place(n), f"  %value.{n} = load {llvm}, ptr {_place(n)}, align {size}"]
+        lines += [f"  %with.{n} = insertelement <{WARP} x {llvm}> {before}, {llvm} %value.{n}, i64 {n}"]
+        before = f"%with.{n}"
+    return "\n".join([*lines, f"  ret <{WARP} x {llvm}> {before}"])
+
+
+def _next_place(n: int) -> list[str]:
+    return [f"  {_place(n)} = getelementptr i8, ptr {_place(n - 1)}, i64 %stride"] if n else []
+
+
+def _place(n: int) -> str:
+    return f"%place.{n}" if n else "%first"
+
+
+def _rows_loaded(unit: Unit, llvm: str, size: int) -> str:
+    """Blocks that load rows with gaps, and take the even elements of two of them until one is left.
+
+    The last row ends at the element of the last lane.
+    """
+    code, row = Code(unit), f"<{WARP} x {llvm}>"
+    for step in _steps(size):
+        code.block(f"rows.{step}")
+        rows = []
+        for n in range(step):
+            first = n * WARP - (step - 1 if n == step - 1 else 0)
+            place = code.emit(f"getelementptr i8, ptr %first, i64 {first * size}", pure=False)
+            rows.append(code.emit(f"load {row}, ptr {place}, align {size}", pure=False))
+        behind = step - 1  # how far behind their index the elements of the last row are
+        while len(rows) > 1:
+            pairs = list(zip(rows[::2], rows[1::2], strict=True))
+            rows = [_evens(code, llvm, a, b, behind if n == len(pairs) - 1 else 0) for n, (a, b) in enumerate(pairs)]
+            behind = 0
+        code.run(f"ret {row} {rows[0]}")
+    return "\n".join(code.lines)
+
+
+def _evens(code: Code, llvm: str, a: str, b: str, behind: int) -> str:
+    """The even elements of two rows; those of the second are some places behind their index, and its last are missing."""
+    order = [2 * n for n in range(WARP // 2)] + [2 * n + behind for n in range(WARP // 2, WARP)]
+    return code.shuffle(llvm, WARP, a, b, [n if n < 2 * WARP else None for n in order])
+
+
+def _rows_stored(unit: Unit, llvm: str, size: int) -> str:
+    """Blocks that store rows with gaps, under constant masks: only AVX-512 has these for little."""
+    code = Code(unit)
+    for step in _steps(size):
+        code.block(f"rows.{step}")
+        if not cpu.has("avx512f"):
+            code.jump("apart")
+            continue
+        each = 64 // size
+        chosen = f"<{each} x i1> <{', '.join(f'i1 {int(n % step == 0)}' for n in range(each))}>"
+        for n in range(step * WARP // each):
+            spread = [n * each // step + k // step if k % step == 0 else None for k in range(each)]
+            value = code.shuffle(llvm, WARP, "%values", "poison", spread)
+            place = code.emit(f"getelementptr i8, ptr %first, i64 {64 * n}", pure=False)
+            code.masked_store(each, llvm, value, place, size, chosen.partition("> ")[2])
+        code.run("ret void")
+    return "\n".join(code.lines)
 
 
 def _pointer(offset: str, distance: str, count: int = 0) -> str:
@@ -140,14 +215,16 @@ def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
     unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
     unit.declare("llvm.ctpop.i32", "i32", "i32")
     lanes = range(WARP)
-    evens = vector_literal("i32", tuple(2 * n if n < WARP // 2 else 2 * n + 1 for n in lanes))  # both rows have element 31
-    each = "\n".join(line for n in lanes for line in _one(llvm, size, n))
     return unit.helper(
         name,
         runtime(
-            kind, far=FAR, farther=2 * FAR, numbers=vector_literal("i32", tuple(lanes)), each=each,
- name=name, llvm=llvm, short=short(llvm), offset=offset, size=size, double=2 * size, few=FEW,
-            upper=size * (WARP - 1), evens=evens, lanes=vector_literal("i64", tuple(lanes)),
+            kind, far=FAR, farther=2 * FAR, numbers=vector_literal("i32", tuple(lanes)),
+            cases=" ".join(f"i64 {step * size}, label %rows.{step}" for step in _steps(size)),
+            loads=_rows_loaded(unit, llvm, size), stores=_rows_stored(unit, llvm, size),
+            load_each=_each_loaded(llvm, size), store_each=_each_stored(llvm, size),
+            apart="apart" if cpu.gathers_slowly() else "together",
+            name=name, llvm=llvm, short=short(llvm), offset=offset, size=size, few=FEW,
+            lanes=vector_literal("i64", tuple(lanes)),
             blocks=_blocks(unit, llvm, offset, size), base="ptr %base, " if offset == "i32" else "",
             place=_pointer(offset, "%distance"),
             bits=vector_literal("i32", tuple(1 << n for n in lanes)),

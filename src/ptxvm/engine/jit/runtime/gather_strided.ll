@@ -6,16 +6,13 @@ entry:
 nothing:
   ret <32 x $llvm> zeroinitializer
 all:
-  switch i64 %stride, label %together [ i64 $size, label %row i64 $double, label %pairs ]
+  switch i64 %stride, label %$apart [ i64 $size, label %row $cases ]
 row:
   %contiguous = load <32 x $llvm>, ptr %first, align $size
   ret <32 x $llvm> %contiguous
-pairs:
-  %upper.place = getelementptr i8, ptr %first, i64 $upper
-  %lower = load <32 x $llvm>, ptr %first, align $size
-  %upper = load <32 x $llvm>, ptr %upper.place, align $size
-  %even = shufflevector <32 x $llvm> %lower, <32 x $llvm> %upper, <32 x i32> $evens
-  ret <32 x $llvm> %even
+$loads
+apart:
+$load_each
 some:
   %count = call i32 @llvm.ctpop.i32(i32 %mask)
   %few = icmp ult i32 %count, $few

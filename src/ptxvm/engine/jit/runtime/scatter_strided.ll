@@ -4,13 +4,13 @@ entry:
   %buffer = alloca <32 x $llvm>, align 64
   switch i32 %mask, label %lanes [ i32 0, label %end i32 -1, label %all ]
 all:
-  %contiguous = icmp eq i64 %stride, $size
-  br i1 %contiguous, label %row, label %apart
+  switch i64 %stride, label %apart [ i64 $size, label %row $cases ]
 row:
   store <32 x $llvm> %values, ptr %first, align $size
   ret void
+$stores
 apart:
-$each
+$store_each
   ret void
 lanes:
   store <32 x $llvm> %values, ptr %buffer, align 64
