@@ -15,11 +15,11 @@ from ptxvm.analysis.linking import linked_functions
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import spelling
 from ptxvm.diagnostics import KINDS, Diagnostic, Severity, did_you_mean
-from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options, settings
 from ptxvm.machine.launch_options import LaunchOptions
-from ptxvm.machine.options import Check, Dump, EngineName, Extent, Numerics
+from ptxvm.machine.options import Check, Completion, Dump, EngineName, Extent, Numerics
 from ptxvm.machine.streams import DEVICE, Stream, StreamLaunch
 from ptxvm.syntax.source import Source
 
@@ -236,6 +236,7 @@ class Kernel:
         timeout: float | None = None,
         threads: int | None = None,
         numerics: Numerics = "exact",
+        asynchronous: Completion | None = None,
     ) -> LaunchResult:
         """Run the kernel to its end on the CPU and return what it did.
 
@@ -256,8 +257,11 @@ class Kernel:
         there are processors unless it or `PTXVM_THREADS` says so (one, where `steps` are counted); with 1, CTAs run in
         their order, which shows where several of them add floats to one place.  `engine` is "jit", "interp" (the
         reference), or "auto", which is the JIT but for kernels that call thousands of functions.  `numerics` is "exact", or
-        "fast" for approximations within the bounds of the manual.  Raises `Fault` for what the kernel does wrong, with the
-        place, TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
+        "fast" for approximations within the bounds of the manual.  `asynchronous` says when copies, `wgmma`, and `tcgen05`
+        end that go on beside the threads: "early", at their start; "late", where a thread waits for them; at "random" between
+        the two, by `seed`; None is whatever is fast.  The JIT ends them early, the interpreter runs the others.  Raises
+        `Fault` for what the kernel does wrong, with the place, TypeError and ValueError for wrong arguments, `Unsupported` for
+        what ptxvm lacks.
         """
         grid, block, args = options.extent("grid", grid), options.extent("block", block), options.arguments(args)
         shared, schedules = options.count("shared", shared), options.count("schedules", schedules)
@@ -265,10 +269,14 @@ class Kernel:
         timeout = options.seconds_or_none("timeout", timeout)
         cluster = options.cluster(cluster)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
-        if engine == "auto" and not self.module.jit.takes(self.function):
+        ends = completion(asynchronous, engine)
+        if engine == "auto" and (ends not in ("", "early") or not self.module.jit.takes(self.function)):
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
-        asking = LaunchOptions(grid, block, shared, steps, timeout, threads, numerics == "fast", asked is not None, cluster)
+        asking = LaunchOptions(
+            grid, block, shared, steps, timeout, threads, numerics == "fast", asked is not None, cluster, ends,
+            seed or 0 if ends == "random" else 0,
+        )  # fmt: skip
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
         settings.check()
@@ -333,6 +341,16 @@ def wanted(
     if stream is not None:
         options.instance("stream", stream, Stream, "a ptxvm.Stream")
     return options.checks(check)
+
+
+def completion(asynchronous: object, engine: str) -> str:
+    """When asynchronous work ends, empty for any time; what an engine cannot do is refused by name."""
+    if asynchronous is None:
+        return ""
+    found = str(options.one_of("asynchronous", asynchronous, options.COMPLETIONS, "asynchronous work does not end"))
+    if engine == "jit" and found != "early":
+        raise Unsupported(f"asynchronous work that ends {found} on the JIT, which ends it early; the interpreter has it")
+    return found
 
 
 def allowed(codes: Collection[str]) -> frozenset[str]:

@@ -219,7 +219,8 @@ class Flow(Protocol):
 class Tasks(Protocol):
     """`tasks`: what goes on beside the threads; the machine chooses when it is done (PTX 9.7.9.25, 9.7.15.7).
 
-    Work is grouped by kind: `copies` of 4 to 16 bytes, those in `bulk`, and the products of `wgmma`.
+    Work is grouped by kind: `copies` of 4 to 16 bytes, those in `bulk`, and the products of `wgmma`.  Loads and stores of
+    tensor memory are of kinds that have no groups.
     """
 
     def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
@@ -239,6 +240,9 @@ class Tasks(Protocol):
         A is registers, or one descriptor; B is a descriptor.  The registers of D, which the instruction updates, change
         when the product is done; what comes back is for them.
         """
+
+    def fence_registers(self, kind: str) -> None:
+        """Order accesses to registers and shared memory before those of the next work of a kind."""
 
     def commit(self, kind: str = "copies") -> None:
         """Make a group of the copies that are in none."""

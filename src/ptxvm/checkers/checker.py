@@ -16,10 +16,11 @@ from ptxvm.checkers.launches import ByteAccesses, Footprint, LaunchRace, compare
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarrier_misuse import Mbarriers
 from ptxvm.checkers.race import RaceDetector
-from ptxvm.checkers.race_pair import HAZARDS, Race
+from ptxvm.checkers.race_findings import column, launch_race, missing_fence, of_two, span, tensor_race
+from ptxvm.checkers.race_pair import Race
 from ptxvm.checkers.race_remedies import remedy
 from ptxvm.checkers.strength import Site
-from ptxvm.diagnostics.diagnostic import Span
+from ptxvm.checkers.tensor_order import TensorRace
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.summary import only_synchronises_lanes
@@ -44,6 +45,7 @@ from ptxvm.machine.events import (
 )
 from ptxvm.machine.faults import plural
 from ptxvm.machine.streams import StreamLaunch
+from ptxvm.machine.tensor_blocks import Block
 
 WINDOW_GRAIN = 256  # windows begin at multiples of this offset in their allocation
 CHECKS = ("memory", "init", "sync", "race")
@@ -120,7 +122,7 @@ class Checker:
         self.scenes, self._running = Scenes(scene), [scene]
         self.schedule, self.seed = schedule, seed
         if "race" in self.checks:
-            self._race = RaceDetector(scene, self._raced)
+            self._race = RaceDetector(scene, self._raced, self._tensor_raced)
             if self.stream_launch is not None and self.stream_launch.followed and self._footprint is None:
                 self._footprint = self.stream_launch.footprint = Footprint(
                     self.stream_launch, self.scenes, report=self._freed_in_use
@@ -199,6 +201,11 @@ class Checker:
             self._mbarriers.copying(access, threads, allocation, offsets, operation)
         if self._race is not None:
             self._race.copying(access, threads, allocation, offsets, operation)
+
+    def tensor_started(self, bound: Bound, kind: str, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+        """A warp, or one thread, starts work on tensor memory."""
+        if self._race is not None:
+            self._race.tensor_order.started(bound, kind, cta, threads, blocks)
 
     def grouped(self, threads: Threads, kind: str) -> None:
         """Threads have completed groups of copies."""
@@ -284,10 +291,16 @@ class Checker:
         if "sync" in self.checks:
             self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
-    def in_use(self, bound: Bound, thread: int, said: str) -> None:
-        """A thread has used a register of a product that it has not waited for."""
+    def in_use(self, bound: Bound, thread: int, said: str, started: Bound) -> None:
+        """A thread has used a register of work that it has not waited for."""
         if self._race is not None:
-            self._add("register-in-use", said, bound, Party("access", self.scenes.place(bound, thread)))
+            finding = of_two("register-in-use", said, ("work", started), ("access", bound), thread, self.scenes)
+            self._record(("register-in-use", id(bound)), finding, [bound])
+
+    def unfenced(self, bound: Bound, thread: int, said: str, other: Bound | None) -> None:
+        """A thread has started a product without a fence before it."""
+        if self._race is not None:
+            self._record(("missing-fence", id(bound)), missing_fence(bound, thread, said, other, self.scenes), [bound])
 
     def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, in groups."""
@@ -407,6 +420,10 @@ class Checker:
             self.findings = [each for each in self.findings if each.message != milder.message]
         self._record(key, finding, bounds)
 
+    def _tensor_raced(self, race: TensorRace) -> None:
+        bounds = [race.earlier.bound, race.later.bound]
+        self._record(("tensor race", *sorted(map(id, bounds))), tensor_race(race, self.scenes), bounds)
+
     def _freed_in_use(self, marks: ByteAccesses, site: Site, thread: int, address: int) -> None:
         """The host frees memory that the launch may still use."""
         place = self.scenes.place(site.bound, thread)
@@ -419,28 +436,8 @@ class Checker:
         self._add("freed-in-use", said, site.bound, party, "global")
 
     def _clashed(self, clash: LaunchRace) -> None:
-        """Two launches race."""
-        earlier, later = (
-            Party(
-                site.described, footprint.scenes.place(site.bound, thread), clash.address, clash.address - clash.accesses.start,
-                site.size, clash.accesses.where, site.strength, footprint.launch.number,
-            )
-            for site, thread, footprint in zip(clash.sites, clash.threads, clash.footprints, strict=True)
-        )  # fmt: skip
-        first, second = (footprint.launch for footprint in clash.footprints)
-        hazard = HAZARDS[clash.sites[0].writes, clash.sites[1].writes]
-        said = (
-            f"{hazard} race on .global memory: {second} and {first} are not ordered, "
-            f"and the {later.operation} at line {later.line} touches what the {earlier.operation} at line {earlier.line} does"
-        )
-        missing = f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both"
-        ours = clash.sites[1].bound
-        same = earlier.place.file == later.place.file
-        self._record(("launches", id(clash.sites[0].bound), id(ours)), Finding(
-            "race", said, (earlier, later), hazard, "global", missing, clash.sites[0].size != clash.sites[1].size,
-            span=span(ours), related=span(clash.sites[0].bound) if same else Span(0, 0),
-            column=column(ours),
-        ), [clash.sites[0].bound, ours])  # fmt: skip
+        bounds = [site.bound for site in clash.sites]
+        self._record(("launches", *map(id, bounds)), launch_race(clash), bounds)
 
     def _misused(self, access: Access, thread: int, said: str) -> None:
         place = self.scenes.place(access.bound, thread)
@@ -485,14 +482,3 @@ class Checker:
         where, within = self._located(scene, allocation, offset)
         place = scene.place(site.bound, thread)
         return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
-
-
-def span(bound: Bound) -> Span:
-    """The span of an instruction in the source."""
-    return Span(bound.node.start, bound.node.end)
-
-
-def column(bound: Bound) -> int:
-    """The column at which an instruction begins."""
-    program = bound.program
-    return program.source.location(bound.node.start)[1] if program is not None else 1

@@ -25,6 +25,7 @@ from ptxvm.checkers.proxy_fences import ProxyFences
 from ptxvm.checkers.race_pair import Race
 from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
 from ptxvm.checkers.strength import WIDE, Sites
+from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
@@ -35,7 +36,10 @@ PRIVATE = frozenset({"local", "param", "const"})
 class RaceDetector:
     """The race detector for one run of a grid."""
 
-    def __init__(self, scene: Scene, report: Callable[[Race], None]) -> None:
+    def __init__(
+        self, scene: Scene, report: Callable[[Race], None], tensors: Callable[[TensorRace], None] = lambda _: None
+    ) -> None:
+        """`report` gets races on memory, `tensors` those on tensor memory."""
         shape = scene.shape
         self.packing = Packing.of(shape.ctas * shape.threads)
         wide = Scope.CLUSTER.rank if shape.cluster_size > 1 else WIDE
@@ -50,6 +54,7 @@ class RaceDetector:
         self.proxy_fences = ProxyFences(self.clocks, self.packing)
         self.grid_order = GridOrder(self.clocks)
         self._agents: Agents | None = None
+        self.tensor_order = TensorOrder(self.clocks, lambda: self.agents, tensors)
         self._shadows: dict[Allocation, Shadow] = {}
         self._made = 0
         self.cluster_order = ClusterOrder(self.clocks)
@@ -179,6 +184,9 @@ class RaceDetector:
 
     def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
         """Threads have waited for copies; from now on the copies count as their own accesses."""
+        if kind in MOVES:
+            self.tensor_order.awaited(threads, kind)
+            return
         self.agents.awaited(threads, left, kind, self._settle, reading=reading)
 
     def _settle(self, begun: PendingCopies) -> None:

@@ -27,7 +27,7 @@ from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.launch import LaunchShape
-from ptxvm.machine.options import DUMPS, Check, Dump, EngineName, Numerics
+from ptxvm.machine.options import COMPLETIONS, DUMPS, Check, Completion, Dump, EngineName, Numerics
 from ptxvm.syntax.source import Source
 
 Extent = tuple[int, ...]
@@ -59,6 +59,7 @@ class Request:
     threads: int | None = None
     numerics: str = "exact"
     dump: str | None = None
+    asynchronous: str | None = None
 
 
 def run(request: Request) -> int:
@@ -73,6 +74,7 @@ def run(request: Request) -> int:
         raise WrongCall(f"--timeout takes a number of seconds above 0, not {request.timeout:g}")
     known_target(request.target)
     known_format(request.form)
+    known_completion(request.asynchronous)
     allow = known_findings(request.allow)
     source = read(request.file)
     report, began = Report(source), time.perf_counter()
@@ -89,7 +91,7 @@ def run(request: Request) -> int:
                 grid, block, args, shared=request.shared, cluster=cluster, engine=cast("EngineName", request.engine),
                 check=cast("tuple[Check, ...] | None", checks), allow=allow, schedules=request.schedules, seed=request.seed,
                 steps=request.steps, timeout=request.timeout, threads=request.threads,
-                numerics=cast("Numerics", request.numerics),
+                numerics=cast("Numerics", request.numerics), asynchronous=cast("Completion | None", request.asynchronous),
             )  # fmt: skip
     except (ptxvm.InvalidPTX, ptxvm.Fault, ptxvm.Unsupported) as wrong:
         if request.form != "text":
@@ -197,6 +199,12 @@ def known_format(form: str) -> None:
     """Refuse a format that findings do not have."""
     if form not in FORMATS:
         raise WrongCall(f"no such format: '{form}'; there are {', '.join(FORMATS)}")
+
+
+def known_completion(asynchronous: str | None) -> None:
+    """Refuse a time at which asynchronous work does not end."""
+    if asynchronous is not None and asynchronous not in COMPLETIONS:
+        raise WrongCall(f"--async takes {', '.join(COMPLETIONS)}, not '{asynchronous}'")
 
 
 # ── what is printed ─────────────────────────────────────────────────────────────────────

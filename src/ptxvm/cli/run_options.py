@@ -43,6 +43,9 @@ OPTIONS = (
         "--threads", metavar="N", type=AT_LEAST_1, help="Threads of the host on the JIT; 1 runs CTAs in their order."
     ),
     click.option("--numerics", metavar="exact|fast", default="exact", help="How approximations are computed."),
+    click.option(
+        "--async", "asynchronous", metavar="early|late|random", help="When copies, wgmma and tcgen05 end; random by --seed."
+    ),
     click.option("--dump", metavar="shapes|llvm|asm", help="Show what the JIT makes of it, and run nothing."),
 )  # fmt: skip
 

@@ -126,9 +126,14 @@ _PAGES = (
         The descriptor of a matrix in shared memory, or of an instruction, has a field that cannot be, or differs between the
         lanes of a warp (PTX 9.7.15.5.1.2.2, 9.7.16.4).
         """),
-    ("register-in-use", "register of a product under way", "asynchronous-warpgroup-level-matrix-instructions", """
+    ("register-in-use", "register of asynchronous work under way", "asynchronous-warpgroup-level-matrix-instructions", """
         An instruction uses a register of the accumulator of `wgmma`, or writes one of matrix A, and `wgmma.wait_group` has not
-        waited for that product: it may read and write the register at any time (PTX 9.7.15.7.3).
+        waited for that product: it may read and write the register at any time (PTX 9.7.15.7.3).  Or it writes a result of
+        `tcgen05.ld` before `tcgen05.wait::ld`, and the load may end after it.
+        """),
+    ("missing-fence", "product without a fence before it", "asynchronous-warpgroup-level-matrix-instructions", """
+        `wgmma.mma_async` reads registers that were written since the last `wgmma.fence`, or there was none: the product may not
+        see what was written (PTX 9.7.15.7.1).
         """),
     ("tensor-memory", "misused tensor memory", "tcgen05-instructions", """
         Tensor memory is used that is not allocated, or was given back, by a warp that does not reach its lanes, or it is not

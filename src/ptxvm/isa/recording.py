@@ -214,6 +214,10 @@ class Record:
         self._access(Verb.READ, source, None, asynchronous=True)
         self._access(Verb.WRITE, target, None, asynchronous=True)
 
+    def fence_registers(self, kind: str) -> None:
+        """Order accesses to registers before products."""
+        self.found["copies"] = True
+
     def commit(self, kind: str = "copies") -> None:
         """Make a group of copies."""
         self.found.update(copies=True, bulk=kind == "bulk")
@@ -229,7 +233,7 @@ class Record:
         self.found["uses_tensor_memory"] = True
         if isinstance(work, Allocate):
             self._access(Verb.WRITE, "shared", u32)
-        if work.asynchronous:
+        if work.reads_shared:
             self.found["copies"] = True
             self._access(Verb.READ, "shared", None, asynchronous=True)
         return [unknown(type) for type in work.results]

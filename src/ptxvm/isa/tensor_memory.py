@@ -10,6 +10,8 @@ from ptxvm.isa.shared_matrix import FIELD, PIECE, MatrixDescriptor, Swizzle
 
 COLUMNS, LANES = 512, 128  # of the tensor memory of a CTA
 WARP_LANES = 32  # that a warp reaches by loads and stores
+LOADS, STORES = "tcgen05.ld", "tcgen05.st"
+"""The kinds of work that `tcgen05.wait` waits for."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class TensorWork:
     """Work on tensor memory; `mnemonic` names its instruction where it cannot be done.
 
     `pairs` says that it works on two CTAs of a cluster; `asynchronous` that it goes on beside the thread; `collective`
-    that whole warps do it; `results` are the types of its results.
+    that whole warps do it; `reads_shared` that it reads shared memory; `results` are the types of its results.
     """
 
     mnemonic: str
@@ -25,6 +27,7 @@ class TensorWork:
     results: tuple[Type, ...] = ()
     asynchronous = False
     collective = True
+    reads_shared = False
 
     @property
     def lacks(self) -> str:
@@ -77,11 +80,14 @@ class Load(Move):
     type: Type = b32
     absolute: bool = False
     propagates: bool = False
+    asynchronous = True
 
 
 @dataclass(frozen=True)
 class Store(Move):
     """Store registers `b0`, `b1`, … in cells."""
+
+    asynchronous = True
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,7 @@ class CopyToTensor(TensorWork):
     format: str = ""
     asynchronous = True
     collective = False
+    reads_shared = True
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,7 @@ class Multiply(TensorWork):
     shifted: bool = False
     asynchronous = True
     collective = False
+    reads_shared = True
 
     @property
     def lacks(self) -> str:

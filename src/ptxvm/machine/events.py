@@ -26,6 +26,7 @@ from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import MOST_LAUNCHES, Fault, Place
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.tensor_blocks import Block
 
 Threads = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
@@ -349,6 +350,12 @@ class Watcher(Protocol):
         It is `atomic` where what it writes is combined with what is there.
         """
 
+    def tensor_started(self, bound: Bound, kind: str, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+        """A warp, or one thread, starts work on blocks of the tensor memory of a CTA, whose first thread is `cta`.
+
+        The kind says what waits for it; `dealloc` is done at once.
+        """
+
     def grouped(self, threads: Threads, kind: str) -> None:
         """Threads have committed a group of their ungrouped copies of a kind."""
 
@@ -382,8 +389,11 @@ class Watcher(Protocol):
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
         """Lanes that meet at a collective have masks that disagree."""
 
-    def in_use(self, bound: Bound, thread: int, said: str) -> None:
-        """A thread uses a register of a product that it has not waited for."""
+    def in_use(self, bound: Bound, thread: int, said: str, started: Bound) -> None:
+        """A thread uses a register of work that it has `started` and not waited for."""
+
+    def unfenced(self, bound: Bound, thread: int, said: str, other: Bound | None) -> None:
+        """A thread starts a product without a fence before it, perhaps after another instruction used its registers."""
 
     def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
         """A barrier of a CTA releases its threads, grouped by the instruction at which they wait."""

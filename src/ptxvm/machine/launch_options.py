@@ -11,7 +11,8 @@ class LaunchOptions(NamedTuple):
     A named tuple, since compiled code looks for short launches by kernel and options.  `shared` counts the bytes of dynamic
     shared memory, `steps` the instructions that all threads may execute, `timeout` the seconds.  `threads` of the host run
     the grid, `fast` arithmetic may approximate, and a `trusted` kernel is not checked: these are for the JIT.  `cluster` is
-    None where the launch says nothing of clusters.
+    None where the launch says nothing of clusters.  `asynchronous` says when asynchronous work ends: `early`, `late`, or at
+    `random` by a `seed`; empty where it may be whatever is fast.
     """
 
     grid: int | tuple[int, ...]
@@ -23,6 +24,8 @@ class LaunchOptions(NamedTuple):
     fast: bool = False
     trusted: bool = False
     cluster: int | tuple[int, ...] | None = None
+    asynchronous: str = ""
+    seed: int = 0
 
     @property
     def limited(self) -> bool:

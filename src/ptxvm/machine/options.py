@@ -10,12 +10,14 @@ EngineName = Literal["auto", "interp", "jit"]
 Numerics = Literal["exact", "fast"]
 Check = Literal["memory", "init", "sync", "race"]
 Dump = Literal["shapes", "llvm", "asm"]
+Completion = Literal["early", "late", "random"]
 Extent: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 ENGINES: tuple[str, ...] = get_args(EngineName)
 NUMERICS: tuple[str, ...] = get_args(Numerics)
 CHECKS: tuple[str, ...] = get_args(Check)
 DUMPS: tuple[str, ...] = get_args(Dump)
+COMPLETIONS: tuple[str, ...] = get_args(Completion)
 
 T = TypeVar("T")
 

@@ -66,8 +66,7 @@ def perform(work: TensorWork, machine: Machine, lanes: LaneNumbers, operands: Op
         for n, lane in enumerate(lanes.tolist()):
             single(work, machine, lane, {name: int(each[n]) for name, each in operands.items()}, n)
         return []
-    if len(lanes) % WARP:
-        raise AccessFault("incomplete-warp", "work on tensor memory needs all 32 lanes of the warp")
+    whole_warps(lanes)
     found = []
     for first in range(0, len(lanes), WARP):
         own = {name: each[first : first + WARP] for name, each in operands.items()}
@@ -78,15 +77,26 @@ def perform(work: TensorWork, machine: Machine, lanes: LaneNumbers, operands: Op
     return [np.concatenate(each) for each in zip(*found, strict=True)]
 
 
-def of_warp(work: TensorWork, machine: Machine, lane: int, operands: Operands) -> list[PerLane]:
-    """Do the work of one warp; its lanes have the same addresses and numbers of columns."""
-    memory, warp = machine.tensor_memory(lane), machine.warp_of(lane)
-    shared = {name: int(each[0]) for name, each in operands.items()}
+def whole_warps(lanes: LaneNumbers) -> None:
+    """Work of warps needs all of their lanes."""
+    if len(lanes) % WARP:
+        raise AccessFault("incomplete-warp", "work on tensor memory needs all 32 lanes of the warp")
+
+
+def uniform(operands: Operands) -> dict[str, int]:
+    """The operands of a warp; its lanes have the same addresses and numbers of columns."""
     for name in ("a", "columns", "split"):
         if name in operands and (operands[name] != operands[name][0]).any():
             raise AccessFault(
                 "tensor-memory", f"the lanes of a warp differ in operand '{name}' of an instruction on tensor memory"
             )
+    return {name: int(each[0]) for name, each in operands.items()}
+
+
+def of_warp(work: TensorWork, machine: Machine, lane: int, operands: Operands) -> list[PerLane]:
+    """Do the work of one warp."""
+    memory, warp = machine.tensor_memory(lane), machine.warp_of(lane)
+    shared = uniform(operands)
     address = shared.get("a", 0) & 0xFFFF_FFFF
     if isinstance(work, Allocate):
         machine.store_word(lane, shared["a"], memory.allocate(shared["columns"]))
@@ -130,11 +140,15 @@ def copy(work: CopyToTensor, machine: Machine, lane: int, operands: Mapping[str,
     places = copy_addresses(work, operands["b"])
     pieces = machine.read_pieces(lane, places.reshape(-1))
     rows = widened(work.format, np.ascontiguousarray(pieces).view(np.uint8)).view(np.uint32).reshape(work.rows, -1)
-    column = address & 0xFFFF
-    height = min(WARP, work.rows // max(1, len(set(work.warps))))
+    column, height = address & 0xFFFF, height_of_copy(work)
     for warp, first in enumerate(work.warps):
         top = (address >> 16) + warp * WARP
         memory.cells[top : top + height, column : column + work.bytes // 4] = rows[first : first + height]
+
+
+def height_of_copy(work: CopyToTensor) -> int:
+    """How many lanes of each warp get rows."""
+    return min(WARP, work.rows // max(1, len(set(work.warps))))
 
 
 def widened(format: str, pieces: PerLane) -> PerLane:
@@ -293,4 +307,7 @@ def disabled(operands: Mapping[str, int]) -> PerLane:
     return np.unpackbits(words.view(np.uint8), bitorder="little").astype(np.bool_)
 
 
-__all__ = ["Machine", "copy_addresses", "factors", "perform", "single"]
+__all__ = [
+    "Machine", "blocks_of_d", "copy_addresses", "factors", "height_of_copy", "lanes_of_rows", "perform", "single", "uniform",
+    "whole_warps",
+]  # fmt: skip

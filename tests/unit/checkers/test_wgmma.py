@@ -11,12 +11,15 @@ A, B = 0, 2048  # where 64 by 16 and 8 by 16 elements of f16 lie
 NO_SWIZZLE = 128 >> 4 << 16 | 256 >> 4 << 32  # K-major: the next eight columns, the next eight rows
 
 
-def kernel(before: str, after: str) -> ptxvm.Kernel:
+FENCE = "wgmma.fence.sync.aligned;"
+
+
+def kernel(before: str, after: str, fence: str = FENCE) -> ptxvm.Kernel:
     """All elements of A and B are 1; `before` and `after` stand around the wait."""
-    return ptxvm.load(source(before, after)).kernel("k")
+    return ptxvm.load(source(before, after, fence)).kernel("k")
 
 
-def source(before: str, after: str) -> str:
+def source(before: str, after: str, fence: str = FENCE) -> str:
     """Two products of one accumulator."""
     return f"""
         .version 8.0
@@ -35,7 +38,7 @@ def source(before: str, after: str) -> str:
         bar.sync 0;
         mov.u32 %s, tile; shr.u32 %s, %s, 4;
         cvt.u64.u32 %a, %s; add.u64 %a, %a, {NO_SWIZZLE}; add.u64 %b, %a, {B // 16};
-        wgmma.fence.sync.aligned;
+        {fence}
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %b, 1, 1, 1, 0, 0;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %b, 1, 1, 1, 0, 0;
         wgmma.commit_group.sync.aligned;
@@ -72,6 +75,32 @@ def test_a_register_that_is_used_before_the_wait_is_named(use):
     assert "%d" in result.findings[0].message
     assert result.findings[0].line == 1 + source(use, "").splitlines().index(f"        {use}")
     assert findings("", use) == []
+
+
+def test_a_product_without_a_fence_before_it_is_named():
+    """PTX 9.7.15.7.1: before the first product, and after other instructions that use its registers."""
+    out = [np.zeros(128, np.float32)]
+    (found,) = kernel("", "", fence="").launch(grid=1, block=128, args=out, check=("race",)).findings
+    assert (found.kind, "first product" in found.message) == ("missing-fence", True)
+    late = "mov.f32 %d2, 0f00000000;"
+    (found,) = kernel("", "", fence=FENCE + late).launch(grid=1, block=128, args=out, check=("race",)).findings
+    assert (found.kind, "%d2" in found.message) == ("missing-fence", True)
+    assert [each.place.text.split()[0] for each in found.accesses] == [
+        "mov.f32", "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16",
+    ]  # fmt: skip
+    assert kernel("", "", fence=late + FENCE).launch(grid=1, block=128, args=out, check=("race",)).findings == []
+
+
+@pytest.mark.parametrize("asynchronous", ["early", "late", "random"])
+def test_the_machine_chooses_when_a_product_ends(asynchronous):
+    """A register that is read before the wait has what it had, or the sum of both products, or of one at random."""
+    out = np.zeros(128, np.float32)
+    kernel("mov.b32 %one, %d0;", "mov.b32 %d0, %one;").launch(
+        grid=1, block=128, args=[out], engine="interp", asynchronous=asynchronous, seed=3
+    )
+    assert set(out.tolist()) <= {"early": {32.0}, "late": {0.0}, "random": {0.0, 16.0, 32.0}}[asynchronous]
+    kernel("", "").launch(grid=1, block=128, args=[out], asynchronous=asynchronous)
+    assert (out == 32).all()
 
 
 def test_products_of_one_accumulator_follow_each_other_and_end_late():

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update
 from ptxvm.engine.interp.async_products import Product, ProductCohort
 from ptxvm.engine.interp.lane_memory import located
 from ptxvm.engine.interp.lanes import spread
 from ptxvm.engine.interp.ports import Multiplying
-from ptxvm.engine.interp.tensor_tasks import TensorCohort, TensorTask
+from ptxvm.engine.interp.register_slots import RegisterSlots
+from ptxvm.engine.interp.tensor_tasks import TensorCohort, TensorLoad, TensorTask
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.tensor_memory import LOADS, STORES
 from ptxvm.isa.transfers import Pattern
 from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine.faults import AccessFault
@@ -23,6 +26,7 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterF
 from ptxvm.machine.transfers import pieces
 
 Asynchronous: TypeAlias = "Copy | Arrival | Product | TensorTask | UnderWay"
+UNGROUPED = (LOADS, STORES)  # kinds of work that is waited for without groups: as if in one group
 
 
 @dataclass(slots=True)
@@ -72,6 +76,9 @@ class Arrival:
 class CopyCohort(ProductCohort, TensorCohort, Protocol):
     """The part of a cohort that its copies use."""
 
+    def products_started(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> None:
+        """Warps have started products of registers."""
+
     def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
         """Lanes have started copies."""
 
@@ -89,14 +96,17 @@ class CopyCohort(ProductCohort, TensorCohort, Protocol):
 
 
 class Copies:
-    """The asynchronous copies of a cohort, in the order in which they began."""
+    """The asynchronous work of a cohort, in the order in which it began; `early` work ends when it begins."""
+
+    early = False
 
     def __init__(self, cohort: CopyCohort) -> None:
         self.cohort = cohort
         self.under_way: list[Asynchronous] = []
-        self.unwaited: list[Product] = []  # whose registers no instruction may use, done or not
+        self.unwaited: list[Product | TensorLoad] = []  # whose registers no instruction may use, done or not
         kinds = ("copies", "bulk", "mbarrier", GROUPS)
         self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in kinds}  # that lanes have made
+        self.groups |= {kind: np.ones(cohort.size, np.int64) for kind in UNGROUPED}
 
     # ── what instructions ask for ───────────────────────────────────────────────────────
 
@@ -124,6 +134,7 @@ class Copies:
             begun = UnderWay(copying, one, made, self.groups[copying.kind][one])
             if len(made.target) and begun.reachable(self.cohort):
                 self._begin_transfer(begun)
+        self._end_early()
 
     def _begin_transfer(self, begun: UnderWay) -> None:
         """Record a transfer as under way; zeros are written at once."""
@@ -153,17 +164,29 @@ class Copies:
 
         parts = [[kept(each) for each in part] for part in further]
         product = Product(
-            work, numbers, file, slots, [kept(each) for each in a], kept(b), kept(enabled), parts, self.groups[GROUPS][numbers]
-        )
+            work, numbers, RegisterSlots(file, slots), [kept(each) for each in a], kept(b), kept(enabled), parts,
+            self.groups[GROUPS][numbers],
+        )  # fmt: skip
         leaders, addresses = product.reads(self.cohort)
         self.cohort.mem.reachable(work.access, leaders, addresses, writing=False)
         self.under_way.append(product)
         self.unwaited.append(product)
         self.cohort.product_started(work.access, leaders, addresses)
+        self.cohort.products_started(work.bound, numbers, file)
 
     def add(self, task: TensorTask) -> None:
         """Start work on tensor memory."""
         self.under_way.append(task)
+        self._end_early()
+
+    def loading(self, load: TensorLoad) -> None:
+        """Loads have started whose registers are in use until the wait."""
+        self.unwaited.append(load)
+
+    def _end_early(self) -> None:
+        """End all work where the machine ends it at once; products end after their instruction, whose registers they change."""
+        if self.early:
+            self.complete()
 
     def _begin(self, begun: Copy) -> None:
         """Check the addresses, and record the copies as under way."""
@@ -176,6 +199,7 @@ class Copies:
         if len(begun.lanes):
             self.under_way.append(begun)
             self.cohort.copy_started(copying, begun.lanes, begun.target, begun.source, begun.source_size)
+            self._end_early()
 
     def _readable(self, copy: Copy, given: int) -> Copy:
         """Drop the copies that read `given` bytes and whose source is out of bounds."""
@@ -203,19 +227,31 @@ class Copies:
                 pending.append(each)
                 continue
             due = waits[each.lanes] & (each.group < self.groups[kind][each.lanes] - left)
-            if isinstance(each, Product):
+            if isinstance(each, Product | TensorTask):
                 due = each.whole(due)
             pending += self._end(each, due)
         self.under_way = pending
-        if kind == GROUPS:
-            self._waited_for(waits, left)
+        if kind in (GROUPS, LOADS):
+            self._waited_for(kind, waits, left)
         self.cohort.copies_awaited(lanes, left, kind, reading=reading)
 
-    def _waited_for(self, waits: PerLane, left: int) -> None:
-        """Lanes may use the registers of all products but those of the last groups."""
-        groups = self.groups[GROUPS]
-        over = [(each, waits[each.lanes] & (each.group < groups[each.lanes] - left)) for each in self.unwaited]
-        self.unwaited = [each.of(np.flatnonzero(~done)) for each, done in over if not done.all()]
+    def _waited_for(self, kind: str, waits: PerLane, left: int) -> None:
+        """Lanes may use the registers of all work of a kind but that of the last groups."""
+        groups = self.groups[kind]
+        over = [
+            (each, waits[each.lanes] & (each.group < groups[each.lanes] - left) & (each.kind == kind)) for each in self.unwaited
+        ]
+        self.unwaited = [
+            part for each, done in over if not done.all()
+            if isinstance(part := each.of(np.flatnonzero(~done)), Product | TensorLoad)
+        ]  # fmt: skip
+
+    def end_loads(self, due: Callable[[TensorLoad], bool]) -> None:
+        """End the loads from tensor memory that are due, since an instruction depends on their registers."""
+        loads = [each for each in self.under_way if isinstance(each, TensorLoad) and due(each)]
+        for load in loads:
+            self.under_way.remove(load)
+            load.finish()
 
     def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
         """Post an arrival at an mbarrier for the end of all copies that the lanes have started."""
@@ -223,6 +259,7 @@ class Copies:
         if len(lanes):
             self.cohort.arrival_posted(lanes)
             self.under_way.append(Arrival(access, update, lanes, spread(address, positions)))
+            self._end_early()
 
     def _named(self, lanes: Lanes, guard: Guard) -> tuple[LaneNumbers, PerLane]:
         """The numbers of the lanes whose guard holds, and their positions among those that run."""
@@ -232,30 +269,27 @@ class Copies:
 
     # ── what the machine does ───────────────────────────────────────────────────────────
 
-    def complete(self, share: Guard = None) -> None:
-        """End the copies of the lanes for which a predicate holds (None: of all), and signal their mbarriers."""
+    def complete(self, share: Guard = None, most: int | None = None) -> None:
+        """End the work of the lanes for which a predicate holds (None: of all), and signal their mbarriers.
+
+        `most` is how many pieces of work end, the oldest first; None is all.
+        """
         pending: list[Asynchronous] = []
-        busy, multiplies = np.zeros(self.cohort.size, np.bool_), np.zeros(self.cohort.size, np.bool_)
-        at_work: set[int] = set()  # CTAs
+        order = Order(self.cohort)
         under_way, self.under_way = self.under_way, []
-        for each in under_way:
-            due = np.ones(len(each.lanes), np.bool_) if share is None else share[each.lanes]
-            if isinstance(each, Arrival):
-                due = due & ~busy[each.lanes]
-            if isinstance(each, Product):  # one after the other: they may have one accumulator
-                due = each.whole(due) & ~multiplies[each.lanes]
-            if isinstance(each, TensorTask):  # in the order in which it was started
-                due = due & ~np.isin(self.cohort.layout.cta[each.lanes], list(at_work))
+        for n, each in enumerate(under_way):
+            if most is not None and not most:
+                pending += under_way[n:]
+                break
+            due = order.free(each) & (True if share is None else share[each.lanes])
+            if isinstance(each, Product | TensorTask):
+                due = each.whole(due)
+            if most is not None and due.any():
+                most -= 1
             rest = self._end(each, due)
             pending += rest
             for one in rest:
-                if isinstance(one, Copy) and one.kind == "copies":
-                    busy[one.lanes] = True
-                elif isinstance(one, Product):
-                    multiplies[one.lanes] = True
-                elif isinstance(one, TensorTask):
-                    busy[one.lanes] = True
-                    at_work.update(self.cohort.layout.cta[one.lanes].tolist())
+                order.hold(one)
         self.under_way = pending + self.under_way
 
     def _end(self, each: Asynchronous, due: PerLane) -> list[Asynchronous]:
@@ -290,3 +324,36 @@ class Copies:
         pieces = [self.cohort.mem.load(access, lanes, None, source + np.uint64(at)) for access, at in copying.reads(given)]
         columns = np.concatenate([np.reshape(piece, (-1, len(lanes))) for piece in pieces])
         return np.ascontiguousarray(columns.T).view(np.uint8)
+
+
+class Order:
+    """What has to end before other work: earlier copies and work on tensor memory before an arrival that follows them.
+
+    Products of a lane end one after the other, since they may have one accumulator, and so does the work of a CTA on its
+    tensor memory that a commit waits for.
+    """
+
+    def __init__(self, cohort: CopyCohort) -> None:
+        self.layout = cohort.layout
+        self.busy, self.multiplies = np.zeros(cohort.size, np.bool_), np.zeros(cohort.size, np.bool_)
+        self.at_work: set[int] = set()  # CTAs
+
+    def free(self, each: Asynchronous) -> PerLane:
+        """The lanes of some work that may end now."""
+        if isinstance(each, Arrival):
+            return ~self.busy[each.lanes]
+        if isinstance(each, Product):
+            return ~self.multiplies[each.lanes]
+        if isinstance(each, TensorTask) and not each.tensor.work.collective:
+            return ~np.isin(self.layout.cta[each.lanes], list(self.at_work))
+        return np.ones(len(each.lanes), np.bool_)
+
+    def hold(self, each: Asynchronous) -> None:
+        """Some work goes on: what follows it waits."""
+        if isinstance(each, Copy) and each.kind == "copies":
+            self.busy[each.lanes] = True
+        elif isinstance(each, Product):
+            self.multiplies[each.lanes] = True
+        elif isinstance(each, TensorTask) and not each.tensor.work.collective:
+            self.busy[each.lanes] = True
+            self.at_work.update(self.layout.cta[each.lanes].tolist())

@@ -9,8 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.lane_memory import CohortLanes, located
 from ptxvm.engine.interp.ports import Multiplying
+from ptxvm.engine.interp.register_slots import RegisterSlots
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine import warpgroup_matrix
@@ -29,19 +31,23 @@ class ProductCohort(CohortLanes, Protocol):
 class Product:
     """Products that warps started with one instruction: the registers and descriptors of their lanes, warp after warp.
 
-    D stays in its registers, at `slots` of a file: products of one accumulator come one after the other.
+    D stays in its registers: products of one accumulator come one after the other.
     """
 
     work: Multiplying
     lanes: LaneNumbers
-    file: RegisterFile
-    slots: Sequence[int]
+    registers: RegisterSlots
     a: Sequence[PerLane]
     b: PerLane
     enabled: PerLane
     further: Sequence[Sequence[PerLane]]
     group: PerLane
     kind: str = GROUPS
+
+    @property
+    def bound(self) -> Bound:
+        """The instruction."""
+        return self.work.bound
 
     def of(self, positions: PerLane) -> Product:
         """The products of the lanes at some positions."""
@@ -70,7 +76,7 @@ class Product:
 
     def finish(self, cohort: ProductCohort) -> None:
         """Read shared memory and the registers of D, and write them."""
-        d = [np.broadcast_to(self._register(cohort, slot), cohort.size)[self.lanes] for slot in self.slots]
+        d = self.registers.read(cohort, self.lanes)
 
         def read(warp: int, addresses: PerLane) -> PerLane:
             lanes = np.full(len(addresses), self.lanes[warp * WARP])
@@ -82,24 +88,11 @@ class Product:
                 self.work.spec, self.work.architecture, self._warps(cohort), [each.view(np.uint32) for each in d], self.a,
                 self.b, self.enabled, self.further, read,
             )  # fmt: skip
-        for slot, old, value in zip(self.slots, d, made, strict=True):
-            self._put(cohort, slot, value.view(old.dtype))
+        self.registers.write(cohort, self.lanes, made)
 
     def _warps(self, cohort: ProductCohort) -> LaneNumbers:
         found: LaneNumbers = cohort.layout.thread[self.lanes[::WARP]] // WARP
         return found
-
-    def _register(self, cohort: ProductCohort, slot: int) -> PerLane:
-        return self.file[slot] if slot >= 0 else cohort.own[~slot]
-
-    def _put(self, cohort: ProductCohort, slot: int, value: PerLane) -> None:
-        """Rebind a register: its old array may be that of others."""
-        whole = np.array(np.broadcast_to(self._register(cohort, slot), cohort.size))
-        whole[self.lanes] = value
-        if slot >= 0:
-            self.file[slot] = whole
-        else:
-            cohort.own[~slot] = whole
 
     @contextmanager
     def _placed(self) -> Iterator[None]:

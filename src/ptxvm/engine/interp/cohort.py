@@ -22,6 +22,7 @@ from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import Layout, at, spread
 from ptxvm.engine.interp.ports import Multiplication, TextureAccess
+from ptxvm.engine.interp.registers_in_use import awaits
 from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.tensor_tasks import TensorUnit
 from ptxvm.engine.interp.transfers import UnderWay
@@ -29,13 +30,18 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
+from ptxvm.machine.tensor_blocks import Block
 from ptxvm.machine.window import Window
 
 
 class Cohort:
-    """The state that the traced code of all lanes shares; `shadow` is the shadow state, where values are followed."""
+    """The state that the traced code of all lanes shares; `shadow` is the shadow state, where values are followed.
+
+    One that `follows_registers` is told of every segment before it runs.
+    """
 
     shadow: Any = None
+    follows_registers = False
 
     def __init__(self, inputs: CohortInputs, memory_type: type[LaneMemory] = LaneMemory) -> None:
         self.layout = Layout(inputs.shape, inputs.ctas)
@@ -58,7 +64,8 @@ class Cohort:
         self.cluster_arrivals: list[LaneNumbers] = []
         self.calling: Bound | None = None  # the last call of a function of the device
         self.copies = Copies(self)
-        self.tensor = TensorUnit(self, self.copies.add)
+        self.tensor = TensorUnit(self, self.copies)
+        self.polling: PerLane = None  # the lanes whose last test of an mbarrier found its phase under way, where they count
 
     @property
     def windows(self) -> dict[str, Window]:
@@ -236,10 +243,14 @@ class Cohort:
         """Lanes cannot go on.  Is it enough to end them?"""
         return False
 
-    # ── what only watched cohorts report ──────────────────────────────────────────
+    # ── what watched cohorts report ───────────────────────────────────────────────
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
         """Lanes have tested whether a phase of an mbarrier is over; `over` says where it is."""
+        if self.polling is not None:
+            every = self.layout.every(lanes)
+            asked = np.broadcast_to(True if guard is None else guard, len(every))
+            self.polling[every[asked]] = ~np.broadcast_to(over, len(every))[asked]
 
     def state_asked(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, state: PerLane) -> None:
         """Lanes test the phase of an mbarrier by the state that an arrival returned."""
@@ -248,10 +259,21 @@ class Cohort:
         """Lanes have started copies."""
 
     def stepping(self, code: Sequence[Bound], slots: Slots, lanes: Lanes, file: RegisterFile) -> None:
-        """Lanes that have products under way are about to run a segment."""
+        """Lanes that have work under way, which writes registers, are about to run a segment: end what it depends on."""
+        if self.copies.under_way:
+            self.copies.end_loads(lambda load: awaits(load, code, lanes, file))
 
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started products that read shared memory."""
+
+    def tensor_started(self, bound: Bound, kind: str, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+        """A warp, or one lane, starts work on blocks of tensor memory."""
+
+    def products_started(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> None:
+        """Warps have started products of registers."""
+
+    def work_fenced(self, lanes: Lanes, guard: Guard, kind: str) -> None:
+        """Lanes have ordered their accesses before their next work of a kind."""
 
     def transfer_started(self, begun: UnderWay) -> None:
         """A lane has started a transfer."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.grid_tree import GridTree
@@ -17,6 +18,7 @@ from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.random_schedule import RandomSchedule
+from ptxvm.engine.interp.register_fences import is_product
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.watched_cohort import WatchedCohort, WatchState
@@ -80,8 +82,10 @@ class Interpreter:
         """
         code = self.following(registers=False, variables=False, clustered=shape.cluster_size > 1)
 
+        starts = partial(begin, options)
+
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            return self._run(code, kernel, shape, parameters, shared, limits, begin)
+            return self._run(code, kernel, shape, parameters, shared, limits, starts)
 
         return self.executable.children.grid(run, kernel, shape, parameters, options.shared)
 
@@ -95,10 +99,12 @@ class Interpreter:
         variables = watcher.follows_variables
         clustered = shape.cluster_size > 1
         code = self.following(registers=watcher.follows_registers, variables=variables, clustered=clustered)
-        following = WatchState(watcher, images, Objects(self.image), self.executable.provenance if variables else {})
+        products = any(is_product(bound) for routine in code.routines for bound in routine.function.instructions)
+        provenance = self.executable.provenance if variables else {}
+        following = WatchState(watcher, images, Objects(self.image), provenance, products=products)
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            begin = partial(begin_watched, following, family.scene, seed)
+            begin = partial(begin_watched, following, family.scene, seed, options)
             return self._run(code, kernel, shape, parameters, shared, limits, begin)
 
         return code.children.grid(run, kernel, shape, parameters, options.shared, family)
@@ -157,27 +163,31 @@ def _grows(bound: Bound) -> bool:
 Begin = Callable[[CohortInputs, Executable, Routine], Schedule]
 
 
-def begin(inputs: CohortInputs, code: Executable, routine: Routine) -> Schedule:
+def begin(options: LaunchOptions, inputs: CohortInputs, code: Executable, routine: Routine) -> Schedule:
     """The schedule of an unwatched cohort."""
-    return Schedule(Cohort(inputs), code, routine)
+    schedule = Schedule(Cohort(inputs), code, routine)
+    completion.choose(schedule, options.asynchronous, [options.seed, int(schedule.cohort.layout.ctas[0])])
+    return schedule
 
 
 def begin_watched(
     watching: WatchState,
     scene: Scene,
     seed: int | None,
+    options: LaunchOptions,
     inputs: CohortInputs,
     code: Executable,
     routine: Routine,
 ) -> Schedule:
     """The schedule of a watched cohort; `seed` shuffles it."""
     cohort = WatchedCohort(inputs)
+    number = int(cohort.layout.ctas[0])
     if seed is None:
         schedule = Schedule(cohort, code, routine)
     else:
-        number = int(cohort.layout.ctas[0])
         schedule = RandomSchedule(cohort, code, routine, [seed, number, *([scene.grid] if scene.grid else [])])
     cohort.watch(watching, schedule, scene)
+    completion.choose(schedule, options.asynchronous, [options.seed if seed is None else seed, number])
     return schedule
 
 

@@ -380,6 +380,10 @@ class Tasks(Port):
         )
         self.code.run(f"C.copies.transfer({copying}, L, {self.guard}, {{{given}}})")
 
+    def fence_registers(self, kind: str) -> None:
+        """Order accesses before those of the next work; only watchers record it."""
+        self.code.run(f"C.work_fenced(L, {self.guard}, {kind!r})")
+
     def commit(self, kind: str = "copies") -> None:
         """Commit a group of copies."""
         self.code.run(f"C.copies.commit(L, {self.guard}, {kind!r})")
@@ -410,18 +414,20 @@ def values_of(operand: Sequence[Value | None] | Value | None) -> list[Value]:
 
 
 class TensorMemory(Port):
-    """`tmem`."""
+    """`tmem`; `written` are the slots of the registers that the instruction writes."""
+
+    written: Sequence[int] = ()
 
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Do or start work."""
         if work.lacks:
             raise Unsupported(f"'{work.mnemonic}' with '.{work.lacks}'")
         given = ", ".join(f"{name!r}: {value.raw}" for name, value in operands.items())
-        text = f"C.tensor.perform({self.code.refer(Tensor(self.bound, work))}, L, {self.guard}, {{{given}}})"
+        how = self.code.refer(Tensor(self.bound, work))
         if not work.results:
-            self.code.run(text)
+            self.code.run(f"C.tensor.perform({how}, L, {self.guard}, {{{given}}})")
             return []
-        whole = self.code.emit(text, pure=False)
+        whole = self.code.emit(f"C.tensor.load({how}, L, R, {tuple(self.written)}, {{{given}}})", pure=False)
         return [self.value(type, f"{whole}[{n}]") for n, type in enumerate(work.results)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
@@ -24,17 +25,12 @@ class RandomSchedule(Schedule):
         self.random = np.random.default_rng(seed)
         program = kernel.function.program
         self.independent = program is None or program.target.number >= INDEPENDENT
+        self.completion = completion.Random(self.random)
 
     def choose(self) -> Key:
         """A random group."""
         ready = list(self.ready)
         return ready[int(self.random.integers(len(ready)))]
-
-    def complete_copies(self) -> None:
-        """Sometimes end the copies of random lanes, or of all."""
-        kind = self.random.random()
-        if kind < 0.3:
-            self.end_copies(None if kind < 0.1 else self.random.random(self.cohort.size) < 0.5)
 
     def take(self, key: Key) -> Lanes:
         """All lanes of a group, or a random part of them; the others stay ready."""

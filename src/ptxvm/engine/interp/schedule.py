@@ -7,8 +7,8 @@ the lane that it waits for (PTX 3.1, sm_70 and later).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,15 @@ from ptxvm.machine.per_lane import Guard, Lanes, PerLane, RegisterFile
 
 FAIR = 61  # every so many steps, the group that has waited longest runs
 
+Completion: TypeAlias = "Callable[[Schedule], None]"
+"""Ends asynchronous work between two steps of a schedule: what the machine chooses between start and wait."""
+
+
+def at_intervals(schedule: Schedule) -> None:
+    """End all work at intervals: late, but without a thread that waits for it."""
+    if schedule.steps % FAIR == 0:
+        schedule.end_copies()
+
 
 class Schedule:
     """The scheduler of a cohort."""
@@ -45,6 +54,7 @@ class Schedule:
         self.cluster_barriers = ClusterBarriers(cohort)
         self.calls = Calls(self)
         self.limits: Limits | None = None
+        self.completion: Completion = at_intervals
         self.steps = 0
         self.instructions = 0
         self.thread_instructions = 0
@@ -61,7 +71,7 @@ class Schedule:
                 return False
             self.steps += 1
             if cohort.copies.under_way:
-                self.complete_copies()
+                self.completion(self)
             key = self.choose()
             lanes = self.take(key)
             self.step(key, lanes)
@@ -94,15 +104,19 @@ class Schedule:
             self.resume(self.warps.settle_stuck())
         return bool(self.ready)
 
-    def complete_copies(self) -> None:
-        """End the asynchronous copies at intervals: late, but without a thread that waits for them."""
-        if self.steps % FAIR == 0:
-            self.end_copies()
+    def all_wait(self, polling: PerLane) -> bool:
+        """Do all live lanes wait at barriers and collectives, or poll an mbarrier in vain?"""
+        waits = polling | ~self.cohort.alive
+        pools = [*self.warps.pools.values(), *(each.waiting for each in self.barriers.barriers.values())]
+        pools.append(self.cluster_barriers.waiting)
+        for waiting in (each for pool in pools for each in pool):
+            waits[waiting.lanes] = True
+        return bool(waits.all())
 
-    def end_copies(self, share: Guard = None) -> None:
-        """End the copies of the lanes for which a predicate holds (None: of all)."""
+    def end_copies(self, share: Guard = None, most: int | None = None) -> None:
+        """End the work of the lanes for which a predicate holds (None: of all); `most` pieces of it, where that is given."""
         try:
-            self.cohort.copies.complete(share)
+            self.cohort.copies.complete(share, most)
         except PlacedFault as fault:
             raise self.fault(fault) from None
 
@@ -151,7 +165,7 @@ class Schedule:
         self.instructions += length
         self.thread_instructions += length * (cohort.size if lanes is None else len(lanes))
         file = self.file(routine, depth)
-        if cohort.copies.unwaited:
+        if cohort.copies.unwaited or cohort.follows_registers:
             segment = routine.segments[key[2]]
             cohort.stepping(routine.function.instructions[segment.start : segment.end], routine.slots, lanes, file)
         try:

@@ -118,7 +118,9 @@ class Tracer(Operands):
         if isinstance(carry := given.get("cc"), ports.ConditionCode):
             self.wire_carry(carry)
         if isinstance(tasks := given.get("tasks"), ports.Tasks) and i.of.updates:
-            tasks.updated = self.updated_slots(bound)
+            tasks.updated = self.slots_of(bound, i.of.updates)
+        if isinstance(tensors := given.get("tmem"), ports.TensorMemory):
+            tensors.written = self.slots_of(bound, i.destinations())
         arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
         result = i.of.meaning(i, *arguments)
         if inspect.isgenerator(result):
@@ -160,9 +162,9 @@ class Tracer(Operands):
         port.read = lambda: self.slot(0, pred)
         port.write = write
 
-    def updated_slots(self, bound: Bound) -> list[int]:
-        """The slots of the registers that an instruction updates."""
-        nodes = [bound.operands[name] for name in bound.i.of.updates]
+    def slots_of(self, bound: Bound, names: Iterable[str]) -> list[int]:
+        """The slots of the registers in some operands."""
+        nodes = [bound.operands[name] for name in names]
         return [self.slots.of(register) for node in nodes for register in registers_in(node, bound)]
 
     def guard_of(self, bound: Bound) -> str | None:

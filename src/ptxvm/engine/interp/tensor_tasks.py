@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -14,19 +14,38 @@ from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.lane_memory import CohortLanes, located
 from ptxvm.engine.interp.lanes import spread
 from ptxvm.engine.interp.ports import Tensor
+from ptxvm.engine.interp.register_slots import RegisterSlots
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.tensor_memory import Allocate, CopyToTensor, InvalidDescriptor, Multiply
-from ptxvm.machine import tensor_unit
-from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
+from ptxvm.isa.tensor_memory import (
+    LOADS,
+    STORES,
+    Allocate,
+    CopyToTensor,
+    Free,
+    InvalidDescriptor,
+    Load,
+    Move,
+    Multiply,
+    TensorWork,
+)
+from ptxvm.machine import tensor_blocks, tensor_unit
+from ptxvm.machine.faults import AccessFault, PlacedFault
+from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
+from ptxvm.machine.tensor_blocks import Block
 from ptxvm.machine.tensor_memory import TensorMemory
 
 
 class TensorCohort(CohortLanes, Protocol):
     """The part of a cohort that its tensor memory uses."""
 
+    size: int
+    own: RegisterFile
+
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started work that reads shared memory."""
+
+    def tensor_started(self, bound: Bound, kind: str, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+        """A warp, or one lane, starts work on blocks of tensor memory."""
 
 
 @dataclass
@@ -40,39 +59,101 @@ class TensorTask:
     group: PerLane
     kind: str = "tcgen05"
 
+    @property
+    def bound(self) -> Bound:
+        """The instruction."""
+        return self.tensor.bound
+
     def of(self, positions: PerLane) -> TensorTask:
         """The work of the threads at some positions."""
         operands = {name: each[positions] for name, each in self.operands.items()}
         return replace(self, lanes=self.lanes[positions], operands=operands, group=self.group[positions])
 
-    def finish(self) -> None:
+    def whole(self, due: PerLane) -> PerLane:
+        """Which threads are due: where warps do the work, all lanes of a warp, or none."""
+        found: PerLane = np.repeat(due[::WARP], WARP) if self.tensor.work.collective else due
+        return found
+
+    def finish(self) -> list[PerLane]:
         """Do it."""
-        self.unit.do(self.tensor, self.lanes, self.operands)
+        return self.unit.do(self.tensor, self.lanes, self.operands)
+
+
+@dataclass
+class TensorLoad(TensorTask):
+    """Loads that warps have started, and the registers that they write when they end."""
+
+    registers: RegisterSlots = field(kw_only=True)
+
+    def finish(self) -> list[PerLane]:
+        """Do it, and write the registers."""
+        made = super().finish()
+        self.registers.write(self.unit.cohort, self.lanes, made)
+        return made
+
+
+class Queue(Protocol):
+    """The asynchronous work of a cohort."""
+
+    early: bool
+
+    def add(self, task: TensorTask) -> None:
+        """Start work on tensor memory."""
+
+    def loading(self, load: TensorLoad) -> None:
+        """Loads have started whose registers are in use until the wait."""
+
+
+def kind_of(work: TensorWork) -> str:
+    """What waits for the work: a commit, or `tcgen05.wait`."""
+    return "tcgen05" if not work.collective else LOADS if isinstance(work, Load) else STORES
 
 
 class TensorUnit:
     """The tensor memory of the CTAs of a cohort."""
 
-    def __init__(self, cohort: TensorCohort, start: Callable[[TensorTask], None]) -> None:
-        self.cohort, self.start = cohort, start
+    def __init__(self, cohort: TensorCohort, queue: Queue) -> None:
+        self.cohort, self.queue = cohort, queue
         self.memories: dict[int, TensorMemory] = {}
         self.doing: Tensor | None = None
         self.allocated_at: dict[int, tuple[Bound, int]] = {}  # of each CTA, the last instruction and its lane
 
-    def perform(self, tensor: Tensor, lanes: Lanes, guard: Guard, operands: dict[str, PerLane]) -> list[PerLane]:
+    def perform(self, tensor: Tensor, lanes: Lanes, guard: Guard, operands: dict[str, PerLane]) -> None:
         """Do or start the work of some lanes."""
+        numbers, given = self._named(lanes, guard, operands)
+        if not len(numbers):
+            return
+        if not tensor.work.asynchronous:
+            if isinstance(tensor.work, Free):
+                blocks = tensor_blocks.of_allocation({name: int(each[0]) for name, each in given.items()})
+                self.cohort.tensor_started(tensor.bound, "dealloc", numbers, blocks)
+            self.do(tensor, numbers, given)
+            return
+        self._check(tensor, numbers, given)
+        self.queue.add(TensorTask(tensor, self, numbers, given, np.zeros(len(numbers), np.int64), kind_of(tensor.work)))
+
+    def load(
+        self, tensor: Tensor, lanes: Lanes, file: RegisterFile, slots: Sequence[int], operands: dict[str, PerLane]
+    ) -> list[PerLane]:
+        """Start to load; returns what the registers hold until the load ends.
+
+        Where the machine ends work at once, or a register is the module's, which every function sees, it ends at once.
+        """
+        numbers, given = self._named(lanes, None, operands)
+        self._check(tensor, numbers, given)
+        registers = RegisterSlots(file, slots)
+        load = TensorLoad(tensor, self, numbers, given, np.zeros(len(numbers), np.int64), LOADS, registers=registers)
+        self.queue.loading(load)
+        if self.queue.early or len(slots) < len(tensor.work.results) or min(slots) < 0:
+            return TensorTask.finish(load)
+        self.queue.add(load)
+        return [each.view(np.uint32) for each in registers.read(self.cohort, numbers)]
+
+    def _named(self, lanes: Lanes, guard: Guard, operands: dict[str, PerLane]) -> tuple[LaneNumbers, dict[str, PerLane]]:
+        """The numbers of the lanes whose guard holds, and their operands."""
         every = self.cohort.layout.every(lanes)
         positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, len(every)))
-        numbers = every[positions]
-        given = {name: spread(each, positions) for name, each in operands.items()}
-        if not len(numbers):
-            return []
-        if not tensor.work.asynchronous:
-            return self.do(tensor, numbers, given)
-        with self._placed(tensor, numbers):
-            self._check(tensor, numbers, given)
-        self.start(TensorTask(tensor, self, numbers, given, np.zeros(len(numbers), np.int64)))
-        return []
+        return every[positions], {name: spread(each, positions) for name, each in operands.items()}
 
     def do(self, tensor: Tensor, lanes: LaneNumbers, operands: dict[str, PerLane]) -> list[PerLane]:
         """Do the work of some lanes now."""
@@ -83,20 +164,46 @@ class TensorUnit:
             return tensor_unit.perform(tensor.work, self, lanes, operands)
 
     def _check(self, tensor: Tensor, lanes: LaneNumbers, operands: dict[str, PerLane]) -> None:
-        """Check the descriptors and the addresses of shared memory that they name, and report what will be read."""
-        for n, lane in enumerate(lanes.tolist()):
-            own = {name: int(each[n]) for name, each in operands.items()}
-            try:
-                if isinstance(tensor.work, Multiply):
-                    places = [each.reshape(-1) for _, each in tensor_unit.factors(tensor.work, own)]
-                elif isinstance(tensor.work, CopyToTensor):
-                    places = [tensor_unit.copy_addresses(tensor.work, own["b"]).reshape(-1)]
-            except InvalidDescriptor as wrong:
-                raise AccessFault("invalid-descriptor", str(wrong), lane_index=n) from None
-            addresses = np.concatenate(places)
-            lanes_of = np.full(len(addresses), lane)
-            self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)
-            self.cohort.product_started(tensor.read, lanes_of, addresses)
+        """Check the descriptors and the addresses, and report what will be read and written."""
+        work, step = tensor.work, WARP if tensor.work.collective else 1
+        with self._placed(tensor, lanes):
+            if work.collective:
+                tensor_unit.whole_warps(lanes)
+            for first in range(0, len(lanes), step):
+                some = lanes[first : first + step]
+                own = {name: each[first : first + step] for name, each in operands.items()}
+                try:
+                    blocks = self._blocks(work, int(some[0]), own)
+                    self._check_shared(tensor, int(some[0]), {name: int(each[0]) for name, each in own.items()})
+                except InvalidDescriptor as wrong:
+                    raise AccessFault("invalid-descriptor", str(wrong), lane_index=first) from None
+                except PlacedFault:
+                    raise
+                except AccessFault as fault:
+                    raise fault.at_lane(first + fault.lane_index) from None
+                self.cohort.tensor_started(tensor.bound, kind_of(work), some, blocks)
+
+    def _blocks(self, work: TensorWork, lane: int, operands: dict[str, PerLane]) -> list[Block]:
+        """The cells that a warp, or one lane, will read and write."""
+        memory, first = self.tensor_memory(lane), tensor_unit.uniform(operands)
+        if isinstance(work, Move):
+            return tensor_blocks.of_move(work, memory, self.warp_of(lane), first)
+        if isinstance(work, CopyToTensor | Multiply):
+            return tensor_blocks.of_thread(work, memory, first)
+        return []
+
+    def _check_shared(self, tensor: Tensor, lane: int, operands: dict[str, int]) -> None:
+        """Check the matrices in shared memory, and report that they will be read."""
+        if isinstance(tensor.work, Multiply):
+            places = [each.reshape(-1) for _, each in tensor_unit.factors(tensor.work, operands)]
+        elif isinstance(tensor.work, CopyToTensor):
+            places = [tensor_unit.copy_addresses(tensor.work, operands["b"]).reshape(-1)]
+        else:
+            return
+        addresses = np.concatenate(places)
+        lanes_of = np.full(len(addresses), lane)
+        self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)
+        self.cohort.product_started(tensor.read, lanes_of, addresses)
 
     @contextmanager
     def _placed(self, tensor: Tensor, lanes: LaneNumbers) -> Iterator[None]:

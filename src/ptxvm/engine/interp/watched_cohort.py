@@ -22,6 +22,7 @@ from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.ports import TextureAccess
+from ptxvm.engine.interp.register_fences import RegisterFences
 from ptxvm.engine.interp.registers_in_use import touched
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Slots
@@ -33,6 +34,7 @@ from ptxvm.machine.builtins import Cohort as Caller, Function
 from ptxvm.machine.events import ClusterStep, Scene, Watcher
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
+from ptxvm.machine.tensor_blocks import Block
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
 
@@ -43,7 +45,11 @@ PATIENCE = 500  # failed polls
 class WatchState:
     """The state that all watched cohorts of a launch share: the watcher, the objects, the provenance of addresses."""
 
-    def __init__(self, watcher: Watcher, images: Images, objects: Objects, provenance: dict[PtxFunction, Provenance]) -> None:
+    def __init__(
+        self, watcher: Watcher, images: Images, objects: Objects, provenance: dict[PtxFunction, Provenance], *, products: bool
+    ) -> None:
+        """`products` says that the code has asynchronous products, whose registers need fences."""
+        self.products = products
         self.watcher, self.images, self.objects = watcher, images, objects
         self.variables = {bound: variable for each in provenance.values() for bound, variable in each.certain.items()}
 
@@ -54,6 +60,7 @@ class WatchedCohort(Cohort):
     mem: WatchedMemory
     watcher: Watcher
     schedule: Schedule
+    fences: RegisterFences | None = None
 
     def __init__(self, inputs: CohortInputs) -> None:
         super().__init__(inputs, WatchedMemory)
@@ -67,6 +74,8 @@ class WatchedCohort(Cohort):
         self.mem.watch(self, watching.watcher, schedule, watching.variables)
         self.mem.threads = self.mem.threads + scene.first
         self.threads, self.first = self.mem.threads, int(self.mem.threads[0])
+        self.follows_registers = watching.products
+        self.fences = RegisterFences(self.size) if watching.products else None
         if any(each.planes is not None for each in schedule.code.routines):
             self.shadow = Shadow(self, watching.watcher, watching.objects)
             self.shadow.start(schedule.kernel, schedule.file(schedule.kernel, 0), None)
@@ -126,14 +135,33 @@ class WatchedCohort(Cohort):
             self.watcher.copying(copying.target, those, allocation, offsets, "write")
 
     def stepping(self, code: Sequence[Bound], slots: Slots, lanes: Lanes, file: RegisterFile) -> None:
-        """Report registers of products that are used before the wait."""
-        for bound, lane, said in touched(self.copies.unwaited, code, slots, lanes, file):
-            self.watcher.in_use(bound, int(self.threads[lane]), said)
+        """Report registers of products and loads that are used before the wait."""
+        if self.fences is not None:
+            self.fences.stepping(code, lanes, file)
+        for use in touched(self.copies.unwaited, code, slots, lanes, file):
+            self.watcher.in_use(use.bound, int(self.threads[use.lane]), use.said, use.started)
+        super().stepping(code, slots, lanes, file)
+
+    def products_started(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> None:
+        """Report products without a fence before them."""
+        if self.fences is not None and (found := self.fences.missing(product, lanes, file)) is not None:
+            lane, said, other = found
+            self.watcher.unfenced(product, int(self.threads[lane]), said, other)
+
+    def work_fenced(self, lanes: Lanes, guard: Guard, kind: str) -> None:
+        """Note the fence."""
+        if self.fences is not None:
+            self.fences.fence(self.layout.every(lanes))
 
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Report the reads that the products will do."""
         for allocation, those, offsets in self.mem.touched(access, lanes, addresses):
             self.watcher.copying(access, those, allocation, offsets, "read")
+
+    def tensor_started(self, bound: Bound, kind: str, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+        """Report work on tensor memory."""
+        cta, _ = self.barrier(int(self.layout.cta[lanes[0]]), 0)
+        self.watcher.tensor_started(bound, kind, cta, self.threads[lanes], blocks)
 
     def transfer_started(self, begun: UnderWay) -> None:
         """Report the reads and writes that a transfer will do."""
@@ -160,6 +188,7 @@ class WatchedCohort(Cohort):
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
         """Report the lanes that have found the phase over; raise a deadlock where no phase can end."""
+        super().phase_over(access, lanes, guard, address, over)
         every = self.layout.every(lanes)
         asked = np.broadcast_to(True if guard is None else guard, len(every))
         found = np.flatnonzero(asked & over)
@@ -183,12 +212,7 @@ class WatchedCohort(Cohort):
 
     def stuck(self) -> bool:
         """Do all live lanes wait at barriers or for phases of mbarriers, with no copy under way?"""
-        waits = self.mem.polling.lanes | ~self.alive
-        pools = [*self.schedule.warps.pools.values(), *(b.waiting for b in self.schedule.barriers.barriers.values())]
-        pools.append(self.schedule.cluster_barriers.waiting)
-        for waiting in (each for pool in pools for each in pool):
-            waits[waiting.lanes] = True
-        return bool(waits.all()) and not self.copies.under_way
+        return self.schedule.all_wait(self.mem.polling.lanes) and not self.copies.under_way
 
     def deadlock_message(self) -> str:
         """The message for threads that wait for a phase that cannot end."""

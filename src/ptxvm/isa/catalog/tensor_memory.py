@@ -223,9 +223,10 @@ def modifiers_of_floats(i: Decoded) -> str | None:
 
 
 @instruction("tcgen05.kind.sync.aligned; .kind = { .wait::ld, .wait::st };", section="9.7.16.8.3", needs=NEEDS, fixed="kind")
-def tcgen05_wait(i, warp):
+def tcgen05_wait(i, warp, tasks):
     """Wait for all loads from tensor memory, or all stores to it, that this thread has started."""
     yield warp.converge(all_lanes(warp))
+    tasks.wait(None, works.LOADS if i.kind == "wait::ld" else works.STORES)
 
 
 # ── copies within tensor memory, and from shared memory ─────────────────────────────────

@@ -247,9 +247,10 @@ def signed_and_unsigned(i: Decoded) -> bool:
 
 
 @instruction("wgmma.fence.sync{.aligned};", section="9.7.15.7.1", needs=NEEDS, fixed="fence")
-def wgmma_fence(i, warp):
+def wgmma_fence(i, warp, tasks):
     """Order accesses to registers and shared memory before those of the next products."""
     yield warp.converge(all_lanes(warp))
+    tasks.fence_registers(GROUPS)
 
 
 @instruction("wgmma.commit_group.sync{.aligned};", section="9.7.15.7.2", needs=NEEDS, fixed="commit_group")

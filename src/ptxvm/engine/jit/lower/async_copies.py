@@ -110,6 +110,9 @@ class Tasks(Port):
         quick = mma_warpgroup.written(self.code.unit, product, work.architecture, size, fast=fast)
         return self.at.host_call(self.bound, work, inputs, [b32] * len(d), quick, ", ptr %shared, i32 %warp")
 
+    def fence_registers(self, kind: str) -> None:
+        """All work is done."""
+
     def commit(self, kind: str = "copies") -> None:
         """All copies are done."""
 

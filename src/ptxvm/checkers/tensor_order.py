@@ -1,0 +1,147 @@
+"""Races on tensor memory: accesses of blocks of cells that nothing orders (PTX 9.7.16.6).
+
+Products, copies and shifts are accesses of the agent of their thread, which a commit and its mbarrier make known to others.
+Those of one thread follow each other, but products with different accumulators do not: the manual lists fewer pairs, and what
+compilers write relies on more.  Loads and stores are known to no thread, their own neither, before `tcgen05.wait`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound
+from ptxvm.checkers.clocks import Clocks, Ints
+from ptxvm.checkers.copy_agents import Agents
+from ptxvm.checkers.race_pair import HAZARDS
+from ptxvm.isa.tensor_memory import LOADS, STORES
+from ptxvm.machine.events import Threads
+from ptxvm.machine.tensor_blocks import Block
+
+MOVES = (LOADS, STORES)
+HOPS = 4  # accesses between two that order them
+
+
+@dataclass(eq=False, slots=True)
+class Use:
+    """An access to a block by threads: a whole warp, or one thread whose agent does it.
+
+    `stamps` are the clocks of the threads when it ended, or that of the agent; None before its wait.  `issued` is the clock
+    of the thread that asked the agent.  `after` are accesses that it comes after.
+    """
+
+    bound: Bound
+    kind: str
+    threads: Threads
+    block: Block
+    stamps: Ints | None
+    issued: int = 0
+    after: list[Use] = field(default_factory=list)
+
+    @property
+    def operation(self) -> str:
+        """What it does."""
+        if self.kind not in MOVES:
+            return "asynchronous access" if self.block.reads and self.block.writes else f"asynchronous {self.verb}"
+        return f"{self.verb} that has not been waited for" if self.stamps is None else self.verb
+
+    @property
+    def verb(self) -> str:
+        """`read` or `write`."""
+        return "write" if self.block.writes else "read"
+
+
+class TensorRace(NamedTuple):
+    """Two accesses of cells that nothing orders, the earlier one first."""
+
+    earlier: Use
+    later: Use
+
+    @property
+    def hazard(self) -> str:
+        """RAW, WAR or WAW."""
+        later = self.later.block
+        return HAZARDS[self.earlier.block.writes, later.writes and not (later.reads and self.earlier.block.writes)]
+
+    @property
+    def missing(self) -> str:
+        """What would order them."""
+        if self.earlier.kind in MOVES:
+            wait = f"tcgen05.wait::{self.earlier.kind.rpartition('.')[2]}"
+            if self.earlier.stamps is None:
+                return f"{wait} after the {self.earlier.verb}, before the threads synchronise"
+            return "a barrier, or an mbarrier, between the two"
+        return "tcgen05.commit after the first, and waiting for its mbarrier before the second"
+
+
+class TensorOrder:
+    """The accesses to the tensor memory of each CTA, which its first thread names."""
+
+    def __init__(self, clocks: Clocks, agents: Callable[[], Agents], report: Callable[[TensorRace], None]) -> None:
+        self.clocks, self.agents, self.report = clocks, agents, report
+        self._uses: dict[int, list[Use]] = defaultdict(list)
+
+    def started(self, bound: Bound, kind: str, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+        """Threads have started work on tensor memory."""
+        agent = kind not in MOVES and kind != "dealloc"
+        stamps = self.agents().now[threads].copy() if agent else self.clocks.now[threads].copy()
+        issued = int(self.clocks.now[threads[0]])
+        fresh = [Use(bound, kind, threads, block, None if kind in MOVES else stamps, issued) for block in blocks]
+        uses = self._uses[cta]
+        for use in fresh:
+            uses[:] = [each for each in uses if not self._supersedes(use, each, uses)]
+        uses += fresh
+        if kind == "dealloc":
+            uses[:] = [each for each in uses if not each.block.overlaps(blocks[0])]
+
+    def _supersedes(self, use: Use, earlier: Use, uses: Sequence[Use]) -> bool:
+        """Compare an access with an earlier one; need the earlier one not be kept?"""
+        if not use.block.overlaps(earlier.block):
+            return False
+        if not self.precedes(earlier, use, uses):
+            if use.block.conflicts(earlier.block):
+                self.report(TensorRace(earlier, use))
+            return False
+        if use.block.covers(earlier.block) and (use.block.writes or not earlier.block.writes):
+            return use.block.writes or use.kind == earlier.kind
+        use.after.append(earlier)
+        return False
+
+    def precedes(self, earlier: Use, later: Use, uses: Sequence[Use], hops: int = HOPS) -> bool:
+        """Is an access ordered before another, perhaps by others among `uses`?"""
+        if self._pipelined(earlier, later) or self._known(earlier, later.threads):
+            return True
+        if not hops:
+            return False
+        return any(earlier in each.after and self.precedes(each, later, uses, hops - 1) for each in uses)
+
+    def _pipelined(self, earlier: Use, later: Use) -> bool:
+        """Are both done by the agent of a thread, or of threads in order, one after the other?"""
+        if {earlier.kind, later.kind} != {"tcgen05"}:
+            return False
+        one, other = earlier.block, later.block
+        if one.accumulates != other.accumulates and earlier.bound.i.of.name == later.bound.i.of.name:
+            return False
+        (first,), (second,) = earlier.threads.tolist(), later.threads.tolist()
+        return first == second or self.clocks.knows(second, first, earlier.issued)
+
+    def _known(self, earlier: Use, threads: Threads) -> bool:
+        """Does one of some threads, which execute an instruction together, know an access?"""
+        if earlier.stamps is None:
+            return False
+        others = earlier.threads + (self.clocks.grids.agents if earlier.kind == "tcgen05" else 0)
+        mine, theirs = threads.repeat(len(others)), np.tile(others, len(threads))
+        unknown = self.clocks.unknown(mine, theirs, np.tile(earlier.stamps, len(threads))) & (mine != theirs)
+        return not unknown.all()
+
+    def awaited(self, threads: Threads, kind: str) -> None:
+        """Threads have waited for their loads or stores."""
+        waiting = set(threads.tolist())
+        for uses in self._uses.values():
+            for use in uses:
+                if use.kind == kind and use.stamps is None and int(use.threads[0]) in waiting:
+                    use.stamps = self.clocks.now[use.threads].copy()

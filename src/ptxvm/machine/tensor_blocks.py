@@ -1,0 +1,93 @@
+"""The cells of tensor memory that work reads and writes, as blocks of lanes and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.tensor_memory import HALVED, LANES, CopyToTensor, Load, Move, Multiply, instruction_descriptor
+from ptxvm.machine import tensor_memory, tensor_unit
+from ptxvm.machine.per_lane import PerLane
+from ptxvm.machine.tensor_memory import TensorMemory
+
+LANES_OF_A_WARP = (1 << WARP) - 1
+EVERY_LANE = (1 << LANES) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Cells of some lanes, a bit each in a mask, in the columns from `first` to before `end`."""
+
+    lanes: int
+    first: int
+    end: int
+    reads: bool
+    writes: bool
+    accumulates: bool = False
+    """Is it matrix D of a product?"""
+
+    def overlaps(self, other: Block) -> bool:
+        """Do the blocks have a cell in common?"""
+        return bool(self.lanes & other.lanes) and self.first < other.end and other.first < self.end
+
+    def covers(self, other: Block) -> bool:
+        """Does the block have all cells of another?"""
+        return not other.lanes & ~self.lanes and self.first <= other.first and other.end <= self.end
+
+    def conflicts(self, other: Block) -> bool:
+        """Do both access a cell that one of them writes?"""
+        return (self.writes or other.writes) and self.overlaps(other)
+
+
+def of_move(work: Move, memory: TensorMemory, warp: int, operands: Mapping[str, int]) -> list[Block]:
+    """The cells of a load or store of a warp, with the columns of both places of a tile that has two."""
+    split = operands.get("split", 0)
+    rows, columns = tensor_memory.cells_of(work, memory, warp, operands["a"] & 0xFFFF_FFFF, split)
+    reads, width = isinstance(work, Load), 2 if work.packed else 1
+    found = []
+    for half in (slice(0, WARP // 2), slice(WARP // 2, WARP)):
+        first, end = int(columns[half].min()), int(columns[half].max()) + width
+        found.append(Block(mask(rows[half].reshape(-1)), first, end, reads=reads, writes=not reads))
+    return found
+
+
+def of_thread(work: CopyToTensor | Multiply, memory: TensorMemory, operands: Mapping[str, int]) -> list[Block]:
+    """The cells of a copy or product."""
+    if isinstance(work, CopyToTensor):
+        address, width = operands["a"] & 0xFFFF_FFFF, work.bytes // 4
+        memory.check(address, width, "a copy")
+        first, height = address & 0xFFFF, tensor_unit.height_of_copy(work)
+        lanes = [(address >> 16) + warp * WARP + row for warp in range(len(work.warps)) for row in range(height)]
+        return [Block(mask(lanes), first, first + width, reads=False, writes=True)]
+    idesc = instruction_descriptor(work, operands["idesc"])
+    found = [
+        Block(mask(rows), columns.start, columns.stop, bool(operands["enable"]), writes=True, accumulates=True)
+        for rows, columns in tensor_unit.blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
+    ]
+    if work.in_tensor_memory:
+        address, words = operands["a"] & 0xFFFF_FFFF, idesc.k * (4 if work.kind in HALVED else max(8, idesc.a.bits)) // 32
+        memory.check(address, words, "matrix A")
+        first = address & 0xFFFF
+        found.append(
+            Block(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)
+        )
+    for name, count in (("scale_a", idesc.m), ("scale_b", idesc.n)) if work.blocks else ():
+        address, words = operands[name] & 0xFFFF_FFFF, -(-count // WARP)
+        memory.check(address, words, "the scales")
+        found.append(Block(LANES_OF_A_WARP, address & 0xFFFF, (address & 0xFFFF) + words, reads=True, writes=False))
+    return found
+
+
+def of_allocation(operands: Mapping[str, int]) -> list[Block]:
+    """The cells that are given back."""
+    first = operands["a"] & 0xFFFF
+    return [Block(EVERY_LANE, first, first + operands["columns"], reads=False, writes=True)]
+
+
+def mask(lanes: Iterable[int] | PerLane) -> int:
+    """Lanes as bits."""
+    found = 0
+    for lane in lanes:
+        found |= 1 << int(lane)
+    return found

@@ -1,0 +1,127 @@
+"""The race checker and tensor memory: products, loads and stores whose order nothing makes (PTX 9.7.16.6).
+
+The kernels are those of the canonical patterns of PTX 9.7.16.6.4, whole and with one line left out.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxvm
+
+DESCRIPTOR = 1 << 46 | 128 >> 4 << 16 | 256 >> 4 << 32  # not swizzled, K-major
+SHAPE = 1 << 4 | 8 // 8 << 17 | 128 // 16 << 24  # f32 = f16 * f16, 128 by 8
+A, B = 1024, 1024 + 4096  # in shared memory
+
+PRODUCT = "@%one tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %i, %on;"
+COMMIT = "@%one tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%bar];"
+WAIT = "wait: mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], 0; @!%done bra wait;"
+LOAD = "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r0, %r1, %r2, %r3}, [%mine];"
+WAIT_LOAD = "tcgen05.wait::ld.sync.aligned;"
+STORE = "tcgen05.st.sync.aligned.32x32b.x4.b32 [%mine], {%t, %t, %t, %t};"
+WAIT_STORE = "tcgen05.wait::st.sync.aligned;"
+BARRIER = "bar.sync 0;"
+
+
+def source(*lines: str) -> str:
+    """Four warps; thread 0 is %one, D lies at %d, and %mine is a warp's part of it."""
+    body = "\n".join(lines)
+    return f"""
+        .version 8.6
+        .target sm_100a
+        .address_size 64
+        .visible .entry k()
+        {{
+        .reg .b64 %a, %b; .reg .b32 %t, %s, %d, %mine, %i, %bar, %x, %r<4>; .reg .pred %one, %first, %on, %done;
+        .shared .align 1024 .b8 tile[8192];
+        mov.u32 %t, %tid.x; mov.u32 %s, tile; add.u32 %bar, %s, 8; setp.eq.u32 %one, %t, 0; setp.lt.u32 %first, %t, 32;
+        @%one mbarrier.init.shared::cta.b64 [%bar], 1;
+        mad.lo.u32 %x, %t, 16, %s; st.shared.v4.b32 [%x+{A}], {{%t, %t, %t, %t}};
+        @!%first bra allocated;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], 64;
+        tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+        allocated:
+        fence.proxy.async; bar.sync 0;
+        ld.shared.b32 %d, [%s]; shl.b32 %mine, %t, 16; and.b32 %mine, %mine, {96 << 16}; add.u32 %mine, %mine, %d;
+        mov.b32 %i, {SHAPE}; setp.ne.u32 %on, %i, %i;
+        add.u32 %x, %s, {A}; shr.u32 %x, %x, 4; cvt.u64.u32 %a, %x; add.s64 %a, %a, {DESCRIPTOR};
+        add.u32 %x, %s, {B}; shr.u32 %x, %x, 4; cvt.u64.u32 %b, %x; add.s64 %b, %b, {DESCRIPTOR};
+        {body}
+        bar.sync 0;
+        @!%first bra last;
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 64;
+        last:
+        ret;
+        }}"""
+
+
+def findings(*lines: str, **how: object) -> list[ptxvm.Finding]:
+    kernel = ptxvm.load(source(*lines)).kernel("k")
+    return kernel.launch(grid=1, block=128, check=("race",), **how).findings
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (PRODUCT, PRODUCT, COMMIT, WAIT),
+        (PRODUCT, COMMIT, WAIT, LOAD, WAIT_LOAD),
+        (STORE, WAIT_STORE, LOAD, WAIT_LOAD),
+        (STORE, WAIT_STORE, BARRIER, PRODUCT, COMMIT, WAIT),
+        (STORE, WAIT_STORE, LOAD, WAIT_LOAD, BARRIER, PRODUCT, COMMIT, WAIT),
+    ],
+    ids=["products", "product, load", "store, load", "store, product", "load, product"],
+)
+def test_the_canonical_patterns_have_no_race(lines):
+    assert findings(*lines) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "hazard", "both", "missing"),
+    [
+        ((PRODUCT, LOAD, WAIT_LOAD, BARRIER, COMMIT, WAIT), "RAW", (PRODUCT, LOAD), "tcgen05.commit"),
+        ((PRODUCT, STORE, WAIT_STORE, BARRIER, COMMIT, WAIT), "WAW", (PRODUCT, STORE), "tcgen05.commit"),
+        ((STORE, LOAD, WAIT_STORE, WAIT_LOAD), "RAW", (STORE, LOAD), "tcgen05.wait::st"),
+        ((STORE, BARRIER, PRODUCT, COMMIT, WAIT, WAIT_STORE), "WAW", (STORE, PRODUCT), "tcgen05.wait::st"),
+        ((LOAD, BARRIER, PRODUCT, COMMIT, WAIT, WAIT_LOAD), "WAR", (LOAD, PRODUCT), "tcgen05.wait::ld"),
+        ((LOAD, WAIT_LOAD, PRODUCT, COMMIT, WAIT), "WAR", (LOAD, PRODUCT), "a barrier"),
+        ((LOAD, STORE, WAIT_STORE, WAIT_LOAD), "WAR", (LOAD, STORE), "tcgen05.wait::ld"),
+    ],
+    ids=["commit", "commit, store", "wait::st", "wait::st, product", "wait::ld, product", "barrier", "wait::ld, store"],
+)
+def test_a_missing_wait_is_a_race_of_two_named_instructions(lines, hazard, both, missing):
+    (found, *more) = findings(*lines)
+    assert not more
+    assert (found.kind, found.hazard, found.space) == ("race", hazard, "tensor")
+    assert found.missing.startswith(missing)
+    text = source(*lines).splitlines()
+    assert [text[each.line - 1].split()[-1] for each in found.accesses] == [each.split()[-1] for each in both]
+
+
+def test_giving_memory_back_that_a_product_uses_is_a_race():
+    (found,) = [each for each in findings(PRODUCT, COMMIT) if each.space == "tensor"]
+    assert "tcgen05.dealloc" in found.accesses[1].place.text
+
+
+def test_a_result_may_be_read_before_the_wait():
+    """PTX 9.7.16.6.4.5: what reads it gets what was loaded."""
+    assert findings(LOAD, "mov.b32 %x, %r2;", WAIT_LOAD) == []
+
+
+def test_a_result_that_is_written_before_the_wait_is_an_error():
+    (found,) = findings(LOAD, "mov.b32 %r1, 0;", WAIT_LOAD)
+    assert (found.kind, "%r1" in found.message) == ("register-in-use", True)
+    assert [each.place.text.split()[0] for each in found.accesses] == [LOAD.split(maxsplit=1)[0], "mov.b32"]
+
+
+@pytest.mark.parametrize(("lines", "races"), [((PRODUCT, COMMIT, WAIT), 0), ((PRODUCT, COMMIT), 1)])
+def test_a_matrix_in_shared_memory_is_in_use_until_the_commit_is_over(lines, races):
+    overwrite = f"st.shared.b32 [%s+{A}], %i;"
+    found = [each for each in findings(*lines, "@%one " + overwrite) if each.space == "shared"]
+    assert [each.hazard for each in found] == ["WAR"] * races
+
+
+@pytest.mark.parametrize("asynchronous", ["early", "late", "random"])
+def test_races_do_not_depend_on_when_work_ends(asynchronous):
+    assert findings(PRODUCT, COMMIT, WAIT, LOAD, WAIT_LOAD, asynchronous=asynchronous) == []
+    (found,) = findings(PRODUCT, LOAD, WAIT_LOAD, BARRIER, COMMIT, WAIT, asynchronous=asynchronous)
+    assert found.hazard == "RAW"
