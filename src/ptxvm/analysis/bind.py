@@ -325,6 +325,10 @@ class Binder:
     def local_variables(self, node: tree.Variable, scope: Scope, function: Function) -> None:
         """Registers and variables of a function."""
         declaration(self.checks, node, DeclarationContext.BODY, in_kernel=function.entry)
+        self.checked_variables(node, scope, function)
+
+    def checked_variables(self, node: tree.Variable, scope: Scope, function: Function) -> None:
+        """The same, of a declaration that is known to be right but for its names."""
         made = [s for s in self.declare(node, scope, function.name) if isinstance(s, Variable)]
         for symbol in made:
             initialiser(self.checks, symbol, scope)

@@ -8,12 +8,10 @@ diagnostic comes from there.
 
 from __future__ import annotations
 
-import enum
 import re
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis import debugging, expressions, passing
@@ -21,7 +19,6 @@ from ptxvm.analysis.bind import Binder
 from ptxvm.analysis.known_lines import (
     LONGEST_BLOCK,
     Known,
-    KnownLines,
     ModuleNames,
     Stretch,
     TooLarge,
@@ -31,7 +28,8 @@ from ptxvm.analysis.known_lines import (
     others,
     targets,
 )
-from ptxvm.analysis.operand_forms import OTHER, Forms, OperandForms
+from ptxvm.analysis.memo import Key, Left, Memo, Spelling
+from ptxvm.analysis.operand_forms import OTHER, OperandForms
 from ptxvm.analysis.parameters import addressed, check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
@@ -39,7 +37,7 @@ from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Scope
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Variable
-from ptxvm.analysis.validate import MOST_TARGETS, check_instruction, recogniser
+from ptxvm.analysis.validate import check_instruction, recogniser
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST
 from ptxvm.syntax.outline import Outline
@@ -62,30 +60,6 @@ class Doubt(Exception):  # noqa: N818 - the body is read in full, which reports 
     """Something in a body is wrong, or not known to be right."""
 
 
-class Left(enum.IntEnum):
-    """What is left to check of an instruction whose head and forms of operands are known to be right."""
-
-    NOTHING = 1
-    PARAMETER = 2
-    """It loads a parameter: does a call give that a value (`passing`)?"""
-    CONSTANTS = 3
-    """The verdict depends on the values of its constants."""
-
-
-class Memo:
-    """What is known of the instructions of one version and target, for all modules of both."""
-
-    def __init__(self, known: Recogniser) -> None:
-        self.known, self.forms, self.lines = known, Forms(), KnownLines()
-        self.cleared: dict[tuple[object, ...], Left] = {}
-
-    @staticmethod
-    @lru_cache(maxsize=MOST_TARGETS)
-    def of(known: Recogniser) -> Memo:
-        """The memo of a recogniser."""
-        return Memo(known)
-
-
 def recogniser_of(program: Program) -> Recogniser:
     """The recogniser for a program's version and target."""
     return recogniser(program.version, program.target, program.target_options)
@@ -97,7 +71,7 @@ class Bodies:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.inlines = "inlined_at" in outline.plain.text
-        self.declarations: dict[tuple[bool | str, ...], list[tree.Variable]] = {}
+        self.declarations: set[tuple[bool, Spelling]] = set()
         self.module_names = ModuleNames()
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
@@ -237,13 +211,13 @@ class BodyCheck:
         key = (head, *[forms[part] for part in parts])
         left = self.memo.cleared.get(key)
         if left is not Left.NOTHING:
-            left = self.instruction_at(*found.span(), key, parts, left)
+            left = self.instruction_at(*found.span(), key, parts, left or self.memo.left(key))
         frame.passed = True
         if left is None:
             frame.first = -1
         elif number >= 0 or frame.first >= 0:
             named = others(f"{guard or ''} {operands or ''}", labels=self.unifies_labels)
-            self.remember(number, found.end(), named, left)
+            self.remember(number, found.end(), named, left, key)
 
     def statement(self, found: re.Match[str], number: int) -> bool:
         """Any other statement; can known lines follow?"""
@@ -307,7 +281,7 @@ class BodyCheck:
         self.known, self.changes = None, MOST_CHANGES
         return None
 
-    def remember(self, number: int, at: int, named: list[str], left: Left) -> None:
+    def remember(self, number: int, at: int, named: list[str], left: Left, key: Key) -> None:
         """Remember the line of an instruction that is right, where it has a line for itself."""
         frame, stretch, known = self.frames[-1], self.stretch, self.known
         if left is Left.NOTHING:
@@ -324,7 +298,10 @@ class BodyCheck:
         elif named or left is Left.PARAMETER:
             frame.lines.add(stretch.plain[number])
         else:
-            known.add(known.plain, stretch.plain[number].rstrip(BLANKS))
+            line = stretch.plain[number].rstrip(BLANKS)
+            known.add(known.plain, line)
+            if (shared := self.memo.shared.get(key)) is not None:
+                known.share(line, shared[1])
 
     def remember_block(self, block: Frame, at: int) -> None:
         """Remember a block that is right and leaves no trace around it, where it has its lines for itself."""
@@ -346,7 +323,7 @@ class BodyCheck:
         by_value = left is Left.CONSTANTS
         if by_value:
             key = (key, *[part.strip(BLANKS) for part in parts if forms[part] in self.memo.forms.integers])
-            left = self.memo.cleared.get(key)
+            left = self.memo.left(key)
         if left is None:
             statements = self.outline.statements(start, end)
             if statements is None or len(statements) != 1 or not isinstance(statements[0], tree.Instruction):
@@ -363,7 +340,7 @@ class BodyCheck:
         left = Left.PARAMETER if verdict.decoded is not None and passing.loads_parameter(verdict.decoded) else Left.NOTHING
         if verdict.asks_for_value and not isinstance(key[0], tuple):
             left = Left.CONSTANTS
-        self.memo.cleared[key] = left
+        self.memo.enter(key, left, verdict.needs)
         return left
 
     def instruction(self, node: tree.Instruction) -> Verdict:
@@ -396,23 +373,33 @@ class BodyCheck:
         """What is read and bound as in `bind`."""
         text = self.outline.plain.text[start:end].strip(BLANKS)
         family = FAMILY.fullmatch(text)
-        key = (self.copy.entry, *family.group(1, 3)) if family else (self.copy.entry, text)
-        known = self.declarations.get(key)
-        if known is not None:
-            for each in known:
-                self.binder.declare(
-                    of_count(each, int(family[2])) if family else each, self.scope_of_declaration(), self.copy.name
-                )
-            self.declared(name for each in known for name in names_of(each))
+        spelling = family.group(1, 3) if family else (text,)
+        statements = self.memo.declarations.get(spelling)
+        if statements is None:
+            statements = self.outline.statements(start, end)
+            if statements is None:
+                raise Doubt
+            self.memo.keep(spelling, statements)
+        elif family is not None:
+            statements = [of_count(each, int(family[2])) for each in statements if isinstance(each, tree.Variable)]
+        if (self.copy.entry, spelling) in self.declarations:
+            self.declare(statements)
         else:
-            self.other(key, self.outline.statements(start, end))
+            self.other(spelling, statements)
         if self.report.diagnostics:
             raise Doubt
 
-    def other(self, key: tuple[bool | str, ...], statements: list[tree.Statement] | None) -> None:
-        """Statements that are read in full; those that declare registers are kept for their next occurrence."""
-        if statements is None:
-            raise Doubt
+    def declare(self, statements: Iterable[tree.Statement]) -> None:
+        """Declarations that are right in this module, but for their names."""
+        for each in statements:
+            if isinstance(each, tree.Variable):
+                self.binder.checked_variables(each, self.scope_of_declaration(), self.copy)
+                self.declared(names_of(each))
+                if each.space != "reg":
+                    self.frames[-1].first = -1
+
+    def other(self, spelling: Spelling, statements: Iterable[tree.Statement]) -> None:
+        """Statements that are checked in full."""
         for statement in statements:
             if isinstance(statement, tree.Instruction):
                 self.instruction(statement)
@@ -423,11 +410,10 @@ class BodyCheck:
                 self.binder.statement(statement, self.frames[-1].scope, self.copy)
             else:
                 raise Doubt
-        registers = [each for each in statements if isinstance(each, tree.Variable) and each.space == "reg"]
-        if len(registers) == len(statements):
-            self.declarations[key] = registers
-        else:
-            self.frames[-1].first = -1
+            if not isinstance(statement, tree.Variable) or statement.space != "reg":
+                self.frames[-1].first = -1
+        if spelling in self.memo.declarations:
+            self.declarations.add((self.copy.entry, spelling))
 
     def declared(self, names: Iterable[str]) -> None:
         """Other names are declared by now."""

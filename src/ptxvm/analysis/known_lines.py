@@ -12,15 +12,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, islice
+from typing import ClassVar
 
 from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, Scope, register_shape
 from ptxvm.analysis.symbols import Label, Register
 from ptxvm.isa.operand_types import Shape
+from ptxvm.isa.targets import Need
 from ptxvm.syntax import tree
 from ptxvm.syntax.statements import BLANKS
 
 Names = tuple[bool, bool, tuple[tuple[str, Shape], ...], tuple[tuple[str, Shape], ...]]
 """What lines can mention: is it an entry; are names with `$` labels; families and other registers with `%`."""
+
+Needs = tuple[Need, ...]
+"""What a version and target must give for something to be right."""
+
+LinesByNeeds = dict[Needs, list[str]]
+"""Lines that are right for many versions and targets."""
 
 LONGEST_BLOCK = 64
 """The lines of a block that is known as a whole."""
@@ -56,10 +64,25 @@ _OTHER_NAME = re.compile(r"(?<![\w$%.])[$_A-Za-z][\w$]*", re.ASCII)
 class Known:
     """Lines that are right where certain names are in sight: whatever their small integers are, or exactly as they stand."""
 
-    __slots__ = ("exact", "plain")
+    __slots__ = ("exact", "plain", "shared", "taken")
 
-    def __init__(self) -> None:
-        self.plain, self.exact = {""}, set[str]()
+    def __init__(self, shared: LinesByNeeds) -> None:
+        self.plain, self.exact, self.shared = {""}, set[str](), shared
+        self.taken: dict[Needs, int] = {}
+
+    def share(self, line: str, needs: Needs) -> None:
+        """Let a line be known for all versions and targets that give what it needs."""
+        lines = self.shared.setdefault(needs, [])
+        if len(lines) < MOST_LINES:
+            lines.append(line)
+
+    def take(self, gives: Callable[[Needs], bool]) -> None:
+        """Take what is shared since, as far as the version and target give what it needs."""
+        for needs, lines in self.shared.items():
+            taken = self.taken.get(needs, 0)
+            if len(lines) > taken and gives(needs):
+                self.plain.update(lines[taken:])
+                self.taken[needs] = len(lines)
 
     def add(self, lines: set[str], line: str) -> None:
         """Remember a line in one of the sets."""
@@ -71,14 +94,22 @@ class Known:
 class KnownLines:
     """The known lines of one version and target, by the names that they can mention."""
 
-    def __init__(self) -> None:
+    shared: ClassVar[dict[Names, LinesByNeeds]] = {}
+
+    def __init__(self, gives: Callable[[Needs], bool]) -> None:
         self._known: dict[Names, Known] = {}
+        self._gives = gives
 
     def of(self, names: Names) -> Known:
         """The lines that are right where these names are in sight."""
-        if len(self._known) > MOST_NAMES:
-            self._known.clear()
-        return self._known.setdefault(names, Known())
+        known = self._known.get(names)
+        if known is None:
+            for each in (self._known, self.shared):
+                if len(each) > MOST_NAMES:
+                    each.clear()
+            known = self._known[names] = Known(self.shared.setdefault(names, {}))
+        known.take(self._gives)
+        return known
 
 
 class ModuleNames:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
+from typing import Any
 
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.placement import place
@@ -15,7 +17,7 @@ from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
 from ptxvm.isa.operand_types import Shape, problem
-from ptxvm.isa.targets import Target, Version, gives
+from ptxvm.isa.targets import Need, Target, Version, gives
 
 Words = tuple[str, ...]
 Values = tuple[int | None, ...]
@@ -32,7 +34,8 @@ class Verdict:
 
     `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or address.
     `asked`: the verdict depends on the values of constants.  `undeclared`: an operand names something that is not declared.
-    `unknown`: there is no such instruction.
+    `unknown`: there is no such instruction.  `needs`: what a version and target need for the same verdict; None where that
+    cannot be said, as a rule asks for them.
     """
 
     decoded: Decoded | None
@@ -41,6 +44,7 @@ class Verdict:
     asks_for_value: bool = False
     undeclared: bool = False
     unknown: bool = False
+    needs: tuple[Need, ...] | None = None
 
 
 class Recogniser:
@@ -126,28 +130,33 @@ class Recogniser:
         verdicts = [self.fit(decoded, shapes, values) for decoded in fitting]
         asked = any(v.asks_for_value for v in verdicts)
         best = min(verdicts, key=lambda v: sum(weight(p) for p in v.problems))
-        return best if best.asks_for_value == asked else replace(best, asks_for_value=asked)
+        needs = best.needs if all(is_wrong_anywhere(v) for v in takewhile(lambda v: v is not best, verdicts)) else None
+        if (best.asks_for_value, best.needs) == (asked, needs):
+            return best
+        return replace(best, asks_for_value=asked, needs=needs)
 
     def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """The verdict for one form."""
         placed = place(decoded.form, shapes, partial(repairs.written, decoded))
         if isinstance(placed, Problem):
-            return Verdict(decoded, problems=(placed,))
+            return Verdict(decoded, problems=(placed,), needs=())
         named, at = placed.named, placed.at
         bound = {**decoded.bound, **placed.marks}
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
         judged = CheckedInstruction(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target, judged.options = self.version, self.target, self.options
-        problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(judged)]
+        needs = judged.requirements()
+        problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(needs)]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
         if judged.asks_for_value:  # a verdict for these values
             found.constants = constants
-        return Verdict(found, at, tuple(problems), judged.asks_for_value)
+        all_needs = None if judged.asks_for_target else tuple(dict.fromkeys(need for _, need in needs))
+        return Verdict(found, at, tuple(problems), judged.asks_for_value, needs=all_needs)
 
-    def demands(self, decoded: Decoded) -> list[Problem]:
-        """The problems of unmet requirements for version and target."""
+    def demands(self, requirements: list[tuple[str, Need]]) -> list[Problem]:
+        """The problems of requirements that version and target do not meet."""
         problems = []
-        for name, need in decoded.unmet(self.version, self.target):
+        for name, need in requirements:
             if not gives(self.version, need.version):
                 wanted = ".".join(map(str, need.version))
                 said = f"Feature '{name}' requires PTX ISA .version {wanted} or later"
@@ -160,19 +169,40 @@ class Recogniser:
         return problems
 
 
+class Asked:
+    """A field of an instruction that notes that it was asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"_{name}"
+
+    def __get__(self, instruction: CheckedInstruction, owner: type) -> Any:  # noqa: ANN401 - of the type of the field
+        instruction.asks_for_target = True
+        return instruction.__dict__[self.name]
+
+    def __set__(self, instruction: CheckedInstruction, value: object) -> None:
+        instruction.__dict__[self.name] = value
+
+
 class CheckedInstruction(Decoded):
-    """A decoded instruction with its operands; it notes whether a rule asks for the value of a constant."""
+    """A decoded instruction with its operands; it notes whether a rule asks for the value of a constant, or for the target."""
+
+    version, target, options = Asked(), Asked(), Asked()
 
     def __init__(
         self, of: object, form: Form, bound: object, shapes: dict[str, Shape], constants: dict[str, int | None]
     ) -> None:
         super().__init__(of, form, bound, shapes)  # type: ignore[arg-type]
-        self.constants, self.asks_for_value = constants, False
+        self.constants, self.asks_for_value, self.asks_for_target = constants, False, False
 
     def value(self, operand: str) -> int | None:
         """The value of an operand that is an integer constant."""
         self.asks_for_value = True
         return self.constants.get(operand)
+
+
+def is_wrong_anywhere(verdict: Verdict) -> bool:
+    """Has this form problems that no other version or target solves?"""
+    return verdict.needs is not None and any(p.code not in ("P0306", "P0307") for p in verdict.problems)
 
 
 def banks_are_gone(word: str) -> Problem:

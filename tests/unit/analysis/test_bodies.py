@@ -1,11 +1,17 @@
 """Memoised validation: what it clears is right, and what it doubts is reported as without it."""
 
+import random
+
 import pytest
 
 import ptxvm
+from ptxvm.algebra.types import Type
 from ptxvm.analysis import bodies
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Program
+from ptxvm.analysis.scope import register_shape
+from ptxvm.analysis.validate import recogniser
+from ptxvm.isa.targets import Target
 from ptxvm.syntax.source import Source
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
@@ -20,6 +26,10 @@ DECLARATIONS = """
     .reg .b64 %rd<10>;
     .reg .f32 %f<10>;
 """
+
+
+ONLY_REGISTERS = DECLARATIONS.partition(".visible")[1] + DECLARATIONS.partition(".visible")[2]
+REGISTER = register_shape(Type.named["b16"], 1)
 
 
 def module(body: str) -> str:
@@ -229,3 +239,59 @@ def test_lines_are_read_once(monkeypatch):
         text for text in seen if text and text.endswith(";") and not text.startswith(".")
     ]  # the first is that of `two`
     assert instructions[1:] == ["add.s32 %r1, %r2, 5;", "ld.global.u32 %r1, [gv+4];"]
+
+
+# ── what is right for one target is right for others that give what it needs ────────────────────
+
+TARGETS = [
+    ("8.3", "sm_90"),
+    ("8.3", "sm_70"),
+    ("7.0", "sm_80"),
+    ("6.0", "sm_70"),
+    ("6.4", "sm_75"),
+    ("3.2", "sm_30"),
+    ("8.3", "sm_60"),
+]
+BY_TARGET = [
+    "add.u32 %r1, %r2, %r3;",
+    "activemask.b32 %r1;",  # PTX 6.2
+    "redux.sync.add.s32 %r1, %r2, %r3;",  # sm_80
+    "bar.warp.sync %r1;",  # PTX 6.0
+    "shfl.up.b32 %r1, %r2, %r3, 0;",  # a rule: not from PTX 6.4 on for sm_70
+    "mov.u32 %r1, %clock_hi;",  # a rule: PTX 5.0
+    "mov.u32 %r1, %aggr_smem_size;",  # a rule: PTX 8.1
+    "div.f32 %f1, %f2, %f3;",  # a rule: rounding is written since PTX 1.4
+    "bfind.u32 %r1, 7; bfe.u32 %r1, %r2, 3, 4;",
+    "lop3.b32 %r1, %r2, %r3, 1, 0x80;",  # sm_50
+    "ld.global.nc.u32 %r1, [%rd1];",  # sm_32
+    "{ .param .b32 a; st.param.b32 [a], %r1; call two, (); }",
+    "mul.wide.u32 %rd1, %r1, 300;",
+]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_targets_share_is_right_for_each(reports, reverse):
+    """The full reading shares nothing between targets; twice, as lines are known the second time."""
+    rng = random.Random(7)
+    found = set()
+    for _ in range(2):
+        for version, target in sorted(TARGETS, reverse=reverse):
+            head = f".version {version}\n.target {target}\n.address_size 64\n"
+            for body in rng.sample(BY_TARGET, len(BY_TARGET)):
+                text = f"{head}.func two() {{ ret; }}\n{ONLY_REGISTERS}\n{body}\nmov.u32 %r1, %r2;\n{body}\nret;\n}}\n"
+                found.add((version, target, body, bool(reports(text))))
+    assert ("8.3", "sm_90", BY_TARGET[2], False) in found
+    assert ("8.3", "sm_70", BY_TARGET[2], True) in found
+    assert ("8.3", "sm_60", BY_TARGET[4], False) in found
+    assert ("8.3", "sm_70", BY_TARGET[4], True) in found
+
+
+def test_a_form_that_is_only_too_new_is_taken_where_it_is_not(reports):
+    """Of two forms the first was wrong for its target alone: elsewhere it may be the one (`recognise.best`)."""
+    known = recogniser((6, 0), Target(70), ()), recogniser((8, 3), Target(90), ())
+    for each in known:
+        wide = each.recognise("add", ("f16",), (REGISTER,) * 3, (None,) * 3)
+        assert wide.needs is not None
+        assert not wide.problems
+    old = recogniser((2, 0), Target(20), ()).recognise("add", ("f16",), (REGISTER,) * 3, (None,) * 3)
+    assert {p.code for p in old.problems} >= {"P0306", "P0307"}
