@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ptxvm import api
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.images import linked_image, texts_of
+from ptxvm.driver.registers import limited
 from ptxvm.driver.results import DriverError, Result
 
 CUBIN, PTX, FATBINARY, OBJECT, LIBRARY, NVVM = range(6)  # CUjitInputType
@@ -20,6 +21,7 @@ class Linker:
     texts: list[bytes] = field(default_factory=list)
     modules: list[api.Module] = field(default_factory=list)
     image: bytes = b""
+    most_registers: int = 0  # of a thread, 0 for as many as there can be
     options: dict[int, int] = field(default_factory=dict)  # of a client: see `ptxvm.libcuda`
     buffer: ctypes.Array[ctypes.c_char] | None = None  # the image, as a client reads it
 
@@ -52,6 +54,11 @@ class Linker:
                 api.link(self.modules)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
+        if self.most_registers:
+            kernels = [[each for program in module.programs for each in program.functions.values() if each.entry]
+                       for module in self.modules]  # fmt: skip
+            limit = self.most_registers
+            self.texts = [limited(*each, limit) for each in zip(self.texts, kernels, strict=True)]
         self.image = linked_image(self.texts)
         return self.image
 

@@ -10,13 +10,12 @@ from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device_runtime import with_device_runtime
 from ptxvm.driver.models import Model
+from ptxvm.driver.registers import registers
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.targets import Target
 from ptxvm.machine.arguments import Bank
 from ptxvm.machine.launch import most_threads
 from ptxvm.machine.launch_options import LaunchOptions
-
-REGISTERS = 32  # of a thread; PTX does not say how many a kernel takes
 
 
 class Module:
@@ -102,6 +101,11 @@ class Kernel:
         return self.module.module.image.frame_size(self.function)
 
     @cached_property
+    def registers(self) -> int:
+        """About how many registers a thread takes."""
+        return registers(self.module.module.image, self.function)
+
+    @cached_property
     def most_threads(self) -> int:
         """Threads that a block may have, by `.reqntid` or `.maxntid`."""
         return most_threads(self.function)
@@ -112,4 +116,4 @@ class Kernel:
         return self.function.program.target.number if self.function.program is not None else 0
 
 
-__all__ = ["REGISTERS", "Kernel", "Module"]
+__all__ = ["Kernel", "Module"]

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.device import Device
-from ptxvm.driver.module import REGISTERS, Kernel
+from ptxvm.driver.module import Kernel
 
 WARP = 32
+GROUP = 16  # multiprocessors of a GPC, of which cards have between 14 and 18
+CLUSTERS = (1, 2, 4, 8)
 
 
 def resident_blocks(device: Device, kernel: Kernel, threads: int, dynamic: int) -> int:
@@ -19,7 +21,7 @@ def resident_blocks(device: Device, kernel: Kernel, threads: int, dynamic: int) 
     limits = [
         device.attribute(Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR),
         device.attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (warps * WARP),
-        device.attribute(Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR) // (warps * WARP * REGISTERS),
+        device.attribute(Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR) // (warps * WARP * kernel.registers),
     ]
     shared = kernel.shared + dynamic
     if shared > device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
@@ -27,6 +29,20 @@ def resident_blocks(device: Device, kernel: Kernel, threads: int, dynamic: int) 
     if shared := shared + device.attribute(Attribute.RESERVED_SHARED_MEMORY_PER_BLOCK):
         limits.append(device.attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) // shared)
     return min(limits)
+
+
+def resident_clusters(device: Device, kernel: Kernel, threads: int, dynamic: int, size: int) -> int:
+    """Clusters of so many blocks that the device holds at once: a cluster stays in one group of multiprocessors (GPC)."""
+    blocks = resident_blocks(device, kernel, threads, dynamic)
+    count = device.attribute(Attribute.MULTIPROCESSOR_COUNT)
+    whole, rest = divmod(count, GROUP)
+    return whole * (GROUP * blocks // size) + rest * blocks // size
+
+
+def largest_cluster(device: Device, kernel: Kernel, threads: int, dynamic: int) -> int:
+    """The most blocks of a cluster of which the device holds one; a portable kernel has at most 8 (PTX 2.2.2)."""
+    sizes = [size for size in CLUSTERS if resident_clusters(device, kernel, threads, dynamic, size)]
+    return max(sizes, default=0)
 
 
 def largest_block(device: Device, kernel: Kernel, dynamic: Callable[[int], int], limit: int = 0) -> tuple[int, int]:
@@ -41,4 +57,4 @@ def largest_block(device: Device, kernel: Kernel, dynamic: Callable[[int], int],
     return best, resident[best] * device.attribute(Attribute.MULTIPROCESSOR_COUNT)
 
 
-__all__ = ["largest_block", "resident_blocks"]
+__all__ = ["largest_block", "largest_cluster", "resident_blocks", "resident_clusters"]

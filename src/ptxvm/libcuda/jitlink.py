@@ -19,7 +19,7 @@ from ptxvm.driver.results import DriverError
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.shared_library import SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS
-from ptxvm.libcuda.values import put_bytes, put_i32, put_u64, string
+from ptxvm.libcuda.values import put_bytes, put_i32, put_u64, string, u64
 
 LOG = logging.getLogger("ptxvm.libcuda")
 VERSION = (12, 0)
@@ -68,9 +68,13 @@ def link_of(handle: int) -> Link:
 
 
 def create(out: int, count: int, options: int) -> None:
-    """A new link; the options are for machine code."""
-    del count, options
-    put_u64(out, session().handles.handle(Link()))
+    """A new link; of the options, which are for machine code, the most registers of a thread are heeded."""
+    link = Link()
+    for n in range(count):
+        name, _, value = string(u64(options + 8 * n)).partition("=")
+        if name == "-maxrregcount":
+            link.parts.most_registers = int(value)
+    put_u64(out, session().handles.handle(link))
 
 
 def destroy(handle: int) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from math import prod
 
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
-from ptxvm.driver.occupancy import largest_block, resident_blocks
+from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import LaunchAttribute
@@ -89,14 +90,19 @@ def launch_cooperative(
 def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> None:
     """Put a launch with attributes on a stream."""
     gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
-    cluster = None
+    cluster = cluster_of(attributes, count)
+    made = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster)
+    session().stream(stream).put(made, KERNEL_NODE)
+
+
+def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:
+    """The extents of a cluster, if an attribute of a launch says them."""
     for n in range(count):
         each = LaunchAttribute.from_address(attributes + n * ctypes.sizeof(LaunchAttribute))
         if each.id == CLUSTER:
             x, y, z = (max(size, 1) for size in each.value[:3])
-            cluster = x, y, z
-    made = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster)
-    session().stream(stream).put(made, KERNEL_NODE)
+            return x, y, z
+    return None
 
 
 # ── occupancy ───────────────────────────────────────────────────────────────────────────
@@ -132,6 +138,28 @@ def best_block(blocks: int, threads: int, handle: int, shared_of: int, shared: i
 def best_block_with_flags(blocks: int, threads: int, handle: int, shared_of: int, shared: int, limit: int, flags: int) -> None:
     """The number of threads that keeps most threads resident, and the blocks that fill the device."""
     best_block(blocks, threads, handle, shared_of, shared, limit)
+
+
+@function("cuOccupancyMaxActiveClusters")
+def clusters(out: int, handle: int, config: int) -> None:
+    """Clusters that the device holds, of a launch."""
+    threads, shared, size = cluster_at(config)
+    kernel = session().handles.object(handle, Kernel)
+    put_i32(out, resident_clusters(session().context.device, kernel, threads, shared, max(size, 1)))
+
+
+@function("cuOccupancyMaxPotentialClusterSize")
+def best_cluster(out: int, handle: int, config: int) -> None:
+    """The most blocks of a cluster, of a launch."""
+    threads, shared, _ = cluster_at(config)
+    kernel = session().handles.object(handle, Kernel)
+    put_i32(out, largest_cluster(session().context.device, kernel, threads, shared))
+
+
+def cluster_at(config: int) -> tuple[int, int, int]:
+    """Threads of a block, bytes of dynamic shared memory and blocks of a cluster, as a structure describes a launch."""
+    _, _, _, x, y, z, shared, _, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
+    return x * y * z, shared, prod(cluster_of(attributes, count) or (1,))
 
 
 @function("cuOccupancyAvailableDynamicSMemPerBlock")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ptxvm.driver.images import texts_at
 from ptxvm.driver.linker import Linker
-from ptxvm.driver.module import REGISTERS, Kernel, Module
+from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, string, u64
@@ -190,7 +190,7 @@ def kernel_attribute(out: int, number: int, handle: int) -> None:
     """An attribute of a kernel."""
     kernel = session().handles.object(handle, Kernel)
     values = {
-        0: kernel.most_threads, 1: kernel.shared, 2: kernel.constant, 3: kernel.local, 4: REGISTERS,
+        0: kernel.most_threads, 1: kernel.shared, 2: kernel.constant, 3: kernel.local, 4: kernel.registers,
         5: kernel.architecture, 6: kernel.architecture, 7: 0,
         MAX_DYNAMIC_SHARED: kernel.most_dynamic_shared, CARVEOUT: kernel.carveout,
     } | dict.fromkeys(CLUSTER_ATTRIBUTES, 0)  # fmt: skip
@@ -247,12 +247,15 @@ def parameter_count(handle: int, out: int) -> None:
 
 # ── the linker ──────────────────────────────────────────────────────────────────────────
 
+MAX_REGISTERS = 0  # CUjit_option
+
 
 @function("cuLinkCreate_v2")
 def create_linker(count: int, numbers: int, values: int, out: int) -> None:
     """A linker, with options of the compiler."""
     linker = Linker()
     linker.options = options_at(count, numbers, values)
+    linker.most_registers = linker.options.get(MAX_REGISTERS, 0) & 0xFFFF_FFFF
     put_u64(out, session().handles.handle(linker))
 
 

@@ -72,10 +72,14 @@ def launch_with_attributes(config: int, address: int, parameters: int) -> None:
     """Put a launch with attributes on a stream; they are laid out as the driver's."""
     c = LaunchConfig.from_address(config)
     handle = kernel(address, c.grid.extent(), c.block.extent(), c.shared)
-    made = DriverConfig(
+    driver.launch_kernel_ex(ctypes.addressof(of_driver(c)), handle, parameters, 0)
+
+
+def of_driver(c: LaunchConfig) -> DriverConfig:
+    """The description of a launch as the driver's structure."""
+    return DriverConfig(
         grid=c.grid.extent(), block=c.block.extent(), shared=c.shared, stream=c.stream, attributes=c.attributes, count=c.count
     )
-    driver.launch_kernel_ex(ctypes.addressof(made), handle, parameters, 0)
 
 
 # ── occupancy ───────────────────────────────────────────────────────────────────────────
@@ -97,3 +101,17 @@ def resident_with_flags(out: int, address: int, threads: int, shared: int, flags
 def available_shared(out: int, address: int, blocks: int, threads: int) -> None:
     """The bytes of dynamic shared memory with which so many blocks still fit."""
     driver.available_shared(out, session().handles.handle(runtime().kernel(address)), blocks, threads)
+
+
+@function("cudaOccupancyMaxActiveClusters")
+def clusters(out: int, address: int, config: int) -> None:
+    """Clusters that the device holds, of a launch."""
+    made = of_driver(LaunchConfig.from_address(config))
+    driver.clusters(out, session().handles.handle(runtime().kernel(address)), ctypes.addressof(made))
+
+
+@function("cudaOccupancyMaxPotentialClusterSize")
+def best_cluster(out: int, address: int, config: int) -> None:
+    """The most blocks of a cluster, of a launch."""
+    made = of_driver(LaunchConfig.from_address(config))
+    driver.best_cluster(out, session().handles.handle(runtime().kernel(address)), ctypes.addressof(made))
