@@ -18,7 +18,7 @@ ADDED = 6  # for addresses, and what is moved
 
 
 def registers(image: Image, kernel: Function) -> int:
-    """About how many registers of 32 bits a thread takes: at most what `.maxnreg` and the number of threads leave (PTX 11.4)."""
+    """About how many registers of 32 bits a thread takes, within what `.maxnreg` and the number of threads leave (PTX 11.4)."""
     pressure = max(most_live(each) for each in called(image, kernel))
     wanted = -(-(pressure + ADDED) // UNIT) * UNIT
     return max(min(wanted, most(kernel)), min(FEWEST, most(kernel)))

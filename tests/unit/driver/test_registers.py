@@ -12,7 +12,9 @@ from ptxvm.driver.occupancy import largest_cluster, resident_blocks, resident_cl
 from ptxvm.driver.registers import limited, most_live, registers
 
 HEAD = ".version 7.8\n.target sm_90\n.address_size 64\n"
-SMALL = HEAD + """
+SMALL = (
+    HEAD
+    + """
 .visible .entry small(.param .u64 out)
 {
     .reg .pred %p; .reg .b32 %a, %b, %c; .reg .b64 %rd;
@@ -26,6 +28,7 @@ SMALL = HEAD + """
     ret;
 }
 """
+)
 
 
 def many(count):
@@ -53,7 +56,7 @@ def test_values_that_are_live_at_one_place_count():
 
 def test_a_limit_is_kept():
     text = many(70)
-    image, kernel = kernel_of(text, "many")
+    _, kernel = kernel_of(text, "many")
     some = limited(text.encode(), [kernel], 38)
     assert registers(*kernel_of(some.decode(), "many")) == 38
     assert limited(some, [kernel_of(some.decode(), "many")[1]], 20) == some
